@@ -256,6 +256,9 @@ impl Run<'_> {
             let moved = self.vm.with(|state| move_page(self.vm, state, frame, target));
             let freed = match moved {
                 Moved::Done => {
+                    if let Some(to) = target.filter(|to| self.has_buffers(*to)) {
+                        self.host.buffers_moved(frame, to);
+                    }
                     self.host.work(Work::Copy, 1);
                     Some(frame)
                 }
@@ -270,6 +273,10 @@ impl Run<'_> {
             }
         }
         failed
+    }
+
+    fn has_buffers(&self, frame: Frame) -> bool {
+        self.vm.with(|state| state.frames.has(frame, Flags::BUFFERS))
     }
 
     fn is_written(&self, frame: Frame) -> bool {

@@ -7,11 +7,12 @@
 //! waits: so reads and writes are under way for a while, in an order that a test knows.
 
 use crate::counters::Counter;
+use crate::frames::Flags;
 use crate::host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 use crate::ids::Frame;
 use crate::vm::{Host, Vm};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The host.
 pub struct Instant {
@@ -28,6 +29,8 @@ pub struct Instant {
     reclaims: Cell<bool>,
     /// While a frame is freed, another task reclaims.
     contended: Cell<bool>,
+    /// Frames whose pages have a buffer head.
+    buffers: RefCell<BTreeSet<u32>>,
     /// Slab caches: what they are, and their objects.
     caches: RefCell<Vec<(Shrinker, u64)>>,
     /// Work done, by kind.
@@ -53,6 +56,7 @@ impl Instant {
             kswapd: Cell::new(false),
             reclaims: Cell::new(false),
             contended: Cell::new(false),
+            buffers: RefCell::default(),
             caches: RefCell::default(),
             work: Default::default(),
         }
@@ -71,6 +75,19 @@ impl Instant {
     /// Free frames.
     pub fn free_frames(&self) -> usize {
         self.free.borrow().len()
+    }
+
+    /// Every page with [`Flags::BUFFERS`] has a buffer head here, and no other one.
+    ///
+    /// # Errors
+    /// A frame of which that is not so.
+    pub fn check_buffers(&self, vm: &Vm) -> Result<(), String> {
+        let buffers = self.buffers.borrow();
+        vm.with(|state| {
+            let has = |frame: &u32| state.frames.has(Frame(*frame), Flags::BUFFERS);
+            let wrong = (0..state.frames.count()).find(|frame| has(frame) != buffers.contains(frame));
+            wrong.map_or(Ok(()), |frame| Err(format!("frame {frame}: flag {}", has(&frame))))
+        })
     }
 
     /// How often work of a kind was done.
@@ -161,6 +178,7 @@ impl Host for Instant {
 
     fn free(&self, vm: &Vm, frame: Frame) {
         vm.with(|state| state.count(Counter::PgFree));
+        self.buffers.borrow_mut().remove(&frame.0);
         self.free.borrow_mut().push(frame);
         if self.contended.take() {
             let page = self.reclaim(vm, Purpose::Anon);
@@ -239,6 +257,20 @@ impl Host for Instant {
         let mut free: Vec<u32> = self.free.borrow().iter().map(|frame| frame.0 >> order).collect();
         free.sort_unstable();
         block == Block::Movable && free.chunk_by(|a, b| a == b).any(|run| run.len() == 1 << order)
+    }
+
+    fn buffers_created(&self, _vm: &Vm, frame: Frame) -> bool {
+        assert!(self.buffers.borrow_mut().insert(frame.0), "frame {} has a buffer head", frame.0);
+        true
+    }
+
+    fn buffers_freed(&self, frame: Frame) {
+        assert!(self.buffers.borrow_mut().remove(&frame.0), "frame {} has no buffer head", frame.0);
+    }
+
+    fn buffers_moved(&self, from: Frame, to: Frame) {
+        self.buffers_freed(from);
+        self.buffers.borrow_mut().insert(to.0);
     }
 
     fn is_kswapd(&self) -> bool {

@@ -104,7 +104,7 @@ pub trait Host {
     /// Takes a page from the page allocator, which may call [`Replacement::direct`] for it. `None`: no
     /// memory, after the OOM killer.
     fn alloc(&self, vm: &Vm, purpose: Purpose) -> Option<Frame>;
-    /// Gives a page back.
+    /// Gives a page back. If it had a buffer head ([`Host::buffers_created`]), that is freed too.
     fn free(&self, vm: &Vm, frame: Frame);
     /// Starts I/O. Returns before its end. Callers use [`Vm::submit`], which counts.
     fn submit(&self, vm: &Vm, io: Io<'_>);
@@ -185,10 +185,15 @@ pub trait Host {
     fn is_kswapd(&self) -> bool;
     /// Whether the disk of a place is too busy for a write that nobody waits for.
     fn is_congested(&self, place: Place) -> bool;
-    /// A page of a file got buffer heads.
-    fn buffers_created(&self, _frame: Frame) {}
-    /// A page of a file lost its buffer heads.
+    /// A locked page of a file wants a buffer head, which says where on the disk it is. Returns whether there
+    /// was memory.
+    fn buffers_created(&self, _vm: &Vm, _frame: Frame) -> bool {
+        true
+    }
+    /// A page of a file lost its buffer head, and stays. [`Host::free`] frees that of a page that goes.
     fn buffers_freed(&self, _frame: Frame) {}
+    /// The page of a frame moved to another one, with its buffer head.
+    fn buffers_moved(&self, _from: Frame, _to: Frame) {}
 }
 
 /// A policy of page replacement.

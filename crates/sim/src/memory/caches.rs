@@ -247,7 +247,7 @@ impl Tree {
         let here = Here::new(memory, task);
         let first = block - block % group;
         let end = if block < self.table { self.table.min(first + group) } else { first + group };
-        mm::read_group(&memory.vm, &here, self.device, first..end, block);
+        mm::read_group(&memory.vm, &here, &memory.rules, self.device, first..end, block);
         let mut file = OpenFile::new(self.device);
         mm::read(&memory.vm, &here, &memory.rules, &mut file, block)?;
         Some(())

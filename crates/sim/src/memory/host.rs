@@ -128,6 +128,7 @@ impl Host for Here<'_> {
     fn free(&self, vm: &Vm, frame: Frame) {
         vm.with(|state| state.count(Counter::PgFree));
         self.memory.moved_at.set(Timed::clock());
+        self.memory.drop_buffer(frame);
         self.memory.kernel.heap.free_pages(Pfn(frame.0));
     }
 
@@ -269,6 +270,18 @@ impl Host for Here<'_> {
 
     fn wake_kcompactd(&self, node: u16, order: u8, class: u8) {
         self.memory.compactors[node as usize].wake(&self.memory.kernel, order, class);
+    }
+
+    fn buffers_created(&self, _vm: &Vm, frame: Frame) -> bool {
+        self.memory.add_buffer(self.task(), frame)
+    }
+
+    fn buffers_freed(&self, frame: Frame) {
+        self.memory.drop_buffer(frame);
+    }
+
+    fn buffers_moved(&self, from: Frame, to: Frame) {
+        self.memory.move_buffer(from, to);
     }
 
     fn is_kswapd(&self) -> bool {

@@ -13,6 +13,7 @@
 //! | `host` | [`Here`]: the interface `Host` of the room `vm`, in the running task or interrupt |
 //! | `asks` | who asked for blocks of pages, for kswapd, for pages in swap |
 //! | `daemons` | kswapd, kreclaimd, the flusher, the sums of statistics |
+//! | `buffers` | buffer heads of pages |
 //! | [`caches`] | dentries and inodes that reclaim frees |
 //! | `compact` | kcompactd, direct compaction |
 //! | `disk` | a disk behind its queue |
@@ -32,6 +33,7 @@
 //! be preempted.
 
 mod asks;
+mod buffers;
 pub mod caches;
 mod compact;
 mod daemons;
@@ -61,6 +63,7 @@ use crate::record::Recorder;
 use crate::sched::TaskId;
 use crate::tally::Failed;
 use asks::Asks;
+use buffers::Buffers;
 use compact::Kcompactd;
 use daemons::{Flusher, Kreclaimd, Kswapd, Summer};
 use disk::{BlockDisk, PAGE_SECTORS};
@@ -115,6 +118,7 @@ pub struct Memory {
     daemons: Vec<Kswapd>,
     compactors: Vec<Kcompactd>,
     kreclaimd: Kreclaimd,
+    buffers: Buffers,
     flusher: Flusher,
     summer: Summer,
     frame_waits: RefCell<BTreeMap<u32, Rc<WaitQueue>>>,
@@ -212,6 +216,7 @@ impl Memory {
             daemons: (0..Timed::nodes()).map(|_| Kswapd::default()).collect(),
             compactors: (0..Timed::nodes()).map(|_| Kcompactd::default()).collect(),
             kreclaimd: Kreclaimd::default(),
+            buffers: Buffers::default(),
             flusher: Flusher::default(),
             summer: Summer::default(),
             frame_waits: RefCell::default(),

@@ -16,6 +16,8 @@ use slablab_vm::Preset as VmPreset;
 use slablab_vm::mm::Rules;
 
 const MS: u64 = 1_000_000_000;
+/// Inodes of 20,000 files and of their directories, of 15 files each.
+const INODES: u64 = 21_334;
 const APPS: Test = Test::Apps(Apps { variant: Variant::Standard, mozilla: false, files: 20_000 });
 
 /// A test on a machine of so many MiB, with a disk that takes `request` for each request.
@@ -53,7 +55,7 @@ fn applications_that_fit_stay() {
         assert_eq!(answer.swapped(), (0, 0), "{vm}");
         assert!(answer.processes.iter().all(|of| of.resident == of.pages), "{vm}: {:?}", answer.processes);
         let names: Vec<(u64, u64)> = answer.steps.iter().map(|step| step.names).collect();
-        assert_eq!((names[0], &names[1..]), ((0, 0), &[(20_000, 20_000); 6][..]), "{vm}");
+        assert_eq!((names[0], &names[1..]), ((0, 0), &[(INODES, 20_000); 6][..]), "{vm}");
     }
 }
 
@@ -93,4 +95,22 @@ fn a_buffer_bridges_waits_for_the_disk() {
     assert!(idle.music > 1_000 * MS && idle.longest < 100 * MS, "{idle:?}");
     assert!(busy.skips > 0 && busy.longest > 10 * idle.longest, "{busy:?} {idle:?}");
     assert!(buffered.silent < busy.silent, "{buffered:?} {busy:?}");
+}
+
+/// 2.4.9 waits for each write of a buffer that reclaim starts, so who waits is a choice with an effect.
+#[test]
+fn who_waits_for_buffers_matters() {
+    let streams = Test::Streams(Streams { clients: 1, mib: 32 });
+    let [all, users] = ["vm@2.4.9", "vm@2.4.9,waits=users"].map(|vm| test(vm, 64, 5 * MS, &streams, None));
+    assert_ne!(all.elapsed, users.elapsed);
+}
+
+/// The inode of a directory whose page is in memory stays; those of files, which nobody reads, can go.
+#[test]
+fn a_page_holds_its_inode() {
+    let apps = Test::Apps(Apps { variant: Variant::Standard, mozilla: false, files: 100_000 });
+    let answer = test("vm@2.4.9-ac14+aging", 128, MS, &apps, None);
+    let [image, close] = ["image", "close"].map(|step| answer.step(step).expect("a step").names);
+    assert!(image.1 == 0 && (1..=100_000_u64.div_ceil(15)).contains(&image.0), "{image:?}");
+    assert_eq!(close, (0, 0), "the pages are gone");
 }

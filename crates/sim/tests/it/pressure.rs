@@ -287,3 +287,19 @@ fn every_legal_line_runs() {
     let said = run_text("vm@6.1", &guest, beyond).expect_err("there are no such pages").to_string();
     assert!(said.starts_with("test.t:3: page 256 is behind the end of a, which has 256 pages"), "{said}");
 }
+
+/// Pages that were written have a buffer head each, slab memory that goes with them; read ones have none.
+#[test]
+fn written_pages_have_buffer_heads() {
+    let text = "file r 4\nfile w 4\nrecslab 1\nphase read\nacc x1 r seq s r\nphase write\n\
+                acc x1 w seq s w\nfsync w\nphase drop\ndrop\n";
+    let answer = run_text("vm@6.1", &Guest::default(), text).expect("it ends");
+    let slabs = |phase: usize| {
+        let rows = answer.records[0].phases[phase].slabs.as_ref().expect("the script records slabs");
+        rows.iter().find(|row| row.name == "buffer_head").map_or(0, |row| row.slabs)
+    };
+    // A slab is a page of 39 objects of 104 bytes.
+    assert_eq!([slabs(0), slabs(1)], [0, 1024_u64.div_ceil(39)]);
+    // SLUB keeps some that are empty: of the node, and of the CPU.
+    assert!(slabs(2) <= 11, "{}", slabs(2));
+}

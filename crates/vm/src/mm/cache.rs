@@ -1,7 +1,7 @@
 //! Reads and writes of files through the page cache, and faults on them.
 
 use super::fault::Fault;
-use super::{Rules, balance_dirty, mark_dirty, readahead, tmpfs};
+use super::{Rules, balance_dirty, buffers, mark_dirty, readahead, tmpfs};
 use crate::ahead::FileAhead;
 use crate::frames::Flags;
 use crate::host::{Purpose, Waited};
@@ -36,6 +36,8 @@ enum Found {
     /// It starts the next window of read-ahead.
     Marked,
     Locked(Frame),
+    /// It is locked by the caller, and lacks the buffer head that a write needs.
+    Bare(Frame),
     Absent,
 }
 
@@ -87,7 +89,7 @@ fn read_cached(vm: &Vm, host: &dyn Host, rules: &Rules, file: &mut OpenFile, pag
             found
         });
         match found {
-            Found::Ready => return Some(waited),
+            Found::Ready | Found::Bare(_) => return Some(waited),
             Found::Marked => {
                 ahead = true;
                 let window = vm.with(|state| {
@@ -96,7 +98,7 @@ fn read_cached(vm: &Vm, host: &dyn Host, rules: &Rules, file: &mut OpenFile, pag
                     }
                     readahead::marked(state, rules, id, &mut file.ahead, page)
                 });
-                readahead::read(vm, host, id, window, page, Enter::File);
+                readahead::read(vm, host, rules, id, window, (page, Enter::File));
             }
             Found::Locked(frame) => {
                 host.wait(vm, frame, Waited::Locked);
@@ -105,9 +107,9 @@ fn read_cached(vm: &Vm, host: &dyn Host, rules: &Rules, file: &mut OpenFile, pag
             Found::Absent => {
                 if !std::mem::replace(&mut ahead, true) {
                     let window = vm.with(|state| readahead::missed(state, rules, id, &mut file.ahead, page));
-                    readahead::read(vm, host, id, window, page, Enter::File);
+                    readahead::read(vm, host, rules, id, window, (page, Enter::File));
                 }
-                readahead::read_one(vm, host, id, page, Enter::File)?;
+                readahead::read_one(vm, host, rules, id, page, Enter::File)?;
             }
         }
     }
@@ -130,12 +132,16 @@ pub fn write(
     if matches!(kind, Kind::Tmpfs | Kind::Pinned) {
         return tmpfs::write(vm, host, rules, file, page, content, whole);
     }
-    let mut waited = false;
+    // A page for whose buffer head there is no memory is written without.
+    let (mut waited, mut has_tried) = (false, false);
     loop {
         let now = host.now();
         let found = vm.with(|state| {
             let found = look_up(vm, state, id, page, false);
             if let (Found::Ready, Some(frame)) = (&found, state.mappings.get(id).entry(page).frame()) {
+                if !has_tried && buffers::lock(state, frame) {
+                    return Found::Bare(frame);
+                }
                 state.frames.set_content(frame, content);
                 mark_dirty(state, frame, now);
                 if rules.writes_access {
@@ -146,6 +152,10 @@ pub fn write(
         });
         match found {
             Found::Ready | Found::Marked => break,
+            Found::Bare(frame) => {
+                buffers::add_locked(vm, host, frame);
+                has_tried = true;
+            }
             Found::Locked(frame) => {
                 host.wait(vm, frame, Waited::Locked);
                 waited = true;
@@ -155,7 +165,7 @@ pub fn write(
                 if whole || beyond {
                     create(vm, host, id, page)?;
                 } else {
-                    readahead::read_one(vm, host, id, page, Enter::File)?;
+                    readahead::read_one(vm, host, rules, id, page, Enter::File)?;
                 }
             }
         }
@@ -198,6 +208,9 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
             _ => ahead.misses = ahead.misses.saturating_sub(1),
         }
         if let (Found::Ready, Some(frame)) = (&found, state.mappings.get(id).entry(page).frame()) {
+            if write && rules.write_notify && !fault.has_tried && buffers::lock(state, frame) {
+                return Found::Bare(frame);
+            }
             map_page(fault, state, frame, now);
         }
         found
@@ -207,6 +220,10 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
             balance_dirty(vm, host, rules, id);
         }
         Found::Ready => {}
+        Found::Bare(frame) => {
+            buffers::add_locked(vm, host, frame);
+            fault.has_tried = true;
+        }
         Found::Locked(frame) => {
             host.wait(vm, frame, Waited::Locked);
             fault.retried = true;
@@ -215,13 +232,13 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
             (fault.ahead, fault.retried) = (true, true);
             let window =
                 with_ahead(vm, region, |state, ahead| readahead::marked(state, rules, id, ahead, page));
-            readahead::read(vm, host, id, window, page, Enter::FileFault);
+            readahead::read(vm, host, rules, id, window, (page, Enter::FileFault));
         }
         Found::Absent => {
             let window =
                 with_ahead(vm, region, |state, ahead| readahead::around(state, rules, id, ahead, page));
-            readahead::read(vm, host, id, window, page, Enter::FileFault);
-            readahead::read_one(vm, host, id, page, Enter::FileFault)?;
+            readahead::read(vm, host, rules, id, window, (page, Enter::FileFault));
+            readahead::read_one(vm, host, rules, id, page, Enter::FileFault)?;
             fault.major = true;
         }
     }

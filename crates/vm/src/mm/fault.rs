@@ -25,6 +25,8 @@ pub(super) struct Fault<'a> {
     pub retried: bool,
     /// It has read ahead in the file.
     pub ahead: bool,
+    /// It has asked for the buffer head of a page that it writes to.
+    pub has_tried: bool,
     /// A frame that was allocated for a copy of a page that was evicted meanwhile. The next step has it
     /// already, so that a copy ends although memory is full of pages that cannot be evicted.
     spare: Option<Frame>,
@@ -55,7 +57,8 @@ pub(super) fn fault(
     vm.with(|state| state.count(Counter::PgFault));
     host.work(Work::Fault, 1);
     let (major, retried, ahead, spare) = (false, false, false, None);
-    let mut fault = Fault { vm, host, rules, region, page, write, major, retried, ahead, spare };
+    let has_tried = false;
+    let mut fault = Fault { vm, host, rules, region, page, write, major, retried, ahead, has_tried, spare };
     let served = fault.serve();
     if let Some(frame) = fault.spare {
         host.free(vm, frame);

@@ -12,6 +12,7 @@
 //!
 //! `None` from a function means: no memory, after the OOM killer.
 
+mod buffers;
 mod cache;
 mod dirty;
 mod fault;

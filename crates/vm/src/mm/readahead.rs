@@ -1,11 +1,11 @@
 //! Read-ahead of files.
 
-use super::{ReadAheadRule, Rules};
+use super::{ReadAheadRule, Rules, buffers};
 use crate::ahead::FileAhead;
 use crate::frames::Flags;
 use crate::host::{Io, Place, Purpose};
 use crate::ids::{Frame, MappingId};
-use crate::mappings::Entry;
+use crate::mappings::{Entry, Kind};
 use crate::replacement::Enter;
 use crate::state::State;
 use crate::vm::{Host, Vm};
@@ -173,8 +173,15 @@ fn next_size(size: u32, most: u32) -> u32 {
 }
 
 /// Reads the pages of a window that are absent. Stops where there is no memory.
-pub(super) fn read(vm: &Vm, host: &dyn Host, id: MappingId, window: Window, wanted: u32, how: Enter) {
-    let mut batch = Batch::new(id, how);
+pub(super) fn read(
+    vm: &Vm,
+    host: &dyn Host,
+    rules: &Rules,
+    id: MappingId,
+    window: Window,
+    (wanted, how): (u32, Enter),
+) {
+    let mut batch = Batch::new(vm, rules, id, how);
     for index in window.start..window.start + window.pages {
         let enter = if index == wanted { how } else { Enter::ReadAhead };
         let purpose = if index == wanted { Purpose::File } else { Purpose::ReadAhead };
@@ -188,16 +195,23 @@ pub(super) fn read(vm: &Vm, host: &dyn Host, id: MappingId, window: Window, want
 
 /// Starts to read the absent ones of these pages if the wanted page is absent: blocks of a file system that
 /// it reads together.
-pub fn read_group(vm: &Vm, host: &dyn Host, id: MappingId, pages: Range<u32>, wanted: u32) {
+pub fn read_group(vm: &Vm, host: &dyn Host, rules: &Rules, id: MappingId, pages: Range<u32>, wanted: u32) {
     if vm.with(|state| state.mappings.get(id).entry(wanted).frame().is_none()) {
         let window = Window { start: pages.start, pages: pages.end - pages.start, marked: None };
-        read(vm, host, id, window, wanted, Enter::File);
+        read(vm, host, rules, id, window, (wanted, Enter::File));
     }
 }
 
 /// Reads one page. `None`: no memory.
-pub(super) fn read_one(vm: &Vm, host: &dyn Host, id: MappingId, index: u32, how: Enter) -> Option<()> {
-    let mut batch = Batch { wanted: true, ..Batch::new(id, how) };
+pub(super) fn read_one(
+    vm: &Vm,
+    host: &dyn Host,
+    rules: &Rules,
+    id: MappingId,
+    index: u32,
+    how: Enter,
+) -> Option<()> {
+    let mut batch = Batch { wanted: true, ..Batch::new(vm, rules, id, how) };
     let got = batch.bring(vm, host, index, (Purpose::File, how), false);
     batch.submit(vm, host);
     got.then_some(())
@@ -212,12 +226,17 @@ struct Batch {
     wanted: bool,
     /// Flags of its frames.
     flags: Flags,
+    /// They get buffer heads.
+    buffers: bool,
 }
 
 impl Batch {
-    fn new(id: MappingId, how: Enter) -> Batch {
+    fn new(vm: &Vm, rules: &Rules, id: MappingId, how: Enter) -> Batch {
         let fault = if how == Enter::FileFault { Flags::FAULT } else { Flags::default() };
-        Batch { id, first: 0, frames: Vec::new(), wanted: false, flags: Flags::LOCKED | fault }
+        // A block device's pages are read by way of their buffers in each release.
+        let is_device = vm.with(|state| state.mappings.get(id).kind == Kind::Device);
+        let buffers = is_device || rules.buffers_on_read;
+        Batch { id, first: 0, frames: Vec::new(), wanted: false, flags: Flags::LOCKED | fault, buffers }
     }
 
     /// Puts a frame for a page into the page cache, if none is there. Returns whether there was memory.
@@ -249,6 +268,9 @@ impl Batch {
         if !is_used {
             host.free(vm, frame);
             return true;
+        }
+        if self.buffers {
+            buffers::add(vm, host, frame);
         }
         if self.first + self.frames.len() as u32 != index {
             self.submit(vm, host);

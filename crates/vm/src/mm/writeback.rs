@@ -1,7 +1,7 @@
 //! Dirty pages of files: who writes them when.
 
-use super::Rules;
 use super::dirty::Limits;
+use super::{DirtyRule, Rules};
 use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::{Io, Place, Waited};
@@ -25,6 +25,8 @@ pub enum Why {
 const REQUEST: usize = 256;
 /// Pages that a flusher writes of a file before it looks at the next one.
 const ROUND: u64 = 1024;
+/// Pages of a batch of bdflush (2.4, `ndirty`).
+const BATCH: u64 = 64;
 
 /// Writes dirty pages of files: what a flusher does. Returns how many.
 pub fn write_back(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
@@ -71,6 +73,17 @@ fn write_background(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
         vm.with(|state| state.dirty.file) > background
     };
     let mut written = 0;
+    if rules.dirty == DirtyRule::Buffers {
+        // bdflush looks at the limit after a batch: who wakes it gets one at least.
+        loop {
+            let batch = write_pages(vm, host, rules, BATCH);
+            written += batch;
+            if batch == 0 || !is_over() {
+                return written;
+            }
+            host.resched();
+        }
+    }
     loop {
         let before = written;
         for mapping in dirty_mappings(vm) {

@@ -48,6 +48,8 @@ impl V24 {
         state.count(counters);
         state.count_by_type(frame, Counter::PgStealAnon, Counter::PgStealFile);
         self.take(state, frame);
+        // The frame may be handed over, and then no host frees it.
+        assert!(!state.frames.has(frame, Flags::BUFFERS), "frame {} has a buffer head", frame.0);
         if state.frames.has(frame, Flags::SWAPCACHE) {
             state.clear_dirty(frame);
             state.leave_swap_cache(frame, Entry::Absent);
@@ -116,17 +118,23 @@ impl V24 {
     ) -> (bool, bool) {
         let (mut started, page) = (false, vm.with(|state| page_of(state, frame)));
         loop {
+            let busy = Flags::DIRTY | Flags::WRITEBACK | Flags::LOCKED;
             let flags = vm.with(|state| {
                 let is_there = page.is_some() && page_of(state, frame) == page;
                 let flags = is_there.then(|| state.frames.flags(frame))?;
-                if !flags.any(Flags::DIRTY | Flags::WRITEBACK | Flags::LOCKED) {
+                if !flags.any(busy) {
                     state.frames.clear(frame, Flags::BUFFERS);
                 }
                 Some(flags)
             });
             let Some(flags) = flags else { return (false, started) };
-            if !flags.any(Flags::DIRTY | Flags::WRITEBACK | Flags::LOCKED) {
-                return (true, started);
+            if !flags.any(busy) {
+                if !flags.has(Flags::BUFFERS) {
+                    return (true, started);
+                }
+                // Another task may use the page meanwhile: the next look says.
+                host.buffers_freed(frame);
+                continue;
             }
             let may_wait = writes.start && writes.wait && writes.free == 0;
             if flags.any(Flags::WRITEBACK) {
@@ -179,7 +187,7 @@ impl V24 {
                 looked += 1;
                 if flags.has(Flags::REFERENCED) || state.frames.mapped(frame) > 0 {
                     self.activate(state, frame);
-                } else if flags.any(Flags::DIRTY | Flags::LOCKED | Flags::WRITEBACK) {
+                } else if flags.any(Flags::DIRTY | Flags::LOCKED | Flags::WRITEBACK | Flags::BUFFERS) {
                     self.to(state, INACTIVE, frame);
                 } else {
                     self.detach(state, &caller, frame);

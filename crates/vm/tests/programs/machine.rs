@@ -47,6 +47,7 @@ impl Machine {
             self.step();
             if step % 16 == 0 {
                 let checked = self.vm.with(|state| state.check().and_then(|()| self.vm.policy.check(state)));
+                let checked = checked.and_then(|()| self.host.check_buffers(&self.vm));
                 checked.unwrap_or_else(|error| panic!("step {step}: {error}"));
             }
         }

@@ -105,7 +105,7 @@ pub(super) fn test(desktop: &Desktop, task: &Task, apps: &Apps) -> Result<(), No
     })?;
     // What follows is not part of the test: the machine goes down.
     daemons.into_iter().chain([screen]).try_for_each(|app| app.close(desktop, task, 0))?;
-    names.drop_all(&desktop.memory);
+    names.drop_all(&desktop.memory, task);
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! Dentries and inodes of a file system: slab objects that reclaim frees as 2.4 does (`prune_dcache`,
 //! `prune_icache`), and the blocks of the disk that a lookup reads.
 //!
-//! A dentry holds its inode. An inode whose dentry is gone is unused, and can be freed. Left out: inodes that
-//! pages of their files hold, and dirty inodes; a lookup here changes nothing and reads no file.
+//! A dentry holds its inode. An inode whose dentry is gone is unused, and can be freed if no page of its file
+//! is in memory. A lookup reads no file, but its directory: that has one page, which holds the directory's
+//! inode. Left out: dentries of directories, and dirty inodes; a lookup changes nothing.
 
 use super::NoMemory;
 use crate::heap::{CacheNumber, Named};
@@ -38,13 +39,18 @@ struct File {
     dentry: Option<Held>,
     is_referenced: bool,
     inode: Option<Held>,
+    /// The pages of a directory.
+    pages: Option<MappingId>,
 }
 
 /// All names of a file system.
 pub(super) struct Names {
     caches: [CacheNumber; 2],
     device: MappingId,
+    /// Files, then directories.
     files: RefCell<Vec<File>>,
+    /// Files that are no directories.
+    names: u32,
     /// Unused dentries and unused inodes: the newest in front.
     unused: [RefCell<VecDeque<u32>>; 2],
     /// Inodes in memory.
@@ -57,13 +63,16 @@ const UNUSED_INODES: usize = 1;
 impl Names {
     /// A file system of so many files, none of them looked up. Reclaim can free what will be.
     pub(super) fn new(memory: &Rc<Memory>, files: u32) -> Rc<Names> {
-        let blocks = files.div_ceil(INODES) + files.div_ceil(FILES);
-        let device = memory.vm.with(|state| state.mappings.create(Kind::Device, blocks + 1));
+        let all = files + files.div_ceil(FILES);
+        let device = memory.vm.with(|state| state.mappings.create(Kind::Device, all.div_ceil(INODES)));
+        let directory = || memory.vm.with(|state| state.mappings.create(Kind::File, 1));
+        let file = |at: u32| File { pages: (at >= files).then(directory), ..File::default() };
         let number = |name: &str| memory.kernel.heap.named(name).expect("the guest has the caches");
         let names = Rc::new(Names {
             caches: CACHES.map(number),
             device,
-            files: RefCell::new((0..files).map(|_| File::default()).collect()),
+            files: RefCell::new((0..all).map(file).collect()),
+            names: files,
             unused: Default::default(),
             inodes: Cell::new(0),
         });
@@ -80,14 +89,33 @@ impl Names {
 
     /// `stat` of every file, directory by directory (slocate).
     pub(super) fn stat_all(&self, memory: &Rc<Memory>, task: &Task) -> Result<(), NoMemory> {
-        let files = self.files.borrow().len() as u32;
-        let tables = files.div_ceil(INODES);
-        for file in 0..files {
+        for file in 0..self.names {
             if file % FILES == 0 {
-                self.read(memory, task, tables + file / FILES)?;
+                task.syscall(|| self.open(memory, task, self.names + file / FILES))?;
             }
             task.syscall(|| self.look_up(memory, task, file))?;
         }
+        Ok(())
+    }
+
+    /// Reads a directory: its inode is in memory then, and its page.
+    fn open(&self, memory: &Rc<Memory>, task: &Task, directory: u32) -> Result<(), NoMemory> {
+        let at = directory as usize;
+        if self.files.borrow()[at].inode.is_none() {
+            self.read_inode(memory, task, directory)?;
+            // Nobody has it open afterwards.
+            self.unused[UNUSED_INODES].borrow_mut().push_front(directory);
+        }
+        let pages = self.files.borrow()[at].pages.expect("a directory");
+        self.read(memory, task, pages, 0)
+    }
+
+    /// Allocates an inode and reads its block of the inode table.
+    fn read_inode(&self, memory: &Rc<Memory>, task: &Task, file: u32) -> Result<(), NoMemory> {
+        let inode = task.try_alloc_from(self.caches[UNUSED_INODES], Gfp::KERNEL).ok_or(NoMemory)?;
+        self.read(memory, task, self.device, file / INODES)?;
+        self.files.borrow_mut()[file as usize].inode = Some(inode);
+        self.inodes.set(self.inodes.get() + 1);
         Ok(())
     }
 
@@ -103,10 +131,7 @@ impl Names {
         if is_unused {
             self.unused[UNUSED_INODES].borrow_mut().retain(|of| *of != file);
         } else {
-            let inode = task.try_alloc_from(self.caches[UNUSED_INODES], Gfp::KERNEL).ok_or(NoMemory)?;
-            self.read(memory, task, file / INODES)?;
-            self.files.borrow_mut()[at].inode = Some(inode);
-            self.inodes.set(self.inodes.get() + 1);
+            self.read_inode(memory, task, file)?;
         }
         let of = &mut self.files.borrow_mut()[at];
         (of.dentry, of.is_referenced) = (Some(dentry), false);
@@ -115,10 +140,10 @@ impl Names {
     }
 
     /// Reads a block of the disk through its page cache, without read-ahead (`bread`).
-    fn read(&self, memory: &Rc<Memory>, task: &Task, block: u32) -> Result<(), NoMemory> {
-        let mut file = OpenFile::new(self.device);
+    fn read(&self, memory: &Rc<Memory>, task: &Task, of: MappingId, page: u32) -> Result<(), NoMemory> {
+        let mut file = OpenFile::new(of);
         let here = Here::new(memory, task);
-        mm::read(&memory.vm, &here, &memory.rules, &mut file, block).map(|_| ()).ok_or(NoMemory)
+        mm::read(&memory.vm, &here, &memory.rules, &mut file, page).map(|_| ()).ok_or(NoMemory)
     }
 
     /// Frees dentries, oldest first; one that was looked up again stays once more.
@@ -140,20 +165,35 @@ impl Names {
         (scanned, freed)
     }
 
+    /// Frees inodes, oldest first; one whose file has a page in memory stays where it is.
     fn prune_inodes(&self, memory: &Memory, n: u64) -> (u64, u64) {
-        let mut freed = 0;
-        while freed < n {
-            let Some(file) = self.unused[UNUSED_INODES].borrow_mut().pop_back() else { break };
+        let (mut scanned, mut freed) = (0, 0);
+        let mut at = self.unused[UNUSED_INODES].borrow().len();
+        while freed < n && at > 0 {
+            at -= 1;
+            scanned += 1;
+            let file = self.unused[UNUSED_INODES].borrow()[at];
+            let pages = self.files.borrow()[file as usize].pages;
+            if pages.is_some_and(|pages| memory.vm.with(|state| state.mappings.get(pages).frames) > 0) {
+                continue;
+            }
+            self.unused[UNUSED_INODES].borrow_mut().remove(at);
             let inode = self.files.borrow_mut()[file as usize].inode.take().expect("a listed inode");
             self.inodes.set(self.inodes.get() - 1);
             memory.kernel.free(inode);
             freed += 1;
+            // Another task may have taken inodes from the list meanwhile.
+            at = at.min(self.unused[UNUSED_INODES].borrow().len());
         }
-        (freed, freed)
+        (scanned, freed)
     }
 
     /// Everything is freed: the machine goes down.
-    pub(super) fn drop_all(&self, memory: &Memory) {
+    pub(super) fn drop_all(&self, memory: &Rc<Memory>, task: &Task) {
+        let here = Here::new(memory, task);
+        let pages: Vec<MappingId> = self.files.borrow().iter().filter_map(|file| file.pages).collect();
+        pages.into_iter().for_each(|pages| mm::unlink(&memory.vm, &here, pages));
+        self.files.borrow_mut().iter_mut().for_each(|file| file.pages = None);
         self.prune_dentries(memory, u64::MAX);
         self.prune_inodes(memory, u64::MAX);
     }
