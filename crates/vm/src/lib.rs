@@ -11,7 +11,7 @@
 //! |---|---|
 //! | [`frames`], [`lists`] | page frames as arrays; lists through them |
 //! | [`mappings`], [`spaces`] | page cache of files and tmpfs; address spaces and their page tables |
-//! | [`swap`] | slots, their users, the swap cache |
+//! | [`swap`], [`trees`] | slots, their users, the swap cache; nodes of the page cache's trees |
 //! | [`state`] | all of these: the data of one machine |
 //! | [`ahead`] | cursors of read-ahead |
 //! | [`mm`] | what tasks do: touch, fault, read, write, map, fork, exit, write back |
@@ -71,6 +71,7 @@ pub mod spaces;
 pub mod split;
 pub mod state;
 pub mod swap;
+pub mod trees;
 pub mod v24;
 mod vm;
 pub mod workingset;

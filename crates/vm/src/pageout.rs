@@ -277,7 +277,7 @@ impl Batch<'_> {
         }
         let mapping = MappingId(state.frames.owner(frame));
         if !is_swap && state.mappings.get(mapping).kind == Kind::Tmpfs {
-            return self.launder_tmpfs(state, frame, mapping);
+            return self.launder_tmpfs(state, frame);
         }
         match state.frames.slot(frame) {
             // Its last user went away: nothing is worth a write.
@@ -292,11 +292,9 @@ impl Batch<'_> {
     }
 
     /// tmpfs writes a page by giving it to the swap cache.
-    fn launder_tmpfs(&self, state: &mut State, frame: Frame, mapping: MappingId) -> Fate {
+    fn launder_tmpfs(&self, state: &mut State, frame: Frame) -> Fate {
         let Some(slot) = state.add_to_swap(frame) else { return Fate::Activate };
-        let index = state.frames.index(frame);
-        state.mappings.get_mut(mapping).set(index, Entry::Slot(slot));
-        state.swap.hold(slot);
+        state.leave_for_slot(frame, slot);
         if self.how.tmpfs_two_visits { Fate::Keep } else { Fate::Write(Place::Swap(slot)) }
     }
 

@@ -9,6 +9,7 @@ use crate::mappings::{Entry, Kind, Mappings};
 use crate::scanners::Scanners;
 use crate::spaces::{Backing, Pte, Spaces};
 use crate::swap::Swap;
+use crate::trees::Trees;
 use std::ops::Range;
 
 /// A zone of a node.
@@ -77,6 +78,8 @@ pub struct State {
     pub spaces: Spaces,
     /// Swap.
     pub swap: Swap,
+    /// Nodes of the page cache's trees.
+    pub trees: Trees,
     /// What was counted.
     pub counters: Counters,
     /// Zones, by node and rising address.
@@ -133,6 +136,7 @@ impl State {
             mappings: Mappings::default(),
             spaces: Spaces::default(),
             swap,
+            trees: Trees::default(),
             counters: Counters::default(),
             zones,
             settings,
@@ -196,6 +200,7 @@ impl State {
         self.frames.begin(frame, mapping.0, index, flags);
         let old = self.mappings.get_mut(mapping).set(index, Entry::Frame(frame));
         assert!(matches!(old, Entry::Absent | Entry::Shadow(_)), "page {index} of {mapping:?}: {old:?}");
+        self.trees.add(mapping.0, index);
         old
     }
 
@@ -206,19 +211,41 @@ impl State {
         self.clear_dirty(frame);
         let old = self.mappings.get_mut(mapping).set(index, left);
         assert_eq!(old, Entry::Frame(frame), "page {index} of {mapping:?}");
+        self.trees.remove(mapping.0, index);
     }
 
     /// Gives a frame a swap slot: it is in the swap cache, and dirty. `None` if swap is full.
     pub fn add_to_swap(&mut self, frame: Frame) -> Option<Slot> {
         let slot = self.swap.take(frame)?;
+        self.trees.add(Trees::SWAP, slot);
         self.frames.set_slot(frame, slot);
         self.frames.set(frame, Flags::SWAPCACHE | Flags::DIRTY);
         Some(slot)
     }
 
+    /// A page of tmpfs leaves its file for the slot that it was given: it is in the swap cache.
+    pub fn leave_for_slot(&mut self, frame: Frame, slot: Slot) {
+        let (mapping, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
+        self.mappings.get_mut(mapping).set(index, Entry::Slot(slot));
+        self.trees.remove(mapping.0, index);
+        self.swap.hold(slot);
+    }
+
+    /// A page of tmpfs in the swap cache comes back to its file, and gives its slot up.
+    pub fn come_back(&mut self, frame: Frame, mapping: MappingId, index: u32) {
+        let slot = self.frames.slot(frame).expect("the frame is in the swap cache");
+        self.leave_swap_cache(frame, Entry::Absent);
+        self.swap.drop_user(slot);
+        self.frames.give(frame, mapping.0, index);
+        self.frames.set(frame, Flags::DIRTY);
+        self.mappings.get_mut(mapping).set(index, Entry::Frame(frame));
+        self.trees.add(mapping.0, index);
+    }
+
     /// Puts a frame into the swap cache for a slot that will be read into it.
     pub fn enter_swap_cache(&mut self, frame: Frame, slot: Slot) {
         self.swap.enter_cache(slot, frame);
+        self.trees.add(Trees::SWAP, slot);
         self.frames.set_slot(frame, slot);
         self.frames.set(frame, Flags::SWAPCACHE);
     }
@@ -227,6 +254,7 @@ impl State {
     pub fn leave_swap_cache(&mut self, frame: Frame, left: Entry) {
         let slot = self.frames.slot(frame).expect("the frame is in the swap cache");
         self.swap.leave_cache(slot, left);
+        self.trees.remove(Trees::SWAP, slot);
         self.frames.clear(frame, Flags::SWAPCACHE);
     }
 
@@ -341,7 +369,19 @@ impl State {
             }
         }
         self.check_counts()?;
+        self.check_trees()?;
         self.check_frames(&mapped)
+    }
+
+    /// The trees have the pages that are in frames.
+    fn check_trees(&self) -> Result<(), String> {
+        let in_frames = self.mappings.iter().flat_map(|(id, mapping)| {
+            let pages = (0..mapping.pages()).filter(|index| mapping.entry(*index).frame().is_some());
+            pages.map(move |index| (id.0, index))
+        });
+        let slots = (0..self.swap.slots()).filter(|slot| self.swap.cached(*slot).frame().is_some());
+        let all_right = self.trees.check(in_frames.chain(slots.map(|slot| (Trees::SWAP, slot))));
+        all_right.then_some(()).ok_or_else(|| "nodes of the page cache's trees do not fit the pages".into())
     }
 
     /// What is counted along the way is what there is.

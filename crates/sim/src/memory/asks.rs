@@ -3,6 +3,8 @@
 use super::Memory;
 use super::loopback::Loop;
 use crate::kernel::Group;
+use slablab_model::ReclaimPolicy;
+use slablab_platform::{Reclaim, ReclaimStep, Reclaimed};
 use slablab_vm::{Flags, Frame, MappingId, Slot};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -50,16 +52,31 @@ pub(super) struct Asks {
     causes: RefCell<BTreeMap<Group, [u64; 3]>>,
     /// Requests of each order that woke kswapd.
     wakes: [Cell<u64>; ORDERS],
+    /// Requests of each order that found no block above the low mark, and rounds of reclaim for them.
+    low: [Cell<u64>; ORDERS],
+    direct: [Cell<u64>; ORDERS],
     /// Requests of the page allocator, by the asking task's group and by order.
     requests: RefCell<BTreeMap<Group, [u64; ORDERS]>>,
     /// What each slot was last written with.
     slots: RefCell<Vec<Holds>>,
 }
 
+fn add(count: &Cell<u64>, n: u64) {
+    count.set(count.get() + n);
+}
+
 impl Asks {
     pub(super) fn wakes_kswapd(&self, order: u8) {
-        let count = &self.wakes[order as usize];
-        count.set(count.get() + 1);
+        add(&self.wakes[order as usize], 1);
+    }
+
+    /// A request found nothing at once.
+    pub(super) fn asks_for(&self, step: ReclaimStep, order: u8) {
+        match step {
+            ReclaimStep::WakeKswapd => add(&self.low[order as usize], 1),
+            ReclaimStep::Direct => add(&self.direct[order as usize], 1),
+            _ => {}
+        }
     }
 }
 
@@ -88,8 +105,7 @@ impl Memory {
 
     /// Pages come from swap, from `first` on.
     pub(super) fn swapped_in(&self, reader: Reader, first: Slot, pages: usize) {
-        let count = &self.asks.readers[reader as usize];
-        count.set(count.get() + pages as u64);
+        add(&self.asks.readers[reader as usize], pages as u64);
         let slots = self.asks.slots.borrow();
         let mut causes = self.asks.causes.borrow_mut();
         let counts = causes.entry(self.kernel.running_group()).or_default();
@@ -120,6 +136,11 @@ impl Memory {
         self.asks.wakes[order as usize].get()
     }
 
+    /// Requests of this order that found no block above the low mark, and rounds of direct reclaim for them.
+    pub fn short_requests(&self, order: u8) -> (u64, u64) {
+        (self.asks.low[order as usize].get(), self.asks.direct[order as usize].get())
+    }
+
     /// Blocks of each order that a group's tasks requested of the page allocator.
     pub fn page_requests(&self, group: Group) -> [u64; ORDERS] {
         self.asks.requests.borrow().get(&group).copied().unwrap_or_default()
@@ -129,10 +150,11 @@ impl Memory {
 /// Serves requests that find no page, and counts all.
 pub(super) struct Served(pub(super) std::rc::Weak<Memory>);
 
-impl slablab_model::ReclaimPolicy for Served {
-    fn reclaim(&self, ask: slablab_platform::Reclaim) -> slablab_platform::Reclaimed {
-        let nothing = slablab_platform::Reclaimed::NOTHING;
+impl ReclaimPolicy for Served {
+    fn reclaim(&self, ask: Reclaim) -> Reclaimed {
+        let nothing = Reclaimed::NOTHING;
         let Some(memory) = self.0.upgrade() else { return nothing };
+        memory.asks.asks_for(ask.step, ask.order);
         memory.kernel.running().map_or(nothing, |task| memory.reclaim(&task, ask))
     }
 

@@ -36,6 +36,8 @@ pub struct Guest {
     pub swap_at: Option<u64>,
     /// The rules of the page allocator; `None`: those of the slab engine's release.
     pub pages: Option<PagesPolicy>,
+    /// Nodes of the page cache's trees are slab objects.
+    pub tree_nodes: bool,
     /// Slab caches of the program's own.
     pub caches: Vec<Named>,
     /// Pages that the program of a script locks for itself: the first process, and each spawned one. If there
@@ -76,6 +78,7 @@ impl Default for Guest {
             queue: QueueSpec::named("mq-deadline@6.1").expect("a queue of this name"),
             swap_at: None,
             pages: None,
+            tree_nodes: false,
             caches: Vec::new(),
             locked: [0; 2],
             names: Vec::new(),

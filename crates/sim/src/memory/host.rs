@@ -66,6 +66,13 @@ impl<'a> Here<'a> {
         }
     }
 
+    /// Nodes of the page cache that came and went are objects, and are freed.
+    fn settle(&self) {
+        if let Some(task) = self.task {
+            self.memory.settle_nodes(task);
+        }
+    }
+
     /// The task waits: what it has plugged starts.
     fn wait_at(&self, what: &'static str, number: u32, queue: &WaitQueue) {
         self.memory.waits(self.task(), Waiting { what, number }, queue);
@@ -97,6 +104,7 @@ impl Host for Here<'_> {
     }
 
     fn work(&self, work: Work, n: u32) {
+        self.settle();
         if n > 0 {
             let time = self.memory.prices.of(work) * u64::from(n);
             Timed::charge(time);
@@ -122,10 +130,14 @@ impl Host for Here<'_> {
         let pfn = self.memory.kernel.heap.alloc_pages(0, gfp, node)?;
         vm.with(|state| state.count(Counter::PgAlloc));
         self.memory.moved_at.set(Timed::clock());
+        if !matches!(purpose, Purpose::Anon | Purpose::Table) {
+            self.memory.fill_stock(self.task(), gfp);
+        }
         Some(Frame(pfn.0))
     }
 
     fn free(&self, vm: &Vm, frame: Frame) {
+        self.settle();
         vm.with(|state| state.count(Counter::PgFree));
         self.memory.moved_at.set(Timed::clock());
         self.memory.drop_buffer(frame);
@@ -134,6 +146,7 @@ impl Host for Here<'_> {
 
     fn submit(&self, _vm: &Vm, io: Io<'_>) {
         let task = self.task();
+        self.settle();
         if let Place::Mapping(mapping, _) = io.place
             && let Some(device) = self.memory.loop_of(mapping)
         {

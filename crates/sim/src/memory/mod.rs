@@ -24,6 +24,7 @@
 //! | `oom` | who is killed; when reclaim goes on without an end |
 //! | [`sampler`] | samples of all that at fixed times; tracks of a recording |
 //! | `shrinkers` | [`Shrinks`]: caches of objects that reclaim can free |
+//! | `trees` | nodes of the page cache's trees as slab objects |
 //! | [`views`] | /proc/vmstat, meminfo, buddyinfo, /sys/block as values |
 //!
 //! **Frames.** Slab caches, page tables and pages share one page allocator. A frame has its number there.
@@ -46,6 +47,7 @@ mod oom;
 mod prices;
 pub mod sampler;
 mod shrinkers;
+mod trees;
 pub mod views;
 pub mod volume;
 
@@ -78,6 +80,7 @@ use slablab_vm::{Io, MappingId, Replacement, Settings, State, Swap, Throttle, Vm
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use trees::TreeNodes;
 
 /// Places of the disks in [`Memory::disks`].
 const SWAP: usize = 0;
@@ -132,6 +135,7 @@ pub struct Memory {
     extents: RefCell<(BTreeMap<MappingId, u64>, u64)>,
     loops: RefCell<Vec<Rc<Loop>>>,
     asks: Asks,
+    nodes: TreeNodes,
     processes: Processes,
     shrinkers: RefCell<Vec<Rc<dyn Shrinks>>>,
     /// What kswapd's looks at pages and entries cost so far.
@@ -203,7 +207,10 @@ impl Memory {
         }
         let lists = policy.lists(zones.len() as u16, Timed::nodes());
         let swap = Swap::new(guest.swap_pages, guest.slot_rule);
-        let state = State::new(zones, swap, lists, Settings { ..guest.settings });
+        let mut state = State::new(zones, swap, lists, Settings { ..guest.settings });
+        if guest.tree_nodes {
+            state.trees.keep();
+        }
         let disks = guest.disks();
         let memory = Rc::new(Memory {
             kernel: kernel.clone(),
@@ -227,6 +234,7 @@ impl Memory {
             extents: RefCell::default(),
             loops: RefCell::default(),
             asks: Asks::default(),
+            nodes: TreeNodes::default(),
             processes: Processes::default(),
             shrinkers: RefCell::default(),
             kswapd_work: Cell::new(0),

@@ -186,6 +186,7 @@ impl Memory {
         if !self.disks.iter().all(super::disk::BlockDisk::is_idle) {
             return Err("a disk has work left".into());
         }
+        self.check_nodes()?;
         self.vm.with(|state| state.check())
     }
 }

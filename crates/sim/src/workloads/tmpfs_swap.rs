@@ -124,6 +124,10 @@ pub struct Counts {
     pub swap_outs: u64,
     /// Wake-ups of kswapd, by order.
     pub wakes: [u64; ORDERS],
+    /// Requests of each order that found no block above the low mark.
+    pub low: [u64; ORDERS],
+    /// Rounds of direct reclaim, by order.
+    pub direct: [u64; ORDERS],
     /// Slabs of names that were asked for.
     pub name_slabs: u64,
     /// Pages written through the loop device, and read.
@@ -165,6 +169,8 @@ impl Counts {
                 .map(|reader| memory.swap_ins(reader)),
             swap_outs: memory.vm.with(|state| state.counters.get(Counter::PswpOut)),
             wakes: std::array::from_fn(|order| memory.kswapd_wakes(order as u8)),
+            low: std::array::from_fn(|order| memory.short_requests(order as u8).0),
+            direct: std::array::from_fn(|order| memory.short_requests(order as u8).1),
             name_slabs: names.map_or(0, |names| heap.counted(names, slablab_platform::Event::AllocSlab)),
             transfers: site.volume.device().map_or((0, 0), |device| device.transfers()),
         }
@@ -175,6 +181,8 @@ impl Counts {
             swap_ins: std::array::from_fn(|at| self.swap_ins[at] - before.swap_ins[at]),
             swap_outs: self.swap_outs - before.swap_outs,
             wakes: std::array::from_fn(|at| self.wakes[at] - before.wakes[at]),
+            low: std::array::from_fn(|order| self.low[order] - before.low[order]),
+            direct: std::array::from_fn(|order| self.direct[order] - before.direct[order]),
             name_slabs: self.name_slabs - before.name_slabs,
             transfers: (self.transfers.0 - before.transfers.0, self.transfers.1 - before.transfers.1),
         }

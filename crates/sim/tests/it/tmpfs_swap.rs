@@ -27,6 +27,7 @@ fn small(engine: &str, mib: u64) -> (Setup, Guest) {
     let guest = Guest {
         swap_pages: 1 << 16,
         disk: [disk.clone(), disk],
+        tree_nodes: true,
         queue: QueueSpec::named("cfq@2.6.29").expect("a queue of this name"),
         ..Guest::default()
     };
@@ -57,8 +58,8 @@ fn overwritten(answer: &[Iteration]) -> u64 {
 #[test]
 fn both_builds_compile_all_sources_and_the_run_repeats() {
     for engine in ["slub@2.6.29", "slqb@2009-01"] {
-        let answer = built(engine, 36, &program());
-        assert_eq!(answer, built(engine, 36, &program()), "{engine}: two runs differ");
+        let answer = built(engine, 40, &program());
+        assert_eq!(answer, built(engine, 40, &program()), "{engine}: two runs differ");
         assert_eq!(answer.len(), 2);
         let mut total = 0;
         for one in &answer {
@@ -76,7 +77,10 @@ fn both_builds_compile_all_sources_and_the_run_repeats() {
             assert!(one.counts.transfers.0 > 2_800, "{engine}: {one:?}");
             total = one.total;
         }
-        assert!(answer.iter().all(|one| one.counts.swap_outs > 0), "{engine}: {answer:?}");
+        assert!(answer[1].counts.swap_outs > 0, "{engine}: {answer:?}");
+        // kswapd is woken by requests that find nothing above the low mark.
+        let counts = &answer[1].counts;
+        assert!(counts.low[0] >= counts.wakes[0] && counts.wakes[0] > 0, "{engine}: {counts:?}");
         // The first iteration writes to holes, and so reads nothing to overwrite it.
         assert_eq!(answer[0].counts.swap_ins[2], 0, "{engine}");
         assert!(answer[1].counts.swap_ins[2] > 0, "{engine}: {:?}", answer[1]);
@@ -94,7 +98,7 @@ fn both_builds_compile_all_sources_and_the_run_repeats() {
 
 #[test]
 fn each_fact_of_the_loop_device_is_a_choice() {
-    let with = |rules: LoopRules| built("slub@2.6.29", 36, &TmpfsSwap { rules, ..program() });
+    let with = |rules: LoopRules| built("slub@2.6.29", 40, &TmpfsSwap { rules, ..program() });
     let usual = with(LoopRules::default());
     // There is something to differ in: the device reads pages from swap, to read and to overwrite them.
     assert!(usual[1].counts.swap_ins[1] > 0 && usual[1].counts.swap_ins[2] > 0, "{usual:?}");
@@ -111,7 +115,7 @@ fn each_fact_of_the_loop_device_is_a_choice() {
         assert!(outs(&other) > 0, "{rules:?}");
     }
     // What is taken out of the image is not read again.
-    let discarded = built("slub@2.6.29", 36, &TmpfsSwap { discards: true, ..program() });
+    let discarded = built("slub@2.6.29", 40, &TmpfsSwap { discards: true, ..program() });
     assert!(overwritten(&discarded) < overwritten(&usual) / 2, "{}", overwritten(&discarded));
 }
 

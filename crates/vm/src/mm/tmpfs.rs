@@ -49,12 +49,7 @@ fn look_up(vm: &Vm, rules: &Rules, state: &mut State, (id, index): (MappingId, u
 
 /// The page of a frame in the swap cache goes back to its file.
 fn take_back(vm: &Vm, state: &mut State, id: MappingId, index: u32, frame: Frame) {
-    let slot = state.frames.slot(frame).expect("the frame is in the swap cache");
-    state.leave_swap_cache(frame, Entry::Absent);
-    state.swap.drop_user(slot);
-    state.frames.give(frame, id.0, index);
-    state.frames.set(frame, Flags::DIRTY);
-    state.mappings.get_mut(id).set(index, Entry::Frame(frame));
+    state.come_back(frame, id, index);
     vm.policy.unswapped(state, frame);
 }
 

@@ -144,12 +144,10 @@ fn give_slot(state: &mut State, frame: Frame) -> bool {
     if state.frames.has(frame, Flags::ANON) {
         return state.add_to_swap(frame).is_some();
     }
-    let (mapping, index) = (MappingId(state.frames.owner(frame)), state.frames.index(frame));
-    assert_eq!(state.mappings.get(mapping).kind, Kind::Tmpfs);
+    assert_eq!(state.mappings.get(MappingId(state.frames.owner(frame))).kind, Kind::Tmpfs);
     state.unmap_all(frame);
     let Some(slot) = state.add_to_swap(frame) else { return false };
-    state.mappings.get_mut(mapping).set(index, Entry::Slot(slot));
-    state.swap.hold(slot);
+    state.leave_for_slot(frame, slot);
     state.frames.give(frame, u32::MAX, slot);
     true
 }

@@ -29,7 +29,8 @@ impl Machine {
     ) -> Machine {
         let zone = Zone { name: "DMA32", node: 0, class: 0, frames: 0..frames, managed: frames.into() };
         let swap = Swap::new(slots, SlotRule::Clusters);
-        let state = State::new(vec![zone], swap, policy.lists(1, 1), Settings::default());
+        let mut state = State::new(vec![zone], swap, policy.lists(1, 1), Settings::default());
+        state.trees.keep();
         Machine {
             vm: Vm::new(state, policy),
             host: Instant::new(frames, [2, 4, 8], 6),

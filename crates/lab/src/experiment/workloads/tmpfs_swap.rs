@@ -79,6 +79,7 @@ const PARAMETERS: &[Parameter] = &[
     word("overwrite_reads", "a block in swap is read before it is overwritten", &["yes", "no"]),
     word("read_dirties", "a block read from swap gives its slot up and is dirty", &["yes", "no"]),
     word("restricted", "loop0's requests for pages start no I/O and enter no file system", &["yes", "no"]),
+    word("tree_nodes", "nodes of the page cache's trees are slab objects", &["yes", "no"]),
     word("discard", "a removed file's blocks leave the image", &["no", "yes"]),
 ];
 
@@ -123,6 +124,14 @@ macro_rules! metrics {
             count("wakes_1", "wake-ups of kswapd for order 1, an iteration"),
             count("wakes_2", "wake-ups of kswapd for order 2, an iteration"),
             count("wakes_3", "wake-ups of kswapd for order 3, an iteration"),
+            count("low_0", "requests of single pages that found none above the low mark, an iteration"),
+            count("low_1", "requests of order 1 that found no block above the low mark, an iteration"),
+            count("low_2", "requests of order 2 that found no block above the low mark, an iteration"),
+            count("low_3", "requests of order 3 that found no block above the low mark, an iteration"),
+            count("direct_0", "rounds of direct reclaim for single pages, an iteration"),
+            count("direct_1", "rounds of direct reclaim for order 1, an iteration"),
+            count("direct_2", "rounds of direct reclaim for order 2, an iteration"),
+            count("direct_3", "rounds of direct reclaim for order 3, an iteration"),
             count("requests1_0", "single pages that build 1 requested, an iteration"),
             count("requests1_1", "blocks of order 1 that build 1 requested, an iteration"),
             count("requests1_2", "blocks of order 2 that build 1 requested, an iteration"),
@@ -145,6 +154,7 @@ fn objects(release: Release) -> Vec<Object> {
         (Kernel::Bio, "1 for each 31 pages through the loop device, or less"),
         (Kernel::FileInode, "1 for each file"),
         (Kernel::Dentry, "1 for each file"),
+        (Kernel::TreeNode, "1 for each file of 2 pages or more, and for each 64 pages"),
     ];
     super::kernel::rows(release, &objects)
 }
@@ -184,6 +194,7 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
         disk: [disk.clone(), disk],
         queue: QueueSpec::named("cfq@2.6.29").expect("a queue of this name"),
         zones: None,
+        tree_nodes: is("tree_nodes"),
         ..Guest::default()
     };
     let vm = VmPreset::parse(values.word("vm")).expect("the words are presets");
@@ -241,6 +252,8 @@ fn numbers(answer: &[Iteration], part: u64) -> Vec<(String, u64)> {
     }
     for order in 0..4 {
         add(&format!("wakes_{order}"), mean(&|one| one.counts.wakes[order]));
+        add(&format!("low_{order}"), mean(&|one| one.counts.low[order]));
+        add(&format!("direct_{order}"), mean(&|one| one.counts.direct[order]));
         for build in 0..2 {
             let name = format!("requests{}_{order}", build + 1);
             add(&name, mean(&|one| one.builds[build].requests[order]));
