@@ -101,6 +101,8 @@ pub struct Dirty {
     pub writeback: u64,
     /// Of these, pages of files and devices.
     pub file_writeback: u64,
+    /// Pages of tmpfs in frames, all of them dirty, which are in none of these numbers.
+    pub tmpfs: u64,
     /// Pages that writers made dirty since one of them was last held back or let through.
     pub since: u32,
     /// How fast disks write.
@@ -200,7 +202,7 @@ impl State {
         self.frames.begin(frame, mapping.0, index, flags);
         let old = self.mappings.get_mut(mapping).set(index, Entry::Frame(frame));
         assert!(matches!(old, Entry::Absent | Entry::Shadow(_)), "page {index} of {mapping:?}: {old:?}");
-        self.trees.add(mapping.0, index);
+        self.in_frame(mapping, index);
         old
     }
 
@@ -211,7 +213,7 @@ impl State {
         self.clear_dirty(frame);
         let old = self.mappings.get_mut(mapping).set(index, left);
         assert_eq!(old, Entry::Frame(frame), "page {index} of {mapping:?}");
-        self.trees.remove(mapping.0, index);
+        self.left_frame(mapping, index);
     }
 
     /// Gives a frame a swap slot: it is in the swap cache, and dirty. `None` if swap is full.
@@ -227,7 +229,7 @@ impl State {
     pub fn leave_for_slot(&mut self, frame: Frame, slot: Slot) {
         let (mapping, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
         self.mappings.get_mut(mapping).set(index, Entry::Slot(slot));
-        self.trees.remove(mapping.0, index);
+        self.left_frame(mapping, index);
         self.swap.hold(slot);
     }
 
@@ -239,7 +241,19 @@ impl State {
         self.frames.give(frame, mapping.0, index);
         self.frames.set(frame, Flags::DIRTY);
         self.mappings.get_mut(mapping).set(index, Entry::Frame(frame));
+        self.in_frame(mapping, index);
+    }
+
+    /// A page of a mapping is in a frame from now on.
+    fn in_frame(&mut self, mapping: MappingId, index: u32) {
         self.trees.add(mapping.0, index);
+        self.dirty.tmpfs += u64::from(self.mappings.get(mapping).kind == Kind::Tmpfs);
+    }
+
+    /// A page of a mapping is in a frame no longer.
+    fn left_frame(&mut self, mapping: MappingId, index: u32) {
+        self.trees.remove(mapping.0, index);
+        self.dirty.tmpfs -= u64::from(self.mappings.get(mapping).kind == Kind::Tmpfs);
     }
 
     /// Puts a frame into the swap cache for a slot that will be read into it.
@@ -390,9 +404,13 @@ impl State {
         let dirty: u64 = self.mappings.iter().map(|(_, mapping)| u64::from(mapping.dirtied)).sum();
         let all = (0..self.frames.count()).map(Frame);
         let written = all.filter(|frame| self.frames.has(*frame, Flags::WRITEBACK)).count();
-        let is = (used, dirty, written);
-        let says = (self.swap.used() as usize, self.dirty.file, self.dirty.writeback as usize);
-        (is == says).then_some(()).ok_or_else(|| format!("slots, dirty pages, writes: {is:?}, not {says:?}"))
+        let of_tmpfs = self.mappings.iter().filter(|(_, mapping)| mapping.kind == Kind::Tmpfs);
+        let tmpfs: u64 = of_tmpfs.map(|(_, mapping)| u64::from(mapping.frames)).sum();
+        let is = (used, dirty, written, tmpfs);
+        let dirty = &self.dirty;
+        let says = (self.swap.used() as usize, dirty.file, dirty.writeback as usize, dirty.tmpfs);
+        let text = || format!("slots, dirty pages, writes, pages of tmpfs: {is:?}, not {says:?}");
+        (is == says).then_some(()).ok_or_else(text)
     }
 
     /// Whether somebody has a page in this frame: a page table, a file, the swap cache, or a reclaimer.

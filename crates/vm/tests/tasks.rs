@@ -142,6 +142,21 @@ fn writers_are_held_back_at_the_limit_of_their_release() {
 }
 
 #[test]
+fn pages_of_tmpfs_count_in_no_dirty_limit() {
+    for (tmpfs_counts_dirty, sleeps) in [(false, false), (true, true)] {
+        let (vm, host, rules) = machine("2.6.29");
+        let rules = Rules { tmpfs_counts_dirty, ..rules };
+        let mut open = OpenFile::new(vm.with(|state| state.mappings.create(Kind::Tmpfs, 0)));
+        let mut slept = false;
+        for page in 0..FRAMES / 5 {
+            slept |= mm::write(&vm, &host, &rules, &mut open, page, 1, true).expect("memory");
+        }
+        assert_eq!(slept, sleeps, "tmpfs counts: {tmpfs_counts_dirty}");
+        assert_eq!(vm.with(|state| state.dirty.tmpfs), u64::from(FRAMES / 5));
+    }
+}
+
+#[test]
 fn writers_of_6_1_sleep_above_the_mean_of_both_limits() {
     let (vm, host, rules) = machine("6.1");
     let mut open = OpenFile::new(file(&vm, 0));

@@ -23,7 +23,7 @@
 //! Nothing is compressed: each page, name and open of an object is one of its own.
 //!
 //! `part` divides the tree, the archive, the image and the compiler's heap; the caller divides the machine's
-//! memory and swap. What an object computes, looks up and opens stays.
+//! memory, and [`part_of`] what is free, in swap and in queues. What an object computes, looks up and opens stays.
 
 mod make;
 mod site;
@@ -31,6 +31,8 @@ mod unpack;
 
 use super::kbuild::Kbuild;
 use super::tree::{Size, Tree};
+use crate::disk::pool::PoolSpec;
+use crate::disk::queue::QueueSpec;
 use crate::ext2::Format;
 use crate::kernel::{CpuTime, Task};
 use crate::memory::loopback::LoopRules;
@@ -97,6 +99,28 @@ impl Default for TmpfsSwap {
             rules: LoopRules::default(),
             discards: false,
         }
+    }
+}
+
+/// The machine of the part 1 / n: numbers of pages and of requests are that part of those of the whole, whose
+/// memory has `kib` KiB. So the same part of memory is kept free, and may be under write. The time of a
+/// request stays.
+pub fn part_of(whole: Guest, kib: u64, part: u32) -> Guest {
+    // `min_free_kbytes` of 2.6.29.
+    let min_free = whole.min_free_kib.unwrap_or((16 * kib).isqrt().clamp(128, 65_536) as u32);
+    let pool = match whole.queue.pool {
+        PoolSpec::Batching { limit, congested, cleared, more, window } => {
+            let of = |requests: u32| (requests / part).max(2);
+            let (limit, congested, cleared, more) = (of(limit), of(congested), of(cleared), of(more));
+            PoolSpec::Batching { limit, congested, cleared, more, window }
+        }
+        other => other,
+    };
+    Guest {
+        swap_pages: whole.swap_pages / part,
+        min_free_kib: Some(min_free / part),
+        queue: QueueSpec { pool, ..whole.queue },
+        ..whole
     }
 }
 

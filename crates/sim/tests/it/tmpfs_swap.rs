@@ -12,7 +12,7 @@ use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::kbuild::Kbuild;
-use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, run};
+use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, part_of, run};
 use slablab_vm::Preset as VmPreset;
 use slablab_vm::mm::{self, Rules};
 use std::cell::Cell;
@@ -25,13 +25,13 @@ fn small(engine: &str, mib: u64) -> (Setup, Guest) {
     setup.spec.nodes[0].bytes = mib << 20;
     let disk = Disk { bytes: 40 << 30, depth: 16, rotational: true, kind: DiskKind::Rotating(ide()) };
     let guest = Guest {
-        swap_pages: 1 << 16,
+        swap_pages: PART << 16,
         disk: [disk.clone(), disk],
         tree_nodes: true,
         queue: QueueSpec::named("cfq@2.6.29").expect("a queue of this name"),
         ..Guest::default()
     };
-    (setup, guest)
+    (setup, part_of(guest, 1 << 20, PART))
 }
 
 fn program() -> TmpfsSwap {
@@ -39,10 +39,16 @@ fn program() -> TmpfsSwap {
     TmpfsSwap { part: PART, iterations: 2, image_mib: 2_048, kbuild, ..TmpfsSwap::default() }
 }
 
+const RULES: Rules = Rules::of(2, 6, 29);
+
 fn build(engine: &str, mib: u64, program: &TmpfsSwap) -> Result<Vec<Iteration>, Failed> {
+    build_by(engine, mib, RULES, program)
+}
+
+fn build_by(engine: &str, mib: u64, rules: Rules, program: &TmpfsSwap) -> Result<Vec<Iteration>, Failed> {
     let (setup, guest) = small(engine, mib);
     let policy = VmPreset::parse("vm@2.6.29").expect("a preset").policy();
-    let ran = run(&setup, 1, &guest, policy, Rules::of(2, 6, 29), program, &Recorder::default());
+    let ran = run(&setup, 1, &guest, policy, rules, program, &Recorder::default());
     ran.map(|(iterations, _)| iterations)
 }
 
@@ -114,6 +120,11 @@ fn each_fact_of_the_loop_device_is_a_choice() {
         assert_ne!(other, usual, "{rules:?} changes nothing");
         assert!(outs(&other) > 0, "{rules:?}");
     }
+    let by =
+        |rules| build_by("slub@2.6.29", 40, rules, &program()).unwrap_or_else(|failed| panic!("{failed}"));
+    // Programs read the archive back from swap: its pages keep their slots, and go without a write.
+    let kept = by(Rules { tmpfs_read_frees_slot: false, ..RULES });
+    assert_ne!(kept, usual);
     // What is taken out of the image is not read again.
     let discarded = built("slub@2.6.29", 40, &TmpfsSwap { discards: true, ..program() });
     assert!(overwritten(&discarded) < overwritten(&usual) / 2, "{}", overwritten(&discarded));

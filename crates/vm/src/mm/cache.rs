@@ -130,7 +130,9 @@ pub fn write(
     let id = file.mapping;
     let kind = vm.with(|state| state.mappings.get(id).kind);
     if matches!(kind, Kind::Tmpfs | Kind::Pinned) {
-        return tmpfs::write(vm, host, rules, file, page, content, whole);
+        let waited = tmpfs::write(vm, host, rules, file, page, content, whole)?;
+        let is_dirty = rules.tmpfs_counts_dirty && kind == Kind::Tmpfs;
+        return Some(is_dirty && balance_dirty(vm, host, rules, id) || waited);
     }
     // A page for whose buffer head there is no memory is written without.
     let (mut waited, mut has_tried) = (false, false);

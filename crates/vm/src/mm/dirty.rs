@@ -52,7 +52,7 @@ impl Limits {
     }
 }
 
-/// A writer made a page of a file dirty: it is held back if there are too many. Returns whether it slept.
+/// A writer made a page of a file dirty (of tmpfs too with [`Rules::tmpfs_counts_dirty`]): it is held back if there are too many. Returns whether it slept.
 pub fn balance_dirty(vm: &Vm, host: &dyn Host, rules: &Rules, _mapping: MappingId) -> bool {
     let since = vm.with(|state| {
         state.dirty.since += 1;
@@ -66,18 +66,23 @@ pub fn balance_dirty(vm: &Vm, host: &dyn Host, rules: &Rules, _mapping: MappingI
 }
 
 /// Begins a new count of pages. Returns the state of dirty pages.
-fn restart(vm: &Vm) -> Dirty {
-    vm.with(|state| {
-        state.dirty.since = 0;
-        state.dirty
-    })
+fn restart(vm: &Vm, rules: &Rules) -> Dirty {
+    vm.with(|state| state.dirty.since = 0);
+    dirty(vm, rules)
+}
+
+/// The dirty pages that the limits are for.
+fn dirty(vm: &Vm, rules: &Rules) -> Dirty {
+    let dirty = vm.with(|state| state.dirty);
+    let more = if rules.tmpfs_counts_dirty { dirty.tmpfs } else { 0 };
+    Dirty { file: dirty.file + more, ..dirty }
 }
 
 /// 2.4: the writer writes 32 pages above the soft limit; above the hard limit it also waits and wakes the
 /// flusher.
 fn balance_buffers(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
     let limits = Limits::of(vm, host, rules);
-    let dirty = restart(vm).file;
+    let dirty = restart(vm, rules).file;
     if dirty <= limits.background {
         return false;
     }
@@ -101,14 +106,14 @@ fn balance_share(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
         own > share && all >= (limits.background + limits.limit) / 2
     };
     let limits = Limits::of(vm, host, rules);
-    let dirty = vm.with(|state| state.dirty);
+    let dirty = self::dirty(vm, rules);
     if since < if near(&limits, &dirty) { 8 } else { interval } {
         return false;
     }
-    restart(vm);
+    restart(vm, rules);
     let (mut slept, mut written) = (false, 0);
     for _ in 0..PAUSES {
-        let (limits, dirty) = (Limits::of(vm, host, rules), vm.with(|state| state.dirty));
+        let (limits, dirty) = (Limits::of(vm, host, rules), self::dirty(vm, rules));
         if dirty.file > limits.background {
             host.wake_flushers(0);
         }
@@ -133,12 +138,12 @@ fn balance_pauses(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
     if since < BATCH {
         return false;
     }
-    restart(vm);
+    restart(vm, rules);
     let mut slept = false;
     for _ in 0..PAUSES {
         let limits = Limits::of(vm, host, rules);
         let speed = measure(vm, host.now());
-        let dirty = vm.with(|state| state.dirty);
+        let dirty = self::dirty(vm, rules);
         if dirty.file > limits.background {
             host.wake_flushers(0);
         }

@@ -60,6 +60,9 @@ pub struct Rules {
     pub reads_overwritten: bool,
     /// A read of a page of tmpfs that is in swap gives its slot up, and makes it dirty.
     pub tmpfs_read_frees_slot: bool,
+    /// Pages of tmpfs in frames count as dirty in the limits of writers, who write to tmpfs too. No release: no
+    /// flusher writes them. To ask what it does.
+    pub tmpfs_counts_dirty: bool,
     /// A write of a page of a file by a system call is an access (until 4.6).
     pub writes_access: bool,
     /// A write of a page of tmpfs by a system call is an access, and marks a new page referenced.
@@ -107,6 +110,7 @@ impl Rules {
             repeats_access: is_24,
             reads_overwritten: true,
             tmpfs_read_frees_slot: true,
+            tmpfs_counts_dirty: false,
             // From memory.
             writes_access: this < release(4, 7, 0),
             new_tmpfs_referenced: this >= release(2, 6, 37),

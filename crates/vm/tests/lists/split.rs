@@ -1,7 +1,7 @@
 //! 2.6.29.
 
 use crate::machine::Machine;
-use slablab_vm::{Counter, Flags, Frame};
+use slablab_vm::{Counter, Flags, Frame, State};
 
 /// Whole blocks of 16 pages that are free after a reclaim for order 4. Every second page was read once,
 /// the others twice: half of each block is inactive.
@@ -115,6 +115,30 @@ fn a_page_of_tmpfs_is_written_at_its_second_visit() {
     let (slots, written) = visits("vm@2.6.29");
     assert_eq!(slots, 600);
     assert!((32..100).contains(&written), "{written}");
+}
+
+/// kswapd scans a zone whose pages are all locked six times over, and leaves it alone then: an allocation looks
+/// at 1/4096 of it, and finds nothing although the pages are unlocked. Once a page goes, it finds what it needs.
+#[test]
+fn a_zone_that_gives_nothing_is_left_alone_until_a_page_of_it_goes() {
+    for (preset, is_left_alone) in [("vm@2.6.29", true), ("vm@2.6.29,gives_up=no", false)] {
+        let machine = Machine::with_marks(preset, 512, 0, [8, 16, 40]);
+        let file = machine.file(480);
+        let frames: Vec<Frame> = (0..480).map(|page| machine.read(file, page)).collect();
+        let set = |flag: fn(&mut State, Frame)| {
+            machine.vm.with(|state| frames.iter().for_each(|frame| flag(state, *frame)));
+        };
+        set(|state, frame| state.frames.set(frame, Flags::LOCKED));
+        machine.kswapd(0);
+        let scanned = machine.count(Counter::PgScanKswapd) + machine.count(Counter::PgScanDirect);
+        assert_eq!(scanned >= 6 * 480, is_left_alone, "{preset}: {scanned}");
+        set(|state, frame| _ = state.frames.clear(frame, Flags::LOCKED));
+        let freed = machine.reclaim();
+        assert_eq!((freed.pages == 0, freed.progress), (is_left_alone, !is_left_alone), "{preset}");
+        machine.drop_page(file, 479);
+        assert!(machine.reclaim().pages >= 32, "{preset}");
+        machine.check();
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use slablab_sim::objects::Object as Kernel;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::kbuild::Kbuild;
-use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, run};
+use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, part_of, run};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use slablab_vm::Preset as VmPreset;
@@ -79,6 +79,8 @@ const PARAMETERS: &[Parameter] = &[
     word("overwrite_reads", "a block in swap is read before it is overwritten", &["yes", "no"]),
     word("read_dirties", "a block read from swap gives its slot up and is dirty", &["yes", "no"]),
     word("restricted", "loop0's requests for pages start no I/O and enter no file system", &["yes", "no"]),
+    word("tmpfs_frees_slot", "a page of tmpfs that a program reads back gives its slot up", &["yes", "no"]),
+    word("tmpfs_dirty", "pages of tmpfs count in the writers' dirty limits", &["no", "yes"]),
     word("tree_nodes", "nodes of the page cache's trees are slab objects", &["yes", "no"]),
     word("discard", "a removed file's blocks leave the image", &["no", "yes"]),
 ];
@@ -190,13 +192,14 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
     let disk = disks::installed().into_iter().find(|disk| disk.name == "scsi-15k-2009");
     let disk = disk.expect("the disk comes with the program").disk;
     let guest = Guest {
-        swap_pages: ((values.number("swap_mib") / part) << 8) as u32,
+        swap_pages: (values.number("swap_mib") << 8) as u32,
         disk: [disk.clone(), disk],
         queue: QueueSpec::named("cfq@2.6.29").expect("a queue of this name"),
         zones: None,
         tree_nodes: is("tree_nodes"),
         ..Guest::default()
     };
+    let guest = part_of(guest, values.number("memory_mib") << 10, part as u32);
     let vm = VmPreset::parse(values.word("vm")).expect("the words are presets");
     let [major, minor, patch] = vm.kernel;
     let program = TmpfsSwap {
@@ -213,7 +216,11 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
         discards: is("discard"),
         ..TmpfsSwap::default()
     };
-    let rules = Rules::of(major, minor, patch);
+    let rules = Rules {
+        tmpfs_read_frees_slot: is("tmpfs_frees_slot"),
+        tmpfs_counts_dirty: is("tmpfs_dirty"),
+        ..Rules::of(major, minor, patch)
+    };
     let (answer, outcome) = run(&setup, seed, &guest, vm.policy(), rules, &program, recorder)?;
     let numbers = numbers(&answer, part);
     let metrics = numbers.into_iter().collect();
