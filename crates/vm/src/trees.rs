@@ -4,8 +4,8 @@
 //! page n of a file ── leaf n / 64 ── inner node n / 4096 ── ...     page 0 alone: no node
 //! ```
 //!
-//! A node is there as long as one of its 64 places is used: by a page in a frame, or by a node. The swap cache
-//! is a tree by slots. Pages of tmpfs in swap, and shadows, need no node here; in 6.x they do.
+//! A node is there as long as one of its 64 places is used: by a page in a frame, or by a node. The swap
+//! cache is a tree by slots. Pages of tmpfs in swap, and shadows, need no node here; in 6.x they do.
 
 use std::collections::BTreeMap;
 

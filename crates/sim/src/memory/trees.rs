@@ -1,12 +1,13 @@
 //! Nodes of the page cache's trees as slab objects (`radix_tree_node` of 2.6.29).
 //!
 //! ```text
-//! a page is allocated ── the CPU's stock is filled to 7, with the request's right to wait (radix_tree_preload)
+//! a page is allocated ── the CPU's stock is filled to 7, with the request's right to wait
 //! it enters its tree  ── a node from the stock          it leaves ── the node is freed after a grace period
 //! a page gets a slot  ── a node from the stock, which is filled without waiting: reclaim asks
 //! ```
 //!
-//! A node that cannot be had is not there; the kernel keeps the page out of the cache then. From memory.
+//! The stock is filled by `radix_tree_preload`. A node that cannot be had is not there; the kernel keeps the
+//! page out of the cache then. From memory.
 
 use super::Memory;
 use crate::kernel::Task;

@@ -23,7 +23,8 @@
 //! Nothing is compressed: each page, name and open of an object is one of its own.
 //!
 //! `part` divides the tree, the archive, the image and the compiler's heap; the caller divides the machine's
-//! memory, and [`part_of`] what is free, in swap and in queues. What an object computes, looks up and opens stays.
+//! memory, and [`part_of`] what is free, in swap and in queues. What an object computes, looks up and opens
+//! stays.
 
 mod make;
 mod site;

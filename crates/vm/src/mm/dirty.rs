@@ -52,7 +52,8 @@ impl Limits {
     }
 }
 
-/// A writer made a page of a file dirty (of tmpfs too with [`Rules::tmpfs_counts_dirty`]): it is held back if there are too many. Returns whether it slept.
+/// A writer made a page of a file dirty (of tmpfs too with [`Rules::tmpfs_counts_dirty`]): it is held back if
+/// there are too many. Returns whether it slept.
 pub fn balance_dirty(vm: &Vm, host: &dyn Host, rules: &Rules, _mapping: MappingId) -> bool {
     let since = vm.with(|state| {
         state.dirty.since += 1;

@@ -60,8 +60,8 @@ pub struct Rules {
     pub reads_overwritten: bool,
     /// A read of a page of tmpfs that is in swap gives its slot up, and makes it dirty.
     pub tmpfs_read_frees_slot: bool,
-    /// Pages of tmpfs in frames count as dirty in the limits of writers, who write to tmpfs too. No release: no
-    /// flusher writes them. To ask what it does.
+    /// Pages of tmpfs in frames count as dirty in the limits of writers, who write to tmpfs too. No release
+    /// does this: no flusher writes such pages. To ask what it does.
     pub tmpfs_counts_dirty: bool,
     /// A write of a page of a file by a system call is an access (until 4.6).
     pub writes_access: bool,

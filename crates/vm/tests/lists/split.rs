@@ -117,8 +117,8 @@ fn a_page_of_tmpfs_is_written_at_its_second_visit() {
     assert!((32..100).contains(&written), "{written}");
 }
 
-/// kswapd scans a zone whose pages are all locked six times over, and leaves it alone then: an allocation looks
-/// at 1/4096 of it, and finds nothing although the pages are unlocked. Once a page goes, it finds what it needs.
+/// kswapd scans a zone whose pages are all locked six times over, and leaves it alone then: an allocation
+/// looks at 1/4096 of it, and finds nothing although the pages are unlocked. Once a page goes, it finds more.
 #[test]
 fn a_zone_that_gives_nothing_is_left_alone_until_a_page_of_it_goes() {
     for (preset, is_left_alone) in [("vm@2.6.29", true), ("vm@2.6.29,gives_up=no", false)] {
