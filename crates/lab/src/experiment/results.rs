@@ -25,7 +25,7 @@ pub struct Results {
 
 impl Results {
     /// A number of a cell in the order of its runs; `None` if a run failed or the cell is another part's.
-    fn values(&self, cell: usize, metric: &Metric) -> Option<Vec<f64>> {
+    pub(crate) fn values(&self, cell: usize, metric: &Metric) -> Option<Vec<f64>> {
         let runs = self.runs[cell].as_ref()?;
         let numbers = runs.iter().map(|run| Some(*run.as_ref().ok()?.metrics.get(metric.name)? as f64));
         numbers.collect()

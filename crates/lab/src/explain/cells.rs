@@ -189,10 +189,8 @@ fn measured(
     coalitions: &[Coalition],
     metric: &'static Metric,
 ) -> Option<Measured> {
-    let values = |at| {
-        let sample = results.sample(at, metric)?;
-        Some(sample.values().iter().map(|value| *value as i128).collect())
-    };
+    // In the order of the runs: a repeat's numbers under all combinations are those of one seed.
+    let values = |at| Some(results.values(at, metric)?.into_iter().map(|value| value as i128).collect());
     let values: Vec<Vec<i128>> = (0..coalitions.len()).map(values).collect::<Option<_>>()?;
     let unit = (metric.unit, metric.per_unit);
     Some(apart(plan, coalitions, &values, Named { metric: metric.name, unit, decimals: metric.decimals }))
@@ -249,5 +247,34 @@ pub(super) fn apart(plan: &Plan, coalitions: &[Coalition], values: &[Vec<i128>],
         to: mean(&|repeat| worth(repeat)(all)),
         parts: (0..plan.players()).map(part).collect(),
         together,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Change;
+    use crate::experiment::workload::Sample as Run;
+    use std::path::Path;
+
+    #[test]
+    fn a_repeat_is_taken_apart_from_its_own_numbers() {
+        let engines =
+            ["slub@7.0", "slub@7.1"].map(|name| (name.into(), Preset::parse(name).expect("an engine")));
+        let experiment = Experiment::find(Path::new("2026")).expect("an installed experiment");
+        let every = of_engines(&experiment, engines.to_vec());
+        let change = Change { repeats: Some(2), ..Change::default() };
+        let whole = crate::experiment::Plan::new(&every, &change).expect("a plan");
+        let one = of_row(&every, &whole.cells[0]);
+        let plan = crate::experiment::Plan::new(&one, &change).expect("a plan");
+        let run = |iops: u64| Ok(Run { metrics: [("iops".to_string(), iops)].into(), ..Run::default() });
+        // The repeats of the first engine descend: sorted, each pair would be 10 apart.
+        let runs = vec![Some(vec![run(2), run(1)]), Some(vec![run(11), run(12)])];
+        let results = Results { experiment: one, plan, runs, computed: 0, program: "p".into() };
+        let plan = Plan::new(1, 1, 0, crate::explain::SEED);
+        let found = measured(&results, &plan, &plan.coalitions(), main_metric(&results)).expect("numbers");
+        let part = &found.parts[0];
+        assert_eq!((part.value, part.sum.exact()), (10.0, "20".to_string()));
+        assert!(part.give_or_take.is_some_and(|half| half > 12.0), "{part:?}");
     }
 }

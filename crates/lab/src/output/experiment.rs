@@ -1,5 +1,6 @@
 //! What an experiment gave: the tables of mails, the numbers of each cell, JSON, CSV; what it consists of.
 
+use super::builds::builds;
 use super::comparison::{
     comparison_avg_std, comparison_json, comparison_markdown, comparison_mmtests, comparison_table,
 };
@@ -39,6 +40,7 @@ pub fn experiment_table(results: &Results, wrap: Option<usize>) -> String {
         format!("\n{}{}", text::wrapped_within(width, &head, "", ""), table.print_within(width))
     });
     out += &unmet(results, metric).map_or(String::new(), |line| text::wrapped_within(width, &line, "\n", ""));
+    out += &builds(results);
     out += &failures(results);
     out
 }

@@ -43,12 +43,36 @@ pub fn explain_cells_table(explained: &CellsExplained) -> String {
     out += &groups_text(&explained.groups, [from, to]);
     for row in &explained.rows {
         out += &row_text(&explained.groups, row, [from, to]);
+        out += &counts_text(explained, row, [from, to]);
     }
     if explained.rows.is_empty() {
         out += "\nno row can be taken apart\n";
     }
     out += &format!("\nleft out (at most {GROUPS_MOST} groups, {ROWS_MOST} rows)\n");
     out + &left_out_text(&explained.left_out)
+}
+
+/// The counts that a group changes, with its part of each: the way from the policies to the main metric.
+fn counts_text(explained: &CellsExplained, row: &Row, [from, to]: [&str; 2]) -> String {
+    let file = &explained.ends.experiment.file;
+    let is_count = |measured: &&Measured| {
+        let metric = file.workload.metrics.iter().find(|metric| metric.name == measured.metric);
+        metric.is_some_and(|metric| metric.better.is_none())
+    };
+    let mut counts = row.measures.iter().skip(1).filter(is_count).peekable();
+    if counts.peek().is_none() {
+        return String::new();
+    }
+    let parts = explained.groups.iter().map(|group| format!("part of {}", group.name));
+    let heads = ["count", from, to].map(String::from).into_iter().chain(parts);
+    let mut table = text::Table::new(heads);
+    for measured in counts {
+        let number = |number: f64| format!("{:.*}", measured.decimals, number / measured.unit.1);
+        let part = |value: f64| format!("{:+.*}", measured.decimals, value / measured.unit.1);
+        let ends = [measured.metric.to_string(), number(measured.from), number(measured.to)];
+        table.row(ends.into_iter().chain(measured.parts.iter().map(|one| part(one.value))));
+    }
+    format!(" what is counted there\n{}", table.print_within(WIDE))
 }
 
 fn left_out_text(sentences: &[String]) -> String {
@@ -201,4 +225,48 @@ fn measure_json(groups: &[Group], measured: &Measured) -> Value {
         "parts": measured.parts.iter().enumerate().map(part).collect::<Vec<_>>(),
         "interactions": measured.together.iter().map(pair).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Change, Experiment, Plan, Results};
+    use crate::explain::cells::Part;
+    use crate::explain::groups::Groups;
+    use crate::explain::shapley::Mean;
+    use slablab_slabs::Preset;
+    use std::path::Path;
+
+    #[test]
+    fn counts_stand_below_the_main_metric_and_times_do_not() {
+        let experiment = Experiment::find(Path::new("000")).expect("an installed experiment");
+        let plan = Plan::new(&experiment, &Change::default()).expect("a plan");
+        let ends = Results { experiment, plan, runs: Vec::new(), computed: 0, program: "p".into() };
+        let [from, to] = ["slub@2.6.29", "slub@2.6.29,max_order=0"];
+        let preset = |name| Preset::parse(name).expect("an engine");
+        let groups = Groups::new(preset(from), preset(to)).expect("two engines of a kind").groups;
+        let measured = |metric, unit, decimals, from: f64, to: f64| {
+            let sum = Mean { sum: (to - from) as i128, over: 1, give_or_take: None };
+            let (value, half) = (to - from, None);
+            let part = Part { sum, value, give_or_take: half, alone: value, last: value, moves: true };
+            Measured { metric, unit, decimals, from, to, parts: vec![part], together: Vec::new() }
+        };
+        let row = Row {
+            name: "stoakley".into(),
+            measures: vec![
+                measured("elapsed_ps", ("s", 1e12), 2, 9e12, 8e12),
+                measured("build2_4_ps", ("s", 1e12), 2, 3e12, 1e12),
+                measured("wakes_3", ("1", 1.0), 0, 700.0, 20.0),
+            ],
+        };
+        let said = counts_text(
+            &CellsExplained { ends, groups, rows: Vec::new(), left_out: Vec::new() },
+            &row,
+            [from, to],
+        );
+        for words in ["wakes_3", "700", "20", "-680", "part of max_order"] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+        assert!(!said.contains("build2_4_ps") && !said.contains("elapsed_ps"), "{said}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The answers as text tables, pages, JSON, CSV. A fact has one name in all of them.
 
 mod alloc_trace;
+mod builds;
 mod comparison;
 mod describe;
 mod experiment;

@@ -153,6 +153,8 @@ pub struct Counts {
     pub low: [u64; ORDERS],
     /// Rounds of direct reclaim, by order.
     pub direct: [u64; ORDERS],
+    /// Pages reclaimed by kswapd, and by allocations.
+    pub stolen: [u64; 2],
     /// Slabs of names that were asked for.
     pub name_slabs: u64,
     /// Pages written through the loop device, and read.
@@ -196,6 +198,8 @@ impl Counts {
             wakes: std::array::from_fn(|order| memory.kswapd_wakes(order as u8)),
             low: std::array::from_fn(|order| memory.short_requests(order as u8).0),
             direct: std::array::from_fn(|order| memory.short_requests(order as u8).1),
+            stolen: [Counter::PgStealKswapd, Counter::PgStealDirect]
+                .map(|counter| memory.vm.with(|state| state.counters.get(counter))),
             name_slabs: names.map_or(0, |names| heap.counted(names, slablab_platform::Event::AllocSlab)),
             transfers: site.volume.device().map_or((0, 0), |device| device.transfers()),
         }
@@ -208,6 +212,7 @@ impl Counts {
             wakes: std::array::from_fn(|at| self.wakes[at] - before.wakes[at]),
             low: std::array::from_fn(|order| self.low[order] - before.low[order]),
             direct: std::array::from_fn(|order| self.direct[order] - before.direct[order]),
+            stolen: std::array::from_fn(|at| self.stolen[at] - before.stolen[at]),
             name_slabs: self.name_slabs - before.name_slabs,
             transfers: (self.transfers.0 - before.transfers.0, self.transfers.1 - before.transfers.1),
         }

@@ -134,6 +134,8 @@ macro_rules! metrics {
             count("direct_1", "rounds of direct reclaim for order 1, an iteration"),
             count("direct_2", "rounds of direct reclaim for order 2, an iteration"),
             count("direct_3", "rounds of direct reclaim for order 3, an iteration"),
+            count("stolen_kswapd", "pages that kswapd reclaimed, an iteration"),
+            count("stolen_direct", "pages that allocations reclaimed, an iteration"),
             count("requests1_0", "single pages that build 1 requested, an iteration"),
             count("requests1_1", "blocks of order 1 that build 1 requested, an iteration"),
             count("requests1_2", "blocks of order 2 that build 1 requested, an iteration"),
@@ -266,6 +268,9 @@ fn numbers(answer: &[Iteration], part: u64) -> Vec<(String, u64)> {
             add(&name, mean(&|one| one.builds[build].requests[order]));
         }
     }
+    for (at, by) in ["kswapd", "direct"].into_iter().enumerate() {
+        add(&format!("stolen_{by}"), mean(&|one| one.counts.stolen[at]));
+    }
     add("swap_outs", mean(&|one| one.counts.swap_outs));
     add("name_slabs", mean(&|one| one.counts.name_slabs));
     numbers
@@ -286,7 +291,8 @@ mod tests {
             swap_ins: [2, 4, 6],
             objects: 1,
         };
-        let counts = Counts { wakes: std::array::from_fn(|order| order as u64 + 1), ..Counts::default() };
+        let wakes = std::array::from_fn(|order| order as u64 + 1);
+        let counts = Counts { wakes, stolen: [8, 9], ..Counts::default() };
         let one = Iteration { builds: [built(10), built(20)], is_unpacking: true, total: 21, counts };
         let other = Iteration { builds: [built(11), built(30)], is_unpacking: false, total: 52, counts };
         let numbers = numbers(&[one, other], 8);
@@ -300,6 +306,7 @@ mod tests {
         );
         assert_eq!((of("tar_1"), of("tar_2"), of("tar_3")), (Some(1), Some(0), None));
         assert_eq!((of("swap_ins_1"), of("swap_ins_garbage"), of("wakes_3")), (Some(12), Some(4), Some(4)));
+        assert_eq!((of("stolen_kswapd"), of("stolen_direct")), (Some(8), Some(9)));
         assert_eq!((of("user_ps"), of("system2_2_ps"), of("requests2_3")), (Some(56), Some(24), Some(28)));
     }
 
