@@ -4,6 +4,7 @@
 mod aim;
 mod balance;
 mod block;
+mod clean;
 mod desktop;
 mod disk;
 mod eevdf;
