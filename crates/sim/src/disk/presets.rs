@@ -33,6 +33,9 @@ const POOL_2_6: PoolSpec =
     PoolSpec::Batching { limit: 128, congested: 113, cleared: 103, more: 32, window: 20 * MS };
 const PLUG_2_6: PlugSpec = PlugSpec::Timed { requests: 4, after: 3 * MS };
 const LIMITS_2_4: Limits = Limits { sectors: 255, segments: 128 };
+/// All I/O of 2.4 comes as buffers of one block, which the elevator puts together; each of them costs the
+/// requests that it passes patience.
+const BUFFER_2_4: u32 = 8;
 const LIMITS_2_6: Limits = Limits { sectors: 1_024, segments: 128 };
 /// virtio-blk of QEMU 7.2: a queue of 256, two of a request's segments are its head and its status; and
 /// `max_sectors_kb` is 1,280 (from memory).
@@ -59,8 +62,10 @@ impl QueueSpec {
     /// The queue of this name; `None` if there is none.
     pub fn named(name: &str) -> Option<QueueSpec> {
         let deadline = ElevatorSpec::Deadline(DEADLINE);
-        let old = |elevator| QueueSpec { elevator, pool: POOL_2_6, plug: PLUG_2_6, limits: LIMITS_2_6 };
-        let new = |elevator, pool| QueueSpec { elevator, pool, plug: PLUG_6_1, limits: LIMITS_6_1 };
+        let (pool, limits) = (POOL_2_6, LIMITS_2_6);
+        let old = |elevator| QueueSpec { elevator, pool, plug: PLUG_2_6, limits, bio: limits.sectors };
+        let limits = LIMITS_6_1;
+        let new = |elevator, pool| QueueSpec { elevator, pool, plug: PLUG_6_1, limits, bio: limits.sectors };
         Some(match name {
             "linus@2.4.10" => QueueSpec::linus(u64::MAX),
             "linus-small@2.4.10" => QueueSpec::linus(SMALL_BYTES),
@@ -81,6 +86,7 @@ impl QueueSpec {
             pool: PoolSpec::Batched { each, batch: 16 },
             plug: PlugSpec::Waiter,
             limits: LIMITS_2_4,
+            bio: BUFFER_2_4,
         }
     }
 

@@ -46,6 +46,8 @@ pub struct QueueSpec {
     pub plug: PlugSpec,
     /// The size of a request.
     pub limits: Limits,
+    /// Sectors of the largest bio that the page cache and swap give to the queue.
+    pub bio: u32,
 }
 
 /// What became of a bio.

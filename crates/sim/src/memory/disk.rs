@@ -49,7 +49,7 @@ impl BlockDisk {
         BlockDisk {
             name,
             number,
-            frames_most: queue.limits.sectors / PAGE_SECTORS as u32,
+            frames_most: queue.bio.min(queue.limits.sectors) / PAGE_SECTORS as u32,
             disk: RefCell::new(QueuedDisk::new(disk, queue)),
             under_way: RefCell::default(),
             waiters: Default::default(),

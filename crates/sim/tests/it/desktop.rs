@@ -114,3 +114,14 @@ fn a_page_holds_its_inode() {
     assert!(image.1 == 0 && (1..=100_000_u64.div_ceil(15)).contains(&image.0), "{image:?}");
     assert_eq!(close, (0, 0), "the pages are gone");
 }
+
+/// A stream of writes passes a read only as far as the read's patience goes, which each block of the stream
+/// takes: the read waits for a full queue, 128 requests, and for 30 more.
+#[test]
+fn a_stream_of_writes_does_not_starve_a_read() {
+    let streams = Test::Streams(Streams { clients: 1, mib: 64 });
+    for vm in ["vm@2.4.8", "vm@2.4.10"] {
+        let played = test(vm, 64, 10 * MS, &streams, Some(0)).played();
+        assert!(played.skips > 0 && played.longest < (128 + 30) * 10 * MS, "{vm}: {played:?}");
+    }
+}
