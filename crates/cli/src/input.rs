@@ -155,7 +155,7 @@ pub(crate) fn open(path: &Path, recording: Option<&str>) -> Result<Reader, Failu
     Ok(import::open(input, &mut |events| progress.at(events, events))?)
 }
 
-/// Progress on a terminal only.
+/// Progress on a terminal only. It is cleared at its end.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
@@ -171,6 +171,11 @@ impl Progress {
     pub(crate) fn at(&self, done: u64, whole: u64) {
         self.0.set_length(whole);
         self.0.set_position(done);
+    }
+
+    /// The bar, to be cleared from another thread.
+    pub(crate) fn bar(&self) -> ProgressBar {
+        self.0.clone()
     }
 }
 

@@ -10,6 +10,7 @@ mod engines;
 mod explain;
 mod import;
 mod input;
+mod interrupts;
 mod machines;
 mod orders;
 mod outcome;

@@ -2,6 +2,7 @@
 
 mod judge;
 mod run;
+mod views;
 
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, check, named, write_out};

@@ -1,6 +1,7 @@
 //! `slablab pressure judge`: every scenario on modelled machines, beside the records of real kernels.
 
 use crate::input::{Progress, command_line};
+use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
 use slablab_lab::output::{
@@ -73,8 +74,10 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
         threads: args.threads.map(usize::from),
     };
     let progress = Progress::new("judge");
+    let interrupts = Interrupts::new(&progress)?;
     let modelled = model(&real, &wanted, &|done, all| progress.at(done, all))?;
     drop(progress);
+    let _whole = interrupts.hold();
     modelled.failed.iter().for_each(tell);
     let judgement = judge(&real, &modelled.runs);
     if let Some(folder) = &args.output {

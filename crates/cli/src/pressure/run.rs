@@ -1,6 +1,10 @@
 //! `slablab pressure run SCRIPT`: page accesses under memory pressure on a modelled machine.
 
+use super::views::Views;
+use crate::input::Progress;
+use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
+use slablab_lab::output::{Column, mmtests_vmstat};
 use slablab_lab::pressure::run::{Options, Run};
 use slablab_lab::pressure::{records, rows, script};
 use std::path::{Path, PathBuf};
@@ -8,13 +12,16 @@ use std::sync::Arc;
 
 /// Runs a script.
 #[derive(clap::Args)]
-#[command(after_help = "docs/vm.md explains policies, records and what is compared.")]
+#[command(
+    after_help = "Examples:\n  slablab pressure run my.t --vm vm@6.12,lru_gen --vmstat\n  slablab pressure run my.t --vm vm@6.1 --vm vm@6.12 --seeds 5 --format mmtests\n  slablab pressure run my.t --html page.html --perfetto run.perfetto\n\ndocs/pressure.md has the language of scripts. docs/vm.md explains policies, what can be looked at, records and\nwhat is compared."
+)]
 pub(super) struct Args {
     /// Script of page accesses (docs/pressure.md)
     script: PathBuf,
-    /// Page replacement, as vm@6.12,lru_gen or vm@6.1,swappiness=200
-    #[arg(long, value_name = "VM", default_value = "vm@6.1")]
-    vm: String,
+    /// Page replacement, as vm@6.12,lru_gen or vm@6.1,swappiness=200; may be repeated for views and
+    /// --format mmtests
+    #[arg(long = "vm", value_name = "VM", default_value = "vm@6.1")]
+    vms: Vec<String>,
     /// Slab allocator
     #[arg(long, value_name = "ENGINE", default_value = "slub@6.1")]
     engine: String,
@@ -39,6 +46,8 @@ pub(super) struct Args {
     /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    #[command(flatten)]
+    views: Views,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -49,32 +58,84 @@ enum Format {
     Json,
     /// CSV, a row for each counter and seed
     Csv,
+    /// The vmstat rows of mmtests, a column for each VM: whole runs, means over the seeds
+    Mmtests,
+}
+
+impl Args {
+    /// Refuses what does not go together, before anything runs.
+    fn check(&self) -> Result<(), Failure> {
+        self.views.check(&self.script)?;
+        let one_by_one = self.format != Format::Mmtests && !self.views.replace_answer();
+        if self.vms.len() > 1 && (one_by_one || self.beside.is_some() || self.output.is_some()) {
+            let what = "several --vm: expected --format mmtests, --vmstat, --meminfo or --ps, and neither --beside \
+                        nor -o";
+            return Err(what.into());
+        }
+        if self.views.replace_answer() && self.format != Format::Text {
+            return Err("--vmstat, --meminfo and --ps are text: expected no --format beside them".into());
+        }
+        Ok(())
+    }
+
+    /// The text of all runs.
+    fn answer(&self, columns: &[Column<'_>]) -> Result<String, Failure> {
+        let all = || columns.iter().flat_map(|(_, runs)| runs.iter().copied());
+        if self.views.replace_answer() {
+            return Ok(self.views.text(columns));
+        }
+        if self.format == Format::Mmtests {
+            return Ok(mmtests_vmstat(columns));
+        }
+        let runs: Vec<Run> = all().cloned().collect();
+        let real = match &self.beside {
+            Some(path) => records::beside(path, &runs[0])?,
+            None => Vec::new(),
+        };
+        let rows = rows::rows(&runs, &real);
+        Ok(match self.format {
+            Format::Json => slablab_report::json::document(&rows::json(&rows)),
+            Format::Csv => rows::csv(&rows),
+            _ => format!("{}\n\n{}", columns[0].0, rows::table(&rows)),
+        })
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
+    args.check()?;
     let script = Arc::new(script::load(&args.script)?);
-    let options = Options::of(&args.vm, &args.engine, &args.machine, &args.set)?;
-    let mut runs = Vec::new();
-    for seed in (0..args.seeds).map(|at| args.seed.wrapping_add(at)) {
-        let run = options.run(&script, seed).map_err(|failed| format!("seed {seed}: {failed}"))?;
-        tell_killed(&run);
-        if let Some(folder) = &args.output {
-            write_records(&folder.join(format!("seed-{seed}")), &run)?;
+    let of = |vm: &String| Options::of(vm, &args.engine, &args.machine, &args.set);
+    let options = args.vms.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let recorders = args.views.recorders(args.format == Format::Mmtests);
+    let all = args.seeds * options.len() as u64;
+    let progress = Progress::new("pressure run");
+    let interrupts = Interrupts::new(&progress)?;
+    let (mut runs, mut recording) = (Vec::new(), None);
+    for options in &options {
+        let mut of_vm = Vec::new();
+        for seed in (0..args.seeds).map(|at| args.seed.wrapping_add(at)) {
+            progress.at((runs.len() as u64) * args.seeds + of_vm.len() as u64, all);
+            let recorder = recorders.of(recording.is_none());
+            let run = options.run_recorded(&script, seed, &recorder);
+            let run = run.map_err(|failed| format!("seed {seed}: {failed}"))?;
+            recording.get_or_insert_with(|| recorder.take());
+            if let Some(folder) = &args.output {
+                let _whole = interrupts.hold();
+                write_records(&folder.join(format!("seed-{seed}")), &run)?;
+            }
+            of_vm.push(run);
         }
-        runs.push(run);
+        runs.push((options.vm.to_string(), of_vm));
     }
-    let real = match &args.beside {
-        Some(path) => records::beside(path, &runs[0])?,
-        None => Vec::new(),
-    };
-    let rows = rows::rows(&runs, &real);
-    let text = match args.format {
-        Format::Text => format!("{}\n\n{}", options.vm, rows::table(&rows)),
-        Format::Json => slablab_report::json::document(&rows::json(&rows)),
-        Format::Csv => rows::csv(&rows),
-    };
-    crate::output::write_out(&text, None)?;
-    let is_whole = runs.iter().flat_map(|run| &run.records).all(|(_, record)| record.is_complete);
+    drop(progress);
+    let _whole = interrupts.hold();
+    let all = || runs.iter().flat_map(|(_, runs)| runs);
+    all().for_each(tell_killed);
+    let columns: Vec<Column<'_>> =
+        runs.iter().map(|(vm, runs)| (vm.clone(), runs.iter().collect())).collect();
+    args.views.write_files(&args.script, &columns, &recording.unwrap_or_default())?;
+    crate::output::write_out(&args.answer(&columns)?, None)?;
+    let is_whole = all().flat_map(|run| &run.records).all(|(_, record)| record.is_complete);
     Ok(if is_whole { Done::Complete } else { Done::Incomplete })
 }
 

@@ -6,7 +6,7 @@ use super::workload::Observed;
 use rayon::prelude::*;
 use slablab_report::error::{Error, Result};
 use slablab_sim::profile::Profile;
-use slablab_sim::record::{Limits, MEMORY, Recorder, Recording};
+use slablab_sim::record::{Holds, Limits, MEMORY, Recorder, Recording};
 use slablab_sim::tally::Failed;
 use slablab_sim::trace::Trace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +21,21 @@ pub struct Seen {
     pub profile: Option<Profile>,
     /// Bytes of slabs by time, picoseconds from the begin of the counted part; the highest of each step.
     pub memory: Vec<(u64, u64)>,
+    /// What workloads with page replacement sample, by time as `memory`.
+    pub sampled: Vec<Sampled>,
+}
+
+/// A track of values that a run recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// Its group.
+    pub group: String,
+    /// Its name.
+    pub name: String,
+    /// Whether the values are bytes.
+    pub bytes: bool,
+    /// Time and value.
+    pub points: Vec<(u64, u64)>,
 }
 
 /// Events of a recording: about 20 MB of trace. What comes after them is counted.
@@ -52,7 +67,7 @@ pub fn seen(experiment: &Experiment, plan: &Plan, threads: Option<usize>) -> Vec
         plain.then(|| {
             let recorder = Recorder::of_values(MEMORY_POINTS);
             let observed = observe(experiment, plan, cell, &recorder).ok()?;
-            Some(Seen { profile: observed.profile, memory: memory(&recorder.take()) })
+            Some(seen_by(observed.profile, &recorder.take()))
         })?
     };
     let all = || (0..plan.cells.len()).into_par_iter().with_max_len(1).map(of).collect();
@@ -62,13 +77,32 @@ pub fn seen(experiment: &Experiment, plan: &Plan, threads: Option<usize>) -> Vec
     }
 }
 
-/// The memory of slabs over time.
-fn memory(recording: &Recording) -> Vec<(u64, u64)> {
-    let is_memory = |(group, ..): &(String, String, _)| group == MEMORY;
-    let Some(track) = recording.tracks.iter().position(is_memory) else { return Vec::new() };
-    let values = || recording.values.iter().filter(|value| value.track.0 as usize == track);
-    let start = values().map(|value| value.at).min().unwrap_or(0);
-    values().map(|value| (value.at - start, value.value.max(0) as u64)).collect()
+/// The name of the track of slabs in the group of memory, which every kernel has.
+const SLABS: &str = "slabs";
+
+/// The tracks of values. Times are from the first value on.
+fn sampled(recording: &Recording) -> Vec<Sampled> {
+    let start = recording.values.iter().map(|value| value.at).min().unwrap_or(0);
+    let track = |(at, (group, name, holds)): (usize, &(String, String, Holds))| {
+        let values = recording.values.iter().filter(move |value| value.track.0 as usize == at);
+        let points = values.map(|value| (value.at - start, value.value.max(0) as u64)).collect();
+        let bytes = *holds == Holds::Bytes;
+        Sampled { group: group.clone(), name: name.clone(), bytes, points }
+    };
+    recording.tracks.iter().enumerate().map(track).filter(|track| !track.points.is_empty()).collect()
+}
+
+/// What a recorder of values has seen of a run.
+fn seen_by(profile: Option<Profile>, recording: &Recording) -> Seen {
+    let mut sampled = sampled(recording);
+    let is_slabs = |track: &Sampled| track.group == MEMORY && track.name == SLABS;
+    let memory =
+        sampled.iter().find(|track| is_slabs(track)).map_or(Vec::new(), |track| track.points.clone());
+    // A kernel without page replacement samples nothing else.
+    if sampled.len() == 1 {
+        sampled.clear();
+    }
+    Seen { profile, memory, sampled }
 }
 
 /// Refuses a cell that the plan does not have.

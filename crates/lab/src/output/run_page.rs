@@ -6,6 +6,7 @@ use crate::experiment::plan::Cell;
 use crate::experiment::results::Results;
 use crate::experiment::verdict::judge;
 use crate::experiment::workload::Metric;
+use crate::output::memory::group_figures;
 use slablab_model::Spent;
 use slablab_report::html::chart::{
     Axis, Bar, Group, Heat, Intervals, Lines, Point, Scale, Series, Shape, Wholes,
@@ -18,6 +19,8 @@ use std::collections::BTreeMap;
 const HEATS_MAX: usize = 6;
 /// Most figures of the memory.
 const MEMORIES_MAX: usize = 6;
+/// Most cells with figures of what they sampled.
+const SAMPLED_MAX: usize = 3;
 /// Most cells in the figure of the time, and most groups in the figure of a metric. More are in tables.
 const CELLS_MAX: usize = 60;
 
@@ -55,6 +58,7 @@ pub fn experiment_page(results: &Results, seen: &[Option<Seen>], command: &str) 
     }
     placement_table(results, metric, &mut page);
     memory_figures(results, seen, &mut page);
+    sampled_figures(results, seen, &mut page);
     page.section("Every metric");
     page.table("Means over the repeats. The number of a cell is that of --cell.", &metrics_table(results));
     page.evidence(&evidence(results, found.is_empty()));
@@ -243,6 +247,22 @@ fn memory_figures(results: &Results, seen: &[Option<Seen>], page: &mut Page) {
     }
     if all.len() > MEMORIES_MAX {
         page.note(&format!("{} more machines and values are left out.", all.len() - MEMORIES_MAX));
+    }
+}
+
+/// What cells with page replacement sampled: a figure for each group of tracks.
+fn sampled_figures(results: &Results, seen: &[Option<Seen>], page: &mut Page) {
+    let of = |at: usize| seen.get(at)?.as_ref().filter(|seen| !seen.sampled.is_empty());
+    let all: Vec<(usize, &Seen)> = results.plain().filter_map(|(at, _)| Some((at, of(at)?))).collect();
+    if all.is_empty() {
+        return;
+    }
+    page.section("Memory, paging and disks over time");
+    for (at, seen) in all.iter().take(SAMPLED_MAX) {
+        group_figures(&label(results, *at), &seen.sampled, page);
+    }
+    if all.len() > SAMPLED_MAX {
+        page.note(&format!("{} more cells are left out.", all.len() - SAMPLED_MAX));
     }
 }
 

@@ -11,6 +11,7 @@
 
 pub mod guests;
 pub mod judge;
+pub mod looked;
 pub mod measure;
 pub mod records;
 pub mod rows;

@@ -1,6 +1,7 @@
 //! A script under one policy, once for each seed.
 
 use super::guests::{CPU_SPEED, DISK_SPEED, Facts, Stream};
+use super::looked::Looked;
 use super::records;
 use slablab_kernel::vmrecord::Record;
 use slablab_machines::Machine;
@@ -9,6 +10,7 @@ use slablab_model::disk::DiskKind;
 use slablab_report::error::{At, Error, Result};
 use slablab_sim::memory::Killed;
 use slablab_sim::micro::Setup;
+use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::script as sim;
 use slablab_slabs::Preset;
@@ -44,6 +46,8 @@ pub struct Run {
     pub killed: Vec<Killed>,
     /// Accesses of pages.
     pub accesses: u64,
+    /// Its memory over time.
+    pub looked: Looked,
 }
 
 /// Facts of the machine that can be changed.
@@ -72,6 +76,19 @@ impl Options {
     /// # Errors
     /// A machine or a script that cannot be modelled, a livelock, tasks that wait for ever.
     pub fn run(&self, script: &Arc<Script>, seed: u64) -> std::result::Result<Run, Failed> {
+        self.run_recorded(script, seed, &Recorder::default())
+    }
+
+    /// Runs a script once, and tells `recorder` what happens.
+    ///
+    /// # Errors
+    /// A machine or a script that cannot be modelled, a livelock, tasks that wait for ever.
+    pub fn run_recorded(
+        &self,
+        script: &Arc<Script>,
+        seed: u64,
+        recorder: &Recorder,
+    ) -> std::result::Result<Run, Failed> {
         let mut spec = self.machine.spec.clone();
         spec.nodes = vec![NodeSpec { bytes: self.facts.managed << spec.page_shift }];
         spec.seed = seed;
@@ -96,9 +113,10 @@ impl Options {
             fixed.write_limit = self.write_limit.or(fixed.write_limit);
         }
         let rules = Rules::of(major, minor, patch);
-        let answer = sim::run(&setup, seed, &guest, self.vm.policy(), rules, script)?;
+        let answer = sim::run_recorded(&setup, seed, recorder, &guest, self.vm.policy(), rules, script)?;
+        let looked = Looked::new(&answer.records, answer.samples);
         let records = answer.records.iter().map(|record| (record.process.clone(), records::convert(record)));
         let records = records.collect();
-        Ok(Run { seed, records, killed: answer.killed, accesses: answer.accesses })
+        Ok(Run { seed, records, killed: answer.killed, accesses: answer.accesses, looked })
     }
 }

@@ -9,6 +9,7 @@ mod hostile_names;
 mod import;
 mod linear;
 mod look;
+mod looked;
 #[path = "../../../report/tests/it/name_check.rs"]
 mod name_check;
 #[path = "../../../report/tests/it/page_check.rs"]

@@ -98,6 +98,19 @@ impl Lines {
         Plot { left: names + 8.0, right: width.units() - end.max(8.0), top: 24.0, bottom: height, x, y }
     }
 
+    /// The drawing with marks that say nothing of their values.
+    pub(super) fn draw_untold(&self, width: Width) -> Svg {
+        self.draw_all(width, false)
+    }
+
+    fn draw_all(&self, width: Width, tells: bool) -> Svg {
+        let plot = self.plot(width);
+        let mut svg = Svg::new(width.units(), plot.bottom + 38.0);
+        self.draw_axes(&mut svg, &plot);
+        (0..self.series.len()).for_each(|index| self.draw_series(&mut svg, &plot, index, tells));
+        svg
+    }
+
     fn draw_axes(&self, svg: &mut Svg, plot: &Plot) {
         svg.text("tick", Anchor::Start, (0.0, 10.0), &self.y.title(plot.y.unit));
         for (place, name) in &plot.y.at {
@@ -137,7 +150,7 @@ impl Lines {
         path
     }
 
-    fn draw_series(&self, svg: &mut Svg, plot: &Plot, index: usize) {
+    fn draw_series(&self, svg: &mut Svg, plot: &Plot, index: usize, tells: bool) {
         let series = &self.series[index];
         let colour = index % COLOURS;
         let xs = || series.points.iter().map(|point| point.0);
@@ -165,7 +178,7 @@ impl Lines {
                     self.y.scale.print(point.1),
                     self.x.scale.print(point.0)
                 );
-                mark(svg, index, *at, Some(&told));
+                mark(svg, index, *at, tells.then_some(&told));
             }
         } else {
             // Each line's marks stand elsewhere, so that lines on top of each other can be told apart.
@@ -243,11 +256,7 @@ impl Chart for Lines {
     }
 
     fn draw(&self, width: Width) -> Svg {
-        let plot = self.plot(width);
-        let mut svg = Svg::new(width.units(), plot.bottom + 38.0);
-        self.draw_axes(&mut svg, &plot);
-        (0..self.series.len()).for_each(|index| self.draw_series(&mut svg, &plot, index));
-        svg
+        self.draw_all(width, true)
     }
 
     fn live(&self) -> Option<serde_json::Value> {

@@ -8,6 +8,7 @@
 //! | [`Intervals`] | points with intervals: engines by machine |
 //! | [`Lines`] | values over time or over a knob: straight or in steps, with an error band if there is one |
 //! | [`Pairs`] | two values of each of many things: real and predicted, today and asked |
+//! | [`Stacked`] | parts of a whole over time: memory by use |
 //! | [`Shares`] | what each of several things adds to a change or takes from it |
 //!
 //! A chart is drawn for two widths, as text that is scaled down with its picture cannot be read on a narrow
@@ -20,6 +21,7 @@ mod lines;
 mod pairs;
 mod scale;
 mod shares;
+mod stacked;
 mod svg;
 mod wholes;
 
@@ -30,6 +32,7 @@ pub use lines::{LIVE_ABOVE, Lines, Series, Shape};
 pub use pairs::{Pair, Pairs};
 pub use scale::Scale;
 pub use shares::{Share, Shares};
+pub use stacked::Stacked;
 pub use svg::Svg;
 pub use wholes::Wholes;
 
