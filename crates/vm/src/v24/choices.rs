@@ -298,6 +298,8 @@ choices! {
     slots: Slots,
     /// Who waits for writes of buffers.
     waits: Waits,
+    /// A page with dirty buffers is left alone the first time that laundering meets it (with two lists).
+    free_pass: bool,
     /// Writes to swap in flight are limited: above 8 clusters the writer waits for its page.
     limit_writes: bool,
     /// A page freed by the asking task itself is handed over to it.

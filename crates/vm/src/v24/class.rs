@@ -3,7 +3,7 @@
 use super::choices::{Kswapd, Launder, Target, Waits};
 use super::clean::Writes;
 use super::launder::{count_scan, give};
-use super::lru::{ACTIVE, INACTIVE, is_buffer_page, is_pinned};
+use super::lru::{ACTIVE, INACTIVE, MET, is_buffer_page, is_pinned};
 use super::{Caller, V24};
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -160,6 +160,7 @@ impl V24 {
                 }
                 None
             }
+            Step::Buffers(frame) if vm.with(|state| self.passes(state, frame)) => None,
             Step::Buffers(frame) => {
                 let wait = match self.choices.waits {
                     Waits::Always => true,
@@ -182,6 +183,16 @@ impl V24 {
             None => give(vm, host, frame),
         }
         true
+    }
+
+    /// Whether a page with dirty buffers is left alone this time.
+    fn passes(&self, state: &mut State, frame: Frame) -> bool {
+        let was_met = state.frames.clear(frame, MET).any(MET);
+        let passes = self.choices.free_pass && state.frames.has(frame, Flags::DIRTY) && !was_met;
+        if passes {
+            state.frames.set(frame, MET);
+        }
+        passes
     }
 
     /// Looks at the page at the tail of a list, and puts it where it belongs.

@@ -18,6 +18,8 @@ pub const INACTIVE: ListId = ListId(1);
 const FRESH: Flags = Flags::POLICY;
 /// A listed page of a block device.
 const DEVICE: Flags = Flags(Flags::POLICY.0 << 1);
+/// A page with dirty buffers was met before (`BH_Wait_IO`).
+pub(super) const MET: Flags = Flags(Flags::POLICY.0 << 2);
 /// Pages of the longest window of read-ahead.
 const MOST_AHEAD: u32 = 31;
 

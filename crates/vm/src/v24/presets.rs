@@ -43,6 +43,7 @@ pub const V2_4_8: Choices = Choices {
     vfs: Vfs::SixtyFourth,
     slots: Slots::UntilFull,
     waits: Waits::Users,
+    free_pass: false,
     limit_writes: true,
     hands_over: false,
 };
@@ -118,6 +119,7 @@ pub const V2_4_10: Choices = Choices {
     vfs: Vfs::Priority,
     slots: Slots::Exclusive,
     waits: Waits::Mask,
+    free_pass: true,
     deactivate_mapped: true,
     hands_over: true,
     ..V2_4_9
