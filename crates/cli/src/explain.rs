@@ -7,6 +7,7 @@ use crate::output::{Form, OutputArgs, named};
 use crate::replay::title;
 use slablab_lab::experiment::{self, Change, Experiment, INSTALLED, Size};
 use slablab_lab::explain::cells::explain_cells;
+use slablab_lab::explain::policies::explain_policies;
 use slablab_lab::explain::script;
 use slablab_lab::explain::{
     EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
@@ -16,6 +17,7 @@ use slablab_lab::output::{
     explain_script_table, explain_table, remarks,
 };
 use slablab_lab::pressure;
+use slablab_report::nearest::nearest;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use std::sync::Arc;
 /// Explains a difference.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32\n  slablab explain 2026 slub@6.18 slub@7.0\n  slablab explain examples/data/vm/scan2.t vm@6.1 vm@6.1,lru_gen"
+    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32\n  slablab explain 2026 slub@6.18 slub@7.0\n  slablab explain examples/data/vm/scan2.t vm@6.1 vm@6.1,lru_gen\n  slablab explain 004-apps vm@2.4.10 vm@2.4.9-ac14 --metric swapped_in_kib"
 )]
 pub(crate) struct Args {
     /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported
@@ -51,6 +53,9 @@ pub(crate) struct Args {
     /// Explain this count of a script, as pswpin; may be repeated. Without it: those that differ most
     #[arg(long = "count", value_name = "NAME")]
     counts: Vec<String>,
+    /// Explain this metric of an experiment instead of its main one
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
     /// Slab allocator beside a script
     #[arg(long, value_name = "ENGINE", default_value = "slub@6.1")]
     engine: String,
@@ -73,7 +78,7 @@ enum Format {
 impl Form for Format {}
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    if [&args.from, &args.to].iter().any(|name| is_vm(name)) {
+    if [&args.from, &args.to].iter().any(|name| is_vm(name)) && !is_experiment(&args.recording) {
         return under_a_script(&args);
     }
     if is_experiment(&args.recording) {
@@ -116,6 +121,20 @@ fn is_vm(name: &str) -> bool {
     name.split(['@', ',']).next() == Some("vm")
 }
 
+fn vm(text: &str, what: &str) -> Result<pressure::preset::Preset, String> {
+    pressure::preset::Preset::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))
+}
+
+/// The place of a metric of the experiment's workload.
+fn metric(experiment: &Experiment, name: &str) -> Result<usize, String> {
+    let metrics = experiment.file.workload.metrics;
+    metrics.iter().position(|metric| metric.name == name).ok_or_else(|| {
+        let near = nearest(name, metrics.iter().map(|metric| metric.name), 3);
+        let workload = experiment.file.workload.name;
+        format!("--metric {name}: expected a metric of {workload}; near it: {}", near.join(", "))
+    })
+}
+
 /// Explains the difference between two policies of page replacement under a script.
 fn under_a_script(args: &Args) -> Result<Done, Failure> {
     let no = |option: &str| Err(format!("{option} is of recordings: a script has none").into());
@@ -129,10 +148,7 @@ fn under_a_script(args: &Args) -> Result<Done, Failure> {
         return no("--before");
     }
     args.out.check(named("the script", [&args.recording]))?;
-    let policy = |text: &str, what: &str| {
-        pressure::preset::Preset::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))
-    };
-    let (_, to) = (policy(&args.from, "A")?, policy(&args.to, "B")?);
+    let (_, to) = (vm(&args.from, "A")?, vm(&args.to, "B")?);
     let machine = args.start.machine().unwrap_or(Path::new("vm-guest"));
     let options = pressure::run::Options::of(&args.from, &args.engine, machine, &[])?;
     let script = Arc::new(pressure::script::load(&args.recording)?);
@@ -164,14 +180,22 @@ fn in_an_experiment(args: &Args) -> Result<Done, Failure> {
         return no(option);
     }
     args.out.check(named("the experiment", [&args.recording]))?;
-    let experiment = Experiment::find(&args.recording)?;
-    let engines = [(args.from.clone(), preset(&args.from, "A")?), (args.to.clone(), preset(&args.to, "B")?)];
+    let mut experiment = Experiment::find(&args.recording)?;
+    if let Some(name) = &args.metric {
+        experiment.file.metric = metric(&experiment, name)?;
+    }
     let change = Change { size: Some(Size::Quick), repeats: Some(args.repeats), ..Change::default() };
     let options = experiment::Options { change, ..experiment::Options::default() };
     let progress = Progress::new("explain");
     // In milliseconds of one core.
     let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
-    let answer = explain_cells(&experiment, &engines, &options, &tick)?;
+    let answer = match is_vm(&args.from) || is_vm(&args.to) {
+        true => explain_policies(&experiment, [vm(&args.from, "A")?, vm(&args.to, "B")?], &options, &tick)?,
+        false => {
+            let engine = |text: &String, what: &str| Ok::<_, Failure>((text.clone(), preset(text, what)?));
+            explain_cells(&experiment, &[engine(&args.from, "A")?, engine(&args.to, "B")?], &options, &tick)?
+        }
+    };
     drop(progress);
     let text = match args.out.format {
         Format::Json => slablab_report::json::document(&explain_cells_json(&answer)),

@@ -25,6 +25,8 @@ pub const ROWS_MOST: usize = 4;
 
 /// The answer.
 pub struct CellsExplained {
+    /// What is compared: two engines, or two policies of page replacement.
+    pub names: [String; 2],
     /// The results of both engines in every row: what the rows were chosen by.
     pub ends: Results,
     /// What differs between the engines.
@@ -117,11 +119,12 @@ pub fn explain_cells(
         left_out.push(format!("parts within a group of several policies: {}", names.join(", ")));
     }
     left_out.push("costs of the machines other than those of their files".into());
-    Ok(CellsExplained { ends, groups: groups.groups, rows, left_out })
+    let names = engines.clone().map(|(name, _)| name);
+    Ok(CellsExplained { names, ends, groups: groups.groups, rows, left_out })
 }
 
 /// The experiment with other engines, and without what it says of its own.
-fn of_engines(experiment: &Experiment, engines: Vec<(String, Preset)>) -> Experiment {
+pub(super) fn of_engines(experiment: &Experiment, engines: Vec<(String, Preset)>) -> Experiment {
     let mut other = experiment.clone();
     other.file.engines = engines;
     (other.file.published, other.file.expect) = (Vec::new(), Vec::new());
@@ -129,7 +132,7 @@ fn of_engines(experiment: &Experiment, engines: Vec<(String, Preset)>) -> Experi
 }
 
 /// The experiment of the machine and the values of one cell.
-fn of_row(experiment: &Experiment, cell: &Cell) -> Experiment {
+pub(super) fn of_row(experiment: &Experiment, cell: &Cell) -> Experiment {
     let mut one = experiment.clone();
     one.machines = vec![experiment.machines[cell.machine].clone()];
     one.file.parameters = cell.values.0.iter().map(|(name, value)| (*name, vec![value.clone()])).collect();
@@ -164,12 +167,12 @@ fn choose(ends: &Results) -> (Vec<usize>, Vec<String>) {
     (chosen, left_out)
 }
 
-fn main_metric(results: &Results) -> &'static Metric {
+pub(super) fn main_metric(results: &Results) -> &'static Metric {
     &results.experiment.file.workload.metrics[results.experiment.file.metric]
 }
 
 /// The parts of every metric; a cell of the results is a combination.
-fn explained(results: &Results, plan: &Plan, coalitions: &[Coalition], name: String) -> Row {
+pub(super) fn explained(results: &Results, plan: &Plan, coalitions: &[Coalition], name: String) -> Row {
     let main = main_metric(results);
     let all = results.experiment.file.workload.metrics.iter();
     let mut measures: Vec<Measured> = Vec::new();

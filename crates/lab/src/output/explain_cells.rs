@@ -18,7 +18,7 @@ const WIDE: usize = 100;
 pub fn explain_cells_table(explained: &CellsExplained) -> String {
     let ends = &explained.ends;
     let (file, plan) = (&ends.experiment.file, &ends.plan);
-    let [from, to] = [0, 1].map(|at| file.engines[at].0.as_str());
+    let [from, to] = [0, 1].map(|at| explained.names[at].as_str());
     let metric = &file.workload.metrics[file.metric];
     let mut out = text::wrapped_within(
         WIDE,
@@ -174,8 +174,8 @@ pub fn explain_cells_json(explained: &CellsExplained) -> Value {
     json!({
         "schema": SCHEMA,
         "experiment": file.name,
-        "from": file.engines[0].0,
-        "to": file.engines[1].0,
+        "from": explained.names[0],
+        "to": explained.names[1],
         "size": plan.size.name(),
         "repeats": plan.repeats.least,
         "seed": plan.seed,
@@ -260,7 +260,13 @@ mod tests {
             ],
         };
         let said = counts_text(
-            &CellsExplained { ends, groups, rows: Vec::new(), left_out: Vec::new() },
+            &CellsExplained {
+                names: [from, to].map(String::from),
+                ends,
+                groups,
+                rows: Vec::new(),
+                left_out: Vec::new(),
+            },
             &row,
             [from, to],
         );

@@ -1,10 +1,13 @@
 //! Explanations of differences in an experiment: parts add up, and 2026's are those of the barns.
 
 use serde_json::Value;
+use slablab_lab::experiment::workload::Value as WorkloadValue;
 use slablab_lab::experiment::{Change, Experiment, Options, Size};
 use slablab_lab::explain::cells::{CellsExplained, explain_cells};
+use slablab_lab::explain::policies::explain_policies;
 use slablab_lab::output::{explain_cells_json, explain_cells_table};
 use slablab_slabs::Preset;
+use slablab_vm::Preset as Vm;
 use std::path::Path;
 
 fn explain(engines: [&str; 2], threads: usize) -> Result<CellsExplained, String> {
@@ -58,4 +61,28 @@ fn what_has_no_parts_is_said() {
     assert_eq!((same.groups.len(), same.rows.len()), (0, 0));
     let said = explain(["slub@7.1", "slqb@2009-09"], 2).err().expect("two engines");
     assert!(said.contains("slub and slqb are two engines"), "{said}");
+}
+
+/// Slots that are kept after a read from swap are one group of policies between two VMs: its part is the
+/// whole change.
+#[test]
+fn policies_of_an_experiment_are_taken_apart() {
+    let mut experiment = Experiment::find(Path::new("004-apps")).expect("an installed experiment");
+    experiment.file.parameters.retain(|(name, _)| *name == "vm");
+    experiment.file.parameters.push(("memory_mib", vec![WorkloadValue::Number(128)]));
+    let change = Change { size: Some(Size::Quick), repeats: Some(1), ..Change::default() };
+    let options = Options { change, threads: Some(2), ..Options::default() };
+    let vms = ["vm@2.4.10", "vm@2.4.10,slots=until-full"].map(|name| Vm::parse(name).expect("a policy"));
+    let found = explain_policies(&experiment, vms, &options, &|_, _| {}).expect("an answer");
+    let names: Vec<&str> = found.groups.iter().map(|group| group.name.as_str()).collect();
+    assert_eq!((names, found.rows.len()), (vec!["slots"], 1));
+    let measure = &found.rows[0].measures[0];
+    assert_eq!(measure.metric, "swapped_in_kib");
+    assert!(measure.from != measure.to, "{measure:?}");
+    assert_eq!(measure.parts[0].value, measure.to - measure.from);
+    let said = explain_cells_table(&found);
+    assert!(said.contains("vm@2.4.10 to vm@2.4.10,slots=until-full, swapped_in_kib"), "{said}");
+    let micro = Experiment::find(Path::new("micro")).expect("an installed experiment");
+    let bad = explain_policies(&micro, vms, &options, &|_, _| {}).err().expect("no page replacement");
+    assert!(bad.to_string().contains("the workload micro has no parameter vm"), "{bad}");
 }

@@ -1,8 +1,8 @@
 //! `apps`: the application test of September 2001.
 
 use super::desktop::{
-    BUFFER, DISK, GAP_LONGEST, GAPS, IN, KSWAPD, MEMORY, OUT, SKIPS, VM, estimate, kib, music, objects, run,
-    seconds,
+    BUFFER, DISK, GAP_LONGEST, GAPS, IN, KSWAPD, MEMORY, OUT, SECOND, SKIPS, VM, estimate, kib, music,
+    objects, run, seconds,
 };
 use super::kernel::{KERNEL, sample, with_kernel};
 use crate::experiment::workload::{Kind, Metric, Observed, Pair, Parameter, Values, Workload, ppm};
@@ -58,6 +58,18 @@ const PARAMETERS: &[Parameter] = &[
         about: "files that slocate looks at",
         source: "assumed: a usual installation has 100,000",
         kind: Kind::Number { least: 0, most: 10_000_000, defaults: [20_000, 100_000, 100_000] },
+    },
+    Parameter {
+        name: "pixel_bytes",
+        about: "bytes of a pixel of the image: 4 with a channel of opacity",
+        source: "the mail does not tell: 3 (19.7 MB) or 4 (26 MB)",
+        kind: Kind::Number { least: 3, most: 4, defaults: [3; 3] },
+    },
+    Parameter {
+        name: "pause_s",
+        about: "what the user waits before each step after slocate",
+        source: "the mail: \"now that some pages have aged a bit\"; 10 s is assumed",
+        kind: Kind::Number { least: 0, most: 3_600, defaults: [10; 3] },
     },
 ];
 
@@ -139,7 +151,13 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
         _ => Variant::Standard,
     };
     let mozilla = values.word("mozilla") == "yes";
-    let test = Test::Apps(Apps { variant, mozilla, files: values.number("files") as u32 });
+    let test = Test::Apps(Apps {
+        variant,
+        mozilla,
+        files: values.number("files") as u32,
+        pixel: values.number("pixel_bytes") as u32,
+        pause: values.number("pause_s") * SECOND,
+    });
     let answer = run((setup, seed, recorder), values, (&test, values.word("music") == "yes"))?;
     let own = own(&answer);
     let outcome = answer.outcome.expect("a test that ended has an outcome");

@@ -18,7 +18,8 @@ use slablab_vm::mm::Rules;
 use slablab_vm::preset::Preset;
 
 const MS: Ps = 1_000_000_000;
-const SECOND: Ps = 1_000 * MS;
+/// A second.
+pub(super) const SECOND: Ps = 1_000 * MS;
 /// Pages of swap: 256 MB; and where it begins on the disk, behind the files: 4 GiB, in sectors (assumed).
 const SWAP_PAGES: u32 = 65_536;
 const SWAP_AT: u64 = 8 << 20;
@@ -114,13 +115,38 @@ pub(super) fn estimate(_: &MachineSpec, _: &Values) -> Estimate {
     Estimate { host_ns: 2_000_000_000, host_bytes: 128 << 20 }
 }
 
+/// What a preset and a kernel are joined by, where the kernel is not the preset's.
+const ON: &str = " on ";
+
+/// A policy as a word; with its kernel, if that is another one's (as [`Groups`](crate::explain::groups) makes
+/// them).
+pub(crate) fn with_kernel_of(preset: &Preset) -> String {
+    let own = Preset::parse(&preset.to_string()).expect("what is printed can be parsed");
+    let [major, minor, patch] = preset.kernel;
+    match own.kernel == preset.kernel {
+        true => preset.to_string(),
+        false => format!("{preset}{ON}{major}.{minor}.{patch}"),
+    }
+}
+
+/// The policy that [`with_kernel_of`] prints.
+fn policy(word: &str) -> Option<Preset> {
+    let (preset, kernel) = word.split_once(ON).map_or((word, None), |(preset, on)| (preset, Some(on)));
+    let mut preset = Preset::parse(preset).ok()?;
+    if let Some(kernel) = kernel {
+        let numbers: Option<Vec<u32>> = kernel.split('.').map(|number| number.parse().ok()).collect();
+        preset.kernel = numbers?.try_into().ok()?;
+    }
+    Some(preset)
+}
+
 /// Runs a test on the machine with the memory, the disk and the VM that the parameters name.
 pub(super) fn run(
     (setup, seed, recorder): (&Setup, u64, &Recorder),
     values: &Values,
     (test, player): (&Test, bool),
 ) -> Result<Answer, Failed> {
-    let vm = Preset::parse(values.word("vm")).expect("the words are presets");
+    let vm = policy(values.word("vm")).expect("the words are presets");
     let [major, minor, patch] = vm.kernel;
     let mut setup = setup.clone();
     let bytes = values.number("memory_mib") << 20;
@@ -164,6 +190,10 @@ mod tests {
             let preset = Preset::parse(word).unwrap_or_else(|bad| panic!("{word}: {bad}"));
             assert_eq!(preset.kernel[..2], [2, 4], "{word}");
         }
+        let mut other = Preset::parse("vm@2.4.10,slots=until-full").expect("a preset");
+        other.kernel = [2, 4, 9];
+        let word = with_kernel_of(&other);
+        assert_eq!((word.as_str(), policy(&word)), ("vm@2.4.10,slots=until-full on 2.4.9", Some(other)));
         for word in words(&DISK) {
             assert!(disks::installed().iter().any(|disk| disk.name == *word), "{word}");
         }

@@ -8,9 +8,11 @@ mod desktop;
 mod hackbench;
 mod kbuild;
 mod kernel;
+mod make_music;
 mod micro;
 mod mkfs;
 mod mmap1;
+mod netatalk;
 mod netio;
 mod netperf;
 mod oltp;
@@ -24,6 +26,8 @@ mod tcp;
 mod tmpfs_swap;
 mod ublk;
 
+pub(crate) use desktop::with_kernel_of;
+
 use super::workload::Workload;
 
 /// All workloads.
@@ -34,9 +38,11 @@ pub const WORKLOADS: &[&Workload] = &[
     &brk1::BRK1,
     &hackbench::HACKBENCH,
     &kbuild::KBUILD,
+    &make_music::MAKE_MUSIC,
     &micro::MICRO,
     &mkfs::MKFS,
     &mmap1::MMAP1,
+    &netatalk::NETATALK,
     &netio::NETIO,
     &netperf::NETPERF,
     &oltp::OLTP,

@@ -6,7 +6,7 @@ use crate::memory::Here;
 use slablab_model::{Ps, Timed};
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm;
-use slablab_vm::{RegionId, SpaceId};
+use slablab_vm::{MappingId, RegionId, SpaceId};
 
 /// Pages that a fault on a program's text reads together.
 const CLUSTER: u32 = 16;
@@ -24,6 +24,13 @@ pub(super) struct Size {
     pub text: u32,
     /// Pages of its heap.
     pub heap: u32,
+}
+
+impl Size {
+    /// The part 1 / n of its pages.
+    fn part(self, n: u32) -> Size {
+        Size { text: self.text / n, heap: self.heap / n, ..self }
+    }
 }
 
 /// A running application.
@@ -44,9 +51,14 @@ pub(super) enum Touch {
 impl App {
     /// Maps a program. Its text is a file that was there before.
     pub(super) fn exec(desktop: &Desktop, size: Size) -> App {
+        let file = desktop.memory.vm.with(|state| state.mappings.create(Kind::File, size.text));
+        App::of_text(desktop, size, file)
+    }
+
+    /// Maps a program whose text other processes may share.
+    pub(super) fn of_text(desktop: &Desktop, size: Size, file: MappingId) -> App {
         let vm = &desktop.memory.vm;
         let space = vm.with(|state| state.spaces.create());
-        let file = vm.with(|state| state.mappings.create(Kind::File, size.text));
         let text = mm::map(vm, space, file);
         let heap = mm::anon(vm, space, size.heap);
         App { size, space, text, heap }
@@ -54,7 +66,13 @@ impl App {
 
     /// Starts a program: it touches its text in clusters in a random order, then writes its heap.
     pub(super) fn start(desktop: &Desktop, task: &Task, size: Size) -> Result<App, NoMemory> {
+        App::start_part(desktop, task, size, 1)
+    }
+
+    /// Starts a program that touches the first 1 / n of its text and of its heap.
+    pub(super) fn start_part(desktop: &Desktop, task: &Task, size: Size, n: u32) -> Result<App, NoMemory> {
         let app = App::exec(desktop, size);
+        let size = size.part(n);
         desktop.run_as(task, &app, || {
             let mut clusters: Vec<u32> = (0..size.text.div_ceil(CLUSTER)).collect();
             desktop.shuffle(&mut clusters);

@@ -9,10 +9,9 @@ use slablab_model::Ps;
 use slablab_vm::RegionId;
 use slablab_vm::mm;
 
-/// The image of the follow-up, 2560 x 2560 pixels of 4 bytes, in tiles of 64 x 64: 4 pages a tile.
+/// The image of the follow-up, 2560 x 2560 pixels, in tiles of 64 x 64: a page a tile for each byte of a
+/// pixel.
 const TILES: u32 = 40;
-const TILE: u32 = 4;
-const IMAGE: u32 = TILES * TILES * TILE;
 /// What the program computes for a tile that it makes, and for one that it rotates: 100 and 500 ns a pixel
 /// (assumed).
 const FILL_TILE: Ps = 4_096 * 100_000;
@@ -56,11 +55,17 @@ pub struct Apps {
     pub mozilla: bool,
     /// Files that slocate looks at.
     pub files: u32,
+    /// Bytes of a pixel of the image: 3, or 4 with a channel of opacity.
+    pub pixel: u32,
+    /// What the user waits before the next step: pages age.
+    pub pause: Ps,
 }
 
 /// GIMP with its image: what is shown, and what is kept to undo, are images too.
 struct Gimp {
     app: App,
+    /// Pages of a tile.
+    tile: u32,
     image: RegionId,
     shown: RegionId,
 }
@@ -71,8 +76,14 @@ pub(super) fn test(desktop: &Desktop, task: &Task, apps: &Apps) -> Result<(), No
     if apps.variant == Variant::Standard {
         desktop.step("slocate", &names, || names.stat_all(&desktop.memory, task))?;
     }
-    let image = || desktop.step("image", &names, || Gimp::start(desktop, task, &screen));
-    let office = || desktop.step("office", &names, || start(desktop, task, OFFICE, &screen));
+    let image = || {
+        task.sleep(apps.pause);
+        desktop.step("image", &names, || Gimp::start(desktop, task, apps.pixel, &screen))
+    };
+    let office = || {
+        task.sleep(apps.pause);
+        desktop.step("office", &names, || start(desktop, task, OFFICE, &screen))
+    };
     let (mut gimp, office) = match apps.variant {
         Variant::OfficeFirst => {
             let office = office()?;
@@ -81,6 +92,7 @@ pub(super) fn test(desktop: &Desktop, task: &Task, apps: &Apps) -> Result<(), No
         _ => (image()?, office()?),
     };
     let suite: Vec<Size> = SUITE.into_iter().chain(apps.mozilla.then_some(MOZILLA)).collect();
+    task.sleep(apps.pause);
     let suite: Vec<App> = desktop.step("suite", &names, || {
         let started: Result<Vec<App>, NoMemory> =
             suite.iter().map(|size| start(desktop, task, *size, &screen)).collect();
@@ -88,8 +100,10 @@ pub(super) fn test(desktop: &Desktop, task: &Task, apps: &Apps) -> Result<(), No
         started.iter().try_for_each(|app| app.used(desktop, task, WORK))?;
         Ok(started)
     })?;
+    task.sleep(apps.pause);
     desktop.step("rotate", &names, || gimp.rotate(desktop, task, &screen))?;
     desktop.list(daemons.iter().chain([&screen, &gimp.app, &office]).chain(&suite));
+    task.sleep(apps.pause);
     desktop.step("close", &names, || {
         suite.into_iter().rev().try_for_each(|app| close(desktop, task, app, &screen))?;
         match apps.variant {
@@ -123,35 +137,35 @@ fn close(desktop: &Desktop, task: &Task, app: App, screen: &App) -> Result<(), N
 
 impl Gimp {
     /// Starts GIMP and makes a blank image, tile by tile; then all of it is shown.
-    fn start(desktop: &Desktop, task: &Task, screen: &App) -> Result<Gimp, NoMemory> {
+    fn start(desktop: &Desktop, task: &Task, tile: u32, screen: &App) -> Result<Gimp, NoMemory> {
         let app = start(desktop, task, GIMP, screen)?;
         let vm = &desktop.memory.vm;
-        let [image, shown] = [0, 1].map(|_| mm::anon(vm, app.space, IMAGE));
+        let [image, shown] = [0, 1].map(|_| mm::anon(vm, app.space, TILES * TILES * tile));
         desktop.run_as(task, &app, || {
             for region in [image, shown] {
-                for tile in 0..TILES * TILES {
-                    touch(desktop, task, region, &pages_of(tile), Touch::Store)?;
+                for at in 0..TILES * TILES {
+                    touch(desktop, task, region, &pages_of(at, tile), Touch::Store)?;
                     task.compute(FILL_TILE);
                 }
             }
             Ok(())
         })?;
-        Ok(Gimp { app, image, shown })
+        Ok(Gimp { app, tile, image, shown })
     }
 
     /// Rotates the image by a quarter turn into a new one, and shows it. The old one is kept for undo.
     fn rotate(&mut self, desktop: &Desktop, task: &Task, screen: &App) -> Result<(), NoMemory> {
-        let rotated = mm::anon(&desktop.memory.vm, self.app.space, IMAGE);
+        let rotated = mm::anon(&desktop.memory.vm, self.app.space, TILES * TILES * self.tile);
         desktop.run_as(task, &self.app, || {
-            for tile in 0..TILES * TILES {
-                let (row, column) = (tile / TILES, tile % TILES);
-                touch(desktop, task, self.image, &pages_of(tile), Touch::Load)?;
-                touch(desktop, task, rotated, &pages_of(column * TILES + TILES - 1 - row), Touch::Store)?;
+            for at in 0..TILES * TILES {
+                let turned = at % TILES * TILES + TILES - 1 - at / TILES;
+                touch(desktop, task, self.image, &pages_of(at, self.tile), Touch::Load)?;
+                touch(desktop, task, rotated, &pages_of(turned, self.tile), Touch::Store)?;
                 task.compute(ROTATE_TILE);
             }
-            for tile in 0..TILES * TILES {
-                touch(desktop, task, rotated, &pages_of(tile), Touch::Load)?;
-                touch(desktop, task, self.shown, &pages_of(tile), Touch::Store)?;
+            for at in 0..TILES * TILES {
+                touch(desktop, task, rotated, &pages_of(at, self.tile), Touch::Load)?;
+                touch(desktop, task, self.shown, &pages_of(at, self.tile), Touch::Store)?;
                 task.compute(FILL_TILE);
             }
             Ok(())
@@ -161,6 +175,7 @@ impl Gimp {
     }
 }
 
-fn pages_of(tile: u32) -> Vec<u32> {
-    (tile * TILE..(tile + 1) * TILE).collect()
+/// The pages of the tile at a place.
+fn pages_of(at: u32, tile: u32) -> Vec<u32> {
+    (at * tile..(at + 1) * tile).collect()
 }

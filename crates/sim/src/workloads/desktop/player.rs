@@ -1,4 +1,4 @@
-//! An mp3 player: it reads a file at the music's rate, decodes, and fills a buffer that the sound card
+//! A player of music: it reads a file at the music's rate, decodes, and fills a buffer that the sound card
 //! drains. A *gap* is the time for which the card had nothing to play; each is a skip.
 
 use super::app::{App, Size, Touch, touch};
@@ -11,12 +11,21 @@ use slablab_vm::mm::{self, OpenFile};
 
 /// Time of an mp3 frame: 1,152 samples of 44,100 a second.
 const FRAME: Ps = 26_122_448_980;
-/// Bits a second of the file.
-const RATE: u64 = 128_000;
-/// What the decoder computes for a frame: 5 % of the time that it plays (assumed, a processor of 800 MHz).
-const DECODE: Ps = FRAME / 20;
-/// Pages of the file, which is played again at its end: 8 MiB.
-const PAGES: u32 = 2_048;
+/// A file of music, which is played again at its end.
+#[derive(Clone, Copy)]
+pub(super) struct Music {
+    /// Bits a second.
+    rate: u64,
+    /// What the decoder computes for a frame.
+    decode: Ps,
+    /// Pages of the file.
+    pages: u32,
+}
+
+/// An mp3 of 8 MiB; decoding takes 5 % of the time that it plays (assumed, a processor of 800 MHz).
+pub(super) const MP3: Music = Music { rate: 128_000, decode: FRAME / 20, pages: 2_048 };
+/// A wav file of 64 MiB, which needs no decoding (copying it: 1 % is assumed).
+pub(super) const WAV: Music = Music { rate: 1_411_200, decode: FRAME / 100, pages: 16_384 };
 /// What the sound card has at least: it plays one frame while the next one is decoded.
 const LEAST: Ps = 2 * FRAME;
 /// Its program (1 to 2 MB are in use all the time), and parts of it that a frame touches.
@@ -49,22 +58,24 @@ impl Played {
 }
 
 /// Plays until the desktop is over. `buffer`: music that the player's own buffer and the card's hold.
-pub(super) fn play(desktop: &Desktop, task: &Task, buffer: Ps) -> Result<(), NoMemory> {
+pub(super) fn play(desktop: &Desktop, task: &Task, music: Music, buffer: Ps) -> Result<(), NoMemory> {
     let memory = &desktop.memory;
-    let music = memory.vm.with(|state| state.mappings.create(Kind::File, PAGES));
-    let mut file = OpenFile::new(music);
+    let file = memory.vm.with(|state| state.mappings.create(Kind::File, music.pages));
+    let mut file = OpenFile::new(file);
     let player = App::exec(desktop, PLAYER);
     memory.adopt(PLAYER.name, task.id, player.space);
     let here = Here::new(memory, task);
-    let (mut frame, mut page, mut ends) = (0_u64, u32::MAX, None);
+    let (mut frame, mut next, mut ends) = (0_u64, 0_u64, None);
     while !desktop.over.get() {
-        let needs = (frame * FRAME / 1_000_000 * RATE / 8 / 1_000_000 / 4_096 % u64::from(PAGES)) as u32;
-        if needs != page {
-            page = needs;
+        // A frame needs the pages up to its end.
+        let needs = (frame + 1) * FRAME / 1_000_000 * music.rate / 8 / 1_000_000 / 4_096;
+        while next <= needs {
+            let page = (next % u64::from(music.pages)) as u32;
             task.syscall(|| mm::read(&memory.vm, &here, &memory.rules, &mut file, page)).ok_or(NoMemory)?;
+            next += 1;
         }
         player.touch_part(desktop, task, (frame % u64::from(PARTS)) as u32)?;
-        task.compute(DECODE);
+        task.compute(music.decode);
         frame += 1;
         ends = Some(write(desktop, task, ends, buffer.max(LEAST)));
     }
