@@ -10,6 +10,7 @@
 //!    ├─ placement                       variance within and between placements
 //!    └─ sequential                      when to stop to repeat
 //! holm                                  p-values of a whole table
+//! kendall                               how alike two orders are
 //! table ─┬─ avg_std                     AVG=13.19 STD=0.40
 //!        └─ mmtests                     Amean     1        1.2727 (   0.00%)
 //! ```
@@ -28,6 +29,7 @@ pub mod bootstrap;
 pub mod effect;
 pub mod error;
 pub mod holm;
+pub mod kendall;
 pub mod paired;
 pub mod placement;
 pub mod rank;

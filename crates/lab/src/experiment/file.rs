@@ -16,6 +16,7 @@
 
 use super::input::Input;
 use super::linear::Linear;
+use super::merit::Merit;
 use super::repeats::{LEAST_MIN, Repeats, Until};
 use super::rows::{Cells, Expect, Fitted, Published, float, metric, near, value};
 use super::workload::{Kind, Parameter, Size, Value, Workload};
@@ -50,6 +51,7 @@ const NAMES: &[&str] = &[
     "published",
     "expect",
     "linear",
+    "merit",
 ];
 
 /// Values of parameters by their names.
@@ -94,6 +96,8 @@ pub struct ExperimentFile {
     pub expect: Vec<Expect>,
     /// Numbers that grow linearly with a parameter.
     pub linear: Vec<Linear>,
+    /// Columns of figures whose order is published.
+    pub merit: Vec<Merit>,
     /// The text of the file.
     pub text: String,
 }
@@ -138,6 +142,7 @@ impl ExperimentFile {
             published: Vec::new(),
             expect: Vec::new(),
             linear: Vec::new(),
+            merit: Vec::new(),
             text: text.to_string(),
         };
         let cells = Cells {
@@ -152,7 +157,9 @@ impl ExperimentFile {
         let published = rows(&doc, &table, "published", |value| cells.published(&doc, value))?;
         let expect = rows(&doc, &table, "expect", |value| cells.expect(&doc, value, &published))?;
         let linear = rows(&doc, &table, "linear", |value| cells.linear(&doc, value))?;
-        (file.fitted, file.published, file.expect, file.linear) = (fitted, published, expect, linear);
+        let merit = rows(&doc, &table, "merit", |value| cells.merit(&doc, value))?;
+        (file.fitted, file.published, file.expect) = (fitted, published, expect);
+        (file.linear, file.merit) = (linear, merit);
         Ok(file)
     }
 

@@ -16,6 +16,7 @@ pub mod file;
 pub mod folder;
 pub mod input;
 pub mod linear;
+pub mod merit;
 pub mod observe;
 pub mod pairs;
 pub mod plan;

@@ -44,6 +44,8 @@ installed! {
     "003-tbench",
     "004-apps",
     "004-followup",
+    "004-make",
+    "004-netatalk",
     "004-streaming",
     "2026",
     "brouer",

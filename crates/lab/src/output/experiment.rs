@@ -196,7 +196,7 @@ fn short(metric: &Metric) -> String {
 }
 
 /// Which cells have no numbers, and why.
-fn failures(results: &Results) -> String {
+pub(super) fn failures(results: &Results) -> String {
     let mut out = String::new();
     for (at, cell) in results.plain() {
         if let Some(why) = results.failure(at) {

@@ -1,6 +1,6 @@
 //! The experiments of one mail together: the score of each, and every pair of engines of the mail.
 
-use super::reproduce::{reproduce_json, score_words};
+use super::reproduce::{reproduce_json, sum};
 use crate::experiment::pairs::{Pair, Pairs};
 use crate::experiment::results::Results;
 use crate::experiment::rows::Sign;
@@ -78,7 +78,7 @@ fn scores(experiments: &[Results]) -> text::Table {
     let mut table = text::Table::headless().numbers(0..0);
     for results in experiments {
         let file = &results.experiment.file;
-        table.row([file.name.clone(), score_words(score(&judge(results)))]);
+        table.row([file.name.clone(), sum(results, score(&judge(results)))]);
     }
     table
 }

@@ -10,6 +10,7 @@ mod explain_cells;
 mod joined;
 mod locks;
 mod memory;
+mod merit;
 mod pressure;
 mod replay;
 mod reproduce;

@@ -1,6 +1,7 @@
 //! Published beside modelled: figures, relations with verdicts, the score.
 
-use super::experiment::head;
+use super::experiment::{failures, head};
+use super::merit::{merit_json, merit_lines, merit_sum, merit_table};
 use crate::experiment::linear::{Fit, Linear, fits};
 use crate::experiment::results::Results;
 use crate::experiment::rows::{Expect, Published, Select, Sign};
@@ -41,19 +42,26 @@ pub fn reproduce_table(results: &Results, wrap: Option<usize>) -> String {
     for (head, table) in linear(results) {
         out += &format!("\n{}{}", wrapped(&head), table.print_within(width));
     }
+    if let Some((head, table)) = merit_table(results) {
+        out += &format!("\n{}{}\n", wrapped(&head), table.print_within(width));
+        merit_lines(results).iter().for_each(|line| out += &wrapped(line));
+    }
     out.push('\n');
-    out += &wrapped(&score_line(score(&judged)));
-    out
+    out += &wrapped(&sum(results, score(&judged)));
+    out + &failures(results)
 }
 
 /// The answer in Markdown.
 pub fn reproduce_markdown(results: &Results) -> String {
     let judged = judge(results);
-    let score = score_line(score(&judged));
+    let score = sum(results, score(&judged));
     let mut out =
         format!("{}{}\n{}\n", head(results), figures(results).markdown(), relations(&judged).markdown());
     for (head, table) in linear(results) {
         out += &format!("{head}\n\n{}\n", table.markdown());
+    }
+    if let Some((head, table)) = merit_table(results) {
+        out += &format!("{head}\n\n{}\n{}\n\n", table.markdown(), merit_lines(results).join("\n"));
     }
     format!("{out}{score}\n")
 }
@@ -121,6 +129,7 @@ pub fn reproduce_json(results: &Results) -> Value {
         "fitted": results.experiment.file.fitted.as_ref().map(|fitted| &fitted.how),
         "figures": figures,
         "linear": results.experiment.file.linear.iter().map(|row| linear_json(results, row)).collect::<Vec<_>>(),
+        "merit": merit_json(results),
         "relations": judged.iter().map(|row| relation_json(results, row)).collect::<Vec<_>>(),
         "agree": of.agree,
         "rows": of.rows,
@@ -284,15 +293,18 @@ fn extremes(judged: &[Judged]) -> Vec<String> {
     judged.iter().filter_map(of).collect()
 }
 
-fn score_line(score: Score) -> String {
-    match score.rows {
-        0 => "The experiment expects no relation of cells: there is nothing to judge.".into(),
-        _ => score_words(score),
+/// What agrees: relations, and pairs in orders of merit.
+pub(super) fn sum(results: &Results, score: Score) -> String {
+    match (score.rows, merit_sum(results)) {
+        (0, None) => "The experiment expects no relation of cells: there is nothing to judge.".into(),
+        (0, Some(merit)) => merit,
+        (_, None) => score_words(score),
+        (_, Some(merit)) => format!("{} {merit}", score_words(score)),
     }
 }
 
 /// How many relations agree, beside the best constant answer.
-pub(super) fn score_words(Score { agree, rows, constant: (sign, count) }: Score) -> String {
+fn score_words(Score { agree, rows, constant: (sign, count) }: Score) -> String {
     format!(
         "{agree} of {rows} relations agree. The best constant answer, \"{}\" for every relation, agrees in \
          {count}.",

@@ -10,6 +10,7 @@ mod import;
 mod linear;
 mod look;
 mod looked;
+mod merit;
 #[path = "../../../report/tests/it/name_check.rs"]
 mod name_check;
 #[path = "../../../report/tests/it/page_check.rs"]

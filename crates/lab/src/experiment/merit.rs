@@ -1,0 +1,150 @@
+//! Orders of merit: a published column of figures beside the modelled one, by Kendall's tau.
+//!
+//! ```toml
+//! [[merit]]
+//! name = "swapped in"
+//! parameter = "vm"                     # its values are put in order by the metric
+//! cell = { variant = "standard" }      # may be left out
+//! metric = "swapped_in_kib"            # the main metric if left out
+//! ```
+//!
+//! The figures are those of `[[published]]` rows that name a value of the parameter. Every machine, engine
+//! and combination of other values is a row of its own: the same order is asked of each. A pair of values
+//! *agrees* if it has the published order in all rows, is *undetermined* if its order differs between rows,
+//! and *differs* otherwise. The null answer is that all values are equal.
+
+use super::results::Results;
+use super::rows::{Cells, Select, needed};
+use super::workload::Value;
+use slablab_machines::doc::{Doc, Read, Value as Toml};
+use slablab_stats::kendall::{Kendall, kendall, order};
+
+/// A published order.
+#[derive(Clone, Debug)]
+pub struct Merit {
+    /// What is ordered.
+    pub name: String,
+    /// The parameter whose values are put in order.
+    pub parameter: &'static str,
+    /// The cells.
+    pub cell: Select,
+    /// The place of the metric in the workload's list.
+    pub metric: usize,
+}
+
+/// The cells that differ in the parameter alone.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// What the cells share.
+    pub label: String,
+    /// The modelled mean of each published value; `None` if the cell failed or is not there.
+    pub modelled: Vec<Option<f64>>,
+    /// How alike the two orders are, of the values that have both; `None` if they are too few.
+    pub kendall: Option<Kendall>,
+}
+
+/// A published order, and the modelled ones.
+#[derive(Clone, Debug)]
+pub struct Ordered {
+    /// What is ordered.
+    pub merit: Merit,
+    /// Value and published figure, in the order of the file.
+    pub published: Vec<(Value, f64)>,
+    /// The modelled columns.
+    pub columns: Vec<Column>,
+    /// Pairs that agree, that are undetermined, and that differ.
+    pub pairs: [usize; 3],
+    /// Pairs that the null answer gets right: those that are published as equal.
+    pub null: usize,
+}
+
+impl Cells<'_> {
+    /// Reads a row.
+    pub(super) fn merit(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Merit> {
+        let table = doc.table(value, "merit", "a table [[merit]]")?;
+        doc.known(table, &["name", "parameter", "cell", "metric"])?;
+        let given = needed(doc, value, table, "parameter")?;
+        Ok(Merit {
+            name: doc.text(needed(doc, value, table, "name")?, "name")?,
+            parameter: self.parameter(doc, given, &doc.text(given, "parameter")?)?.name,
+            cell: table.get("cell").map_or(Ok(Select::default()), |cell| self.select(doc, cell))?,
+            metric: self.metric_of(doc, table)?,
+        })
+    }
+}
+
+/// The orders of an experiment, judged.
+pub fn merits(results: &Results) -> Vec<Ordered> {
+    results.experiment.file.merit.iter().map(|merit| ordered(results, merit)).collect()
+}
+
+fn ordered(results: &Results, merit: &Merit) -> Ordered {
+    let published = published(results, merit);
+    let columns = columns(results, merit, &published);
+    let noise = results.experiment.file.noise_percent;
+    let mut pairs = [0; 3];
+    let mut null = 0;
+    for other in 0..published.len() {
+        for base in 0..other {
+            let expected = order(published[base].1, published[other].1, 0.0);
+            null += usize::from(expected.is_eq());
+            let found = columns.iter().map(|column| {
+                let (base, other) = column.modelled[base].zip(column.modelled[other])?;
+                Some(order(base, other, noise))
+            });
+            let found: Vec<_> = found.collect();
+            let at =
+                match found.first() {
+                    Some(Some(first)) if found.iter().all(|one| one == &Some(*first)) => {
+                        if *first == expected { 0 } else { 2 }
+                    }
+                    _ => 1,
+                };
+            pairs[at] += 1;
+        }
+    }
+    Ordered { merit: merit.clone(), published, columns, pairs, null }
+}
+
+/// The published figures of a row of the file.
+fn published(results: &Results, merit: &Merit) -> Vec<(Value, f64)> {
+    let rows = results.experiment.file.published.iter().filter(|row| row.metric == merit.metric);
+    let mut found: Vec<(Value, f64)> = Vec::new();
+    for row in rows {
+        let named = |name: &str| row.cell.values.iter().find(|(one, _)| *one == name);
+        let Some((_, values)) = named(merit.parameter) else { continue };
+        // A figure of other cells than those of the row is another order's.
+        let is_of = |(name, values): &(&str, Vec<Value>)| named(name).is_none_or(|(_, of)| of == values);
+        if let ([value], true) = (&values[..], merit.cell.values.iter().all(is_of)) {
+            found.push((value.clone(), row.value));
+        }
+    }
+    found
+}
+
+fn columns(results: &Results, merit: &Merit, published: &[(Value, f64)]) -> Vec<Column> {
+    let metric = &results.experiment.file.workload.metrics[merit.metric];
+    let (experiment, plan) = (&results.experiment, &results.plan);
+    let mut columns: Vec<Column> = Vec::new();
+    for cell in plan.selected(experiment, &merit.cell) {
+        let of = &plan.cells[cell];
+        let own = &of.values.0[merit.parameter];
+        let Some(at) = published.iter().position(|(value, _)| value == own) else { continue };
+        let named = format!("{}={own}", merit.parameter);
+        let label: Vec<String> = results.swept(of).into_iter().filter(|one| *one != named).collect();
+        let machine = &experiment.machines[of.machine].name;
+        let label = if label.is_empty() { machine.clone() } else { label.join(" ") };
+        let column = columns.iter().position(|column| column.label == label).unwrap_or_else(|| {
+            columns.push(Column { label, modelled: vec![None; published.len()], kendall: None });
+            columns.len() - 1
+        });
+        columns[column].modelled[at] = results.shown(cell, metric).map(|sample| sample.mean());
+    }
+    for column in &mut columns {
+        let both = published.iter().zip(&column.modelled);
+        let both = both.filter_map(|((_, published), modelled)| Some((*published, (*modelled)?)));
+        let (one, other): (Vec<f64>, Vec<f64>) = both.unzip();
+        column.kendall = kendall(&one, &other, experiment.file.noise_percent);
+    }
+    columns
+}

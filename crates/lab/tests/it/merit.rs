@@ -1,0 +1,105 @@
+//! Orders of merit: what agrees at all swept values, what turns round, and the null answer.
+
+use crate::experiment::folder;
+use slablab_lab::experiment::merit::{Ordered, merits};
+use slablab_lab::experiment::workload::Sample;
+use slablab_lab::experiment::{Change, Experiment, Plan, Results};
+use slablab_lab::output::{reproduce_json, reproduce_markdown, reproduce_table};
+
+const ORDER: &str = r#"name = "order"
+title = "four kernels"
+machines = ["kulesa-2001"]
+engines = ["slab@2.4"]
+workload = "apps"
+metric = "swapped_in_kib"
+repeats = 2
+noise_percent = 3
+[parameters]
+vm = ["vm@2.4.8", "vm@2.4.10", "vm@2.4.9-ac14", "vm@2.4.9-ac14+aging"]
+pixel_bytes = [3, 4]
+[[merit]]
+name = "in"
+parameter = "vm"
+"#;
+
+/// The experiment with the mail's swap-ins, and runs whose mean `modelled` gives for a kernel and a pixel.
+fn results(name: &str, modelled: impl Fn(&str, u64) -> Option<u64>) -> Results {
+    let figures =
+        [("2.4.8", 29_638), ("2.4.10", 22_308), ("2.4.9-ac14", 12_900), ("2.4.9-ac14+aging", 12_900)];
+    let row = |(vm, value): (&str, u64)| {
+        format!(
+            "[[published]]\ncell = {{ vm = \"vm@{vm}\" }}\nvalue = {value}\nunit = \"kB\"\nsource = \"s\"\n"
+        )
+    };
+    let path = folder(name).join("experiment.toml");
+    let text = ORDER.to_string() + &figures.map(row).concat();
+    std::fs::write(&path, text).expect("a file can be written");
+    let experiment = Experiment::find(&path).expect("an experiment");
+    let plan = Plan::new(&experiment, &Change::default()).expect("a plan");
+    let of = |cell: &slablab_lab::experiment::plan::Cell| {
+        let run = modelled(&cell.values.word("vm")[3..], cell.values.number("pixel_bytes"));
+        let run = run.map(|number| {
+            let mut sample = Sample::default();
+            sample.metrics.insert("swapped_in_kib".into(), number);
+            sample
+        });
+        let failed = slablab_sim::tally::Failed::Livelock { seconds: 60, tasks: vec!["task 0".into()] };
+        Some(vec![run.clone().ok_or(failed.clone()), run.ok_or(failed)])
+    };
+    let runs = plan.cells.iter().map(of).collect();
+    Results { experiment, plan, runs, computed: 0, program: "p".into() }
+}
+
+fn only(results: &Results) -> Ordered {
+    let [one] = merits(results).try_into().expect("one order");
+    one
+}
+
+/// A column in the published order, and one in which two kernels changed places.
+#[test]
+fn pairs_agree_differ_or_depend() {
+    let of = |vm: &str, pixel: u64| {
+        Some(match (vm, pixel) {
+            ("2.4.8", _) => 400,
+            ("2.4.10", 3) => 300,
+            ("2.4.10", _) => 50,
+            // Within the noise.
+            ("2.4.9-ac14", _) => 100,
+            _ => 102,
+        })
+    };
+    let results = results("merit-turns", of);
+    let one = only(&results);
+    let taus: Vec<f64> = one.columns.iter().map(|column| column.kendall.expect("four kernels").tau).collect();
+    assert_eq!((taus[0], taus[1] < taus[0], one.columns.len()), (1.0, true, 2));
+    // 2.4.10 against ac14 and against ac14+aging: one order at 3 bytes, another at 4.
+    assert_eq!((one.pairs, one.null), ([4, 2, 0], 1));
+    let said = reproduce_table(&results, None);
+    for words in
+        ["2.4.9-ac14 = 2.4.9-ac14+aging < 2.4.10 < 2.4.8", "4 agree, 2 are undetermined", "4 of 6 pairs"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(reproduce_markdown(&results).contains("4 agree, 2 are undetermined"));
+    assert_eq!(reproduce_json(&results)["merit"][0]["undetermined"], 2);
+}
+
+/// A kernel that ended in a livelock has no place: its pairs are undetermined, the others are judged, and the
+/// tasks are told.
+#[test]
+fn a_livelock_does_not_lose_the_others() {
+    let of = |vm: &str, _| match vm {
+        "2.4.8" => None,
+        "2.4.10" => Some(50),
+        _ => Some(100),
+    };
+    let results = results("merit-livelock", of);
+    let one = only(&results);
+    assert_eq!((one.pairs, one.null), ([1, 3, 2], 1));
+    assert_eq!(one.columns[0].modelled[0], None);
+    let said = reproduce_table(&results, None);
+    assert!(
+        said.contains("livelock: reclaim freed no page for 60 seconds") && said.contains("  task 0"),
+        "{said}"
+    );
+}
