@@ -26,7 +26,7 @@ use crate::objects::{Held, Object};
 use content::Content;
 use slablab_model::{Access, LockTimes, Timed};
 use slablab_platform::{Lock, Platform};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::{Rc, Weak};
 
@@ -66,9 +66,13 @@ type Guarded<R> = <Timed as Platform>::Lock<R, ()>;
 
 /// A name in a folder: a file, a folder, or a name that is known not to exist.
 pub struct Entry {
-    dentry: Held,
-    /// None if the name does not exist.
-    inode: Option<Held>,
+    /// None while reclaim has freed it.
+    dentry: RefCell<Option<Held>>,
+    /// None if the name does not exist, or while reclaim has freed it.
+    inode: RefCell<Option<Held>>,
+    exists: bool,
+    /// It was looked up since reclaim last looked.
+    referenced: Cell<bool>,
     lock: Guarded<EntryLock>,
     folder: Option<Rc<Entry>>,
     content: Content,
@@ -80,7 +84,15 @@ impl Entry {
         task.touch(&dentry, FILP, Access::Write);
         let inode = exists.then(|| task.alloc(Object::FileInode));
         inode.iter().for_each(|inode| task.touch(inode, INODE, Access::Write));
-        Rc::new(Entry { dentry, inode, lock: Lock::new(()), folder, content: Content::default() })
+        Rc::new(Entry {
+            dentry: RefCell::new(Some(dentry)),
+            inode: RefCell::new(inode),
+            exists,
+            referenced: Cell::new(false),
+            lock: Lock::new(()),
+            folder,
+            content: Content::default(),
+        })
     }
 
     /// The root of a file system.
@@ -105,8 +117,51 @@ impl Entry {
     pub fn forget(self: Rc<Self>, task: &Task) {
         let entry = Rc::into_inner(self).expect("no open file and no other entry refers to the entry");
         entry.content.free(task);
-        entry.inode.into_iter().for_each(|inode| task.free_after_grace(inode));
-        task.free_after_grace(entry.dentry);
+        entry.inode.into_inner().into_iter().for_each(|inode| task.free_after_grace(inode));
+        entry.dentry.into_inner().into_iter().for_each(|dentry| task.free_after_grace(dentry));
+    }
+
+    /// Whether dentry and inode are in memory.
+    pub(crate) fn in_memory(&self) -> (bool, bool) {
+        (self.dentry.borrow().is_some(), self.inode.borrow().is_some())
+    }
+
+    /// Whether it was looked up since this was last asked.
+    pub(crate) fn was_referenced(&self) -> bool {
+        self.referenced.replace(false)
+    }
+
+    /// A lookup found it in memory.
+    pub(crate) fn refer(&self) {
+        self.referenced.set(true);
+    }
+
+    /// Reclaim takes the dentry, or the inode. Nobody has the file open.
+    pub(crate) fn take_dentry(&self) -> Option<Held> {
+        self.dentry.take()
+    }
+
+    /// See [`Entry::take_dentry`].
+    pub(crate) fn take_inode(&self) -> Option<Held> {
+        self.inode.take()
+    }
+
+    /// A lookup brought the dentry, or the inode. Returns the object if another lookup was faster.
+    pub(crate) fn give_dentry(&self, dentry: Held) -> Option<Held> {
+        put(&self.dentry, dentry)
+    }
+
+    /// See [`Entry::give_dentry`].
+    pub(crate) fn give_inode(&self, inode: Held) -> Option<Held> {
+        put(&self.inode, inode)
+    }
+
+    fn touch_dentry(&self, task: &Task, access: Access) {
+        self.dentry.borrow().iter().for_each(|dentry| task.touch(dentry, ENTRY, access));
+    }
+
+    fn touch_inode(&self, task: &Task, bytes: u32) {
+        self.inode.borrow().iter().for_each(|inode| task.touch(inode, bytes, Access::Read));
     }
 
     /// Walks from the root to this entry, and counts a user of it.
@@ -127,9 +182,9 @@ impl Entry {
         if rules.walk_locks {
             self.count(task, rules);
         } else {
-            task.touch(&self.dentry, ENTRY, Access::Read);
+            self.touch_dentry(task, Access::Read);
         }
-        self.inode.iter().for_each(|inode| task.touch(inode, ENTRY, Access::Read));
+        self.touch_inode(task, ENTRY);
         if rules.walk_locks {
             self.count(task, rules);
         }
@@ -139,11 +194,11 @@ impl Entry {
     fn count(&self, task: &Task, rules: Rules) {
         if rules.walk_locks {
             let guard = self.lock.lock();
-            task.touch(&self.dentry, ENTRY, Access::Write);
+            self.touch_dentry(task, Access::Write);
             drop(guard);
         } else {
             Timed::charge(Timed::hardware(|hardware| hardware.costs.locked_exchange));
-            task.touch(&self.dentry, ENTRY, Access::Write);
+            self.touch_dentry(task, Access::Write);
         }
     }
 
@@ -152,7 +207,7 @@ impl Entry {
         let rules = Rules::of(task.kernel.era);
         let name = new_name(task);
         self.walk(task, rules);
-        self.inode.iter().for_each(|inode| task.touch(inode, INODE, Access::Read));
+        self.touch_inode(task, INODE);
         task.work(STAT);
         task.free(name);
         self.count(task, rules);
@@ -209,12 +264,12 @@ impl FileTable {
         entry.walk(task, rules);
         task.work(OPEN);
         let file = OpenFile { entry: entry.clone(), filp, security };
-        if entry.inode.is_none() {
+        if !entry.exists {
             file.release(task, rules);
             task.free(name);
             return None;
         }
-        entry.inode.iter().for_each(|inode| task.touch(inode, INODE, Access::Read));
+        entry.touch_inode(task, INODE);
         self.files.change(task, &file, rules);
         (0..rules.table_locks).for_each(|_| drop(self.lock.lock()));
         task.free(name);
@@ -248,6 +303,17 @@ impl OpenFile {
             task.free(self.filp);
         } else {
             task.free_after_grace(self.filp);
+        }
+    }
+}
+
+fn put(place: &RefCell<Option<Held>>, held: Held) -> Option<Held> {
+    let mut place = place.borrow_mut();
+    match *place {
+        Some(_) => Some(held),
+        None => {
+            *place = Some(held);
+            None
         }
     }
 }

@@ -270,11 +270,22 @@ impl Ext2 {
         ino.0 / self.inodes_per_group
     }
 
+    /// The block of a group's table that has the inode.
+    fn block_of(&self, ino: Ino) -> u32 {
+        let (group, at) = (self.group_of(ino), ino.0 % self.inodes_per_group);
+        self.tables(group).inodes + at / (BLOCK / self.format.inode_bytes)
+    }
+
+    /// The blocks that a lookup of a file reads: of its directory, whose entry of the file is in the middle
+    /// on average, and of the table of inodes.
+    pub fn lookup_blocks(&self, ino: Ino) -> (u32, u32) {
+        let dir = self.inode(self.inode(ino).parent);
+        (dir.blocks[dir.blocks.len() / 2], self.block_of(ino))
+    }
+
     /// The block of the group's table that has the inode changes.
     fn change_inode(&self, ino: Ino, changed: &mut Vec<u32>) {
-        let (group, at) = (self.group_of(ino), ino.0 % self.inodes_per_group);
-        let block = self.tables(group).inodes + at / (BLOCK / self.format.inode_bytes);
-        add(changed, block);
+        add(changed, self.block_of(ino));
     }
 
     /// The same, and the bitmap of the group's inodes, and its descriptor: an inode is taken, or free.

@@ -25,6 +25,7 @@
 //! | [`sampler`] | samples of all that at fixed times; tracks of a recording |
 //! | `shrinkers` | [`Shrinks`]: caches of objects that reclaim can free |
 //! | `trees` | nodes of the page cache's trees as slab objects |
+//! | `unused` | dentries and inodes of ext2 that reclaim frees |
 //! | [`views`] | /proc/vmstat, meminfo, buddyinfo, /sys/block as values |
 //!
 //! **Frames.** Slab caches, page tables and pages share one page allocator. A frame has its number there.
@@ -48,6 +49,7 @@ mod prices;
 pub mod sampler;
 mod shrinkers;
 mod trees;
+mod unused;
 pub mod views;
 pub mod volume;
 

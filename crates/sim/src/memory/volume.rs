@@ -8,14 +8,14 @@
 //! | remove | pages and slots are free | pages are free, bits are cleared; the backing file stays as it is |
 //!
 //! Names, dentries and inodes are slab objects ([`crate::files`]). A name is held until the system call ends,
-//! also over the I/O of metadata. Dentries and inodes stay until their file is removed: no shrinker takes
-//! them, so a lookup reads nothing.
+//! also over the I/O of metadata. Reclaim frees dentries and inodes of ext2's files (`unused`).
 //!
 //! A block of metadata that is written for the first time since it was free is not read before.
 
 use super::Memory;
 use super::host::Here;
 use super::loopback::{Loop, LoopRules};
+use super::unused::Unused;
 use crate::ext2::{Ext2, Format, Full, Ino};
 use crate::files::Entry;
 use crate::kernel::Task;
@@ -47,8 +47,19 @@ struct OnLoop {
     device: Rc<Loop>,
     /// Blocks that hold metadata.
     metadata: RefCell<BTreeSet<u32>>,
+    /// Dentries and inodes that reclaim may free.
+    unused: Option<Rc<Unused>>,
     /// Freed blocks are taken out of the backing file.
     discards: bool,
+}
+
+/// What becomes of what is not needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeps {
+    /// Freed blocks are taken out of the backing file.
+    pub discards: bool,
+    /// Reclaim frees dentries and inodes of files.
+    pub shrinks: bool,
 }
 
 /// A directory.
@@ -74,19 +85,20 @@ impl Volume {
         Volume { memory: memory.clone(), root, ext2: None, written: Cell::new(0) }
     }
 
-    /// An ext2 on a loop device on a file of tmpfs. `discards`: freed blocks are taken out of that file.
+    /// An ext2 on a loop device on a file of tmpfs.
     pub fn ext2(
         memory: &Rc<Memory>,
         task: &Task,
         format: Format,
         rules: LoopRules,
-        discards: bool,
+        Keeps { discards, shrinks }: Keeps,
     ) -> Volume {
         let ext2 = Rc::new(RefCell::new(Ext2::new(format)));
         let of_device = ext2.clone();
         let has_data = move |block| of_device.borrow().is_used(block);
         let device = Loop::start(memory, format.blocks, rules, has_data);
-        let on_loop = OnLoop { ext2, device, metadata: RefCell::default(), discards };
+        let unused = shrinks.then(|| Unused::register(memory, rules.is_restricted.then_some(device.group)));
+        let on_loop = OnLoop { ext2, device, metadata: RefCell::default(), unused, discards };
         let root = Folder { entry: Entry::root(task), ino: Some(Ext2::ROOT) };
         Volume { memory: memory.clone(), root, ext2: Some(on_loop), written: Cell::new(0) }
     }
@@ -118,7 +130,49 @@ impl Volume {
         let (entry, ino) = self.named(task, parent, Ext2::create);
         let kind = if ino.is_some() { Kind::File } else { Kind::Tmpfs };
         let mapping = self.memory.vm.with(|state| state.mappings.create(kind, 0));
+        if let Some(unused) = self.unused() {
+            unused.comes(&entry, mapping);
+        }
         Node { entry, mapping, ino }
+    }
+
+    fn unused(&self) -> Option<&Rc<Unused>> {
+        self.ext2.as_ref().and_then(|of| of.unused.as_ref())
+    }
+
+    /// A lookup needs a file's dentry and inode. What reclaim has freed is allocated again, and filled from the
+    /// directory's block and the table's; the name is held meanwhile. Part of a system call.
+    pub fn bring(&self, task: &Task, node: &Node) {
+        node.entry.refer();
+        let Some((of, ino)) = self.ext2.as_ref().zip(node.ino) else { return };
+        if node.entry.in_memory().0 {
+            return;
+        }
+        let name = task.alloc(Object::Name);
+        task.touch(&name, NAME, Access::Write);
+        let (of_dir, of_table) = of.ext2.borrow().lookup_blocks(ino);
+        // Reclaim may free one while the block of the other is read.
+        while !node.entry.in_memory().0 {
+            let needs_inode = !node.entry.in_memory().1;
+            let object = task.alloc(if needs_inode { Object::FileInode } else { Object::Dentry });
+            self.read_block(task, of, if needs_inode { of_table } else { of_dir });
+            task.touch(&object, NAME, Access::Write);
+            let unused = self.unused().expect("only reclaim frees dentries");
+            let left = match node.entry.in_memory() {
+                (false, false) if needs_inode => unused.inode_comes(&node.entry, node.mapping, object),
+                (false, true) if !needs_inode => unused.dentry_comes(&node.entry, node.mapping, object),
+                _ => Some(object),
+            };
+            left.into_iter().for_each(|object| task.free(object));
+        }
+        task.free(name);
+    }
+
+    /// Reads a block of metadata.
+    fn read_block(&self, task: &Task, of: &OnLoop, block: u32) {
+        let here = Here::new(&self.memory, task);
+        let mut open = OpenFile::new(of.device.device);
+        self.need(task, mm::read(&self.memory.vm, &here, &self.memory.rules, &mut open, block));
     }
 
     /// Makes an entry in a directory. The name is held until all of its metadata is there.
@@ -193,6 +247,10 @@ impl Volume {
     /// An open file refers to it.
     pub fn remove(&self, task: &Task, node: Node) {
         let memory = &self.memory;
+        self.bring(task, &node);
+        if let Some(unused) = self.unused() {
+            unused.goes(&node.entry);
+        }
         mm::unlink(&memory.vm, &Here::new(memory, task), node.mapping);
         if let (Some(of), Some(ino)) = (&self.ext2, node.ino) {
             of.device.forget(node.mapping);

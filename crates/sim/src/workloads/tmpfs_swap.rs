@@ -18,7 +18,7 @@
 //! outputs in files whose pages can be evicted, and the compiler's heap in memory that can be swapped out.
 //!
 //! **What is left out.** Pages of programs, libraries and small processes are always in memory. `make` reads
-//! no makefiles. Dentries and inodes are not shrunk.
+//! no makefiles. Directories' dentries and inodes are not shrunk.
 //!
 //! Nothing is compressed: each page, name and open of an object is one of its own.
 //!
@@ -37,7 +37,7 @@ use crate::disk::queue::QueueSpec;
 use crate::ext2::Format;
 use crate::kernel::{CpuTime, Task};
 use crate::memory::loopback::LoopRules;
-use crate::memory::volume::Volume;
+use crate::memory::volume::{Keeps, Volume};
 use crate::memory::{Guest, Memory, ORDERS, Reader, with_recorded_memory};
 use crate::micro::Setup;
 use crate::process::{Children, Kind};
@@ -82,8 +82,8 @@ pub struct TmpfsSwap {
     pub unpack: Ps,
     /// The loop device.
     pub rules: LoopRules,
-    /// A removed file's blocks are taken out of the image.
-    pub discards: bool,
+    /// What becomes of blocks and names of ext2 that are not needed.
+    pub keeps: Keeps,
 }
 
 impl Default for TmpfsSwap {
@@ -98,7 +98,7 @@ impl Default for TmpfsSwap {
             // 10 to 15 s (from memory): the middle.
             unpack: 12_500_000_000_000,
             rules: LoopRules::default(),
-            discards: false,
+            keeps: Keeps { discards: false, shrinks: true },
         }
     }
 }
@@ -264,7 +264,7 @@ fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell
             let blocks = program.image_mib / program.part * 256;
             // The defaults of mke2fs in 2009 (from memory).
             let format = Format { blocks, bytes_per_inode: 8_192, inode_bytes: 128 };
-            Rc::new(Volume::ext2(memory, task, format, program.rules, program.discards))
+            Rc::new(Volume::ext2(memory, task, format, program.rules, program.keeps))
         }
     };
     let site = |volume: &Rc<Volume>| {

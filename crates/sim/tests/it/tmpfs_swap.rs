@@ -6,7 +6,7 @@ use slablab_model::disk::{Disk, DiskKind};
 use slablab_sim::disk::queue::QueueSpec;
 use slablab_sim::ext2::Format;
 use slablab_sim::memory::loopback::LoopRules;
-use slablab_sim::memory::volume::Volume;
+use slablab_sim::memory::volume::{Keeps, Volume};
 use slablab_sim::memory::{Cause, Guest, Here, with_memory};
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
@@ -15,6 +15,7 @@ use slablab_sim::workloads::kbuild::Kbuild;
 use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, part_of, run};
 use slablab_vm::Preset as VmPreset;
 use slablab_vm::mm::{self, Rules};
+use slablab_vm::shrinker;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -125,8 +126,14 @@ fn each_fact_of_the_loop_device_is_a_choice() {
     // Programs read the archive back from swap: its pages keep their slots, and go without a write.
     let kept = by(Rules { tmpfs_read_frees_slot: false, ..RULES });
     assert_ne!(kept, usual);
+    // Without names that reclaim frees no lookup reads.
+    let kept = Keeps { discards: false, shrinks: false };
+    let lasting = built("slub@2.6.29", 40, &TmpfsSwap { keeps: kept, ..program() });
+    let read = |answer: &[Iteration]| answer.iter().map(|one| one.counts.transfers.1).sum::<u64>();
+    assert!(read(&usual) > read(&lasting), "{} and {}", read(&usual), read(&lasting));
     // What is taken out of the image is not read again.
-    let discarded = built("slub@2.6.29", 40, &TmpfsSwap { discards: true, ..program() });
+    let discarded =
+        built("slub@2.6.29", 40, &TmpfsSwap { keeps: Keeps { discards: true, shrinks: true }, ..program() });
     assert!(overwritten(&discarded) < overwritten(&usual) / 2, "{}", overwritten(&discarded));
 }
 
@@ -156,7 +163,13 @@ fn blocks_come_back_through_the_loop_device_and_stay_behind_when_files_go() {
             let (of_task, result) = (memory.clone(), moved.clone());
             memory.kernel.start(memory.kernel.new_process(), None, move |task| {
                 let format = Format { blocks: 4_096, bytes_per_inode: 8_192, inode_bytes: 128 };
-                let volume = Volume::ext2(&of_task, task, format, LoopRules::default(), discards);
+                let volume = Volume::ext2(
+                    &of_task,
+                    task,
+                    format,
+                    LoopRules::default(),
+                    Keeps { discards, shrinks: false },
+                );
                 let device = volume.device().expect("a loop device").clone();
                 let held = || of_task.vm.with(|state| state.mappings.get(device.backing).frames);
                 let node = volume.create(task, volume.root());
@@ -182,5 +195,57 @@ fn blocks_come_back_through_the_loop_device_and_stay_behind_when_files_go() {
         assert_eq!(read, 64, "the file alone is read");
         assert_eq!(u64::from(before), written, "the image has what was written, and nothing else");
         assert_eq!(gone, if discards { 64 } else { 0 }, "discards: {discards}");
+    }
+}
+
+/// 100 files of a page on ext2, whose dentries and inodes reclaim frees. A lookup reads a block of the table
+/// and one of the directory, and the next one finds the file in memory.
+#[test]
+fn names_that_reclaim_freed_are_read_again() {
+    for shrinks in [true, false] {
+        let (setup, guest) = small("slub@2.6.29", 32);
+        let policy = VmPreset::parse("vm@2.6.29").expect("a preset").policy();
+        let read = with_memory(&setup, 1, &guest, policy, RULES, |memory| {
+            let read = Rc::new(Cell::new((0, 0, 0, 0)));
+            let (of_task, result) = (memory.clone(), read.clone());
+            memory.kernel.start(memory.kernel.new_process(), None, move |task| {
+                let format = Format { blocks: 4_096, bytes_per_inode: 8_192, inode_bytes: 128 };
+                let keeps = Keeps { discards: false, shrinks };
+                let volume = Volume::ext2(&of_task, task, format, LoopRules::default(), keeps);
+                let device = volume.device().expect("a loop device").clone();
+                let nodes: Vec<_> = (0..100).map(|_| volume.create(task, volume.root())).collect();
+                nodes.iter().for_each(|node| volume.write(task, node, 1));
+                let here = Here::new(&of_task, task);
+                mm::sync(&of_task.vm, &here, &RULES);
+                let pages = || of_task.vm.with(|state| state.mappings.get(nodes[7].mapping).frames);
+                let objects = |name: &str| {
+                    let row = of_task.slabinfo().into_iter().find(|row| row.name == name);
+                    row.map_or(0, |row| row.active)
+                };
+                let dentries = objects("dentry");
+                shrinker::drop_slab(&of_task.vm, &here);
+                // A grace period goes by.
+                task.sleep(100_000_000_000);
+                let freed = dentries.saturating_sub(objects("dentry"));
+                let left = pages();
+                mm::drop_pagecache(&of_task.vm, &here);
+                let reads = |node| {
+                    let before = device.transfers().1;
+                    volume.bring(task, node);
+                    device.transfers().1 - before
+                };
+                result.set((freed, left, reads(&nodes[7]), reads(&nodes[7])));
+                nodes.into_iter().for_each(|node| volume.remove(task, node));
+                of_task.stop();
+            });
+            memory.kernel.run()?;
+            memory.check().map_err(Failed::Broken)?;
+            Ok(read.get())
+        });
+        let (freed, left, first, second) = read.unwrap_or_else(|failed| panic!("{failed}"));
+        // What CPUs keep of a slab counts as in use.
+        assert_eq!(freed > 50, shrinks, "{freed} dentries");
+        // An inode takes its clean pages along.
+        assert_eq!((left, first, second), if shrinks { (0, 2, 0) } else { (1, 0, 0) }, "shrinks: {shrinks}");
     }
 }

@@ -28,7 +28,7 @@ pub use dirty::balance_dirty;
 pub use readahead::read_group;
 pub use rules::{DirtyRule, ReadAheadRule, Rules, SwapReadAhead};
 pub use space::{Punched, exit, fork, punch, truncate, unlink, unmap};
-pub use writeback::{Why, drop_pagecache, fsync, sync, write_back};
+pub use writeback::{Why, drop_pagecache, fsync, invalidate, sync, write_back};
 
 use crate::frames::Flags;
 use crate::ids::{Frame, MappingId, RegionId, SpaceId};

@@ -206,14 +206,19 @@ pub fn drop_pagecache(vm: &Vm, host: &dyn Host) {
         files.map(|(id, _)| id).collect()
     });
     for id in files {
-        let mut index = 0;
-        while let Some(gone) = vm.with(|state| drop_page(state, id, index)) {
-            if let Some(frame) = gone {
-                vm.release(host, frame);
-            }
-            index += 1;
-        }
+        invalidate(vm, host, id);
         host.resched();
+    }
+}
+
+/// Drops the clean pages of a file that are neither mapped nor in use (`invalidate_mapping_pages`).
+pub fn invalidate(vm: &Vm, host: &dyn Host, file: MappingId) {
+    let mut index = 0;
+    while let Some(gone) = vm.with(|state| drop_page(state, file, index)) {
+        if let Some(frame) = gone {
+            vm.release(host, frame);
+        }
+        index += 1;
     }
 }
 

@@ -9,6 +9,7 @@ use slablab_model::MachineSpec;
 use slablab_sim::disk::queue::QueueSpec;
 use slablab_sim::memory::Guest;
 use slablab_sim::memory::loopback::LoopRules;
+use slablab_sim::memory::volume::Keeps;
 use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::record::Recorder;
@@ -82,6 +83,7 @@ const PARAMETERS: &[Parameter] = &[
     word("tmpfs_frees_slot", "a page of tmpfs that a program reads back gives its slot up", &["yes", "no"]),
     word("tmpfs_dirty", "pages of tmpfs count in the writers' dirty limits", &["no", "yes"]),
     word("tree_nodes", "nodes of the page cache's trees are slab objects", &["yes", "no"]),
+    word("shrink", "reclaim frees dentries and inodes of ext2's files", &["yes", "no"]),
     word("discard", "a removed file's blocks leave the image", &["no", "yes"]),
 ];
 
@@ -215,7 +217,7 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
             read_dirties: is("read_dirties"),
             is_restricted: is("restricted"),
         },
-        discards: is("discard"),
+        keeps: Keeps { discards: is("discard"), shrinks: is("shrink") },
         ..TmpfsSwap::default()
     };
     let rules = Rules {

@@ -133,7 +133,11 @@ impl Site {
 
     /// A program opens a file, reads all of it, and closes it.
     fn open(&self, task: &Task, table: &FileTable, node: &Node) {
-        let file = task.syscall(|| table.open(task, &node.entry)).expect("the file exists");
+        let open = || {
+            self.volume.bring(task, node);
+            table.open(task, &node.entry)
+        };
+        let file = task.syscall(open).expect("the file exists");
         task.syscall(|| self.volume.read(task, node));
         task.syscall(|| table.close(task, file));
     }
@@ -156,8 +160,11 @@ impl Site {
     fn look_up(&self, task: &Task, unpacked: &Unpacked, stats: u32) {
         for _ in 0..stats {
             let at = task.kernel.random(self.tree.headers.len() as u64) as usize;
-            let entry = &unpacked.files[self.tree.headers[at] as usize].entry;
-            task.syscall(|| entry.look_up(task));
+            let node = &unpacked.files[self.tree.headers[at] as usize];
+            task.syscall(|| {
+                self.volume.bring(task, node);
+                node.entry.look_up(task);
+            });
         }
     }
 
