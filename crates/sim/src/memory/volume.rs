@@ -140,8 +140,8 @@ impl Volume {
         self.ext2.as_ref().and_then(|of| of.unused.as_ref())
     }
 
-    /// A lookup needs a file's dentry and inode. What reclaim has freed is allocated again, and filled from the
-    /// directory's block and the table's; the name is held meanwhile. Part of a system call.
+    /// A lookup needs a file's dentry and inode. What reclaim has freed is allocated again, and filled from
+    /// the directory's block and the table's; the name is held meanwhile. Part of a system call.
     pub fn bring(&self, task: &Task, node: &Node) {
         node.entry.refer();
         let Some((of, ino)) = self.ext2.as_ref().zip(node.ino) else { return };
