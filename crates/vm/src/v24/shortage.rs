@@ -68,13 +68,18 @@ impl V24 {
     }
 
     /// A zone has so many inactive pages that the walk and refill spare its pages (`zone_inactive_plenty`).
+    /// With two lists inactive pages may be mapped, and nothing but the walk unmaps them: only free pages
+    /// count.
     pub(super) fn inactive_plenty(&self, state: &State, levels: &[Level], zone: usize) -> bool {
         let size = state.zones[zone].managed;
         let most = match self.choices.plenty {
             Plenty::Third => size / 3,
             Plenty::TwoFifths => size * 2 / 5,
         };
-        self.usable(state, levels, zone) > most
+        match self.choices.lists {
+            Lists::Three => self.usable(state, levels, zone) > most,
+            Lists::Two => self.ready(state, levels, zone) > most,
+        }
     }
 
     /// A zone has so many free and clean pages that laundering spares its pages (`zone_free_plenty`).

@@ -98,6 +98,24 @@ fn one_entry() {
     }
 }
 
+/// With two lists inactive pages may be mapped: they are no reason to spare a zone, and free pages are.
+#[test]
+fn a_zone_with_mapped_inactive_pages_is_walked() {
+    for (lists, free, expected) in [("three", 31, "kept"), ("two", 31, "slot"), ("two", 1366, "kept")] {
+        let room = Room::new("2.4.10", &[("lists", lists), ("zone_test", "first")]);
+        room.pages(1366);
+        let (region, _) = room.anon(room.space(), 1);
+        room.vm.with(|state| {
+            let pte = state.spaces.region(region).pte(0);
+            state.spaces.region_mut(region).mark(0, pte.accessed(false));
+        });
+        room.set_free(free);
+        room.v24.walk_once(&room.vm, &room.host, &USER, 6);
+        let slot = room.vm.with(|state| state.spaces.region(region).pte(0).slot());
+        assert_eq!(if slot.is_some() { "slot" } else { "kept" }, expected, "{lists} {free}");
+    }
+}
+
 /// A page of a file is unmapped, and stays in its list; a dirty entry makes it dirty. Tweaks spare pages in
 /// use.
 #[test]
