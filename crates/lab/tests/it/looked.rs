@@ -2,7 +2,8 @@
 
 use crate::page_check::check_page;
 use crate::trace_decode::{Shown, read};
-use slablab_lab::output::{Column, memory_page, mmtests_vmstat, vmstat_log, write_perfetto};
+use slablab_lab::experiment::{Change, Experiment, Options as Runs, Plan, observe, run as run_cells};
+use slablab_lab::output::{Column, experiment_page, memory_page, mmtests_vmstat, vmstat_log, write_perfetto};
 use slablab_lab::pressure::looked::{Recording, recorder};
 use slablab_lab::pressure::run::{Options, Run};
 use slablab_workloads::script::Script;
@@ -79,5 +80,48 @@ fn views_agree_with_the_record() {
     for line in &lines {
         let cpus: u64 = line[12..17].iter().sum();
         assert!((98..=102).contains(&cpus), "{cpus} percent in {line:?}");
+    }
+}
+
+const STREAMING: &str = r#"name = "streams"
+title = "a file larger than memory"
+machines = ["kulesa-2001"]
+engines = ["slab@2.4"]
+workload = "streaming"
+size = "quick"
+repeats = 1
+[parameters]
+clients = 0
+memory_mib = 32
+"#;
+
+/// A workload with page replacement has the same tracks in its page and its recording.
+#[test]
+fn an_experiment_with_page_replacement_is_sampled() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("streams.toml");
+    std::fs::write(&path, STREAMING).expect("a file can be written");
+    let experiment = Experiment::find(&path).unwrap_or_else(|bad| panic!("{bad}"));
+    let results =
+        run_cells(&experiment, &Runs::default(), None, &|_, _| {}).unwrap_or_else(|bad| panic!("{bad}"));
+    let seen = observe::seen(&results.experiment, &results.plan, Some(1));
+    let page = experiment_page(&results, &seen, COMMAND);
+    check_page(&page, COMMAND);
+    let words =
+        ["Memory over time", "Memory, paging and disks over time", "anonymous", "major faults per second"];
+    for word in words {
+        assert!(page.contains(word), "no {word}");
+    }
+    let [Some(seen)] = &seen[..] else { panic!("one cell: {seen:?}") };
+    let free = seen.sampled.iter().find(|track| track.name == "free").expect("free memory");
+    let (low, high) =
+        free.points.iter().fold((u64::MAX, 0), |ends, (_, free)| (ends.0.min(*free), ends.1.max(*free)));
+    assert!(free.bytes && low < high && high < 32 << 20, "{low} to {high}");
+    let plan = Plan::new(&experiment, &Change::default()).expect("a plan");
+    let recording = observe::record(&experiment, &plan, 0).unwrap_or_else(|bad| panic!("{bad}"));
+    let shown = read(&write_perfetto(&recording, Vec::new()).expect("writing to memory"));
+    for name in
+        ["Memory/free", "Paging/faults per second", "Reclaim and writeback/kswapd0", "Disk requests/vda"]
+    {
+        assert!(shown.tracks.iter().any(|(track, events)| track == name && !events.is_empty()), "no {name}");
     }
 }
