@@ -222,6 +222,8 @@ fn a_walk_clears_each_accessed_bit_once_and_leaves_sparse_tables_alone() {
     assert_eq!(accessed(&machine, region), 1536);
     // The first walk knows nothing: three tables.
     walks(&machine, region, 1536, 0);
+    // The page of an accessed entry is looked at.
+    assert_eq!(machine.host.done(Work::Scan), 1536);
     // Nothing was accessed since.
     walks(&machine, region, 0, 0);
     // The walk before remembered no table; the bits stay until an eviction meets one of them.

@@ -10,20 +10,21 @@ use slablab_lab::output::{
 };
 use slablab_lab::pressure::judge::judge;
 use slablab_lab::pressure::runs::Runs;
-use slablab_lab::pressure::suite::{Wanted, choose, model};
+use slablab_lab::pressure::suite::{Wanted, choose, folders, model};
 use slablab_lab::pressure::tally::{null_tallies, repeat_tallies};
 use std::path::PathBuf;
 
 /// Judges the model.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab pressure judge\n  slablab pressure judge --scenario uniswap --vm vm@6.1,lru_gen --seeds 1\n  slablab pressure judge --format html > judge.html\n\ndocs/pressure.md says what is judged and how."
+    after_help = "Examples:\n  slablab pressure judge\n  slablab pressure judge truth/vm --seeds 8\n  slablab pressure judge --scenario uniswap --vm vm@6.1,lru_gen --seeds 1\n  slablab pressure judge --format html > judge.html\n\ndocs/pressure.md says what is judged and how."
 )]
 pub(super) struct Args {
-    /// Folder with a script for each scenario
+    /// Folder with a script for each scenario, or with such a folder called scen beside folders of records
     #[arg(default_value = "examples/data/vm")]
     scripts: PathBuf,
-    /// Records of real kernels: a folder or an archive; those that come with the program if not given
+    /// Records of real kernels: a folder or an archive; if not given those beside scen, else those that come
+    /// with the program
     #[arg(long, value_name = "RECORDS")]
     real: Option<PathBuf>,
     /// Only this scenario; may be repeated
@@ -35,7 +36,7 @@ pub(super) struct Args {
     /// Machine: a name of `slablab machines`, or a file
     #[arg(long, value_name = "MACHINE", default_value = "vm-guest")]
     machine: PathBuf,
-    /// Number of runs of each scenario and kernel
+    /// Number of runs of each scenario and kernel; scenarios with two behaviours get at least 8
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Number of threads; as many as this host has CPUs if not given
@@ -62,20 +63,22 @@ enum Format {
 }
 
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
-    let real = args.real.as_deref().map_or_else(|| Ok(Runs::bundled()), Runs::open)?;
+    let (scripts, records) = folders(&args.scripts);
+    let records = args.real.as_deref().or(records);
+    let real = records.map_or_else(|| Ok(Runs::bundled()), Runs::open)?;
     // The null answer is a machine's own: it is there whichever machines are judged.
     let real = choose(real, &args.scenarios, &[])?;
     let (null, repeats) = (null_tallies(&real), repeat_tallies(&real));
-    let real = choose(real, &[], &args.vms)?;
+    let chosen = choose(real.clone(), &[], &args.vms)?;
     let wanted = Wanted {
-        scripts: &args.scripts,
+        scripts: &scripts,
         machine: &args.machine,
         seeds: args.seeds,
         threads: args.threads.map(usize::from),
     };
     let progress = Progress::new("judge");
     let interrupts = Interrupts::new(&progress)?;
-    let modelled = model(&real, &wanted, &|done, all| progress.at(done, all))?;
+    let modelled = model(&chosen, &wanted, &|done, all| progress.at(done, all))?;
     drop(progress);
     let _whole = interrupts.hold();
     modelled.failed.iter().for_each(tell);

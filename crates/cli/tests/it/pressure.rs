@@ -156,3 +156,49 @@ fn run_says_what_is_wrong_with_a_script() {
     check("command.t", "anon abc 4\nfase p\n", "line 2");
     check("spawned.t", "phase p\nspawn child nothere.t\n", "nothere.t");
 }
+
+/// A scenario of the user's own in the layout of real records: scripts in scen, records beside it, of one
+/// kernel.
+#[test]
+fn judge_takes_scenarios_that_do_not_come_with_it() {
+    let root = folder("judge-own");
+    let _ = std::fs::remove_dir_all(&root);
+    let run = root.join("mine/61-mglru-r1");
+    std::fs::create_dir_all(root.join("scen")).expect("a folder");
+    std::fs::create_dir_all(&run).expect("a folder");
+    let script = root.join("scen/mine.t");
+    std::fs::write(&script, "anon a 1\nphase fill\nacc x1 a seq m w\n").expect("a file");
+    let record = "@phase fill\nelapsed_ns 1\nuptime_ns 1\nrusage minflt=256 majflt=0 inblock=0 oublock=0 \
+                  utime_us=0 stime_us=0 nvcsw=0 nivcsw=0\ncounts ok=0 fail=0 stats=0\n@end\n";
+    std::fs::write(run.join("rec"), record).expect("a file");
+    let path = root.to_str().expect("UTF-8");
+    let judge = || slablab(&["pressure", "judge", "--seeds", "1", "--threads", "1"], &[path]);
+    let said = judge();
+    assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
+    // No null answer, no repeats, no counts of /proc/vmstat: two of the process.
+    let summary = text(&said.stdout);
+    let row: Vec<&str> =
+        summary.lines().find(|line| line.contains("61-mglru")).expect("a row").split_whitespace().collect();
+    assert_eq!(row[..7], ["61-mglru", "2", "2", "0", "0", "-", "-"], "{summary}");
+    let refuse = |expected: &str| {
+        let said = judge();
+        assert_eq!(said.status.code(), Some(2), "{expected}");
+        assert!(text(&said.stderr).contains(expected), "{}", text(&said.stderr));
+    };
+    std::fs::write(root.join("scen/mine.sh"), "LIM=300\nMEM=64M\n").expect("a file");
+    refuse("mine.sh: line 2: MEM is not modelled");
+    std::fs::remove_file(root.join("scen/mine.sh")).expect("it was written");
+    std::fs::write(&script, "anon a 1\nacc x1 b seq m w\n").expect("a file");
+    refuse("mine.t: line 2: expected the name of an object");
+    std::fs::remove_file(&script).expect("it was written");
+    refuse("mine.t: no script of the scenario mine of the records");
+    std::fs::write(run.join("rec"), "@phase fill\nelapsed 1\n").expect("a file");
+    refuse("rec: line 2: expected a line of a phase");
+    std::fs::write(&script, "anon a 1\nphase fill\nacc x1 a seq m w\n").expect("a file");
+    std::fs::write(run.join("rec"), record).expect("a file");
+    std::fs::rename(root.join("mine/61-mglru-r1"), root.join("mine/26-r1")).expect("a folder");
+    let said = judge();
+    assert_eq!(said.status.code(), Some(3));
+    let expected = "mine 26: this machine is not modelled: expected one of 61-classic";
+    assert!(text(&said.stderr).contains(expected), "{}", text(&said.stderr));
+}

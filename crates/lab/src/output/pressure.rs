@@ -148,7 +148,8 @@ pub fn judgement_summary(judgement: &Judgement, null: &[Tally], repeats: &[Tally
         };
         let percent = |share: f64| format!("{:.1}", share * 100.0);
         let counts = [tally.cells, tally.small, tally.agree, tally.differs()].map(|count| count.to_string());
-        let pages = [tally.agreement, tally.repeats, tally.random, tally.null_machine].map(percent);
+        let pages = [Some(tally.agreement), tally.repeats, Some(tally.random), tally.null_machine];
+        let pages = pages.map(|share| share.map_or("-".into(), percent));
         let signs = [tally.signs, tally.same_signs].map(|count| count.to_string());
         let beside = [differ(null), differ(repeats), tally.maps.to_string()];
         let row = [tally.machine].into_iter().chain(counts).chain(beside);
@@ -163,9 +164,20 @@ pub fn judgement_summary(judgement: &Judgement, null: &[Tally], repeats: &[Tally
     for outcome in &judgement.outcomes {
         let of = |(had, all): (usize, usize)| format!("{had} of {all}");
         let (real, modelled) = (of(outcome.real), of(outcome.modelled));
-        let (scenario, machine, what) = (&outcome.scenario, &outcome.machine, outcome.what);
-        writeln!(text, "{scenario} {machine}: {what}: real {real}, modelled {modelled}")
+        let (scenario, machine, what, p) = (&outcome.scenario, &outcome.machine, outcome.what, outcome.p);
+        writeln!(text, "{scenario} {machine}: {what}: real {real}, modelled {modelled}, p {p:.2}")
             .expect("a string takes all text");
+    }
+    for tally in tallies(judgement) {
+        let (machine, [cells, differ, undecided]) = (tally.machine, tally.bimodal);
+        if cells > 0 {
+            writeln!(
+                text,
+                "{machine}: {cells} judged counts of scenarios with two behaviours: {differ} differ by a rank \
+                 test at 5 %, {undecided} have too few runs for it"
+            )
+            .expect("a string takes all text");
+        }
     }
     text
 }
@@ -186,6 +198,15 @@ fn judged() -> Columns<Judged> {
         .key("modelled_max", |cell| Cell::Number(cell.modelled.max as f64, 0))
         .key("judged", |cell| Cell::Count((cell.measure.is_judged && cell.place.is_counted()).into()))
         .key("verdict", |cell| Cell::Text(cell.verdict.word().into()))
+        .key("p", |cell| cell.p.map_or(Cell::Text(String::new()), |p| Cell::Number(p, 3)))
+        .key("noise_percent", |cell| Cell::Percent(cell.noise()))
+        .key("null_mean", |cell| null(cell, |null, _| Cell::Number(null.mean, 1)))
+        .key("null_verdict", |cell| null(cell, |_, verdict| Cell::Text(verdict.word().into())))
+}
+
+/// What the null answer says of a count; empty without its runs.
+fn null(cell: &Judged, of: impl Fn(&Spread, Verdict) -> Cell) -> Cell {
+    cell.null_machine.map_or(Cell::Text(String::new()), |(null, verdict)| of(&null, verdict))
 }
 
 /// Every cell as CSV.
@@ -229,7 +250,7 @@ pub fn judgement_json(judgement: &Judgement) -> Value {
         let of = |(had, runs): (usize, usize)| json!({ "had": had, "runs": runs });
         json!({
             "scenario": outcome.scenario, "machine": outcome.machine, "outcome": outcome.what,
-            "real": of(outcome.real), "modelled": of(outcome.modelled),
+            "real": of(outcome.real), "modelled": of(outcome.modelled), "p": outcome.p,
         })
     });
     json!({
@@ -241,14 +262,26 @@ pub fn judgement_json(judgement: &Judgement) -> Value {
     })
 }
 
-/// The judged counts that differ, a row each.
+/// The judged counts that differ, a row each: first those that the tallies count, then those of scenarios
+/// with two behaviours.
 pub fn judgement_differences(judgement: &Judgement) -> String {
-    let heads = ["scenario", "machine", "phase", "count", "real", "min", "max", "modelled", "min", "max"];
-    let mut table = Table::new(heads).numbers(4..10);
-    let differs = |cell: &&Judged| {
-        cell.verdict == Verdict::Differs && cell.measure.is_judged && cell.place.is_counted()
-    };
-    for cell in judgement.cells.iter().filter(differs) {
+    let differs = |cell: &&Judged| cell.verdict == Verdict::Differs && cell.measure.is_judged;
+    let (counted, bimodal): (Vec<&Judged>, Vec<&Judged>) =
+        judgement.cells.iter().filter(differs).partition(|cell| cell.place.is_counted());
+    let mut text = format!("\nJudged counts that differ:\n\n{}", differences(&counted));
+    if !bimodal.is_empty() {
+        text += "\nCounts of scenarios with two behaviours whose distributions differ:\n\n";
+        text += &differences(&bimodal);
+    }
+    text + "\nnoise: largest minus smallest real value in percent of their mean; null: mean of the real \
+            61-classic, and whether it agrees.\n"
+}
+
+fn differences(cells: &[&Judged]) -> String {
+    let real = ["scenario", "machine", "phase", "count", "real", "min", "max"];
+    let heads = real.into_iter().chain(["noise", "modelled", "min", "max", "null", "it"]);
+    let mut table = Table::new(heads).numbers(4..12);
+    for cell in cells {
         let of = |of: &Spread| [format!("{:.0}", of.mean), of.min.to_string(), of.max.to_string()];
         let place = &cell.place;
         let phase = match place.process.as_str() {
@@ -256,9 +289,15 @@ pub fn judgement_differences(judgement: &Judgement) -> String {
             process => format!("{process}: {}", place.phase),
         };
         let words = [place.scenario.clone(), place.machine.clone(), phase, cell.measure.name.to_string()];
-        table.row(words.into_iter().chain(of(&cell.real)).chain(of(&cell.modelled)));
+        let noise = cell.noise().map_or("-".into(), |noise| format!("{noise:.0}"));
+        let null = cell.null_machine.map_or(["-".into(), String::new()], |(null, verdict)| {
+            [format!("{:.0}", null.mean), verdict.word().to_string()]
+        });
+        table.row(
+            words.into_iter().chain(of(&cell.real)).chain([noise]).chain(of(&cell.modelled)).chain(null),
+        );
     }
-    format!("\nJudged counts that differ:\n\n{}", table.print())
+    table.print()
 }
 
 /// The judgement as a page; `summary` is its text, `command` what made it.

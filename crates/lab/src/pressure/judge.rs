@@ -4,8 +4,11 @@
 //! judged, and the thresholds, are in docs/pressure.md; both were fixed before any modelled run was judged.
 
 use super::measure::{MEASURES, Measure};
+use super::outcome::{arrangements, outcome};
 use super::runs::{Repeats, Run, Runs};
 use slablab_kernel::vmrecord::{Residency, State};
+use slablab_stats::Sample;
+use slablab_stats::rank::mann_whitney;
 use std::sync::Arc;
 
 /// A modelled mean agrees if it is within this part of the real mean, in percent.
@@ -16,8 +19,19 @@ pub const SMALL: f64 = 64.0;
 pub const UNIFORM: f64 = 0.995;
 /// The machine of the second null answer.
 pub const NULL_MACHINE: &str = "61-classic";
-/// Scenarios whose runs fall into one of two behaviours: their cells are printed, and their outcomes counted.
-pub const BIMODAL: [&str; 2] = ["compete", "frag"];
+/// Scenarios, and the begin of the machines' names, whose runs fall into one of two behaviours: real and
+/// modelled runs are compared as distributions.
+pub const BIMODAL: [(&str, &str); 3] = [("compete", ""), ("frag", ""), ("hotanon_stream_swp200", "612-")];
+/// Level of the tests of distributions.
+pub const LEVEL: f64 = 0.05;
+/// Seeds with which two real repeats can be told from modelled runs at [`LEVEL`]: 2 of 45 arrangements of 10
+/// runs are as extreme as the two repeats beside one another at an end.
+pub const SEEDS_LEAST: u64 = 8;
+
+/// Whether the runs of a scenario on a machine fall into one of two behaviours.
+pub fn is_bimodal(scenario: &str, machine: &str) -> bool {
+    BIMODAL.iter().any(|(of, begin)| *of == scenario && machine.starts_with(begin))
+}
 
 /// Mean and range over repeats.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,6 +74,10 @@ pub enum Verdict {
     Inside,
     /// Within [`PERCENT`] of the real mean.
     Near,
+    /// Of two behaviours: nothing tells both distributions apart.
+    Alike,
+    /// Of two behaviours: with so few runs nothing could.
+    Undecided,
     /// None of these.
     Differs,
 }
@@ -79,12 +97,30 @@ impl Verdict {
         }
     }
 
+    /// Judges modelled runs as a distribution: Mann and Whitney's test at [`LEVEL`]. Also its p.
+    fn of_distributions(real: &[i64], modelled: &[i64]) -> Option<(Verdict, f64)> {
+        let small =
+            [real, modelled].map(Spread::of).into_iter().all(|spread| spread.is_some_and(|s| s.is_small()));
+        let sample =
+            |values: &[i64]| Sample::new(values.iter().map(|value| *value as f64).collect::<Vec<_>>()).ok();
+        let p = mann_whitney(&sample(real)?, &sample(modelled)?).p;
+        let verdict = match p {
+            _ if small => Verdict::Small,
+            _ if 2.0 / arrangements(real.len(), modelled.len()) > LEVEL => Verdict::Undecided,
+            p if p <= LEVEL => Verdict::Differs,
+            _ => Verdict::Alike,
+        };
+        Some((verdict, p))
+    }
+
     /// Its word in tables.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Small => "small",
             Verdict::Inside => "inside",
             Verdict::Near => "near",
+            Verdict::Alike => "alike",
+            Verdict::Undecided => "undecided",
             Verdict::Differs => "differs",
         }
     }
@@ -106,7 +142,7 @@ pub struct Place {
 impl Place {
     /// Whether the place's cells are counted.
     pub fn is_counted(&self) -> bool {
-        !BIMODAL.contains(&self.scenario.as_str())
+        !is_bimodal(&self.scenario, &self.machine)
     }
 }
 
@@ -123,6 +159,19 @@ pub struct Cell {
     pub modelled: Spread,
     /// Whether they agree; also of a measure that is not judged.
     pub verdict: Verdict,
+    /// Of two behaviours: the probability of repeats and seeds that differ so much, if one distribution has
+    /// both.
+    pub p: Option<f64>,
+    /// Null answer: the real runs of [`NULL_MACHINE`]; `None` without such runs.
+    pub null_machine: Option<(Spread, Verdict)>,
+}
+
+impl Cell {
+    /// Largest minus smallest real value, in percent of the mean; `None` if the mean is 0.
+    pub fn noise(&self) -> Option<f64> {
+        let range = (self.real.max - self.real.min) as f64;
+        (self.real.mean != 0.0).then(|| range * 100.0 / self.real.mean.abs())
+    }
 }
 
 /// The pages of one object at one phase's end. Shares of pages whose states are equal, from 0 to 1.
@@ -170,7 +219,7 @@ impl Sign {
 }
 
 /// How many runs of a bimodal scenario had an outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The scenario.
     pub scenario: String,
@@ -182,6 +231,8 @@ pub struct Outcome {
     pub real: (usize, usize),
     /// Modelled runs that had it, and all.
     pub modelled: (usize, usize),
+    /// Fisher's exact test: the probability of shares that differ so much, if both have one.
+    pub p: f64,
 }
 
 /// All comparisons.
@@ -206,7 +257,7 @@ pub fn judge(real: &Runs, modelled: &Runs) -> Judgement {
             let Some(seeds) = models.get(machine).filter(|seeds| !seeds.is_empty()) else { continue };
             let null = machines.get(NULL_MACHINE);
             for place in places(scenario, machine, repeats) {
-                judgement.cells.extend(cells(&place, repeats, seeds));
+                judgement.cells.extend(cells(&place, repeats, seeds, null));
                 judgement.pages.extend(pages(&place, repeats, seeds, null));
             }
             judgement.outcomes.extend(outcome(scenario, machine, repeats, seeds));
@@ -236,17 +287,26 @@ fn places(scenario: &str, machine: &str, runs: &Repeats) -> Vec<Place> {
 }
 
 /// The values of the runs that have the phase and the measure.
-fn spread(measure: &Measure, place: &Place, runs: &Repeats) -> Option<Spread> {
+fn values(measure: &Measure, place: &Place, runs: &Repeats) -> Vec<i64> {
     let value = |run: &Arc<Run>| measure.of(run.get(&place.process)?, &place.phase);
-    Spread::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
+    runs.iter().filter_map(value).collect()
 }
 
-fn cells(place: &Place, repeats: &Repeats, seeds: &Repeats) -> Vec<Cell> {
+fn cells(place: &Place, repeats: &Repeats, seeds: &Repeats, null: Option<&Repeats>) -> Vec<Cell> {
     let here = MEASURES.iter().filter(|measure| place.process.is_empty() || measure.of_process);
     let cell = |measure: &Measure| {
-        let (real, modelled) = (spread(measure, place, repeats)?, spread(measure, place, seeds)?);
-        let verdict = Verdict::of(&real, &modelled);
-        Some(Cell { place: place.clone(), measure: *measure, real, modelled, verdict })
+        let of = |runs| values(measure, place, runs);
+        let (all_real, all_modelled) = (of(repeats), of(seeds));
+        let (real, modelled) = (Spread::of(&all_real)?, Spread::of(&all_modelled)?);
+        let (verdict, p) = if place.is_counted() {
+            (Verdict::of(&real, &modelled), None)
+        } else {
+            let (verdict, p) = Verdict::of_distributions(&all_real, &all_modelled)?;
+            (verdict, Some(p))
+        };
+        let null = null.and_then(|null| Spread::of(&of(null)));
+        let null_machine = null.map(|null| (null, Verdict::of(&real, &null)));
+        Some(Cell { place: place.clone(), measure: *measure, real, modelled, verdict, p, null_machine })
     };
     here.filter_map(cell).collect()
 }
@@ -313,18 +373,4 @@ fn signs(cells: &[Cell]) -> Vec<Sign> {
         })
     };
     judged.filter_map(sign).collect()
-}
-
-fn outcome(scenario: &str, machine: &str, repeats: &Repeats, seeds: &Repeats) -> Option<Outcome> {
-    let (what, had): (_, fn(&Run) -> bool) = match scenario {
-        "frag" => ("completed", |run| run.values().all(|record| record.is_complete)),
-        "compete" => ("swapped 64 pages or more out", |run| {
-            let phases = run.get("").into_iter().flat_map(|record| &record.phases);
-            phases.map(|phase| phase.delta("pswpout")).sum::<i64>() >= SMALL as i64
-        }),
-        _ => return None,
-    };
-    let count = |runs: &Repeats| (runs.iter().filter(|run| had(run)).count(), runs.len());
-    let (real, modelled) = (count(repeats), count(seeds));
-    Some(Outcome { scenario: scenario.to_string(), machine: machine.to_string(), what, real, modelled })
 }

@@ -44,8 +44,14 @@ impl Measure {
     }
 }
 
+/// A counter that is not there is and was 0, but not if nothing of /proc/vmstat was recorded.
+fn delta(record: &Record, at: usize, counter: &str) -> Option<i64> {
+    let phase = &record.phases[at];
+    (!phase.vmstat.is_empty()).then(|| phase.delta(counter))
+}
+
 fn sum(record: &Record, at: usize, counters: [&str; 2]) -> Option<i64> {
-    Some(counters.iter().map(|counter| record.phases[at].delta(counter)).sum())
+    counters.iter().map(|counter| delta(record, at, counter)).sum()
 }
 
 /// All measures, the judged ones first.
@@ -54,19 +60,19 @@ pub const MEASURES: [Measure; 14] = [
     // A block of rusage has 512 bytes.
     Measure::judged("read_by_process", |record, at| Some(record.phases[at].rusage.inblock / 8)).of_process(),
     // pgpgin counts KiB.
-    Measure::judged("read", |record, at| Some(record.phases[at].delta("pgpgin") / 4)),
-    Measure::judged("pswpin", |record, at| Some(record.phases[at].delta("pswpin"))),
-    Measure::judged("pswpout", |record, at| Some(record.phases[at].delta("pswpout"))),
+    Measure::judged("read", |record, at| Some(delta(record, at, "pgpgin")? / 4)),
+    Measure::judged("pswpin", |record, at| delta(record, at, "pswpin")),
+    Measure::judged("pswpout", |record, at| delta(record, at, "pswpout")),
     Measure::judged("stolen", |record, at| sum(record, at, ["pgsteal_kswapd", "pgsteal_direct"])),
     Measure::judged("refaults", |record, at| {
         sum(record, at, ["workingset_refault_anon", "workingset_refault_file"])
     }),
-    Measure::judged("slabs_scanned", |record, at| Some(record.phases[at].delta("slabs_scanned"))),
+    Measure::judged("slabs_scanned", |record, at| delta(record, at, "slabs_scanned")),
     Measure::judged("slab_objects_freed", slab_objects_freed),
-    Measure::printed("stolen_kswapd", |record, at| Some(record.phases[at].delta("pgsteal_kswapd"))),
-    Measure::printed("stolen_direct", |record, at| Some(record.phases[at].delta("pgsteal_direct"))),
-    Measure::printed("scanned_kswapd", |record, at| Some(record.phases[at].delta("pgscan_kswapd"))),
-    Measure::printed("scanned_direct", |record, at| Some(record.phases[at].delta("pgscan_direct"))),
+    Measure::printed("stolen_kswapd", |record, at| delta(record, at, "pgsteal_kswapd")),
+    Measure::printed("stolen_direct", |record, at| delta(record, at, "pgsteal_direct")),
+    Measure::printed("scanned_kswapd", |record, at| delta(record, at, "pgscan_kswapd")),
+    Measure::printed("scanned_direct", |record, at| delta(record, at, "pgscan_direct")),
     Measure::printed("elapsed_ms", |record, at| i64::try_from(record.phases[at].elapsed_ns / 1_000_000).ok()),
 ];
 

@@ -3,6 +3,7 @@
 use super::guests::{CPU_SPEED, DISK_SPEED, Facts, Stream};
 use super::looked::Looked;
 use super::records;
+use super::scenario::Settings;
 use slablab_kernel::vmrecord::Record;
 use slablab_machines::Machine;
 use slablab_model::NodeSpec;
@@ -14,7 +15,7 @@ use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::script as sim;
 use slablab_slabs::Preset;
-use slablab_vm::mm::Rules;
+use slablab_vm::mm::{Rules, SwapReadAhead};
 use slablab_vm::preset::Preset as VmPreset;
 use slablab_workloads::script::Script;
 use std::path::Path;
@@ -31,8 +32,8 @@ pub struct Options {
     pub machine: Machine,
     /// Memory and settings.
     pub facts: Facts,
-    /// Bytes a second to which writes of the data disk are held.
-    pub write_limit: Option<u64>,
+    /// How the scenario's machine was set up beside the defaults.
+    pub settings: Settings,
 }
 
 /// A run that ended.
@@ -68,7 +69,7 @@ impl Options {
         let found = slablab_machines::find(machine)?.machine().at(machine)?;
         let mut known = Facts::of(vm.kernel);
         facts.iter().try_for_each(|set| known.change(set))?;
-        Ok(Options { vm, engine, machine: found, facts: known, write_limit: None })
+        Ok(Options { vm, engine, machine: found, facts: known, settings: Settings::default() })
     }
 
     /// Runs a script once.
@@ -109,10 +110,19 @@ impl Options {
                 fixed.kib = fixed.kib * disk_speed / 1_000;
             }
         }
-        if let DiskKind::Fixed(fixed) = &mut guest.disk[1].kind {
-            fixed.write_limit = self.write_limit.or(fixed.write_limit);
+        for (disk, limit) in guest.disk.iter_mut().zip(self.settings.write_limits) {
+            if let DiskKind::Fixed(fixed) = &mut disk.kind {
+                fixed.write_limit = limit.or(fixed.write_limit);
+            }
         }
-        let rules = Rules::of(major, minor, patch);
+        if self.settings.no_swap {
+            guest.swap_pages = 0;
+        }
+        let mut rules = Rules::of(major, minor, patch);
+        if self.settings.swap_is_flash {
+            guest.disk[0].rotational = false;
+            rules.swap_read_ahead = SwapReadAhead::Region;
+        }
         let answer = sim::run_recorded(&setup, seed, recorder, &guest, self.vm.policy(), rules, script)?;
         let looked = Looked::new(&answer.records, answer.samples);
         let records = answer.records.iter().map(|record| (record.process.clone(), records::convert(record)));

@@ -1,27 +1,27 @@
 //! Every scenario of real records on every machine, modelled, for the judge.
 
+use super::judge::{SEEDS_LEAST, is_bimodal};
 use super::run::Options;
 use super::runs::Runs;
+use super::scenario::Settings;
 use super::script::load;
 use rayon::prelude::*;
 use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
 use slablab_workloads::script::Script;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A machine of the real records: its name there, its memory's policy, its slab allocator.
-pub const MACHINES: [[&str; 3]; 4] = [
+/// A machine of real records: its name there, its memory's policy, its slab allocator.
+pub const MACHINES: [[&str; 3]; 6] = [
     ["61-classic", "vm@6.1", "slub@6.1"],
     ["61-mglru", "vm@6.1,lru_gen", "slub@6.1"],
     ["612-classic", "vm@6.12", "slub@6.12"],
     ["612-mglru", "vm@6.12,lru_gen", "slub@6.12"],
+    ["618-classic", "vm@6.18", "slub@6.18"],
+    ["618-mglru", "vm@6.18,lru_gen", "slub@6.18"],
 ];
-
-/// How a scenario's machine was set up beside the defaults: bytes a second to which writes of the data disk
-/// were held.
-const WRITE_LIMITS: [(&str, u64); 1] = [("wrfile", 24_000_000)];
 
 /// Modelled runs, and what did not run: `scenario machine: why`.
 pub struct Modelled {
@@ -31,8 +31,8 @@ pub struct Modelled {
     pub failed: Vec<String>,
 }
 
-/// Scenario, machine, script, seed.
-type Job<'a> = (String, [&'a str; 3], Arc<Script>, u64);
+/// Scenario, machine, script and settings, seed.
+type Job<'a> = (String, [&'a str; 3], (Arc<Script>, Settings), u64);
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -41,7 +41,8 @@ pub struct Wanted<'a> {
     pub scripts: &'a Path,
     /// The machine's name or file.
     pub machine: &'a Path,
-    /// Runs of each scenario and kernel: the seeds from 1 to this.
+    /// Runs of each scenario and kernel: the seeds from 1 to this; of two behaviours at least
+    /// [`SEEDS_LEAST`].
     pub seeds: u64,
     /// Threads; as many as the host has CPUs if not given.
     pub threads: Option<usize>,
@@ -89,27 +90,41 @@ fn unknown<'a>(option: &str, what: &str, given: &str, names: impl Iterator<Item 
 /// # Errors
 /// A script that cannot be read, a machine that cannot be used.
 pub fn model(real: &Runs, wanted: &Wanted, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Modelled> {
-    let mut jobs: Vec<Job> = Vec::new();
+    let (mut jobs, mut failed): (Vec<Job>, Vec<String>) = Default::default();
     for (scenario, machines) in &real.scenarios {
-        let script = Arc::new(load(&wanted.scripts.join(format!("{scenario}.t")))?);
-        for of in MACHINES.into_iter().filter(|of| machines.contains_key(of[0])) {
-            jobs.extend((1..=wanted.seeds).map(|seed| (scenario.clone(), of, script.clone(), seed)));
+        let path = wanted.scripts.join(format!("{scenario}.t"));
+        if !path.is_file() {
+            let what = format!("no script of the scenario {scenario} of the records: expected this file");
+            return Err(Error::new(&path, what));
+        }
+        let script = (Arc::new(load(&path)?), Settings::read(wanted.scripts, scenario)?);
+        for of in machines.keys() {
+            let Some(known) = MACHINES.into_iter().find(|known| known[0] == of) else {
+                let known = MACHINES.map(|known| known[0]).join(", ");
+                failed
+                    .push(format!("{scenario} {of}: this machine is not modelled: expected one of {known}"));
+                continue;
+            };
+            let least = if is_bimodal(scenario, of) { SEEDS_LEAST } else { 1 };
+            let seeds = 1..=wanted.seeds.max(least);
+            jobs.extend(seeds.map(|seed| (scenario.clone(), known, script.clone(), seed)));
         }
     }
     let threads = wanted.threads.unwrap_or_else(rayon::current_num_threads).max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(Path::new("--threads"))?;
-    pool.install(|| run_all(jobs, wanted.machine, progress))
+    let mut modelled = pool.install(|| run_all(jobs, wanted.machine, progress))?;
+    failed.append(&mut modelled.failed);
+    Ok(Modelled { failed, ..modelled })
 }
 
 fn run_all(jobs: Vec<Job>, machine: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Modelled> {
     let (ended, all) = (AtomicU64::new(0), jobs.len() as u64);
     let done: Vec<_> = jobs
         .into_par_iter()
-        .map(|(scenario, of, script, seed)| {
+        .map(|(scenario, of, (script, settings), seed)| {
             let [name, vm, engine] = of;
             let mut options = Options::of(vm, engine, machine, &[])?;
-            options.write_limit =
-                WRITE_LIMITS.into_iter().find(|(limited, _)| *limited == scenario).map(|(_, limit)| limit);
+            options.settings = settings;
             let run = options.run(&script, seed);
             progress(ended.fetch_add(1, Ordering::Relaxed) + 1, all);
             Ok((scenario, name, seed, run))
@@ -133,4 +148,10 @@ fn run_all(jobs: Vec<Job>, machine: &Path, progress: &(dyn Fn(u64, u64) + Sync))
         }
     }
     Ok(Modelled { runs, failed })
+}
+
+/// Where a folder has scripts and records: `scen` beside folders of records, or scripts alone.
+pub fn folders(given: &Path) -> (PathBuf, Option<&Path>) {
+    let scripts = given.join("scen");
+    if scripts.is_dir() { (scripts, Some(given)) } else { (given.to_path_buf(), None) }
 }

@@ -14,16 +14,19 @@ pub struct Tally {
     pub small: usize,
     /// Those that agree inside of the repeats' range or near their mean.
     pub agree: usize,
+    /// Judged cells of scenarios with two behaviours: all, those that differ, those that so few runs cannot
+    /// decide. They are in none of the counts above.
+    pub bimodal: [usize; 3],
     /// Residency maps.
     pub maps: usize,
     /// Means over the maps: the modelled runs' agreement with the real ones.
     pub agreement: f64,
-    /// That of the real repeats among each other.
-    pub repeats: f64,
+    /// That of the real repeats among each other; `None` with one repeat.
+    pub repeats: Option<f64>,
     /// That of the null answer "as many pages, placed at random".
     pub random: f64,
-    /// That of the null answer "as the real [`NULL_MACHINE`]".
-    pub null_machine: f64,
+    /// That of the null answer "as the real [`NULL_MACHINE`]"; `None` without its runs.
+    pub null_machine: Option<f64>,
     /// Maps in which the modelled runs agree better than pages at random.
     pub above_random: usize,
     /// Differences between the kernel's LRUs, at its machine with MGLRU.
@@ -48,15 +51,17 @@ pub fn tallies(judgement: &Judgement) -> Vec<Tally> {
 }
 
 fn tally(judgement: &Judgement, machine: &str) -> Tally {
-    let cells = judgement.cells.iter().filter(|cell| cell.measure.is_judged && cell.place.is_counted());
-    let verdicts: Vec<Verdict> =
-        cells.filter(|cell| cell.place.machine == machine).map(|cell| cell.verdict).collect();
+    let judged =
+        judgement.cells.iter().filter(|cell| cell.measure.is_judged && cell.place.machine == machine);
+    let (counted, bimodal): (Vec<_>, Vec<_>) = judged.partition(|cell| cell.place.is_counted());
+    let verdicts: Vec<Verdict> = counted.iter().map(|cell| cell.verdict).collect();
     let of = |wanted: &[Verdict]| verdicts.iter().filter(|verdict| wanted.contains(verdict)).count();
+    let of_two = |wanted: Verdict| bimodal.iter().filter(|cell| cell.verdict == wanted).count();
     let maps = judgement.pages.iter().filter(|cell| cell.place.machine == machine && cell.is_counted());
     let maps: Vec<_> = maps.collect();
     let mean = |of: &dyn Fn(usize) -> Option<f64>| {
         let values: Vec<f64> = (0..maps.len()).filter_map(of).collect();
-        values.iter().sum::<f64>() / values.len().max(1) as f64
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let signs: Vec<_> = judgement.signs.iter().filter(|sign| sign.place.machine == machine).collect();
     Tally {
@@ -64,10 +69,11 @@ fn tally(judgement: &Judgement, machine: &str) -> Tally {
         cells: verdicts.len(),
         small: of(&[Verdict::Small]),
         agree: of(&[Verdict::Inside, Verdict::Near]),
+        bimodal: [bimodal.len(), of_two(Verdict::Differs), of_two(Verdict::Undecided)],
         maps: maps.len(),
-        agreement: mean(&|at| Some(maps[at].agreement)),
+        agreement: mean(&|at| Some(maps[at].agreement)).unwrap_or(0.0),
         repeats: mean(&|at| maps[at].repeats),
-        random: mean(&|at| Some(maps[at].random)),
+        random: mean(&|at| Some(maps[at].random)).unwrap_or(0.0),
         null_machine: mean(&|at| maps[at].null_machine),
         above_random: maps.iter().filter(|map| map.agreement > map.random).count(),
         signs: signs.len(),

@@ -295,14 +295,12 @@ impl Memory {
         let Some(free) = self.guest.free_pages else { return };
         let heap = &self.kernel.heap;
         let (node, zone) = self.zones[self.zones.len() - 1];
-        let mut taken = Vec::new();
-        while heap.pages().zone_free(node, zone) > free
-            && let Some(pfn) = heap.alloc_pages(0, Gfp::KERNEL, node)
-        {
-            taken.push(pfn);
-        }
-        let kept = taken.len().saturating_sub(self.guest.cached_pages as usize);
-        taken.drain(kept..).for_each(|pfn| heap.free_pages(pfn));
+        // Free ones go to the CPU's list of the kind that programs take from.
+        let user = Gfp::KERNEL | Gfp::HARDWALL | Gfp::HIGHMEM | Gfp::MOVABLE;
+        let cached: Vec<_> =
+            (0..self.guest.cached_pages).map_while(|_| heap.alloc_pages(0, user, node)).collect();
+        while heap.pages().zone_free(node, zone) > free && heap.alloc_pages(0, Gfp::KERNEL, node).is_some() {}
+        cached.into_iter().for_each(|pfn| heap.free_pages(pfn));
     }
 
     /// What work costs.

@@ -280,28 +280,29 @@ impl Generations {
         }
     }
 
-    /// Whether a pass stops before it scanned its share (`should_abort_scan`).
-    fn stops(&self, host: &dyn Host, vm: &Vm, round: &Round, first_seq: u64, swapped: bool) -> bool {
-        let enough = round.reclaimed >= round.target;
-        let marks = |mark: Mark, more: u64| {
+    /// Whether a pass stops before it scanned its share (`should_abort_scan`). In 6.1 a pass that stops as
+    /// free pages reach the mark counts a batch more (memory): its reclaimer does not go on either.
+    fn stops(&self, host: &dyn Host, vm: &Vm, round: &mut Round, first_seq: u64, swapped: bool) -> bool {
+        let marks = |round: &Round, mark: Mark, more: u64| {
             let zones = self.with_node(round.node, |node| node.zones.clone());
             let fits = |at: &usize| vm.with(|state| state.zones[*at].class <= round.class);
             zones.into_iter().filter(fits).all(|at| host.free_pages(at) >= host.mark(at, mark) + more)
         };
-        match self.rules.stop {
-            Stop::Enough => {
-                round.reclaimed >= round.target.max(compact_gap(round.order))
-                    || round.kswapd && round.order == 0 && marks(Mark::High, BATCH)
-            }
-            Stop::Late if round.kswapd => {
-                round.reclaimed - round.before >= round.target
-                    && round.priority <= FIRST - 2
-                    && marks(Mark::High, 0)
-            }
-            Stop::Late => {
-                let seq = self.with_node(round.node, |node| node.max_seq);
-                seq - first_seq > 1 || enough && swapped || round.priority <= FIRST - 2 && marks(Mark::Low, 0)
-            }
+        if self.rules.stop == Stop::Enough {
+            return round.reclaimed >= round.target.max(compact_gap(round.order))
+                || round.kswapd && round.order == 0 && marks(round, Mark::High, BATCH);
         }
+        let (mark, before) = if round.kswapd { (Mark::High, round.before) } else { (Mark::Low, 0) };
+        let has_enough = round.reclaimed - before >= round.target;
+        let seq = self.with_node(round.node, |node| node.max_seq);
+        if !round.kswapd && (seq - first_seq > 1 || has_enough && swapped) {
+            return true;
+        }
+        let may_look = round.priority <= FIRST - 2 && (has_enough || !round.kswapd);
+        if !may_look || !marks(round, mark, 0) {
+            return false;
+        }
+        round.reclaimed += BATCH;
+        true
     }
 }

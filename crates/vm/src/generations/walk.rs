@@ -121,8 +121,8 @@ fn is_walked(state: &State, id: RegionId, swaps: bool) -> bool {
 }
 
 impl Node {
-    /// Walks up to `tables` page tables from a step on. Returns the entries looked at, and where to go on;
-    /// `None`: the space is done, or gone.
+    /// Walks up to `tables` page tables from a step on. Returns the entries looked at, those of them that
+    /// were accessed, and where to go on; `None`: the space is done, or gone.
     pub(crate) fn walk(
         &mut self,
         state: &mut State,
@@ -130,8 +130,8 @@ impl Node {
         swaps: bool,
         mut step: Step,
         tables: u32,
-    ) -> (u32, Option<Step>) {
-        let mut entries = 0;
+    ) -> ([u32; 2], Option<Step>) {
+        let mut entries = [0; 2];
         for _ in 0..tables {
             if !state.spaces.exists(step.space) {
                 return (entries, None);
@@ -143,24 +143,32 @@ impl Node {
                 (step.region, step.table) = (step.region + 1, 0);
                 continue;
             }
-            entries += self.walk_table(state, rules, swaps, id, step.table);
+            let looked = self.walk_table(state, rules, swaps, id, step.table);
+            entries = [entries[0] + looked[0], entries[1] + looked[1]];
             step.table += 1;
         }
         (entries, Some(step))
     }
 
-    /// Walks one page table. Returns the entries looked at.
-    fn walk_table(&mut self, state: &mut State, rules: &Rules, swaps: bool, id: RegionId, table: u32) -> u32 {
+    /// Walks one page table. Returns the entries looked at, and those of them that were accessed.
+    fn walk_table(
+        &mut self,
+        state: &mut State,
+        rules: &Rules,
+        swaps: bool,
+        id: RegionId,
+        table: u32,
+    ) -> [u32; 2] {
         let region = state.spaces.region_mut(id);
         if region.tables()[table as usize] == 0 {
-            return 0;
+            return [0; 2];
         }
         if rules.skips_tables && !region.clear_table(table) {
-            return 0;
+            return [0; 2];
         }
         let seq = self.max_seq;
         if !self.walker.filters[seq as usize % 2].holds(id, table) {
-            return 0;
+            return [0; 2];
         }
         let pages = table * TABLE..((table + 1) * TABLE).min(region.pages());
         let entries = pages.end - pages.start;
@@ -168,7 +176,7 @@ impl Node {
         if is_dense(young, entries) {
             self.walker.filters[(seq + 1) as usize % 2].put(id, table);
         }
-        entries
+        [entries, young]
     }
 
     /// Clears the accessed bits of some entries, and promotes their pages. Returns how many were set.

@@ -1,0 +1,66 @@
+//! Which of two behaviours a run had, and whether modelled runs have it as often as real ones.
+
+use super::judge::{Outcome, SMALL, is_bimodal};
+use super::runs::{Repeats, Run};
+
+/// Compares how often real and modelled runs had the outcome of a scenario of two behaviours.
+pub(super) fn outcome(scenario: &str, machine: &str, repeats: &Repeats, seeds: &Repeats) -> Option<Outcome> {
+    if !is_bimodal(scenario, machine) {
+        return None;
+    }
+    let (what, had): (_, fn(&Run) -> bool) = match scenario {
+        "frag" => ("completed", |run| run.values().all(|record| record.is_complete)),
+        "compete" => ("swapped 64 pages or more out", |run| swaps(run, "")),
+        _ => ("swapped 64 pages or more out while the set was hot", |run| swaps(run, "stream_hot")),
+    };
+    let count = |runs: &Repeats| (runs.iter().filter(|run| had(run)).count(), runs.len());
+    let (real, modelled) = (count(repeats), count(seeds));
+    let (scenario, machine) = (scenario.to_string(), machine.to_string());
+    Some(Outcome { scenario, machine, what, real, modelled, p: fisher(real, modelled) })
+}
+
+/// Whether a run swapped out in the phase, or in all if it has no name.
+fn swaps(run: &Run, phase: &str) -> bool {
+    let phases = run.get("").into_iter().flat_map(|record| &record.phases);
+    let phases = phases.filter(|one| phase.is_empty() || one.name == phase);
+    phases.map(|phase| phase.delta("pswpout")).sum::<i64>() >= SMALL as i64
+}
+
+/// In how many ways `some` runs can be taken from all.
+pub(super) fn arrangements(some: usize, others: usize) -> f64 {
+    (0..some).map(|at| (others + some - at) as f64 / (some - at) as f64).product()
+}
+
+/// Fisher's exact test, two-sided: the probability of a table that is at most as likely as this one, if both
+/// sides have one share.
+fn fisher((had, all): (usize, usize), (other_had, other_all): (usize, usize)) -> f64 {
+    let both = had + other_had;
+    let ways = |had: usize| {
+        let of = |had: usize, all: usize| arrangements(had, all - had);
+        of(had, all) * of(both - had, other_all) / of(both, all + other_all)
+    };
+    let possible = both.saturating_sub(other_all)..=both.min(all);
+    // Tables of one probability can differ by their rounding.
+    let here = ways(had) * (1.0 + 1e-9);
+    possible.map(ways).filter(|ways| *ways <= here).sum::<f64>().min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R 4: `fisher.test(matrix(c(1, 1, 0, 8), 2))$p.value`, and so on.
+    #[test]
+    fn fishers_test_as_r() {
+        let check = |real, modelled, expected: f64| {
+            let p = fisher(real, modelled);
+            assert!((p - expected).abs() < 1e-9, "{real:?} {modelled:?}: {p}, expected {expected}");
+        };
+        check((1, 2), (0, 8), 0.2);
+        check((2, 2), (0, 8), 1.0 / 45.0);
+        check((0, 2), (0, 8), 1.0);
+        check((1, 2), (4, 8), 1.0);
+        check((3, 3), (1, 4), 1.0 / 7.0);
+        assert_eq!([arrangements(2, 8), arrangements(0, 3), arrangements(3, 3)], [45.0, 1.0, 20.0]);
+    }
+}
