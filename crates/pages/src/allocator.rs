@@ -11,7 +11,7 @@ use crate::watermark::AllocFlags;
 use crate::zone::{Shared, Zone};
 use crate::zonelist::{Nearest, Zonelists};
 use slablab_platform::{
-    Event, Field, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, Word,
+    Event, Field, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, ReclaimStep, Word,
 };
 
 /// The page allocator of one machine.
@@ -236,6 +236,9 @@ impl<P: Platform> Pages<P> {
                     && (zone.watermark_ok(request.order, request.class, flags)
                         || self.machine.zone_reclaim && self.reclaimed(zone, request, flags));
                 if may_take && let Some(pfn) = self.alloc_from_zone(zone, request, flags) {
+                    if zone.takes_wake() && request.gfp.has(Gfp::KSWAPD_RECLAIM) {
+                        P::reclaim(request.reclaim(node, ReclaimStep::WakeKswapd, 0));
+                    }
                     return Some(pfn);
                 }
             }

@@ -285,6 +285,12 @@ impl PagesPolicy {
     /// (`PAGE_ALLOC_COSTLY_ORDER`).
     pub const COSTLY_ORDER: u8 = 3;
 
+    /// Whether watermarks rise when a block is taken for another migrate type: since 5.0, as `no_fragment`,
+    /// and where kswapd can lower them.
+    pub const fn boosts(&self) -> bool {
+        self.no_fragment && matches!(self.retries, Retries::AsKernel)
+    }
+
     /// The rules of a release. Releases up to 2.4 get those of 2.4.8, 2.4.9 or 2.4.10, whichever is nearest;
     /// later ones before 2.6.29 get 2.6.29's.
     pub const fn for_release(major: u32, minor: u32, patch: u32) -> PagesPolicy {

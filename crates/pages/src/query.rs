@@ -22,13 +22,25 @@ impl<P: Platform> Pages<P> {
         self.zone(node, zone).free()
     }
 
-    /// The watermarks of a zone.
+    /// Frames by which the watermarks of a zone are raised since a block was taken for another migrate type
+    /// (`watermark_boost`; since 5.0, where requests are repeated as the kernel does).
+    pub fn zone_boost(&self, node: NodeId, zone: u8) -> u64 {
+        self.zone(node, zone).boost()
+    }
+
+    /// Lowers them by at most so many frames: kswapd has reclaimed for them.
+    pub fn lower_marks(&self, node: NodeId, zone: u8, frames: u64) {
+        self.zone(node, zone).lower_marks(frames);
+    }
+
+    /// The watermarks of a zone, with what they are raised by.
     pub fn zone_marks(&self, node: NodeId, zone: u8) -> Marks {
         self.zone(node, zone).marks()
     }
 
     /// Whether a zone has free frames above a watermark for a block of this order and a request of a class of
-    /// zones up to `class`, without any right to reserves (`zone_watermark_ok`). Takes no lock.
+    /// zones up to `class`, or to the highest one, without any right to reserves (`zone_watermark_ok`). Takes
+    /// no lock.
     pub fn is_above(&self, node: NodeId, zone: u8, level: Level, order: u8, class: u8) -> bool {
         let mark = match level {
             Level::Min => Mark::Min,
@@ -36,6 +48,7 @@ impl<P: Platform> Pages<P> {
             Level::High => Mark::High,
         };
         let flags = AllocFlags { mark, high: false, harder: false, no_fragment: false };
+        let class = class.min(self.machine.zone_count() - 1);
         self.zone(node, zone).watermark_ok(order, class, flags)
     }
 }

@@ -49,6 +49,9 @@ impl<P: Platform> Held<'_, P> {
     fn borrow(&mut self, high: u8, order: u8, other: MigrateType) -> Option<Pfn> {
         let pfn = self.pop(high, other)?;
         P::count(Event::BuddySteal, 1);
+        if high < self.zone.machine.pageblock_order {
+            self.zone.raise_marks();
+        }
         Some(self.expand(pfn, high, order, other))
     }
 
@@ -63,6 +66,7 @@ impl<P: Platform> Held<'_, P> {
             }
             return Some(self.expand(pfn, high, order, ty));
         }
+        self.zone.raise_marks();
         let pfn = self.free_area[high as usize][other as usize].first()?;
         let moved = self.move_pageblock(pfn, ty);
         if moved >= 1 << pageblock_order >> 1 {

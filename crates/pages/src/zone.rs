@@ -67,6 +67,8 @@ pub(crate) struct Shared<P: Platform> {
     resident: P::Word,
     /// Per order [`Blocks`], published.
     blocks: [P::Word; ORDERS],
+    /// Frames by which the watermarks are raised (`watermark_boost`), and [`WAKES`]. Not atomic, as in Linux.
+    boost: P::Word,
 }
 
 impl<P: Platform> Default for Shared<P> {
@@ -77,6 +79,7 @@ impl<P: Platform> Default for Shared<P> {
             reserved: P::Word::new(0),
             resident: P::Word::new(0),
             blocks: core::array::from_fn(|_| P::Word::new(0)),
+            boost: P::Word::new(0),
         }
     }
 }
@@ -110,6 +113,9 @@ impl Blocks {
         Blocks { usual: (word & mask) as u32, reserve: (word >> Blocks::BITS & mask) as u32 }
     }
 }
+
+/// Set in a boost that kswapd does not know of (`ZONE_BOOSTED_WATERMARK`).
+const WAKES: u64 = 1 << 63;
 
 /// Set in every published hint: 0 means untouched.
 const PUBLISHED: u64 = 1 << 63;
@@ -159,9 +165,41 @@ impl<'a, P: Platform> Zone<'a, P> {
         if order == self.machine.max_order { blocks } else { blocks & 1 }
     }
 
-    /// The watermarks.
+    /// The watermarks, with their boost.
     pub(crate) fn marks(&self) -> Marks {
-        self.machine.marks(self.index, self.span.frames)
+        let Marks { min, low, high } = self.machine.marks(self.index, self.span.frames);
+        let boost = self.boost();
+        Marks { min: min + boost, low: low + boost, high: high + boost }
+    }
+
+    /// Frames by which the watermarks are raised.
+    pub(crate) fn boost(&self) -> u64 {
+        if self.machine.policy.boosts() { self.shared.boost.load() & !WAKES } else { 0 }
+    }
+
+    /// Raises the watermarks by a pageblock, up to 1.5 times the high one (`boost_watermark`). Small zones
+    /// have no boost.
+    pub(crate) fn raise_marks(&self) {
+        let pageblock = 1u64 << self.machine.pageblock_order;
+        if !self.machine.policy.boosts() || 4 * pageblock > u64::from(self.span.frames) {
+            return;
+        }
+        let most = (self.machine.marks(self.index, self.span.frames).high * 3 / 2).max(pageblock);
+        self.shared.boost.store((self.boost() + pageblock).min(most) | WAKES);
+    }
+
+    /// Whether kswapd has to be told of a boost; once for each.
+    pub(crate) fn takes_wake(&self) -> bool {
+        let boost = if self.machine.policy.boosts() { self.shared.boost.load() } else { 0 };
+        if boost & WAKES > 0 {
+            self.shared.boost.store(boost & !WAKES);
+        }
+        boost & WAKES > 0
+    }
+
+    /// Lowers the boost.
+    pub(crate) fn lower_marks(&self, frames: u64) {
+        self.shared.boost.store(self.boost().saturating_sub(frames));
     }
 
     /// The sizes of the per-CPU lists.

@@ -2,7 +2,7 @@
 //! not enough. The numbers themselves are tested beside `machine.rs`.
 
 use crate::world::{Spec, World, assert_balanced};
-use slablab_pages::policy::{MinFree, OrderCheck, PcpRule, Reserve, ZoneRule};
+use slablab_pages::policy::{MinFree, OrderCheck, PcpRule, Reserve, Retries, ZoneRule};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{Event, FrameKind, Gfp, NodeId, Pfn, ReclaimStep};
 
@@ -141,4 +141,34 @@ fn lower_zones_are_kept_for_those_who_need_them() {
         assert_eq!(pages.free_frames(NODE), 0);
         assert_balanced(&pages);
     });
+}
+
+/// A block that is taken for another migrate type raises the marks by a pageblock, up to 1.5 times the high
+/// one, and kswapd is woken, once for each; since 5.0. What kswapd has reclaimed for lowers them.
+#[test]
+fn a_block_for_another_type_raises_the_marks() {
+    for (release, boosts) in [((4, 20, 0), false), ((6, 1, 0), true)] {
+        World::enter(Spec::uniform(1, 1 << 15), || {
+            let pages = Pages::<World>::new(PagesPolicy { retries: Retries::AsKernel, ..policy(release) });
+            let usual = pages.zone_marks(NODE, 0);
+            // Half of memory is free in movable blocks of order 5.
+            let mut taken: Vec<Pfn> =
+                core::iter::from_fn(|| alloc(&pages, Gfp::MOVABLE | Gfp::MEMALLOC, 5)).collect();
+            taken.sort();
+            taken.iter().step_by(2).for_each(|pfn| pages.free(*pfn));
+            assert_eq!(pages.zone_boost(NODE, 0), 0);
+            for step in 1..=5 {
+                World::steps();
+                // The eight free blocks of a pageblock.
+                (0..8).for_each(|_| assert!(alloc(&pages, Gfp::KERNEL, 5).is_some()));
+                let boost = if boosts { (512 * step).min(usual.high * 3 / 2) } else { 0 };
+                assert_eq!(pages.zone_boost(NODE, 0), boost, "{release:?} {step}");
+                let marks = pages.zone_marks(NODE, 0);
+                assert_eq!((marks.min, marks.high), (usual.min + boost, usual.high + boost));
+                assert_eq!(World::steps(), vec![ReclaimStep::WakeKswapd; usize::from(boosts)]);
+            }
+            pages.lower_marks(NODE, 0, 5_000);
+            assert_eq!(pages.zone_marks(NODE, 0), usual);
+        });
+    }
 }

@@ -231,6 +231,16 @@ impl Host for Here<'_> {
         [marks.min, marks.low, marks.high][mark as usize]
     }
 
+    fn boost(&self, zone: usize) -> u64 {
+        let (node, zone) = self.memory.zones[zone];
+        self.memory.kernel.heap.pages().zone_boost(node, zone)
+    }
+
+    fn unboost(&self, zone: usize, pages: u64) {
+        let (node, zone) = self.memory.zones[zone];
+        self.memory.kernel.heap.pages().lower_marks(node, zone, pages);
+    }
+
     fn free_pages(&self, zone: usize) -> u64 {
         let (node, zone) = self.memory.zones[zone];
         self.memory.kernel.heap.pages().zone_free(node, zone)
