@@ -5,7 +5,7 @@ use crate::input::Progress;
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use slablab_lab::output::{Column, mmtests_vmstat};
-use slablab_lab::pressure::run::{Options, Run};
+use slablab_lab::pressure::run::{Options, Run, usual_engine};
 use slablab_lab::pressure::{records, rows, script};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,9 +22,9 @@ pub(super) struct Args {
     /// --format mmtests
     #[arg(long = "vm", value_name = "VM", default_value = "vm@6.1")]
     vms: Vec<String>,
-    /// Slab allocator
-    #[arg(long, value_name = "ENGINE", default_value = "slub@6.1")]
-    engine: String,
+    /// Slab allocator, of the VM's era [default: the usual one of the VM's kernel, as slub@6.1]
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
     /// Machine: a name of `slablab machines`, or a file
     #[arg(long, value_name = "MACHINE", default_value = "vm-guest")]
     machine: PathBuf,
@@ -104,7 +104,14 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     args.check()?;
     let script = Arc::new(script::load(&args.script)?);
-    let of = |vm: &String| Options::of(vm, &args.engine, &args.machine, &args.set);
+    let of = |vm: &String| {
+        let engine = match &args.engine {
+            Some(engine) => engine,
+            None => usual_engine(vm)?,
+        };
+        let options = Options::of(vm, engine, &args.machine, &args.set)?;
+        options.check_era().map(|()| options)
+    };
     let options = args.vms.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     let recorders = args.views.recorders(args.format == Format::Mmtests);
     let all = args.seeds * options.len() as u64;
@@ -140,17 +147,18 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
 }
 
 fn tell_killed(run: &Run) {
+    let name = |name: &str| if name.is_empty() { "(script)".into() } else { name.to_string() };
     for killed in &run.killed {
         tell(format!(
-            "out of memory at {} ms: a block of order {}, {} pages free; killed {:?}. Pages in frames, in swap, \
+            "out of memory at {} ms: a block of order {}, {} pages free; killed {}. Pages in frames, in swap, \
              and page tables:",
             killed.at / 1_000_000_000,
             killed.order,
             killed.free,
-            killed.name
+            name(&killed.name)
         ));
-        for (name, resident, swapped, tables) in &killed.processes {
-            tell(format!("  {name:16} {resident:>10} {swapped:>10} {tables:>10}"));
+        for (of, resident, swapped, tables) in &killed.processes {
+            tell(format!("  {:16} {resident:>10} {swapped:>10} {tables:>10}", name(of)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `slablab pressure`.
 
-use crate::common::{argument, check_order, folder, slablab, text};
+use crate::common::{argument, check_error, check_order, folder, slablab, text};
 
 const RECORD: &str = "crates/kernel/corpus/vmrecord/slabfill";
 
@@ -140,21 +140,86 @@ fn vm_lists_policies_and_choices() {
     assert!(text(&said.stderr).contains("expected vm@RELEASE"), "{}", text(&said.stderr));
 }
 
-/// A script that is wrong: its file, its line, what was expected.
+/// Writes a script; returns its path.
+fn script(folder: &std::path::Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("a file");
+    path.to_str().expect("UTF-8").to_string()
+}
+
+/// A script that is wrong: its file, its line, what was expected, and names near it.
 #[test]
 fn run_says_what_is_wrong_with_a_script() {
     let folder = folder("bad-scripts");
-    let check = |name: &str, script: &str, expected: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, script).expect("a file");
-        let said = slablab(&["pressure", "run"], &[path.to_str().expect("UTF-8")]);
-        assert_eq!(said.status.code(), Some(2), "{name}");
-        let said = text(&said.stderr);
-        assert!(said.contains(name) && said.contains(expected), "{name}: {said}");
+    let check = |name: &str, text: &str, words: &[&str]| {
+        let path = script(&folder, name, text);
+        check_error(&["pressure", "run"], &[&path], &[&[name], words].concat());
     };
-    check("object.t", "anon abc 4\nphase p\nacc x1 abd seq m r\n", "line 3");
-    check("command.t", "anon abc 4\nfase p\n", "line 2");
-    check("spawned.t", "phase p\nspawn child nothere.t\n", "nothere.t");
+    check("object.t", "anon abc 4\nphase p\nacc x1 abd seq m r\n", &["line 3", "found `abd`; near it: abc"]);
+    check("command.t", "anon abc 4\nfase p\n", &["line 2: expected a command", "near it: file, free, phase"]);
+    check("spawned.t", "phase p\nspawn child nothere.t\n", &["line 2", "nothere.t", "No such file"]);
+    check("child.t", "anon a 1\nspawn one two.t\ngo on\n", &["line 2", "two.t"]);
+    check("page.t", "anon a 0.003\n", &["line 1: expected MiB", "at least one page of 4096 bytes"]);
+    check(
+        "huge.t",
+        "phase p\nanon a 300000\n",
+        &["huge.t:2: a has 76800000 pages: expected at most 256 GiB"],
+    );
+    check(
+        "beyond.t",
+        "anon a 1\nacc 300 a stride:300 m w\n",
+        &["beyond.t:2: page 256 is behind the end of a"],
+    );
+    let setting = ["setting.t:2: /proc/sys/vm/swapines is not modelled", "/proc/sys/vm/swappiness"];
+    check("setting.t", "anon a 1\nset /proc/sys/vm/swapines 1\n", &setting);
+    check("number.t", "set /proc/sys/vm/swappiness x\n", &["number.t:1: ", "is a number, but \"x\" is none"]);
+    check_error(&["pressure", "run"], &["nothere.t"], &["nothere.t: No such file"]);
+}
+
+/// A machine or a policy that cannot be: what was given, and what was expected.
+#[test]
+fn run_says_what_is_wrong_with_its_options() {
+    let folder = folder("bad-options");
+    let path = script(&folder, "ok.t", "anon a 1\nphase p\nacc x1 a seq m w\n");
+    let check = |options: &[&str], words: &[&str]| {
+        check_error(&["pressure", "run"], &[&[path.as_str()], options].concat(), words);
+    };
+    check(&["--vm", "vm@6.1,swapiness=3"], &["--vm: no knob is called `swapiness`; near it: swappiness"]);
+    check(&["--vm", "vm@6.1,swappiness=300"], &["swappiness=`300`: expected a number from 0 to 200"]);
+    check(&["--vm", "vm@1.0"], &["`1.0` is no release that has a preset"]);
+    check(&["--set", "fre=1"], &["--set: no knob is called `fre`", "or free, a fact of the machine"]);
+    check(&["--set", "free=x"], &["free=x: expected free=NUMBER"]);
+    check(&["--set", "free=36000"], &["free=36000: expected at most the 35676 managed pages"]);
+    check(&["--set", "managed=4000000000"], &["managed=4000000000: expected 1024 to 4194304 pages"]);
+    check(&["--set", "min_free_kib=90000"], &["min_free_kib=90000: expected at most 71352"]);
+    check(&["--engine", "slb@6.1"], &["no engine is called `slb`; near it: slub"]);
+    let era = "slub@6.1 is of 3.0 or later, but vm@2.4.10 of 2.4: expected perhaps slab@2.4";
+    check(&["--vm", "vm@2.4.10", "--engine", "slub@6.1"], &["--engine: ", era]);
+    check(
+        &["--engine", "slqb@2009-01"],
+        &["is of 2.6, but vm@6.1 of 3.0 or later: expected perhaps slub@6.1"],
+    );
+    check(&["--machine", "vm-gest"], &["vm-gest: no file", "near it: vm-guest"]);
+    check(&["--machine", "laptop"], &["laptop: it has no [disk.swap]: expected [disk.swap] and [disk.data]"]);
+    check(&["--machine", "kulesa-2001"], &["kulesa-2001: it has no [disk.swap]"]);
+    check(&["--machine", "power16"], &["power16: its pages have 65536 bytes: expected 4096"]);
+}
+
+/// Memory and swap that are too small are a result: who was killed, what each had, and the phases before.
+#[test]
+fn out_of_memory_is_a_result_with_its_table() {
+    let folder = folder("oom");
+    let main = "spawn one one.t\nuntil one\nanon a 8\nphase before\nacc x1 a seq m w\nphase both\n\
+                go one\njoin one\nphase after\n";
+    let path = script(&folder, "main.t", main);
+    script(&folder, "one.t", "anon b 420\nready\nphase too_much\nacc x1 b seq m w\n");
+    let run = || slablab(&["pressure", "run"], &[&path, "--set", "free=4000"]);
+    let said = run();
+    assert_eq!(said.status.code(), Some(3), "{}", text(&said.stderr));
+    let words = ["out of memory at ", "a block of order 0", "killed one.", "(script)", "one  "];
+    check_order(&[], &text(&said.stderr), &words);
+    check_order(&[], &text(&said.stdout), &["before", "minflt", "both"]);
+    assert_eq!(run(), said, "two runs say the same");
 }
 
 /// A scenario of the user's own in the layout of real records: scripts in scen, records beside it, of one

@@ -65,6 +65,10 @@ pub const DISK_SPEED: [u64; 2] = [780, 1_220];
 /// The CPU's: 17.3 to 34.1 us for a fault (fill of the same runs), 25.7 in the middle.
 pub const CPU_SPEED: [u64; 2] = [674, 1_326];
 
+/// Pages of the smallest and the largest machine that is modelled: 4 MiB and 16 GiB.
+const MANAGED_LEAST: u64 = 1 << 10;
+const MANAGED_MOST: u64 = 1 << 22;
+
 impl Facts {
     /// The guest of a kernel; older kernels get the oldest.
     pub fn of(kernel: [u32; 3]) -> Facts {
@@ -80,6 +84,23 @@ impl Facts {
             "free" => self.free = [number.into(); 2],
             "managed" => self.managed = number.into(),
             _ => self.min_free_kib = number,
+        }
+        Ok(())
+    }
+
+    /// Whether there can be such a machine.
+    pub(super) fn check(&self) -> Result<()> {
+        let bad = |text: String| Err(Error::new("--set", text));
+        let Facts { managed, free: [_, free], min_free_kib, .. } = *self;
+        if !(MANAGED_LEAST..=MANAGED_MOST).contains(&managed) {
+            return bad(format!("managed={managed}: expected {MANAGED_LEAST} to {MANAGED_MOST} pages"));
+        }
+        if free > managed {
+            return bad(format!("free={free}: expected at most the {managed} managed pages"));
+        }
+        if u64::from(min_free_kib) / 4 > managed / 2 {
+            let most = managed * 2;
+            return bad(format!("min_free_kib={min_free_kib}: expected at most {most}, half of the memory"));
         }
         Ok(())
     }

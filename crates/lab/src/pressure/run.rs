@@ -9,6 +9,7 @@ use slablab_machines::Machine;
 use slablab_model::NodeSpec;
 use slablab_model::disk::DiskKind;
 use slablab_report::error::{At, Error, Result};
+use slablab_report::nearest::nearest;
 use slablab_sim::memory::Killed;
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
@@ -17,7 +18,7 @@ use slablab_sim::workloads::script as sim;
 use slablab_slabs::Preset;
 use slablab_vm::mm::{Rules, SwapReadAhead};
 use slablab_vm::preset::Preset as VmPreset;
-use slablab_workloads::script::Script;
+use slablab_workloads::script::{PAGE_BYTES, Script};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -54,21 +55,84 @@ pub struct Run {
 /// Facts of the machine that can be changed.
 const FACTS: [&str; 3] = ["free", "managed", "min_free_kib"];
 
+/// Whether scripts can run on a machine: pages of 4 KiB, and both disks.
+fn check_machine(machine: &Machine) -> std::result::Result<(), String> {
+    let (bytes, page) = (1_u64 << machine.spec.page_shift, PAGE_BYTES);
+    if bytes != page {
+        return Err(format!("its pages have {bytes} bytes: expected {page}, those of scripts"));
+    }
+    match ["swap", "data"].into_iter().find(|name| machine.disk(name).is_none()) {
+        Some(name) => {
+            Err(format!("it has no [disk.{name}]: expected [disk.swap] and [disk.data], as vm-guest"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The series of a release, in which page allocator and slabs fit page replacement.
+fn series(release: &str) -> &'static str {
+    match release {
+        release if release.starts_with("2.4") => "2.4",
+        // SLQB's presets are named by their years.
+        release if release.starts_with("2.") || release.starts_with("2009") => "2.6",
+        _ => "3.0 or later",
+    }
+}
+
+/// The slab allocator that is the usual one of a VM's kernel.
+///
+/// # Errors
+/// `vm` is no preset.
+pub fn usual_engine(vm: &str) -> Result<&'static str> {
+    let vm = VmPreset::parse(vm).map_err(|error| Error::new("--vm", error))?;
+    Ok(match series(vm.release) {
+        "2.4" => "slab@2.4",
+        "2.6" => "slub@2.6.29",
+        _ => "slub@6.1",
+    })
+}
+
 impl Options {
+    /// Whether slab allocator and VM are of one era: the allocator's preset brings the page allocator.
+    ///
+    /// # Errors
+    /// Both, and what is expected.
+    pub fn check_era(&self) -> Result<()> {
+        let engine = self.engine.to_string();
+        let release = engine.split_once('@').map_or("", |(_, release)| release);
+        let (ours, theirs) = (series(self.vm.release), series(release));
+        if ours == theirs {
+            return Ok(());
+        }
+        let usual = usual_engine(&self.vm.to_string())?;
+        let text = format!("{engine} is of {theirs}, but {} of {ours}: expected perhaps {usual}", self.vm);
+        Err(Error::new("--engine", text))
+    }
+
     /// The choices by their names. `set`: `KNOB=VALUE` of the VM, or of the machine's facts.
     ///
     /// # Errors
     /// An unknown name with the nearest ones; a machine file that cannot be used.
     pub fn of(vm: &str, engine: &str, machine: &Path, set: &[String]) -> Result<Options> {
-        let is_fact = |set: &&String| FACTS.contains(&set.split('=').next().unwrap_or_default());
+        let name_of = |set: &str| set.split('=').next().unwrap_or_default().to_string();
+        let is_fact = |set: &&String| FACTS.contains(&name_of(set).as_str());
         let (facts, knobs): (Vec<&String>, Vec<&String>) = set.iter().partition(is_fact);
         let mut name = vm.to_string();
-        knobs.iter().for_each(|knob| name += &format!(",{knob}"));
-        let vm = VmPreset::parse(&name).map_err(|error| Error::new("--vm", error))?;
+        let mut vm = VmPreset::parse(vm).map_err(|error| Error::new("--vm", error))?;
+        for knob in knobs {
+            name += &format!(",{knob}");
+            vm = VmPreset::parse(&name).map_err(|error| {
+                let facts = nearest(&name_of(knob), FACTS.into_iter(), 1);
+                let facts = facts.iter().map(|fact| format!("; or {fact}, a fact of the machine"));
+                Error::new("--set", format!("{error}{}", facts.collect::<String>()))
+            })?;
+        }
         let engine = Preset::parse(engine).map_err(|error| Error::new("--engine", error))?;
         let found = slablab_machines::find(machine)?.machine().at(machine)?;
+        check_machine(&found).at(machine)?;
         let mut known = Facts::of(vm.kernel);
         facts.iter().try_for_each(|set| known.change(set))?;
+        known.check()?;
         Ok(Options { vm, engine, machine: found, facts: known, settings: Settings::default() })
     }
 
