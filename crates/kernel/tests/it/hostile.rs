@@ -178,5 +178,7 @@ fn every_reader_has_a_fuzz_target() {
         assert!(target.contains(&format!("slablab_kernel::fuzz::{reader}(data)")), "{reader}.rs: {target}");
         assert!(manifest.contains(&format!("name = \"{reader}\"")), "{reader} is not in fuzz/Cargo.toml");
     }
-    assert_eq!(std::fs::read_dir(folder).unwrap().count(), fuzz::ALL.len());
+    let targets = std::fs::read_dir(folder).unwrap().map(|target| target.unwrap().path());
+    let ours = targets.filter(|target| std::fs::read_to_string(target).unwrap().contains("slablab_kernel::"));
+    assert_eq!(ours.count(), fuzz::ALL.len());
 }

@@ -94,6 +94,7 @@ impl Grammar for Vm {
                 "lists",
                 "anon",
                 "target",
+                "free_pass",
                 "launder",
                 "launder_ages",
                 "write_above",
