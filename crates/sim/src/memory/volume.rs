@@ -247,6 +247,8 @@ impl Volume {
     /// An open file refers to it.
     pub fn remove(&self, task: &Task, node: Node) {
         let memory = &self.memory;
+        // As if it were open: reclaim frees neither its dentry nor its inode while the file goes.
+        let held = node.entry.clone();
         self.bring(task, &node);
         if let Some(unused) = self.unused() {
             unused.goes(&node.entry);
@@ -258,6 +260,7 @@ impl Volume {
             self.free(task, of, ino, &indirect);
         }
         node.entry.look_up(task);
+        drop(held);
         node.entry.forget(task);
     }
 

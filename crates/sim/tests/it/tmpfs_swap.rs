@@ -249,3 +249,48 @@ fn names_that_reclaim_freed_are_read_again() {
         assert_eq!((left, first, second), if shrinks { (0, 2, 0) } else { (1, 0, 0) }, "shrinks: {shrinks}");
     }
 }
+
+/// A task removes files whose metadata is in swap; another one frees dentries and inodes meanwhile. Nothing
+/// is freed or counted twice.
+#[test]
+fn reclaim_takes_no_name_of_a_file_that_goes() {
+    const FILES: u32 = 6;
+    let (setup, guest) = small("slub@2.6.29", 32);
+    let policy = VmPreset::parse("vm@2.6.29").expect("a preset").policy();
+    let left = with_memory(&setup, 1, &guest, policy, RULES, |memory| {
+        let left = Rc::new(Cell::new(FILES));
+        let (of_task, now) = (memory.clone(), left.clone());
+        memory.kernel.start(memory.kernel.new_process(), None, move |task| {
+            let format = Format { blocks: 4_096, bytes_per_inode: 8_192, inode_bytes: 128 };
+            let keeps = Keeps { discards: false, shrinks: true };
+            let volume = Volume::ext2(&of_task, task, format, LoopRules::default(), keeps);
+            let mut nodes: Vec<_> = (0..FILES).map(|_| volume.create(task, volume.root())).collect();
+            nodes.iter().for_each(|node| volume.write(task, node, 1));
+            let here = Here::new(&of_task, task);
+            mm::sync(&of_task.vm, &here, &RULES);
+            let other = Volume::tmpfs(&of_task, task);
+            let large = other.create(task, other.root());
+            while let Some(node) = nodes.pop() {
+                mm::sync(&of_task.vm, &here, &RULES);
+                mm::drop_pagecache(&of_task.vm, &here);
+                other.write(task, &large, 9_000);
+                nodes.iter().for_each(|node| volume.bring(task, node));
+                volume.remove(task, node);
+                now.set(now.get() - 1);
+            }
+            other.remove(task, large);
+            of_task.stop();
+        });
+        let (of_task, now) = (memory.clone(), left.clone());
+        memory.kernel.start(memory.kernel.new_process(), None, move |task| {
+            while now.get() > 0 {
+                shrinker::drop_slab(&of_task.vm, &Here::new(&of_task, task));
+                task.sleep(1_000_000_000);
+            }
+        });
+        memory.kernel.run()?;
+        memory.check().map_err(Failed::Broken)?;
+        Ok(left.get())
+    });
+    assert_eq!(left, Ok(0));
+}
