@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// --format mmtests
     #[arg(long = "vm", value_name = "VM", default_value = "vm@6.1")]
     vms: Vec<String>,
-    /// Slab allocator, of the VM's era [default: the usual one of the VM's kernel, as slub@6.1]
+    /// Slab allocator, of the VM's era (default: the usual one of the VM's kernel, as slub@6.1)
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
     /// Machine: a name of `slablab machines`, or a file
