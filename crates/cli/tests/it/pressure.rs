@@ -173,6 +173,15 @@ fn run_says_what_is_wrong_with_a_script() {
     let setting = ["setting.t:2: /proc/sys/vm/swapines is not modelled", "/proc/sys/vm/swappiness"];
     check("setting.t", "anon a 1\nset /proc/sys/vm/swapines 1\n", &setting);
     check("number.t", "set /proc/sys/vm/swappiness x\n", &["number.t:1: ", "is a number, but \"x\" is none"]);
+    check("empty.t", "# nothing\n", &["it has no command: expected one a line, such as `anon NAME MiB`"]);
+    let binary = folder.join("binary.t");
+    std::fs::write(&binary, b"anon a 1\n\xff").expect("a file");
+    let binary = binary.to_str().expect("UTF-8");
+    check_error(
+        &["pressure", "run"],
+        &[binary],
+        &["binary.t", "expected a script in UTF-8, found the byte 0xff at 9"],
+    );
     check_error(&["pressure", "run"], &["nothere.t"], &["nothere.t: No such file"]);
 }
 

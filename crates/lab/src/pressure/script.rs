@@ -7,10 +7,20 @@ use std::path::Path;
 /// Reads a script, and those that it spawns from the same folder.
 ///
 /// # Errors
-/// A file that cannot be read; the first line that is not in the language, with its file.
+/// A file that cannot be read, is no text or has no command; the first line that is not in the language, with
+/// its file.
 pub fn load(path: &Path) -> Result<Script, Error> {
-    let read = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let read = |path: &str| {
+        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            format!("expected a script in UTF-8, found the byte {:#04x} at {at}", error.as_bytes()[at])
+        })
+    };
     let name = path.to_str().ok_or_else(|| Error::new(path, "expected a path in UTF-8"))?;
     let text = read(name).map_err(|why| Error::new(path, why))?;
+    if text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#')) {
+        return Err(Error::new(path, "it has no command: expected one a line, such as `anon NAME MiB`"));
+    }
     Script::parse(name, &text, &mut |path| read(path)).map_err(|error| Error::new(&error.file, error.what()))
 }
