@@ -2,11 +2,13 @@
 //! up.
 
 use super::Memory;
+use super::compact::Kcompactd;
 use super::host::Here;
 use super::sampler::DAEMONS;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
 use crate::sched::TaskId;
 use slablab_model::{Ps, Timed};
+use slablab_platform::Topology;
 use slablab_vm::{Host, Mark};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -199,6 +201,38 @@ impl Flusher {
 }
 
 impl Memory {
+    /// Starts the tasks that this memory's kernel has.
+    pub(super) fn start_daemons(self: &Rc<Self>) {
+        for node in 0..Timed::nodes() {
+            self.start_daemon(format!("kswapd{node}"), move |memory, task| Kswapd::run(memory, task, node));
+            self.start_daemon(format!("kcompactd{node}"), move |memory, task| {
+                Kcompactd::run(memory, task, node);
+            });
+        }
+        if let Some(every) = self.guest.tick_every {
+            self.start_daemon("kswapd's timer".into(), move |memory, task| {
+                Kswapd::run_timer(memory, task, every);
+            });
+        }
+        if self.vm.policy.has_clean_pages() {
+            self.start_daemon("kreclaimd".into(), Kreclaimd::run);
+        }
+        self.start_daemon("flusher".into(), Flusher::run);
+        if let Some(every) = self.vm.policy.sums_up_every() {
+            self.start_daemon("statistics".into(), move |memory, task| {
+                Summer::run(memory, task, every * 1_000);
+            });
+        }
+    }
+
+    fn start_daemon(self: &Rc<Self>, name: String, program: impl FnOnce(&Rc<Memory>, &Task) + 'static) {
+        let memory = self.clone();
+        self.kernel.start(0, None, move |task| {
+            task.call_it(|| name);
+            program(&memory, task);
+        });
+    }
+
     /// A daemon was awake since `since`. A time without work is not recorded.
     fn record_awake(&self, name: impl Fn() -> String, since: Ps) {
         if self.recorder.is_on() && Timed::clock() > since {

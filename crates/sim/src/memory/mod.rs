@@ -188,6 +188,22 @@ pub fn with_recorded_memory<T>(
     })
 }
 
+/// The zones of a machine, and the node and class of each.
+fn zones(kernel: &Kernel) -> (Vec<Zone>, Vec<(NodeId, u8)>) {
+    let pages = kernel.heap.pages();
+    let (mut zones, mut places) = (Vec::new(), Vec::new());
+    for node in (0..Timed::nodes()).map(NodeId) {
+        for class in pages.zones_of(node) {
+            let Some(info) = pages.zone_info(node, class) else { continue };
+            let frames = info.start.0..info.start.0 + info.frames;
+            let managed = u64::from(info.frames);
+            zones.push(Zone { name: info.name, node: node.0, class, frames, managed });
+            places.push((node, class));
+        }
+    }
+    (zones, places)
+}
+
 impl Memory {
     fn boot(
         kernel: &Rc<Kernel>,
@@ -196,17 +212,7 @@ impl Memory {
         policy: Box<dyn Replacement>,
         rules: Rules,
     ) -> Rc<Memory> {
-        let pages = kernel.heap.pages();
-        let (mut zones, mut places) = (Vec::new(), Vec::new());
-        for node in (0..Timed::nodes()).map(NodeId) {
-            for class in pages.zones_of(node) {
-                let Some(info) = pages.zone_info(node, class) else { continue };
-                let frames = info.start.0..info.start.0 + info.frames;
-                let managed = u64::from(info.frames);
-                zones.push(Zone { name: info.name, node: node.0, class, frames, managed });
-                places.push((node, class));
-            }
-        }
+        let (zones, places) = zones(kernel);
         let lists = policy.lists(zones.len() as u16, Timed::nodes());
         let swap = Swap::new(guest.swap_pages, guest.slot_rule);
         let mut state = State::new(zones, swap, lists, Settings { ..guest.settings });
@@ -249,44 +255,7 @@ impl Memory {
         guest.names.iter().for_each(|unused| memory.register_shrinker(Rc::new(Names::new(*unused))));
         memory.set_reclaim();
         memory.start_sampling();
-        for node in 0..Timed::nodes() {
-            let of_task = memory.clone();
-            kernel.start(0, None, move |task| {
-                task.call_it(|| format!("kswapd{node}"));
-                Kswapd::run(&of_task, task, node);
-            });
-            let of_task = memory.clone();
-            kernel.start(0, None, move |task| {
-                task.call_it(|| format!("kcompactd{node}"));
-                Kcompactd::run(&of_task, task, node);
-            });
-        }
-        if let Some(every) = guest.tick_every {
-            let of_task = memory.clone();
-            kernel.start(0, None, move |task| {
-                task.call_it(|| "kswapd's timer".into());
-                Kswapd::run_timer(&of_task, task, every);
-            });
-        }
-        if memory.vm.policy.has_clean_pages() {
-            let of_task = memory.clone();
-            kernel.start(0, None, move |task| {
-                task.call_it(|| "kreclaimd".into());
-                Kreclaimd::run(&of_task, task);
-            });
-        }
-        let of_task = memory.clone();
-        kernel.start(0, None, move |task| {
-            task.call_it(|| "flusher".into());
-            Flusher::run(&of_task, task);
-        });
-        if let Some(every) = memory.vm.policy.sums_up_every() {
-            let of_task = memory.clone();
-            kernel.start(0, None, move |task| {
-                task.call_it(|| "statistics".into());
-                Summer::run(&of_task, task, every * 1_000);
-            });
-        }
+        memory.start_daemons();
         memory
     }
 
