@@ -42,6 +42,20 @@ impl<P: Platform> Pages<P> {
     /// zones up to `class`, or to the highest one, without any right to reserves (`zone_watermark_ok`). Takes
     /// no lock.
     pub fn is_above(&self, node: NodeId, zone: u8, level: Level, order: u8, class: u8) -> bool {
+        self.is_above_times(node, zone, 1, level, order, class)
+    }
+
+    /// As [`Pages::is_above`], with a watermark that is `times` as high: 8 times the high one lets 2.6's
+    /// kswapd leave a zone alone.
+    pub fn is_above_times(
+        &self,
+        node: NodeId,
+        zone: u8,
+        times: u64,
+        level: Level,
+        order: u8,
+        class: u8,
+    ) -> bool {
         let mark = match level {
             Level::Min => Mark::Min,
             Level::Low => Mark::Low,
@@ -49,6 +63,6 @@ impl<P: Platform> Pages<P> {
         };
         let flags = AllocFlags { mark, high: false, harder: false, no_fragment: false };
         let class = class.min(self.machine.zone_count() - 1);
-        self.zone(node, zone).watermark_ok(order, class, flags)
+        self.zone(node, zone).is_above_times(times, order, class, flags)
     }
 }

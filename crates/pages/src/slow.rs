@@ -8,20 +8,21 @@
 //! alloc_slow
 //!   wake_kswapd                 once per node with a zone below low for this order
 //!   try_zonelist(min)          with the right to reserves that the flags give
-//!   reclaim_rounds              2.6.32: reclaim, drain, try; OOM; again
+//!   reclaim_rounds              2.6.32: reclaim, drain, try; OOM; wait for disks; again
 //!   compact_rounds              2.6.35 on: compact, try; reclaim, try, drain, try; compact, try; OOM; again
 //! ```
 //!
 //! Two things differ from Linux. Linux repeats requests up to order 3 for ever; here [`PagesPolicy::retries`]
 //! may bound the rounds, for a modelled world without a task that frees memory. And an answer of no progress
-//! from the world ends the rounds at once: the world knows that nothing will change.
+//! from the world ends the rounds: the world knows that nothing will change. 2.6.32 asks such a world once
+//! more before it ends them, whether it can wait ([`ReclaimStep::Wait`]).
 //!
 //! A world may hand a block over with its answer ([`Reclaimed::page`]): it is the request's, whatever the
 //! free lists and the watermarks say.
 
 use crate::allocator::Pages;
 use crate::migrate::MigrateType;
-use crate::policy::{Compaction, Kswapd, PagesPolicy};
+use crate::policy::{Compaction, Kswapd, PagesPolicy, Retries};
 use crate::request::{Attempt, Request};
 use crate::resident::Resident;
 use crate::watermark::{AllocFlags, Mark};
@@ -74,15 +75,27 @@ impl<P: Platform> Pages<P> {
                 if let Some(pfn) = self.try_zonelist(request, flags) {
                     return Some(pfn);
                 }
-            } else if let Some(pfn) = self.kill(request, flags, rounds.done)? {
-                return Some(pfn);
+            } else if request.may_kill() {
+                if let Some(pfn) = self.kill(request, flags, rounds.done)? {
+                    return Some(pfn);
+                }
+                rounds.add(answer);
+                continue;
             }
             rounds.add(answer);
-            if !request.repeats(rounds) {
+            if !request.repeats(rounds) || !self.waits(request, answer, rounds.done) {
                 return None;
             }
         }
         None
+    }
+
+    /// Waits before the next round, where waiting costs time. Whether there is a next round.
+    fn waits(&self, request: &Request, answer: Reclaimed, attempt: u32) -> bool {
+        match self.machine.policy.retries {
+            Retries::Bounded(_) => answer.progress,
+            Retries::AsKernel => self.ask(request, ReclaimStep::Wait, attempt).progress,
+        }
     }
 
     /// 2.6.35 and later.
@@ -210,9 +223,7 @@ impl<P: Platform> Pages<P> {
     /// freed meanwhile count, then the OOM killer and another attempt. `None` when the request may not kill
     /// or there is no task to kill; `Some(None)` when a task was killed in vain.
     fn kill(&self, request: &Request, flags: AllocFlags, attempt: u32) -> Option<Option<Pfn>> {
-        let may_kill = !request.costly() || request.gfp.has(Gfp::NOFAIL);
-        let excused = Gfp::NORETRY | Gfp::RETRY_MAYFAIL | Gfp::THISNODE;
-        if !may_kill || !request.gfp.has(Gfp::FS) || request.gfp.any(excused) {
+        if !request.may_kill() {
             return None;
         }
         let last_look = AllocFlags { mark: Mark::High, ..AllocFlags::fast(&self.machine.policy) };
@@ -240,6 +251,13 @@ impl Request {
     /// A request about one zone.
     pub(crate) fn about<P: Platform>(&self, zone: Zone<'_, P>, step: ReclaimStep) -> Reclaim {
         Reclaim { zone: zone.index, ..self.reclaim(zone.node, step, 0) }
+    }
+
+    /// Whether a task may be killed for this request.
+    fn may_kill(&self) -> bool {
+        let excused = Gfp::NORETRY | Gfp::RETRY_MAYFAIL | Gfp::THISNODE;
+        let may_insist = !self.costly() || self.gfp.has(Gfp::NOFAIL);
+        may_insist && self.gfp.has(Gfp::FS) && !self.gfp.any(excused)
     }
 
     fn costly(&self) -> bool {

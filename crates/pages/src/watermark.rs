@@ -68,10 +68,15 @@ impl Marks {
 impl<P: Platform> Zone<'_, P> {
     /// Whether a request of this order, from a class of zones up to `class`, may take from this zone.
     pub(crate) fn watermark_ok(&self, order: u8, class: u8, flags: AllocFlags) -> bool {
+        self.is_above_times(1, order, class, flags)
+    }
+
+    /// Whether the zone is as far above so many times the watermark.
+    pub(crate) fn is_above_times(&self, times: u64, order: u8, class: u8, flags: AllocFlags) -> bool {
         if flags.mark == Mark::None {
             return true;
         }
-        let mut min = self.marks().of(flags.mark) as i64;
+        let mut min = (times * self.marks().of(flags.mark)) as i64;
         if flags.high {
             min -= min / 2;
         }

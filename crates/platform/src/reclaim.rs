@@ -38,6 +38,9 @@ pub enum ReclaimStep {
     Compact,
     /// Kill a task.
     Oom,
+    /// 2.6: nothing was to be had, and the request will try again: wait up to 20 ms for a disk whose queue
+    /// was congested (`congestion_wait`). Without progress the request fails.
+    Wait,
     /// `zone_reclaim_mode`: free unmapped page cache and slabs of one zone, near the caller, before the
     /// request goes to a farther node.
     Zone,

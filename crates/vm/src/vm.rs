@@ -146,7 +146,8 @@ pub trait Host {
     fn free_pages(&self, zone: usize) -> u64;
     /// Whether a zone has free pages above a mark for an order (`zone_watermark_ok`).
     fn is_above(&self, zone: usize, mark: Mark, order: u8, class: u8) -> bool;
-    /// Whether a zone has free pages above so many times a mark for an order.
+    /// Whether a zone has free pages above so many times a mark for an order. A host whose test of an order
+    /// looks at small blocks has its own answer.
     fn is_above_times(&self, zone: usize, times: u64, mark: Mark, order: u8, class: u8) -> bool {
         self.is_above(zone, mark, order, class) && self.free_pages(zone) > times * self.mark(zone, mark)
     }

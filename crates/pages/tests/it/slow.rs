@@ -3,7 +3,7 @@
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{Kswapd, MinFree, PcpRule, Reserve, Retries, ZoneRule};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::ReclaimStep::{self, Compact, Direct, Oom, WakeKswapd};
+use slablab_platform::ReclaimStep::{self, Compact, Direct, Oom, Wait, WakeKswapd};
 use slablab_platform::{Event, FrameKind, FrameState, Frames, Gfp, NodeId, Pfn, Reclaimed, Word};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -284,6 +284,41 @@ fn a_block_that_does_not_fit_is_refused() {
     });
 }
 
+/// A world in which nothing is ever free and every request waits at most twice; the steps that it sees.
+#[track_caller]
+fn waits(retries: Retries, gfp: Gfp, order: u8, rounds_free: bool, steps: &[ReclaimStep]) {
+    World::enter(Spec::uniform(1, 1 << 14), || {
+        let pages = Pages::<World>::new(PagesPolicy { retries, ..policy(OLD) });
+        while alloc(&pages, Gfp::MEMALLOC, 0).is_some() {}
+        World::steps();
+        let mut left = 2;
+        World::on_reclaim(move |ask| {
+            left -= (ask.step == Wait) as usize;
+            let progress = if ask.step == Wait { left > 0 } else { ask.step == Direct && rounds_free };
+            Reclaimed { freed: 0, progress, page: None }
+        });
+        assert!(alloc(&pages, gfp, order).is_none());
+        assert_eq!(World::steps(), steps, "{retries:?} {gfp:?} {order}");
+    });
+}
+
+/// 2.6.32 waits for disks before it tries again, a request that may kill nobody too: all up to order 3, but
+/// those with NORETRY. After a kill there is no wait, as there is memory.
+#[test]
+fn requests_of_2_6_wait_before_they_try_again() {
+    let no_fs = Gfp::KERNEL.without(Gfp::FS);
+    let all = [WakeKswapd, Direct, Wait, Direct, Wait];
+    waits(Retries::AsKernel, no_fs, 0, false, &all);
+    waits(Retries::AsKernel, no_fs, 3, false, &all);
+    waits(Retries::AsKernel, Gfp::KERNEL, 0, true, &all);
+    waits(Retries::AsKernel, Gfp::KERNEL, 0, false, &[WakeKswapd, Direct, Oom]);
+    waits(Retries::AsKernel, no_fs, 4, true, &[WakeKswapd, Direct]);
+    waits(Retries::AsKernel, no_fs | Gfp::NORETRY, 0, true, &[WakeKswapd, Direct]);
+    // Where waiting changes nothing there are no waits.
+    waits(Retries::Bounded(2), no_fs, 0, false, &[WakeKswapd, Direct]);
+    waits(Retries::Bounded(2), no_fs, 0, true, &[WakeKswapd, Direct, Direct]);
+}
+
 /// Where waiting costs time the rounds have no bound: a page that comes back late is still found. Requests
 /// that are repeated until enough pages were freed count these pages.
 #[test]
@@ -302,7 +337,11 @@ fn rounds_are_as_the_kernels() {
                 if left == 0 {
                     taken.drain(..).for_each(|pfn| world_pages.free(pfn));
                 }
-                if ask.step == Direct { Reclaimed::freed(freed) } else { Reclaimed::NOTHING }
+                match ask.step {
+                    Direct => Reclaimed::freed(freed),
+                    Wait => Reclaimed { progress: true, ..Reclaimed::NOTHING },
+                    _ => Reclaimed::NOTHING,
+                }
             });
             let served = alloc(&pages, gfp, order).is_some();
             (served, World::steps().iter().filter(|step| **step == Direct).count())

@@ -3,7 +3,7 @@
 
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{MinFree, OrderCheck, PcpRule, Reserve, Retries, ZoneRule};
-use slablab_pages::{Pages, PagesPolicy};
+use slablab_pages::{Level, Pages, PagesPolicy};
 use slablab_platform::{Event, FrameKind, Gfp, NodeId, Pfn, ReclaimStep};
 
 const NODE: NodeId = NodeId(0);
@@ -169,6 +169,23 @@ fn a_block_for_another_type_raises_the_marks() {
             }
             pages.lower_marks(NODE, 0, 5_000);
             assert_eq!(pages.zone_marks(NODE, 0), usual);
+        });
+    }
+}
+
+/// 2.6's kswapd leaves a zone alone above 8 times its high mark for the order, 12,288 frames here. Without
+/// order 0 more than half of that must be left of `blocks * 8 - 7`, though free memory is more than 8 times
+/// high anyhow.
+#[test]
+fn times_a_mark_is_tested_by_order() {
+    for (blocks, expected) in [(768, false), (769, true)] {
+        World::enter(Spec::uniform(1, 1 << 16), || {
+            let pages = Pages::<World>::new(policy((2, 6, 32)));
+            fragment(&pages, 12_288, blocks);
+            let is_above = |times, order| pages.is_above_times(NODE, 0, times, Level::High, order, 0);
+            assert!(is_above(8, 0) && is_above(1, 3), "{blocks}");
+            assert_eq!(is_above(8, 3), expected, "{blocks}");
+            assert!(!is_above(13, 0), "{blocks}");
         });
     }
 }

@@ -171,7 +171,11 @@ impl BlockDisk {
         self.armed.set(Ps::MAX);
         self.interrupts.set(self.interrupts.get() + 1);
         Timed::charge(memory.prices.interrupt);
+        let was_congested = self.is_congested(Direction::Write);
         let ended = self.disk.borrow_mut().advance(Timed::clock());
+        if was_congested && !self.is_congested(Direction::Write) {
+            memory.congestion_ends();
+        }
         let here = Here::interrupt(memory);
         for ended in ended {
             self.record(memory, &ended.request);

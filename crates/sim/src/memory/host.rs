@@ -251,6 +251,12 @@ impl Host for Here<'_> {
         self.memory.kernel.heap.pages().is_above(node, zone, level(mark), order, class)
     }
 
+    fn is_above_times(&self, zone: usize, times: u64, mark: Mark, order: u8, class: u8) -> bool {
+        let (node, zone) = self.memory.zones[zone];
+        let pages = self.memory.kernel.heap.pages();
+        pages.is_above_times(node, zone, times, level(mark), order, class)
+    }
+
     fn shrinkers(&self) -> Vec<Shrinker> {
         Timed::charge(self.memory.prices.shrinkers);
         self.memory.kernel.serve_due();

@@ -350,6 +350,17 @@ impl Memory {
         }
     }
 
+    /// A disk's queue of writes is congested no longer. Until 5.15 reclaimers sleep until then
+    /// (`congestion_wait`), until 3.1 writers too.
+    fn congestion_ends(&self) {
+        let sleeps = [(Throttle::Congestion, (5, 16, 0)), (Throttle::Dirty, (3, 2, 0))];
+        for (why, (major, minor, patch)) in sleeps {
+            if !self.kernel.era.since(major, minor, patch) {
+                self.throttles[why as usize].wake_all(&self.kernel, false);
+            }
+        }
+    }
+
     fn account_io(&self, task: TaskId, io: &Io<'_>) {
         let mut blocks = self.blocks.borrow_mut();
         let blocks = blocks.entry(task).or_default();

@@ -10,13 +10,16 @@ use crate::tally::Failed;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{Gfp, NodeId, Pfn, Reclaim, ReclaimStep, Reclaimed};
 use slablab_vm::spaces::TABLE;
-use slablab_vm::{Ask, Counter, SpaceId};
+use slablab_vm::{Ask, Counter, Host, SpaceId, Throttle};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// How long a task waits for another one that was killed (a jiffy of 250 Hz).
 const JIFFY: Ps = 4_000_000_000;
+
+/// How long a request of 2.6 waits for congested disks before it tries again (HZ / 50), in nanoseconds.
+const RETRY: u64 = 20_000_000;
 
 /// Rounds in a row that free nothing before a task is killed.
 const RETRIES: u32 = 16;
@@ -144,6 +147,10 @@ impl Memory {
             ReclaimStep::Launder => {
                 self.vm.policy.launder_for(&self.vm, &here, &self.ask_of(task, ask));
                 Reclaimed::NOTHING
+            }
+            ReclaimStep::Wait if !self.is_killed(task.id) => {
+                here.throttle(Throttle::Congestion, RETRY);
+                Reclaimed { progress: true, ..Reclaimed::NOTHING }
             }
             ReclaimStep::Yield => {
                 self.unplug(task);

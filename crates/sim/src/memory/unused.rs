@@ -151,6 +151,12 @@ impl Unused {
         freed
     }
 
+    /// Objects that a pass asks a share of: whole hundreds, times `vfs_cache_pressure`.
+    fn asked_of(memory: &Memory, objects: u64) -> u64 {
+        let pressure = memory.vm.with(|state| state.settings.vfs_cache_pressure);
+        objects / 100 * u64::from(pressure)
+    }
+
     /// What a shrinker did; nothing, if the request may not enter file systems.
     fn shrink(&self, memory: &Memory, n: u64, f: impl FnOnce(&Task) -> u64) -> Shrunk {
         let may_free = |task: &Task| self.restricted.is_none_or(|group| task.kernel.running_group() != group);
@@ -167,8 +173,8 @@ impl Shrinks for Dentries {
         Shrinker { name: "dcache", seeks: 2, batch: 128 }
     }
 
-    fn unused(&self, _memory: &Memory) -> u64 {
-        self.0.counts.get().0
+    fn unused(&self, memory: &Memory) -> u64 {
+        Unused::asked_of(memory, self.0.counts.get().0)
     }
 
     fn shrink(&self, memory: &Memory, n: u64) -> Shrunk {
@@ -181,8 +187,8 @@ impl Shrinks for Inodes {
         Shrinker { name: "icache", seeks: 2, batch: 128 }
     }
 
-    fn unused(&self, _memory: &Memory) -> u64 {
-        self.0.counts.get().1
+    fn unused(&self, memory: &Memory) -> u64 {
+        Unused::asked_of(memory, self.0.counts.get().1)
     }
 
     fn shrink(&self, memory: &Memory, n: u64) -> Shrunk {

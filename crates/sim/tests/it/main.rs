@@ -5,6 +5,7 @@ mod aim;
 mod balance;
 mod block;
 mod clean;
+mod congestion;
 mod desktop;
 mod disk;
 mod eevdf;

@@ -20,6 +20,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 const PART: u32 = 32;
+/// Memory of that part: so little that each fact of swap and loop device shows.
+const MIB: u64 = 36;
 
 fn small(engine: &str, mib: u64) -> (Setup, Guest) {
     let mut setup = setup(engine, 4, 1);
@@ -65,8 +67,8 @@ fn overwritten(answer: &[Iteration]) -> u64 {
 #[test]
 fn both_builds_compile_all_sources_and_the_run_repeats() {
     for engine in ["slub@2.6.29", "slqb@2009-01"] {
-        let answer = built(engine, 40, &program());
-        assert_eq!(answer, built(engine, 40, &program()), "{engine}: two runs differ");
+        let answer = built(engine, MIB, &program());
+        assert_eq!(answer, built(engine, MIB, &program()), "{engine}: two runs differ");
         assert_eq!(answer.len(), 2);
         let mut total = 0;
         for one in &answer {
@@ -105,7 +107,7 @@ fn both_builds_compile_all_sources_and_the_run_repeats() {
 
 #[test]
 fn each_fact_of_the_loop_device_is_a_choice() {
-    let with = |rules: LoopRules| built("slub@2.6.29", 40, &TmpfsSwap { rules, ..program() });
+    let with = |rules: LoopRules| built("slub@2.6.29", MIB, &TmpfsSwap { rules, ..program() });
     let usual = with(LoopRules::default());
     // There is something to differ in: the device reads pages from swap, to read and to overwrite them.
     assert!(usual[1].counts.swap_ins[1] > 0 && usual[1].counts.swap_ins[2] > 0, "{usual:?}");
@@ -122,25 +124,25 @@ fn each_fact_of_the_loop_device_is_a_choice() {
         assert!(outs(&other) > 0, "{rules:?}");
     }
     let by =
-        |rules| build_by("slub@2.6.29", 40, rules, &program()).unwrap_or_else(|failed| panic!("{failed}"));
+        |rules| build_by("slub@2.6.29", MIB, rules, &program()).unwrap_or_else(|failed| panic!("{failed}"));
     // Programs read the archive back from swap: its pages keep their slots, and go without a write.
     let kept = by(Rules { tmpfs_read_frees_slot: false, ..RULES });
     assert_ne!(kept, usual);
     // Without names that reclaim frees no lookup reads.
     let kept = Keeps { discards: false, shrinks: false };
-    let lasting = built("slub@2.6.29", 40, &TmpfsSwap { keeps: kept, ..program() });
+    let lasting = built("slub@2.6.29", MIB, &TmpfsSwap { keeps: kept, ..program() });
     let read = |answer: &[Iteration]| answer.iter().map(|one| one.counts.transfers.1).sum::<u64>();
     assert!(read(&usual) > read(&lasting), "{} and {}", read(&usual), read(&lasting));
     // What is taken out of the image is not read again.
     let discarded =
-        built("slub@2.6.29", 40, &TmpfsSwap { keeps: Keeps { discards: true, shrinks: true }, ..program() });
+        built("slub@2.6.29", MIB, &TmpfsSwap { keeps: Keeps { discards: true, shrinks: true }, ..program() });
     assert!(overwritten(&discarded) < overwritten(&usual) / 2, "{}", overwritten(&discarded));
 }
 
 #[test]
 fn without_a_loop_device_nothing_goes_through_one() {
     let program = TmpfsSwap { second: Second::Tmpfs, ..program() };
-    for one in built("slub@2.6.29", 40, &program) {
+    for one in built("slub@2.6.29", MIB, &program) {
         assert_eq!((one.counts.transfers, &one.counts.swap_ins[1..]), ((0, 0), &[0, 0][..]));
     }
 }

@@ -112,12 +112,12 @@ pub(crate) trait Reclaimer {
         if self.manners().throttle { host.throttle(why, most) } else { host.resched() }
     }
 
-    /// A sleep would not help (`skip_throttle_noprogress`): kswapd has given up, or most pages are not in the
-    /// way of a write. Dirty pages of all nodes are taken for the node's own.
+    /// A sleep would not help (`skip_throttle_noprogress`): kswapd has given up, or most pages that reclaim
+    /// could take wait for no write. Dirty pages of all nodes are taken for the node's own.
     fn sleep_is_vain(&self, vm: &Vm, node: u16) -> bool {
         let pending = 2 * vm.with(|state| state.dirty.file + state.dirty.writeback);
-        let sizes = self.sizes_of(node);
-        let pages = sizes.inactive_anon + sizes.active_anon + sizes.inactive_file + sizes.active_file;
+        let zones = vm.with(|state| zones_of(state, node));
+        let pages: u64 = zones.into_iter().map(|zone| self.reclaimable(vm, zone)).sum();
         self.gave_up(node) || pending <= pages
     }
 

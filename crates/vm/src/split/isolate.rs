@@ -1,6 +1,7 @@
 //! Which pages a bite takes: from the tail of a list, and for a block the neighbours of each
 //! (`isolate_lru_pages`).
 
+use super::policy::Lumpy;
 use super::{ANON, FILE, Split, id, kind_of};
 use crate::frames::Flags;
 use crate::ids::Frame;
@@ -13,7 +14,7 @@ pub(super) struct Bite {
     pub list: usize,
     /// The order of the wanted block: neighbours in its aligned block come along.
     pub order: u8,
-    /// Neighbours of every list come along, not only those of this list.
+    /// Active neighbours come along too, not only those of this list.
     pub every: bool,
     /// Pages to look at.
     pub most: u64,
@@ -32,20 +33,33 @@ impl Split {
     /// Takes pages for a bite. The neighbours count as looked at only if they are taken.
     pub(super) fn isolate_bite(&self, state: &mut State, bite: &Bite) -> Taken {
         let mut taken = Taken::default();
-        let order = if self.choices.lumpy { bite.order } else { 0 };
+        let order = if self.choices.lumpy == Lumpy::No { 0 } else { bite.order };
         while taken.scanned < bite.most {
             let Some(frame) = state.lists.tail(id(bite.zone, bite.list)) else { break };
             taken.take(state, frame);
             taken.scanned += 1;
             let first = frame.0 >> order << order;
             for neighbour in (first..first + (1 << order)).map(Frame) {
-                if joins(state, bite, neighbour) {
+                if self.joins(state, bite, neighbour) {
                     taken.take(state, neighbour);
                     taken.scanned += 1;
                 }
             }
         }
         taken
+    }
+
+    /// Whether a neighbour is a page in a list of the zone that this bite may take.
+    fn joins(&self, state: &State, bite: &Bite, frame: Frame) -> bool {
+        if !state.zones[bite.zone].frames.contains(&frame.0) {
+            return false;
+        }
+        let Some(list) = state.lists.of(frame) else { return false };
+        let flags = state.frames.flags(frame);
+        let is_evictable = flags.has(Flags::LISTED) && !flags.has(Flags::UNEVICTABLE);
+        let any_type = self.choices.lumpy == Lumpy::All;
+        let is_alike = any_type || kind_of(state, frame) == kind_of_list(bite.list);
+        is_evictable && (list == id(bite.zone, bite.list) || bite.every && is_alike)
     }
 }
 
@@ -55,16 +69,6 @@ impl Taken {
         self.kinds[kind_of(state, frame)] += 1;
         self.pages.push(frame);
     }
-}
-
-/// Whether a neighbour is a page in a list of the zone that this bite may take.
-fn joins(state: &State, bite: &Bite, frame: Frame) -> bool {
-    if !state.zones[bite.zone].frames.contains(&frame.0) {
-        return false;
-    }
-    let Some(list) = state.lists.of(frame) else { return false };
-    let is_evictable = state.frames.has(frame, Flags::LISTED) && !state.frames.has(frame, Flags::UNEVICTABLE);
-    is_evictable && (bite.every || list == id(bite.zone, bite.list))
 }
 
 /// The type of a list.

@@ -20,7 +20,7 @@ mod policy;
 mod reclaim;
 mod zone;
 
-pub use policy::{ActiveFiles, Balance, Choices, Start};
+pub use policy::{ActiveFiles, Balance, Choices, Lumpy, Start};
 
 use crate::counters::Counter;
 use crate::frames::Flags;

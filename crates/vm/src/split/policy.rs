@@ -33,6 +33,18 @@ pub enum ActiveFiles {
     Low,
 }
 
+/// Which neighbours of a page come along when a block is wanted: pages of its aligned block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lumpy {
+    /// None.
+    No,
+    /// Those of the page's list; for a block above order 3, or below priority 10, active ones of its type
+    /// too.
+    Type,
+    /// As [`Lumpy::Type`], but in the second case pages of both types.
+    All,
+}
+
 /// The choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
@@ -45,7 +57,7 @@ pub struct Choices {
     /// When the active list of files is scanned.
     pub active_files: ActiveFiles,
     /// For a block, neighbours by frame number go along.
-    pub lumpy: bool,
+    pub lumpy: Lumpy,
     /// kswapd goes on for the order that was asked for; if not, only for single pages.
     pub kswapd_order: bool,
     /// kswapd leaves a zone alone that has so many times its high mark free.
@@ -69,7 +81,7 @@ const V2_6_29: Choices = Choices {
     tmpfs_start: Start::Active,
     balance: Balance::Ratio,
     active_files: ActiveFiles::Always,
-    lumpy: true,
+    lumpy: Lumpy::Type,
     kswapd_order: true,
     enough: 8,
     gives_up: true,
@@ -110,7 +122,11 @@ impl Policy for Choices {
             "when the active list of files is scanned",
             active_files: ActiveFiles["always" = Always, "low" = Low]
         ),
-        knob!("lumpy", "for a block, neighbours by frame number are reclaimed too", lumpy: no or yes),
+        knob!(
+            "lumpy",
+            "for a block, neighbours by frame number are reclaimed too: of the page's type, or of both",
+            lumpy: Lumpy["no" = No, "type" = Type, "all" = All]
+        ),
         knob!("kswapd_order", "kswapd reclaims for the order that was asked for", kswapd_order: no or yes),
         knob!("enough", "kswapd leaves zones alone above this many high marks", enough: number 1 to 1000),
         knob!("gives_up", "a zone that was scanned six times in vain is left alone", gives_up: no or yes),

@@ -1,12 +1,13 @@
 //! The rounds over the lists of a zone (`shrink_zone`).
 
 use super::isolate::{Bite, kind_of_list};
+use super::policy::Lumpy;
 use super::{ACTIVE, ANON, ActiveFiles, BITE, Balance, FILE, INACTIVE, Split, kind_of, lru_pages, size};
 use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::{Mark, Throttle, Work};
 use crate::ids::Frame;
-use crate::pageout::{References, Scan, Writing, evict_batch, put_back};
+use crate::pageout::{References, Scan, Writing, evict_again, evict_batch, put_back};
 use crate::state::State;
 use crate::vm::{Host, Vm};
 
@@ -16,6 +17,9 @@ pub(super) const FIRST: u32 = 12;
 const COSTLY: u8 = 3;
 /// How long a reclaimer sleeps while disks are busy.
 pub(super) const NAP: u64 = 100_000_000;
+
+/// Percent of free and listed pages that may be dirty, if nobody set it.
+const DIRTY_RATIO: u32 = 10;
 
 /// What one reclaimer wants and has found (`scan_control`).
 #[derive(Clone, Debug, Default)]
@@ -195,7 +199,7 @@ impl Split {
     }
 
     fn evict(&self, vm: &Vm, host: &dyn Host, zone: usize, pages: Vec<Frame>, round: &Round) -> u64 {
-        let is_costly = self.choices.lumpy && round.order > COSTLY;
+        let is_costly = self.choices.lumpy != Lumpy::No && round.order > COSTLY;
         let mut how = Scan {
             references: References::Any { lumpy: is_costly },
             io: round.io,
@@ -216,7 +220,7 @@ impl Split {
             self.throttle(host);
             vm.with(|state| deactivate(state, &evicted.kept));
             how.writing = Writing::Wait;
-            evicted = evict_batch(vm, host, evicted.kept, &how);
+            evicted = evict_again(vm, host, evicted.kept, &how);
             freed += u64::from(evicted.freed);
         }
         vm.with(|state| {
@@ -239,8 +243,8 @@ impl Split {
         if self.choices.throttle { host.throttle(Throttle::Congestion, NAP) } else { host.resched() }
     }
 
-    /// Sleeps while more pages are being written than a tenth above the dirty limit of 10 %; at most
-    /// once if the caller may not wait for I/O (`throttle_vm_writeout`).
+    /// Sleeps while more pages are being written than a tenth above the dirty limit; at most once if the
+    /// caller may not wait for I/O (`throttle_vm_writeout`).
     fn wait_for_writes(&self, vm: &Vm, host: &dyn Host, round: &Round) {
         /// A disk that ends nothing in this many naps does not hold reclaim up any longer. Assumed.
         const MOST: u32 = 100;
@@ -248,7 +252,8 @@ impl Split {
             let free: u64 = (0..vm.with(|state| state.zones.len())).map(|zone| host.free_pages(zone)).sum();
             vm.with(|state| {
                 let pages: u64 = (0..state.zones.len()).map(|zone| lru_pages(state, zone)).sum();
-                state.dirty.writeback * 100 > (free + pages) * 11
+                let limit = u64::from(state.settings.dirty_ratio.unwrap_or(DIRTY_RATIO));
+                state.dirty.writeback * 1000 > (free + pages) * limit * 11
             })
         };
         for _ in 0..MOST {

@@ -194,6 +194,32 @@ fn kswapd_gives_up_after_16_runs_in_vain() {
     machine.check();
 }
 
+/// Whether a direct reclaimer sleeps that finds a dirty page of a file and 200 anonymous pages.
+fn sleeps(slots: u32) -> bool {
+    let machine = Machine::new("vm@6.1", 256, slots);
+    let (region, file) = (machine.anon(200), machine.file(1));
+    let frame = machine.read(file, 0);
+    machine.vm.with(|state| state.set_dirty(frame));
+    for page in 0..200 {
+        machine.touch(region, page);
+        if slots > 0 {
+            // Swap has room, but nothing that a reclaimer meets can go: it is locked.
+            let frame = machine.touch(region, page).0;
+            machine.vm.with(|state| state.frames.set(frame, Flags::LOCKED));
+        }
+    }
+    assert_eq!(machine.reclaim().pages, 0);
+    slablab_vm::Host::now(&machine.host) >= 4_000_000
+}
+
+#[test]
+fn a_reclaimer_sleeps_if_half_of_what_it_could_take_waits_for_writes() {
+    // Without swap the dirty page is all that could go.
+    assert!(sleeps(0));
+    // One of 201 pages is dirty: to wait for its write is in vain.
+    assert!(!sleeps(16));
+}
+
 /// What a reclaimer takes from 1,000 inactive pages of each type: anonymous ones, of files.
 fn taken(preset: &str, slots: u32) -> (u64, u64) {
     let machine = Machine::new(preset, 4096, slots);

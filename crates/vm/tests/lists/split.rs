@@ -1,7 +1,7 @@
 //! 2.6.29.
 
 use crate::machine::Machine;
-use slablab_vm::{Counter, Flags, Frame, State};
+use slablab_vm::{Counter, Flags, Frame, State, Work};
 
 /// Whole blocks of 16 pages that are free after a reclaim for order 4. Every second page was read once,
 /// the others twice: half of each block is inactive.
@@ -28,6 +28,62 @@ fn lumpy_reclaim_frees_neighbours() {
     // which takes 32 pages: two blocks, of which half was due, and the active half came along.
     assert_eq!(blocks("vm@2.6.29,active_files=low"), 4);
     assert_eq!(blocks("vm@2.6.29,active_files=low,lumpy=no"), 0);
+}
+
+/// Anonymous pages that a reclaim for order 4 looks at without swap, so that it scans files alone. The pages
+/// of a file, inactive ones, and anonymous ones alternate by frame.
+fn strangers(preset: &str) -> u64 {
+    let machine = Machine::new(&format!("{preset},start=inactive"), 1024, 0);
+    let (file, region) = (machine.file(512), machine.anon(512));
+    for page in 0..512 {
+        machine.read(file, page);
+        machine.touch(region, page);
+    }
+    machine.reclaim_for(4);
+    machine.check();
+    machine.count(Counter::PgScanAnon)
+}
+
+#[test]
+fn lumpy_reclaim_takes_neighbours_of_the_same_type() {
+    assert_eq!(strangers("vm@2.6.29"), 0);
+    // Two bites of files, each of which brings as many anonymous pages.
+    assert_eq!(strangers("vm@2.6.29,lumpy=all"), 32);
+    assert_eq!(strangers("vm@2.6.29,lumpy=no"), 0);
+}
+
+/// Locked pages: nothing goes, and the pages of a bite are tried twice, the second time with waits for
+/// writes.
+#[test]
+fn a_second_pass_over_a_bite_is_no_scan() {
+    let machine = Machine::new("vm@2.6.29", 512, 0);
+    let file = machine.file(480);
+    for page in 0..480 {
+        let frame = machine.read(file, page);
+        machine.vm.with(|state| state.frames.set(frame, Flags::LOCKED));
+    }
+    machine.reclaim_for(4);
+    let scanned = machine.count(Counter::PgScanDirect);
+    assert!(scanned > 480);
+    assert_eq!(scanned, machine.host.done(Work::Scan));
+}
+
+#[test]
+fn reclaim_naps_while_more_is_written_than_the_dirty_limit_and_a_tenth() {
+    /// Naps of 100 ms with 110 of 1,000 pages under write and a dirty limit of so many percent.
+    fn naps(dirty_ratio: Option<u32>, written: u64) -> u64 {
+        let machine = Machine::new("vm@2.6.29", 1000, 0);
+        let file = machine.file(1000);
+        (0..1000).for_each(|page| _ = machine.read(file, page));
+        machine.vm.with(|state| (state.settings.dirty_ratio, state.dirty.writeback) = (dirty_ratio, written));
+        machine.reclaim();
+        slablab_vm::Host::now(&machine.host) / 100_000_000
+    }
+    // No write ends: a hundred naps are the most for each look at the zone.
+    assert_eq!(naps(None, 110), 0);
+    assert!(naps(None, 111) >= 100);
+    assert_eq!(naps(Some(20), 220), 0);
+    assert!(naps(Some(20), 221) >= 100);
 }
 
 #[test]
