@@ -18,6 +18,8 @@ pub struct Facts {
     pub cached: [u64; 2],
     /// Names that nobody uses before the script.
     pub names: [Unused; 3],
+    /// CPUs.
+    pub cpus: u16,
 }
 
 /// Pages that the recording program locks: its data and stack, in the first process and in a spawned one.
@@ -46,6 +48,7 @@ pub const GUESTS: [Facts; 2] = [
         free: [27_646, 27_864],
         cached: [182, 311],
         names: names(45),
+        cpus: 1,
     },
     Facts {
         kernel: [6, 12, 0],
@@ -55,8 +58,27 @@ pub const GUESTS: [Facts; 2] = [
         // 194 to 569; but since 6.7 a CPU's list is refilled by up to 224 pages, and stays as long as it was.
         cached: [0, 0],
         names: names(49),
+        cpus: 1,
     },
 ];
+
+/// Memory of the guests in MiB.
+const MEMORY_MIB: u64 = 192;
+
+/// The root of 16 times the KiB that are managed above the high mark, 128 at least: 1,499 and 1,472 on the
+/// guests. The high mark is 1.5 times min there.
+fn min_free_kib(managed: u64) -> u32 {
+    let of = |high: u64| (64 * managed.saturating_sub(high)).isqrt().max(128);
+    // Rounds until both agree: the mark is a small part of the memory.
+    let kib = (0..4).fold(0, |kib, _| of(high_mark(managed, kib)));
+    u32::try_from(kib).unwrap_or(u32::MAX)
+}
+
+/// The high mark: min and twice a quarter of it, or a thousandth of the memory if that is more.
+fn high_mark(managed: u64, min_free_kib: u64) -> u64 {
+    let min = min_free_kib / 4;
+    min + 2 * (min / 4).max(managed / 1_000)
+}
 
 /// How much slower or faster a run's disks are than the machine file says, in thousandths: the host had other
 /// work. A read took 0.661 and 1.030 ms (uni_read of uniswap, 61-classic, 2 runs: 4,555 ms of 6,891 reads,
@@ -73,6 +95,24 @@ impl Facts {
     /// The guest of a kernel; older kernels get the oldest.
     pub fn of(kernel: [u32; 3]) -> Facts {
         GUESTS.into_iter().rfind(|facts| facts.kernel <= kernel).unwrap_or(GUESTS[0])
+    }
+
+    /// This guest with another size of memory. *Assumed*: the kernel's own pages stay as many, so all that is
+    /// added is free; `min_free_kbytes` follows its formula.
+    #[must_use]
+    pub(super) fn resized(self, managed: u64) -> Facts {
+        if managed == self.managed {
+            return self;
+        }
+        let free = self.free.map(|free| (free + managed).saturating_sub(self.managed));
+        Facts { managed, free, min_free_kib: min_free_kib(managed), ..self }
+    }
+
+    /// This guest with so many MiB in place of 192: of each 64 pages one is their descriptors'.
+    #[must_use]
+    pub(super) fn with_memory(self, mib: u64) -> Facts {
+        let pages = |mib: u64| mib * 256 * 63 / 64;
+        self.resized((self.managed + pages(mib)).saturating_sub(pages(MEMORY_MIB)))
     }
 
     /// Changes a fact: `free=PAGES`, `managed=PAGES`, `min_free_kib=KIB`.

@@ -9,6 +9,7 @@
 //!
 //! docs/pressure.md says what is judged and how.
 
+pub mod config;
 pub mod guests;
 pub mod judge;
 pub mod looked;

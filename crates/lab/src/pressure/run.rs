@@ -156,6 +156,9 @@ impl Options {
     ) -> std::result::Result<Run, Failed> {
         let mut spec = self.machine.spec.clone();
         spec.nodes = vec![NodeSpec { bytes: self.facts.managed << spec.page_shift }];
+        if self.facts.cpus > 1 {
+            spec.cpu_node = vec![0; usize::from(self.facts.cpus)];
+        }
         spec.seed = seed;
         let mut speeds = Stream::of(seed, "speeds");
         let [disk_speed, cpu_speed] = [DISK_SPEED, CPU_SPEED].map(|range| speeds.between(range));
@@ -179,10 +182,15 @@ impl Options {
                 fixed.write_limit = limit.or(fixed.write_limit);
             }
         }
+        guest.swap_pages = self.settings.swap_pages.unwrap_or(guest.swap_pages);
         if self.settings.no_swap {
             guest.swap_pages = 0;
         }
+        guest.set.clone_from(&self.settings.set);
         let mut rules = Rules::of(major, minor, patch);
+        if let Some(kib) = self.settings.read_ahead_kib {
+            rules.read_ahead_pages = (kib / 4) as u32;
+        }
         if self.settings.swap_is_flash {
             guest.disk[0].rotational = false;
             rules.swap_read_ahead = SwapReadAhead::Region;

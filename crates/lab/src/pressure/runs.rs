@@ -4,6 +4,7 @@
 //! a kernel and its LRU, such as `61-classic`. A repeat is `r1`, `r2`, or `s1`, `s2` for a model's seeds. In
 //! a folder records may be compressed: `rec.xz`, `rec.NAME.xz`.
 
+use super::config::Configs;
 use slablab_kernel::compressed::Decompressed;
 use slablab_kernel::vmrecord::{Record, TEXTS_MOST, texts};
 use slablab_report::Error;
@@ -25,6 +26,8 @@ pub type Repeats = Vec<Arc<Run>>;
 pub struct Runs {
     /// Scenarios, then machines, by name.
     pub scenarios: BTreeMap<String, BTreeMap<String, Repeats>>,
+    /// How their machines were set up.
+    pub configs: Configs,
 }
 
 /// The records of real kernels that come with the project: examples/data/vm.
@@ -48,12 +51,17 @@ impl Runs {
     /// A tar that is damaged, or a record in it that cannot be read.
     pub fn archive(path: &Path, bytes: &[u8]) -> Result<Runs, Error> {
         let mut found: BTreeMap<PathBuf, Run> = BTreeMap::new();
-        let files = texts(bytes, |path| place(Path::new(path)).is_some()).at(path)?;
+        let is_known = |path: &Path| place(path).is_some() || describes(path).is_some();
+        let files = texts(bytes, |path| is_known(Path::new(path))).at(path)?;
+        let mut configs = Configs::default();
         for (name, text) in files {
-            let record = Record::parse(&text).at(&path.join(&name))?;
-            add(&mut found, Path::new(&name), record);
+            let (inside, shown) = (Path::new(&name), path.join(&name));
+            match describes(inside) {
+                Some(what) => describe(&mut configs, what, inside, &shown, &text)?,
+                None => add(&mut found, inside, Record::parse(&text).at(&shown)?),
+            }
         }
-        Ok(Runs::of(found))
+        Ok(Runs { configs, ..Runs::of(found) })
     }
 
     /// The runs of a folder, or of an archive if `path` is a file.
@@ -65,12 +73,19 @@ impl Runs {
             return Runs::archive(path, &std::fs::read(path).at(path)?);
         }
         let mut found: BTreeMap<PathBuf, Run> = BTreeMap::new();
+        let table = path.join(TABLE);
+        let mut configs = Configs::default();
+        if table.is_file() {
+            describe(&mut configs, Describes::Runs, &table, &table, &text(&table)?)?;
+        }
         for scenario in folders(path)? {
             for run in folders(&scenario)? {
                 for entry in std::fs::read_dir(&run).at(&run)? {
                     let file = entry.at(&run)?.path();
                     if place(&file).is_some() {
                         add(&mut found, &file, read(&file)?);
+                    } else if let Some(what) = describes(&file) {
+                        describe(&mut configs, what, &file, &file, &text(&file)?)?;
                     }
                 }
             }
@@ -78,7 +93,7 @@ impl Runs {
         if found.is_empty() {
             return Err(Error::new(path, "expected SCENARIO/MACHINE-REPEAT/rec or rec.xz, found no record"));
         }
-        Ok(Runs::of(found))
+        Ok(Runs { configs, ..Runs::of(found) })
     }
 
     /// The runs of records, by the folders that they were in.
@@ -112,7 +127,7 @@ impl Runs {
             let of = machines.get(machine).cloned().unwrap_or_default();
             (scenario.clone(), machines.keys().map(|name| (name.clone(), of.clone())).collect())
         });
-        Runs { scenarios: scenarios.collect() }
+        Runs { scenarios: scenarios.collect(), configs: self.configs.clone() }
     }
 
     /// The first repeat of each scenario and machine, and the others.
@@ -135,13 +150,55 @@ impl Runs {
 /// # Errors
 /// A file that cannot be read or is larger than [`TEXTS_MOST`]; the first line that is not a record's.
 pub fn read(path: &Path) -> Result<Record, Error> {
+    Record::parse(&text(path)?).at(path)
+}
+
+/// The bytes of a file, perhaps compressed.
+fn text(path: &Path) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     let reader = Decompressed::new(File::open(path).at(path)?).at(path)?;
     reader.take(TEXTS_MOST + 1).read_to_end(&mut text).at(path)?;
     if text.len() as u64 > TEXTS_MOST {
         return Err(Error::new(path, "expected a record of at most 256 MiB"));
     }
-    Record::parse(&text).at(path)
+    Ok(text)
+}
+
+/// The table of a folder's runs.
+const TABLE: &str = "config.csv";
+
+/// What a file says of machines: [`TABLE`], or `facts.start` beside the records of one run.
+enum Describes {
+    Runs,
+    Run,
+}
+
+fn describes(path: &Path) -> Option<Describes> {
+    match path.file_name()?.to_str()? {
+        TABLE => Some(Describes::Runs),
+        "facts.start" | "facts.start.xz" => Some(Describes::Run),
+        _ => None,
+    }
+}
+
+/// Adds it; `shown` is its path in errors.
+fn describe(
+    configs: &mut Configs,
+    what: Describes,
+    path: &Path,
+    shown: &Path,
+    text: &[u8],
+) -> Result<(), Error> {
+    let name = |path: Option<&Path>| Some(path?.file_name()?.to_string_lossy().into_owned());
+    match what {
+        Describes::Runs => configs.add_table(shown, &String::from_utf8_lossy(text)),
+        Describes::Run => {
+            let folder = path.parent();
+            let names = name(folder.and_then(Path::parent)).zip(name(folder));
+            let Some((scenario, run)) = names else { return Ok(()) };
+            configs.add_facts(&format!("{scenario}/{run}"), shown, text)
+        }
+    }
 }
 
 /// The name of the process whose record this is, if its file is called as records are.

@@ -5,14 +5,15 @@
 //! DATAOPT=,throttling.bps-write=24000000   bytes a second to which writes of the data disk are held
 //! SWAPOPT=,throttling.bps-write=N          of the disk with swap
 //! KARG='t_rot=0 t_swap=n'                  swap on a disk that does not rotate; no swap
-//! IMG=tree.img LIM=300                     the files, the host's time limit: nothing to model
+//! MEM=96M EXTRA='-smp 2'                   memory and CPUs, if no record says them
+//! IMG=tree.img LIM=300 MEMMAP=...          the files, the host's time limit, holes: nothing to model
 //! ```
 
 use slablab_report::error::{At, Error, Result};
 use std::path::Path;
 
 /// What differs from the defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes a second to which writes are held, of the disk with swap and of the one with files.
     pub write_limits: [Option<u64>; 2],
@@ -20,6 +21,16 @@ pub struct Settings {
     pub swap_is_flash: bool,
     /// There is no swap.
     pub no_swap: bool,
+    /// MiB of memory.
+    pub memory_mib: Option<u64>,
+    /// CPUs.
+    pub cpus: Option<u16>,
+    /// Pages of swap.
+    pub swap_pages: Option<u32>,
+    /// Most KiB that files are read ahead.
+    pub read_ahead_kib: Option<u64>,
+    /// Settings before the script, by their files.
+    pub set: Vec<(&'static str, u32)>,
 }
 
 impl Settings {
@@ -54,7 +65,22 @@ impl Settings {
 
     fn set(&mut self, name: &str, value: &str) -> std::result::Result<(), String> {
         match name {
-            "IMG" | "LIM" => Ok(()),
+            "IMG" | "LIM" | "MEMMAP" => Ok(()),
+            "MEM" => {
+                self.memory_mib = Some(mebibytes(value).ok_or_else(|| {
+                    format!("MEM: expected a number with M or G, such as 192M, found {value:?}")
+                })?);
+                Ok(())
+            }
+            "EXTRA" => {
+                let mut words = value.split_whitespace();
+                while let Some(word) = words.next() {
+                    let cpus = (word == "-smp").then(|| words.next()).flatten().and_then(|n| n.parse().ok());
+                    let bad = || format!("EXTRA: {word} is not modelled: expected -smp NUMBER");
+                    self.cpus = Some(cpus.filter(|cpus| *cpus > 0).ok_or_else(bad)?);
+                }
+                Ok(())
+            }
             "SWAPOPT" | "DATAOPT" => {
                 let disk = usize::from(name == "DATAOPT");
                 let mut options = value.split(',').filter(|option| !option.is_empty());
@@ -78,9 +104,18 @@ impl Settings {
                 }
                 _ => Err(format!("KARG: {word} is not modelled: expected t_rot=0 or t_swap=n")),
             }),
-            _ => Err(format!("{name} is not modelled: expected DATAOPT, SWAPOPT, KARG, IMG or LIM")),
+            _ => Err(format!(
+                "{name} is not modelled: expected MEM, EXTRA, DATAOPT, SWAPOPT, KARG, IMG or LIM"
+            )),
         }
     }
+}
+
+/// `96M` and `1G`; a number alone is MiB, as QEMU reads it.
+fn mebibytes(value: &str) -> Option<u64> {
+    let number = value.trim_end_matches(['M', 'm', 'G', 'g']);
+    let factor = if value.ends_with(['G', 'g']) { 1_024 } else { 1 };
+    number.parse::<u64>().ok()?.checked_mul(factor).filter(|mib| *mib > 0 && value.len() <= number.len() + 1)
 }
 
 /// A value and what follows it; `None` if its quotes have no end.
@@ -98,13 +133,21 @@ mod tests {
     #[test]
     fn settings_and_lines_of_errors() {
         let text = "# slow\nDATAOPT=,throttling.bps-write=24000000 LIM=300\nKARG='t_rot=0 t_swap=n'\n";
-        let expected =
-            Settings { write_limits: [None, Some(24_000_000)], swap_is_flash: true, no_swap: true };
+        let expected = Settings {
+            write_limits: [None, Some(24_000_000)],
+            swap_is_flash: true,
+            no_swap: true,
+            ..Settings::default()
+        };
         assert_eq!(Settings::parse(text), Ok(expected));
+        let machine = Settings::parse("MEM=1G EXTRA='-smp 2' MEMMAP='nokaslr memmap=15M$1M'\n");
+        assert_eq!(machine.map(|one| (one.memory_mib, one.cpus)), Ok((Some(1_024), Some(2))));
         let swap = Settings::parse("SWAPOPT=,throttling.bps-write=7\nDATAOPT=\n");
         assert_eq!(swap.map(|settings| settings.write_limits), Ok([Some(7), None]));
         for (text, line, part) in [
-            ("IMG=a\nMEM=64M\n", 2, "MEM is not modelled: expected DATAOPT"),
+            ("IMG=a\nCPU=64\n", 2, "CPU is not modelled: expected MEM"),
+            ("MEM=64K", 1, "MEM: expected a number with M or G"),
+            ("EXTRA='-smp two'", 1, "-smp is not modelled: expected -smp NUMBER"),
             ("DATAOPT=,throttling.iops=3", 1, "throttling.iops=3 is not modelled"),
             ("DATAOPT=,throttling.bps-write=0", 1, "expected throttling.bps-write=NUMBER"),
             ("\nKARG=quiet", 2, "quiet is not modelled: expected t_rot=0"),

@@ -31,8 +31,8 @@ pub struct Modelled {
     pub failed: Vec<String>,
 }
 
-/// Scenario, machine, script and settings, seed.
-type Job<'a> = (String, [&'a str; 3], (Arc<Script>, Settings), u64);
+/// Scenario, machine, script, how it is run, seed.
+type Job = (String, String, Arc<Script>, Arc<Options>, u64);
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -97,39 +97,64 @@ pub fn model(real: &Runs, wanted: &Wanted, progress: &(dyn Fn(u64, u64) + Sync))
             let what = format!("no script of the scenario {scenario} of the records: expected this file");
             return Err(Error::new(&path, what));
         }
-        let script = (Arc::new(load(&path)?), Settings::read(wanted.scripts, scenario)?);
+        let (script, settings) = (Arc::new(load(&path)?), Settings::read(wanted.scripts, scenario)?);
         for of in machines.keys() {
-            let Some(known) = MACHINES.into_iter().find(|known| known[0] == of) else {
+            let Some(options) = options(real, (scenario, of), settings.clone(), wanted.machine)? else {
                 let known = MACHINES.map(|known| known[0]).join(", ");
                 failed
                     .push(format!("{scenario} {of}: this machine is not modelled: expected one of {known}"));
                 continue;
             };
             let least = if is_bimodal(scenario, of) { SEEDS_LEAST } else { 1 };
-            let seeds = 1..=wanted.seeds.max(least);
-            jobs.extend(seeds.map(|seed| (scenario.clone(), known, script.clone(), seed)));
+            let (seeds, options) = (1..=wanted.seeds.max(least), Arc::new(options));
+            let job = |seed| (scenario.clone(), of.clone(), script.clone(), options.clone(), seed);
+            jobs.extend(seeds.map(job));
         }
     }
     let threads = wanted.threads.unwrap_or_else(rayon::current_num_threads).max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(Path::new("--threads"))?;
-    let mut modelled = pool.install(|| run_all(jobs, wanted.machine, progress))?;
+    let mut modelled = pool.install(|| run_all(jobs, progress));
     failed.append(&mut modelled.failed);
     Ok(Modelled { failed, ..modelled })
 }
 
-fn run_all(jobs: Vec<Job>, machine: &Path, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Modelled> {
+/// How a scenario is run on a machine: as the records say that it was set up, else as the machine's name and
+/// the scenario's settings say. `None`: neither says which kernel it is.
+fn options(
+    real: &Runs,
+    (scenario, of): (&str, &str),
+    settings: Settings,
+    machine: &Path,
+) -> Result<Option<Options>> {
+    let known = MACHINES.into_iter().find(|known| known[0] == of);
+    let recorded = real.configs.of(scenario, of, &settings)?;
+    let names = recorded.as_ref().and_then(|recorded| recorded.names.clone());
+    let Some([vm, engine]) = names.or(known.map(|[_, vm, engine]| [vm, engine].map(str::to_string))) else {
+        return Ok(None);
+    };
+    let mut options = Options::of(&vm, &engine, machine, &[])?;
+    match recorded {
+        Some(recorded) => (options.facts, options.settings) = (recorded.facts, recorded.settings),
+        None => {
+            options.facts = settings.memory_mib.map_or(options.facts, |mib| options.facts.with_memory(mib));
+            options.facts.cpus = settings.cpus.unwrap_or(options.facts.cpus);
+            options.facts.check()?;
+            options.settings = settings;
+        }
+    }
+    Ok(Some(options))
+}
+
+fn run_all(jobs: Vec<Job>, progress: &(dyn Fn(u64, u64) + Sync)) -> Modelled {
     let (ended, all) = (AtomicU64::new(0), jobs.len() as u64);
     let done: Vec<_> = jobs
         .into_par_iter()
-        .map(|(scenario, of, (script, settings), seed)| {
-            let [name, vm, engine] = of;
-            let mut options = Options::of(vm, engine, machine, &[])?;
-            options.settings = settings;
+        .map(|(scenario, machine, script, options, seed)| {
             let run = options.run(&script, seed);
             progress(ended.fetch_add(1, Ordering::Relaxed) + 1, all);
-            Ok((scenario, name, seed, run))
+            (scenario, machine, seed, run)
         })
-        .collect::<Result<_>>()?;
+        .collect();
     let (mut runs, mut failed) = (Runs::default(), Vec::new());
     for (scenario, machine, seed, run) in done {
         match run {
@@ -142,12 +167,12 @@ fn run_all(jobs: Vec<Job>, machine: &Path, progress: &(dyn Fn(u64, u64) + Sync))
                         of.at / 1_000_000_000
                     )
                 }));
-                runs.add(scenario, machine.into(), Arc::new(run.records.into_iter().collect()));
+                runs.add(scenario, machine, Arc::new(run.records.into_iter().collect()));
             }
             Err(why) => failed.push(format!("{scenario} {machine} seed {seed}: {why}")),
         }
     }
-    Ok(Modelled { runs, failed })
+    Modelled { runs, failed }
 }
 
 /// Where a folder has scripts and records: `scen` beside folders of records, or scripts alone.

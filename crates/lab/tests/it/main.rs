@@ -1,6 +1,7 @@
 //! Tests of the lab: import of recordings, replays, and models compared with real kernels.
 
 mod builds;
+mod config;
 mod ends;
 mod experiment;
 mod explain;

@@ -24,6 +24,8 @@ pub struct Guest {
     pub zones: Option<ZoneRule>,
     /// What the administrator set.
     pub settings: Settings,
+    /// Settings that a script's first process finds written, by their files.
+    pub set: Vec<(&'static str, u32)>,
     /// Pages of swap.
     pub swap_pages: u32,
     /// How a free slot is found.
@@ -72,6 +74,7 @@ impl Default for Guest {
             min_free_kib: None,
             zones: Some(ZoneRule::OneDma32),
             settings: Settings::default(),
+            set: Vec::new(),
             swap_pages: 98_303,
             slot_rule: SlotRule::Clusters,
             disk: [disk.clone(), disk],

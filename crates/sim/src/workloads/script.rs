@@ -20,6 +20,7 @@ mod process;
 mod record;
 mod shared;
 
+pub use plan::is_setting;
 pub use record::{ObjectUse, Pages, Phase, Record, Usage};
 
 use crate::era::Era;
@@ -87,6 +88,7 @@ pub fn run_recorded(
     let caches = guest.caches.len() as u16;
     guest.caches.extend(Tree::caches(Era::of(&setup.preset)));
     with_recorded_memory(setup, seed, recorder, &guest, policy, rules, |memory| {
+        plan::boot(memory)?;
         let shared = Shared::new(memory, plan, caches);
         let walk = script::Process::new(script);
         Process::start(&shared, None, "", script, walk, None);

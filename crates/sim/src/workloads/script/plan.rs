@@ -1,5 +1,6 @@
 //! What a script needs, known before it runs: lines that can be run, sizes of files.
 
+use crate::memory::Memory;
 use crate::tally::Failed;
 use slablab_vm::Settings;
 use slablab_workloads::script::{
@@ -27,8 +28,23 @@ const SETTINGS: [Setting; 7] = [
     ("/sys/kernel/mm/lru_gen/min_ttl_ms", |settings, value| settings.min_ttl_ms = Some(value)),
 ];
 
+/// Whether a script can write this file, `drop_caches` aside.
+pub fn is_setting(path: &str) -> bool {
+    setting(path).is_some()
+}
+
 pub(super) fn setting(path: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|(known, _)| *known == path)
+}
+
+/// Writes the settings that the guest has before the script.
+pub(super) fn boot(memory: &Memory) -> Result<(), Failed> {
+    for (path, value) in &memory.guest.set {
+        let unknown = || Failed::Machine(format!("{path} is not modelled"));
+        let (_, set) = setting(path).ok_or_else(unknown)?;
+        memory.vm.with(|state| set(&mut state.settings, *value));
+    }
+    Ok(())
 }
 
 /// Sizes that a script and those that it spawns name together.
