@@ -28,7 +28,7 @@ pub struct SwapAhead {
 
 impl Default for SwapAhead {
     fn default() -> Self {
-        // From memory: the first window counts four hits.
-        SwapAhead { previous: 0, window: 0, hits: 4 }
+        // From memory: the first window counts four hits, and follows no other one.
+        SwapAhead { previous: u32::MAX / 2, window: 0, hits: 4 }
     }
 }

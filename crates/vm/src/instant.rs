@@ -35,6 +35,8 @@ pub struct Instant {
     caches: RefCell<Vec<(Shrinker, u64)>>,
     /// Work done, by kind.
     work: [Cell<u64>; 7],
+    /// Times that reclaim gave up.
+    gave_up: Cell<u32>,
 }
 
 struct Request {
@@ -59,6 +61,7 @@ impl Instant {
             buffers: RefCell::default(),
             caches: RefCell::default(),
             work: Default::default(),
+            gave_up: Cell::new(0),
         }
     }
 
@@ -93,6 +96,11 @@ impl Instant {
     /// How often work of a kind was done.
     pub fn done(&self, work: Work) -> u64 {
         self.work[work as usize].get()
+    }
+
+    /// How often reclaim gave up, so that a task would be killed.
+    pub fn gave_up(&self) -> u32 {
+        self.gave_up.get()
     }
 
     /// Ends the oldest request. Returns whether there was one.
@@ -271,6 +279,10 @@ impl Host for Instant {
     fn buffers_moved(&self, from: Frame, to: Frame) {
         self.buffers_freed(from);
         self.buffers.borrow_mut().insert(to.0);
+    }
+
+    fn out_of_memory(&self, _vm: &Vm) {
+        self.gave_up.set(self.gave_up.get() + 1);
     }
 
     fn is_kswapd(&self) -> bool {

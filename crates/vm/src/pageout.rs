@@ -223,7 +223,7 @@ impl Batch<'_> {
             if !self.how.io {
                 return Fate::Keep;
             }
-            if state.add_to_swap(frame).is_none() {
+            if state.add_to_swap_or_reuse(frame).is_none() {
                 return Fate::Activate;
             }
             state.set_dirty(frame);
@@ -293,7 +293,7 @@ impl Batch<'_> {
 
     /// tmpfs writes a page by giving it to the swap cache.
     fn launder_tmpfs(&self, state: &mut State, frame: Frame) -> Fate {
-        let Some(slot) = state.add_to_swap(frame) else { return Fate::Activate };
+        let Some(slot) = state.add_to_swap_or_reuse(frame) else { return Fate::Activate };
         state.leave_for_slot(frame, slot);
         if self.how.tmpfs_two_visits { Fate::Keep } else { Fate::Write(Place::Swap(slot)) }
     }

@@ -225,6 +225,25 @@ impl State {
         Some(slot)
     }
 
+    /// As [`State::add_to_swap`], but if more than half of swap is used, slots that only the swap cache holds
+    /// are taken from their pages, which are dirty then: those that are mapped, and neither busy nor
+    /// isolated.
+    pub fn add_to_swap_or_reuse(&mut self, frame: Frame) -> Option<Slot> {
+        let frames = &self.frames;
+        let busy = Flags::LOCKED | Flags::WRITEBACK | Flags::ISOLATED;
+        let gives = |held: Frame| frames.mapped(held) > 0 && !frames.flags(held).any(busy);
+        let (slot, from) = self.swap.take_from(frame, gives)?;
+        if let Some(from) = from {
+            self.frames.clear(from, Flags::SWAPCACHE);
+            self.frames.set(from, Flags::DIRTY);
+        } else {
+            self.trees.add(Trees::SWAP, slot);
+        }
+        self.frames.set_slot(frame, slot);
+        self.frames.set(frame, Flags::SWAPCACHE | Flags::DIRTY);
+        Some(slot)
+    }
+
     /// A page of tmpfs leaves its file for the slot that it was given: it is in the swap cache.
     pub fn leave_for_slot(&mut self, frame: Frame, slot: Slot) {
         let (mapping, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));

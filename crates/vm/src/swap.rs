@@ -103,33 +103,49 @@ impl Swap {
 
     /// Takes a free slot for a frame: it is in the swap cache, and has no user yet. `None` if all are used.
     pub fn take(&mut self, frame: Frame) -> Option<Slot> {
+        self.take_from(frame, |_| false).map(|(slot, _)| slot)
+    }
+
+    /// Takes a slot for a frame, as [`Swap::take`]. If more than half of swap is used, this can be a slot
+    /// that only the swap cache holds, for a frame that `gives` it up: that frame is in the swap cache no
+    /// longer, and is returned too (`__try_to_reclaim_swap`).
+    pub fn take_from(
+        &mut self,
+        frame: Frame,
+        gives: impl Fn(Frame) -> bool,
+    ) -> Option<(Slot, Option<Frame>)> {
         if self.free() == 0 {
             return None;
         }
-        let slot = match self.rule {
-            SlotRule::Next => self.find(self.next),
-            SlotRule::Clusters => self.find_in_run(),
-        };
+        if self.rule == SlotRule::Clusters {
+            self.begin_run();
+        }
+        let is_full = self.is_half_full();
+        let slot = self.find(self.next, |slot| {
+            let cached = self.cached(slot).frame();
+            self.users(slot) == 0 && cached.is_none_or(|frame| is_full && gives(frame))
+        });
+        let from = self.cached(slot).frame();
         self.next = slot + 1;
-        self.used += 1;
+        self.used += u32::from(from.is_none());
         self.cache[slot as usize] = Entry::Frame(frame).pack();
-        Some(slot)
+        Some((slot, from))
     }
 
-    fn find_in_run(&mut self) -> Slot {
+    /// Goes on in the run of free slots, or looks for the next one.
+    fn begin_run(&mut self) {
         if self.left == 0 {
-            self.lowest = self.find(self.lowest);
+            self.lowest = self.find(self.lowest, |slot| !self.is_used(slot));
             self.left = CLUSTER;
             self.next = self.free_run().unwrap_or(self.lowest);
         }
         self.left -= 1;
-        self.find(self.next)
     }
 
-    /// The first free slot at or after `from`, and around. There is one.
-    fn find(&self, from: Slot) -> Slot {
-        let free = |slot: &Slot| !self.is_used(*slot);
-        (from..self.slots()).chain(0..from.min(self.slots())).find(free).expect("a slot is free")
+    /// The first slot at or after `from`, and around, that is `free`. There is one.
+    fn find(&self, from: Slot, free: impl Fn(Slot) -> bool) -> Slot {
+        let from = from.min(self.slots());
+        (from..self.slots()).chain(0..from).find(|slot| free(*slot)).expect("a slot is free")
     }
 
     /// The start of the first run of free slots from the lowest on.

@@ -6,7 +6,7 @@ mod machine;
 use machine::Machine;
 use slablab_vm::generations::{Control, Margin, Position, Type};
 use slablab_vm::spaces::Backing;
-use slablab_vm::{Counter, Flags, Frame, RegionId, Work};
+use slablab_vm::{Counter, Flags, Frame, Host, RegionId, Throttle, Work};
 
 /// Pages of each object of a program: fewer, and a walk skips the space.
 const PAGES: u32 = 64;
@@ -370,6 +370,38 @@ fn a_refault_is_recent_or_not_by_release() {
     comes_back("vm@6.18,lru_gen", 1, 1, [1, 0, 0]);
     comes_back("vm@6.18,lru_gen", 5, 1, [1, 0, 1]);
     comes_back("vm@6.18,lru_gen", 5, 3, [1, 0, 0]);
+}
+
+/// A full machine whose oldest generation is so old; kswapd runs for an order. Pages are locked, or can be
+/// evicted. How often it has a task killed, and whether it evicted pages.
+fn kills(preset: &str, age_ms: u64, order: u8, locked: bool) -> (u32, bool) {
+    // 24 pages are free: too few pages, or pages enough and too few for the block.
+    let high = if order == 0 { 64 } else { 16 };
+    let machine = Machine::of(preset, 1024, 0, [0, 0, high], 0);
+    let file = machine.file(1000);
+    for frame in (0..1000).map(|page| machine.read(file, page)) {
+        let lock = if locked { Flags::LOCKED } else { Flags::default() };
+        machine.vm.with(|state| state.frames.set(frame, lock));
+    }
+    machine.host.throttle(Throttle::NoProgress, age_ms * 1_000_000);
+    machine.vm.policy.kswapd(&machine.vm, &machine.host, 0, order, 0);
+    machine.check();
+    (machine.host.gave_up(), machine.resident(file).len() < 1000)
+}
+
+#[test]
+fn kswapd_kills_a_task_if_all_pages_are_younger_than_min_ttl() {
+    for release in ["6.1", "6.12", "6.18"] {
+        let preset = format!("vm@{release},lru_gen,min_ttl_ms=1000");
+        assert!(kills(&preset, 500, 0, true).0 > 0, "{release}");
+        assert_eq!(kills(&preset, 1000, 0, false), (0, true), "{release}");
+        // Not for a block: memory may be in pieces only.
+        assert_eq!(kills(&preset, 500, 5, true).0, 0, "{release}");
+        assert_eq!(kills(&format!("vm@{release},lru_gen"), 0, 0, true).0, 0, "{release}");
+        // Pages are evicted all the same. Since 6.3 nobody is killed at the first priority.
+        let (times, evicts) = kills(&preset, 500, 0, false);
+        assert_eq!((times > 0, evicts), (release == "6.1", true), "{release}");
+    }
 }
 
 #[test]

@@ -301,6 +301,10 @@ impl Host for Here<'_> {
         self.memory.compactors[node as usize].wake(&self.memory.kernel, order, class);
     }
 
+    fn out_of_memory(&self, _vm: &Vm) {
+        self.memory.kill_for_kswapd();
+    }
+
     fn buffers_created(&self, _vm: &Vm, frame: Frame) -> bool {
         self.memory.add_buffer(self.task(), frame)
     }

@@ -8,7 +8,7 @@ use crate::kernel::{Task, WaitQueue, Waiting};
 use crate::sched::TaskId;
 use crate::tally::Failed;
 use slablab_model::{Ps, Timed};
-use slablab_platform::{Gfp, NodeId, Pfn, Reclaim, ReclaimStep, Reclaimed};
+use slablab_platform::{Gfp, NodeId, Pfn, Reclaim, ReclaimStep, Reclaimed, Topology};
 use slablab_vm::spaces::TABLE;
 use slablab_vm::{Ask, Counter, Host, SpaceId, Throttle};
 use std::cell::RefCell;
@@ -222,7 +222,7 @@ impl Memory {
             return Reclaimed::NOTHING;
         }
         let is_ending = self.processes.all.borrow().iter().any(|process| process.is_killed);
-        if !is_ending && !self.kill(ask) {
+        if !is_ending && !self.kill(ask.order, ask.node) {
             let failed = Failed::out_of_memory(&*self.kernel.heap, 0);
             self.kernel.fail(failed);
             task.preemption_point();
@@ -236,8 +236,15 @@ impl Memory {
         Reclaimed { freed: 0, progress: true, page: None }
     }
 
-    /// Marks the process with the most pages. False if there is none.
-    fn kill(&self, ask: Reclaim) -> bool {
+    /// kswapd of a node gives up: kills a process, unless one is about to end.
+    pub(super) fn kill_for_kswapd(&self) {
+        if !self.processes.all.borrow().iter().any(|process| process.is_killed) {
+            self.kill(0, Timed::cpu_memory_node(Timed::cpu()));
+        }
+    }
+
+    /// Marks the process with the most pages, for a request of an order. False if there is none.
+    fn kill(&self, order: u8, node: NodeId) -> bool {
         let mut all = self.processes.all.borrow_mut();
         let of = |process: &Process| {
             let ProcessMemory { name, resident, swapped, tables, .. } = self.memory_of(process);
@@ -248,10 +255,10 @@ impl Memory {
         // The first of equals.
         let Some(at) = (0..all.len()).rev().max_by_key(points) else { return false };
         all[at].is_killed = true;
-        let (name, free) = (all[at].name.clone(), self.kernel.heap.pages().free_frames(ask.node));
+        let (name, free) = (all[at].name.clone(), self.kernel.heap.pages().free_frames(node));
         drop(all);
         self.vm.with(|state| state.count(Counter::OomKill));
-        let killed = Killed { name, at: Timed::clock(), order: ask.order, free, processes };
+        let killed = Killed { name, at: Timed::clock(), order, free, processes };
         self.processes.killed.borrow_mut().push(killed);
         self.wake_processes();
         true

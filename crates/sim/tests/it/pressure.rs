@@ -79,6 +79,20 @@ fn a_process_is_killed_when_swap_is_full() {
     assert!(!answer.records[0].is_complete && answer.records[0].phases.is_empty());
 }
 
+#[test]
+fn a_process_is_killed_if_its_pages_are_younger_than_min_ttl() {
+    let guest = Guest { min_free_kib: Some(512), ..Guest::default() };
+    for (vm, expected) in [("vm@6.1,lru_gen", 0), ("vm@6.1,lru_gen,min_ttl_ms=3600000", 1)] {
+        let answer = run_text(vm, &guest, UNISWAP).expect("a killed process is a result");
+        assert_eq!(answer.killed.len(), expected, "{vm}: {:?}", answer.killed);
+        for killed in &answer.killed {
+            let [(_, resident, swapped, _)] = killed.processes[..] else { panic!("{killed:?}") };
+            // kswapd kills it, with swap that is hardly used.
+            assert!(resident > 3_000 && swapped < 1_000 && killed.order == 0, "{killed:?}");
+        }
+    }
+}
+
 /// A policy that never frees a page, and says that it will.
 struct Hopeful;
 

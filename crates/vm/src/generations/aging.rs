@@ -71,7 +71,7 @@ impl Generations {
                 }
                 return;
             }
-        } else if min_ttl == 0 || round.order > 0 || round.priority == FIRST || host.now() >= born + min_ttl {
+        } else if min_ttl == 0 || round.priority == FIRST || host.now() >= born + min_ttl {
             return;
         }
         if round.order == 0 {

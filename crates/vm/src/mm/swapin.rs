@@ -9,7 +9,7 @@ use crate::host::{Io, Place, Purpose, Waited};
 use crate::ids::{Frame, RegionId, Slot};
 use crate::mappings::Entry;
 use crate::replacement::Enter;
-use crate::spaces::{Backing, Pte};
+use crate::spaces::{Backing, Pte, TABLE};
 use crate::state::State;
 use crate::vm::{Host, Vm};
 
@@ -157,16 +157,17 @@ fn around(state: &mut State, region: RegionId, page: u32, slot: Slot) -> Vec<Slo
     let last = region.swap_ahead;
     let pages = window_pages(&last, page, most);
     region.swap_ahead = SwapAhead { previous: page, window: pages, hits: 0 };
-    let left = if page == last.previous + 1 {
-        page
+    // How many of the pages lie before the fault.
+    let before = if page == last.previous + 1 {
+        0
     } else if page + 1 == last.previous {
-        (page + 1).saturating_sub(pages)
+        pages - 1
     } else {
-        page.saturating_sub((pages - 1) / 2)
+        (pages - 1) / 2
     };
-    let table = page / crate::spaces::TABLE * crate::spaces::TABLE;
-    let end = (left + pages).min(region.pages()).min(table + crate::spaces::TABLE);
-    let slots = (left.max(table)..end).filter_map(|page| region.pte(page).slot());
+    let table = page / TABLE * TABLE;
+    let end = (page + pages - before).min(region.pages()).min(table + TABLE);
+    let slots = (page.saturating_sub(before).max(table)..end).filter_map(|page| region.pte(page).slot());
     if pages == 1 { vec![slot] } else { slots.collect() }
 }
 
@@ -176,7 +177,7 @@ fn window_pages(ahead: &SwapAhead, at: u32, most: u32) -> u32 {
     let pages = match ahead.hits {
         0 if at != ahead.previous + 1 && at + 1 != ahead.previous => 1,
         0 => 2,
-        hits => (hits + 2).next_power_of_two().max(4),
+        hits => (hits + 2).next_power_of_two(),
     };
     pages.min(most).max(ahead.window / 2).min(most)
 }
