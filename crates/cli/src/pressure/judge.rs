@@ -9,6 +9,7 @@ use slablab_lab::output::{
     judgement_summary,
 };
 use slablab_lab::pressure::judge::judge;
+use slablab_lab::pressure::lacks::lacks;
 use slablab_lab::pressure::runs::Runs;
 use slablab_lab::pressure::suite::{Wanted, choose, folders, model};
 use slablab_lab::pressure::tally::{null_tallies, repeat_tallies};
@@ -63,7 +64,7 @@ enum Format {
 }
 
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
-    let (scripts, records) = folders(&args.scripts);
+    let (scripts, records) = folders(&args.scripts)?;
     let records = args.real.as_deref().or(records);
     let real = records.map_or_else(|| Ok(Runs::bundled()), Runs::open)?;
     // The null answer is a machine's own: it is there whichever machines are judged.
@@ -81,7 +82,8 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let modelled = model(&chosen, &wanted, &|done, all| progress.at(done, all))?;
     drop(progress);
     let _whole = interrupts.hold();
-    modelled.failed.iter().for_each(tell);
+    let lacking = lacks(&chosen, &modelled.runs);
+    modelled.failed.iter().chain(&lacking).for_each(tell);
     let judgement = judge(&real, &modelled.runs);
     if let Some(folder) = &args.output {
         std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -96,5 +98,5 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
         Format::Html => judgement_page(&judgement, &summary, &command_line()),
     };
     write_out(&text, None)?;
-    Ok(if modelled.failed.is_empty() { Done::Complete } else { Done::Incomplete })
+    Ok(if modelled.failed.is_empty() && lacking.is_empty() { Done::Complete } else { Done::Incomplete })
 }

@@ -264,8 +264,10 @@ fn judge_takes_scenarios_that_do_not_come_with_it() {
     std::fs::remove_file(root.join("scen/mine.sh")).expect("it was written");
     std::fs::write(&script, "anon a 1\nacc x1 b seq m w\n").expect("a file");
     refuse("mine.t: line 2: expected the name of an object");
-    std::fs::remove_file(&script).expect("it was written");
-    refuse("mine.t: no script of the scenario mine of the records");
+    std::fs::rename(&script, root.join("scen/other.t")).expect("it was written");
+    refuse(
+        "mine.t: no script of the scenario mine of the records: expected this file, or only --scenario other",
+    );
     std::fs::write(run.join("rec"), "@phase fill\nelapsed 1\n").expect("a file");
     refuse("rec: line 2: expected a line of a phase");
     std::fs::write(&script, "anon a 1\nphase fill\nacc x1 a seq m w\n").expect("a file");
@@ -275,4 +277,67 @@ fn judge_takes_scenarios_that_do_not_come_with_it() {
     assert_eq!(said.status.code(), Some(3));
     let expected = "mine 26: this machine is not modelled: expected one of 61-classic";
     assert!(text(&said.stderr).contains(expected), "{}", text(&said.stderr));
+}
+
+/// Folders that lack scripts or records, and records that lack something: what, where, and what was expected.
+#[test]
+fn judge_says_what_is_missing() {
+    let root = folder("judge-missing");
+    let _ = std::fs::remove_dir_all(&root);
+    let run = root.join("mine/61-mglru-r1");
+    std::fs::create_dir_all(root.join("scen")).expect("a folder");
+    std::fs::create_dir_all(&run).expect("a folder");
+    let path = root.to_str().expect("UTF-8");
+    let judge = |path: &str| slablab(&["pressure", "judge", "--seeds", "1", "--threads", "1"], &[path]);
+    let refuse = |path: &str, words: &[&str]| {
+        let said = judge(path);
+        assert_eq!(said.status.code(), Some(2), "{words:?}");
+        check_order(&[path], &text(&said.stderr), words);
+    };
+    let folder = "expected a folder with a script for each scenario, SCENARIO.t, found";
+    refuse("nothere", &["nothere: ", folder, "nothing"]);
+    refuse(path, &["scen: ", folder, "no script"]);
+    std::fs::write(root.join("scen/mine.t"), "anon a 1\nphase fill\nacc x1 a seq m w\n").expect("a file");
+    refuse(root.join("scen/mine.t").to_str().expect("UTF-8"), &["mine.t: ", folder, "a file"]);
+    refuse(path, &["mine/61-mglru-r1: it has no record: expected rec or rec.xz"]);
+    std::fs::write(run.join("rec.child"), "@end\n").expect("a file");
+    refuse(path, &["mine/61-mglru-r1: expected rec or rec.xz", "script's own process, found rec.child"]);
+    std::fs::write(run.join("rec"), "").expect("a file");
+    refuse(path, &["mine/61-mglru-r1: rec is empty: expected a record"]);
+    std::fs::remove_file(run.join("rec.child")).expect("it was written");
+    let phase = |name: &str| {
+        format!(
+            "@phase {name}\nelapsed_ns 1\nuptime_ns 1\nrusage minflt=256 majflt=0 inblock=0 oublock=0 utime_us=0 \
+             stime_us=0 nvcsw=0 nivcsw=0\ncounts ok=0 fail=0 stats=0\n"
+        )
+    };
+    // What can be judged is: the answer is incomplete.
+    for (record, expected) in [
+        (phase("fill"), "mine 61-mglru: 1 of its records have no @end"),
+        (phase("fil") + "@end\n", "mine 61-mglru: the records have phases that the script has not: fil"),
+    ] {
+        std::fs::write(run.join("rec"), record).expect("a file");
+        let said = judge(path);
+        assert_eq!(said.status.code(), Some(3), "{expected}");
+        check_order(&[], &text(&said.stderr), &[expected]);
+        assert!(text(&said.stdout).contains("Judged counts"), "{}", text(&said.stdout));
+    }
+    std::fs::write(run.join("rec"), phase("fill") + "@end\n").expect("a file");
+    std::fs::rename(&run, root.join("mine/6.1-mglru-r1")).expect("a folder");
+    let said = judge(path);
+    assert_eq!(said.status.code(), Some(3));
+    check_order(
+        &[],
+        &text(&said.stderr),
+        &["mine 6.1-mglru: this machine is not modelled", "near it: 61-mglru"],
+    );
+}
+
+/// A scenario of the records without a script: the file, and the scenarios that can be chosen.
+#[test]
+fn judge_names_scripts_that_are_there() {
+    let folder = folder("judge-some");
+    script(&folder, "uniswap.t", "anon a 1\nphase p\nacc x1 a seq m w\n");
+    let expected = ["closeall_lifo.t: no script of the scenario closeall_lifo", "or only --scenario uniswap"];
+    check_error(&["pressure", "judge"], &[folder.to_str().expect("UTF-8")], &expected);
 }

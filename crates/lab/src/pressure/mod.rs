@@ -12,6 +12,7 @@
 pub mod config;
 pub mod guests;
 pub mod judge;
+pub mod lacks;
 pub mod looked;
 pub mod measure;
 mod outcome;

@@ -9,7 +9,7 @@ pub(super) fn outcome(scenario: &str, machine: &str, repeats: &Repeats, seeds: &
         return None;
     }
     let (what, had): (_, fn(&Run) -> bool) = match scenario {
-        "frag" => ("completed", |run| run.values().all(|record| record.is_complete)),
+        of if has_ends(of) => ("completed", |run| run.values().all(|record| record.is_complete)),
         "compete" => ("swapped 64 pages or more out", |run| swaps(run, "")),
         _ => ("swapped 64 pages or more out while the set was hot", |run| swaps(run, "stream_hot")),
     };
@@ -17,6 +17,11 @@ pub(super) fn outcome(scenario: &str, machine: &str, repeats: &Repeats, seeds: &
     let (real, modelled) = (count(repeats), count(seeds));
     let (scenario, machine) = (scenario.to_string(), machine.to_string());
     Some(Outcome { scenario, machine, what, real, modelled, p: fisher(real, modelled) })
+}
+
+/// Whether the outcome of a scenario is how it ends: records without an end are whole.
+pub(super) fn has_ends(scenario: &str) -> bool {
+    scenario == "frag"
 }
 
 /// Whether a run swapped out in the phase, or in all if it has no name.

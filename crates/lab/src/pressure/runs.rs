@@ -61,6 +61,7 @@ impl Runs {
                 None => add(&mut found, inside, Record::parse(&text).at(&shown)?),
             }
         }
+        check(&found)?;
         Ok(Runs { configs, ..Runs::of(found) })
     }
 
@@ -88,11 +89,16 @@ impl Runs {
                         describe(&mut configs, what, &file, &file, &text(&file)?)?;
                     }
                 }
+                if is_run(&run) && !found.contains_key(&run) {
+                    let what = "it has no record: expected rec or rec.xz, that of the script's own process";
+                    return Err(Error::new(&run, what));
+                }
             }
         }
         if found.is_empty() {
             return Err(Error::new(path, "expected SCENARIO/MACHINE-REPEAT/rec or rec.xz, found no record"));
         }
+        check(&found)?;
         Ok(Runs { configs, ..Runs::of(found) })
     }
 
@@ -211,6 +217,32 @@ fn place(path: &Path) -> Option<&str> {
 fn add(found: &mut BTreeMap<PathBuf, Run>, path: &Path, record: Record) {
     let (Some(process), Some(folder)) = (place(path), path.parent()) else { return };
     found.entry(folder.to_path_buf()).or_default().insert(process.to_string(), record);
+}
+
+/// Refuses runs that lack the record of the script's own process, or in which that is empty.
+fn check(found: &BTreeMap<PathBuf, Run>) -> Result<(), Error> {
+    for (folder, run) in found {
+        let what = match run.get("") {
+            Some(record) if record.is_complete || !record.phases.is_empty() => continue,
+            Some(_) => "rec is empty: expected a record, `@phase LABEL` in its first line".into(),
+            None => {
+                let others: Vec<String> = run.keys().map(|process| format!("rec.{process}")).collect();
+                format!(
+                    "expected rec or rec.xz, that of the script's own process, found {}",
+                    others.join(", ")
+                )
+            }
+        };
+        return Err(Error::new(folder, what));
+    }
+    Ok(())
+}
+
+/// Whether a folder is called as runs are: `MACHINE-rN`, or `MACHINE-sN`.
+fn is_run(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let repeat = name.rsplit_once('-').and_then(|(_, repeat)| repeat.strip_prefix(['r', 's']));
+    repeat.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The folders in a folder, by name.

@@ -23,6 +23,9 @@ pub const MACHINES: [[&str; 3]; 6] = [
     ["618-mglru", "vm@6.18,lru_gen", "slub@6.18"],
 ];
 
+/// Where the project has its scripts.
+const BUNDLED: &str = "examples/data/vm";
+
 /// Modelled runs, and what did not run: `scenario machine: why`.
 pub struct Modelled {
     /// The runs by scenario and machine.
@@ -94,15 +97,13 @@ pub fn model(real: &Runs, wanted: &Wanted, progress: &(dyn Fn(u64, u64) + Sync))
     for (scenario, machines) in &real.scenarios {
         let path = wanted.scripts.join(format!("{scenario}.t"));
         if !path.is_file() {
-            let what = format!("no script of the scenario {scenario} of the records: expected this file");
-            return Err(Error::new(&path, what));
+            return Err(Error::new(&path, missing(scenario, wanted.scripts)));
         }
         let (script, settings) = (Arc::new(load(&path)?), Settings::read(wanted.scripts, scenario)?);
         for of in machines.keys() {
             let Some(options) = options(real, (scenario, of), settings.clone(), wanted.machine)? else {
-                let known = MACHINES.map(|known| known[0]).join(", ");
                 failed
-                    .push(format!("{scenario} {of}: this machine is not modelled: expected one of {known}"));
+                    .push(format!("{scenario} {of}: this machine is not modelled: {}", expected_machine(of)));
                 continue;
             };
             let least = if is_bimodal(scenario, of) { SEEDS_LEAST } else { 1 };
@@ -145,6 +146,33 @@ fn options(
     Ok(Some(options))
 }
 
+/// What is expected in the place of a machine's name.
+fn expected_machine(given: &str) -> String {
+    let names = MACHINES.map(|known| known[0]);
+    let near = nearest(given, names.into_iter(), 1);
+    let near = near.first().map(|name| format!("; near it: {name}"));
+    format!("expected one of {}{}", names.join(", "), near.unwrap_or_default())
+}
+
+/// What is said of a scenario without a script: those of the folder can be chosen.
+fn missing(scenario: &str, scripts: &Path) -> String {
+    let here = script_names(scripts).unwrap_or_default();
+    let here = here.iter().map(|name| format!("--scenario {name}")).collect::<Vec<_>>().join(" ");
+    format!("no script of the scenario {scenario} of the records: expected this file, or only {here}")
+}
+
+/// The names of the scripts in a folder, without `.t`.
+fn script_names(folder: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).at(folder)? {
+        let path = entry.at(folder)?.path();
+        let is_script = path.extension().is_some_and(|extension| extension == "t");
+        names.extend(path.file_stem().filter(|_| is_script).map(|stem| stem.to_string_lossy().into_owned()));
+    }
+    names.sort();
+    Ok(names)
+}
+
 fn run_all(jobs: Vec<Job>, progress: &(dyn Fn(u64, u64) + Sync)) -> Modelled {
     let (ended, all) = (AtomicU64::new(0), jobs.len() as u64);
     let done: Vec<_> = jobs
@@ -176,7 +204,22 @@ fn run_all(jobs: Vec<Job>, progress: &(dyn Fn(u64, u64) + Sync)) -> Modelled {
 }
 
 /// Where a folder has scripts and records: `scen` beside folders of records, or scripts alone.
-pub fn folders(given: &Path) -> (PathBuf, Option<&Path>) {
-    let scripts = given.join("scen");
-    if scripts.is_dir() { (scripts, Some(given)) } else { (given.to_path_buf(), None) }
+///
+/// # Errors
+/// No folder, or one without a script.
+pub fn folders(given: &Path) -> Result<(PathBuf, Option<&Path>)> {
+    let scen = given.join("scen");
+    let (scripts, records) = if scen.is_dir() { (scen, Some(given)) } else { (given.to_path_buf(), None) };
+    let expected = "expected a folder with a script for each scenario, SCENARIO.t";
+    if !scripts.is_dir() {
+        let found = if scripts.exists() { "a file" } else { "nothing" };
+        return Err(Error::new(
+            &scripts,
+            format!("{expected}, found {found}; those of the project are in {BUNDLED}"),
+        ));
+    }
+    if script_names(&scripts)?.is_empty() {
+        return Err(Error::new(&scripts, format!("{expected}, found no script")));
+    }
+    Ok((scripts, records))
 }
