@@ -23,6 +23,10 @@ pub struct Pages<P: Platform> {
     pressure: P::PerNode<Pressure<P>>,
     /// 1 while kswapd of a node reclaims (`ZONE_RECLAIM_ACTIVE`). Made when it is first used.
     reclaiming: P::PerNode<Pressure<P>>,
+    /// [`Tuning`], packed, on node 0. Made when it is first set: without, no CPU reads a word for it.
+    ///
+    /// [`Tuning`]: crate::Tuning
+    pub(crate) tuning: P::PerNode<Pressure<P>>,
 }
 
 /// What a node has: its zones, and every CPU's page lists of them.
@@ -44,7 +48,7 @@ impl<P: Platform> Default for NodeState<P> {
 }
 
 /// A counter that begins at 0.
-struct Pressure<P: Platform>(P::Word);
+pub(crate) struct Pressure<P: Platform>(pub(crate) P::Word);
 
 impl<P: Platform> Default for Pressure<P> {
     fn default() -> Self {
@@ -62,6 +66,7 @@ impl<P: Platform> Pages<P> {
             zonelists: Zonelists::new(),
             pressure: P::PerNode::new(),
             reclaiming: P::PerNode::new(),
+            tuning: P::PerNode::new(),
         }
     }
 
@@ -287,6 +292,8 @@ impl<P: Platform> Pages<P> {
     /// A zone of a node, which may have no frames.
     pub(crate) fn zone(&self, node: NodeId, index: u8) -> Zone<'_, P> {
         let shared = &self.nodes.get(node).zones[index as usize];
-        Zone { shared, machine: &self.machine, node, index, span: self.machine.span::<P>(node, index) }
+        let span = self.machine.span::<P>(node, index);
+        let tuning = self.tuning.peek(NodeId(0)).map(|word| &word.0);
+        Zone { shared, machine: &self.machine, node, index, span, tuning }
     }
 }

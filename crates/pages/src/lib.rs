@@ -56,6 +56,7 @@
 //! | `slow` | what happens below the low watermark |
 //! | `era24`, `policy24` | the orders of 2.4, and its rules |
 //! | `report_free` | free memory that goes back to the world; exact allocations |
+//! | `tuning` | watermarks that are set while the machine runs |
 //! | `query` | what a reclaimer asks of one zone |
 //! | `report` | buddyinfo, zoneinfo, and the check that every frame is accounted for |
 //!
@@ -84,6 +85,7 @@ mod request;
 mod resident;
 mod slow;
 mod steal;
+mod tuning;
 mod watermark;
 mod zone;
 mod zonelist;
@@ -95,3 +97,4 @@ pub use policy::PagesPolicy;
 pub use query::Level;
 pub use report::{Census, Imbalance, ZoneInfo};
 pub use request::Attempt;
+pub use tuning::Tuning;

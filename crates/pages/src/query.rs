@@ -1,9 +1,11 @@
-//! What a reclaimer asks of one zone: its free frames, its watermarks, whether it is above one of them.
+//! What a reclaimer asks of one zone: its free frames, its watermarks, whether it is above one of them. And
+//! what an administrator sets of them.
 
 use crate::allocator::Pages;
 use crate::machine::Marks;
+use crate::tuning::Tuning;
 use crate::watermark::{AllocFlags, Mark};
-use slablab_platform::{NodeId, Platform};
+use slablab_platform::{NodeId, PerNode, Platform, Word};
 
 /// One of a zone's watermarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,5 +66,16 @@ impl<P: Platform> Pages<P> {
         let flags = AllocFlags { mark, high: false, harder: false, no_fragment: false };
         let class = class.min(self.machine.zone_count() - 1);
         self.zone(node, zone).is_above_times(times, order, class, flags)
+    }
+
+    /// What is set now.
+    pub fn tuning(&self) -> Tuning {
+        let set = self.tuning.peek(NodeId(0)).and_then(|word| Tuning::unpack(word.0.load()));
+        set.unwrap_or_else(|| Tuning::of(&self.machine))
+    }
+
+    /// Sets it, for every zone. A request that runs meanwhile may see marks of before and after.
+    pub fn tune(&self, tuning: Tuning) {
+        self.tuning.get(NodeId(0)).0.store(tuning.pack());
     }
 }

@@ -17,6 +17,7 @@ use crate::list::List;
 use crate::machine::{Machine, Marks, PcpSizes, Span};
 use crate::migrate::MigrateType;
 use crate::policy::ORDERS;
+use crate::tuning::Tuning;
 use core::ops::{Deref, DerefMut};
 use slablab_platform::{Lock, NodeId, Platform, Word, rank};
 
@@ -127,6 +128,8 @@ pub(crate) struct Zone<'a, P: Platform> {
     pub(crate) node: NodeId,
     pub(crate) index: u8,
     pub(crate) span: Span,
+    /// [`Tuning`], packed; `None`: nothing was ever set.
+    pub(crate) tuning: Option<&'a P::Word>,
 }
 
 impl<P: Platform> Clone for Zone<'_, P> {
@@ -167,9 +170,22 @@ impl<'a, P: Platform> Zone<'a, P> {
 
     /// The watermarks, with their boost.
     pub(crate) fn marks(&self) -> Marks {
-        let Marks { min, low, high } = self.machine.marks(self.index, self.span.frames);
+        let Marks { min, low, high } = self.plain_marks();
         let boost = self.boost();
         Marks { min: min + boost, low: low + boost, high: high + boost }
+    }
+
+    /// The watermarks without their boost.
+    fn plain_marks(&self) -> Marks {
+        match self.tuning() {
+            Some(tuning) => tuning.apply(self.machine).marks(self.index, self.span.frames),
+            None => self.machine.marks(self.index, self.span.frames),
+        }
+    }
+
+    /// What an administrator set; `None`: nothing.
+    pub(crate) fn tuning(&self) -> Option<Tuning> {
+        Tuning::unpack(self.tuning?.load())
     }
 
     /// Frames by which the watermarks are raised.
@@ -177,14 +193,18 @@ impl<'a, P: Platform> Zone<'a, P> {
         if self.machine.policy.boosts() { self.shared.boost.load() & !WAKES } else { 0 }
     }
 
-    /// Raises the watermarks by a pageblock, up to 1.5 times the high one (`boost_watermark`). Small zones
-    /// have no boost.
+    /// Raises the watermarks by a pageblock, up to 1.5 times the high one or as
+    /// [`Tuning::boost_factor`] says (`boost_watermark`). Small zones have no boost.
     pub(crate) fn raise_marks(&self) {
         let pageblock = 1u64 << self.machine.pageblock_order;
         if !self.machine.policy.boosts() || 4 * pageblock > u64::from(self.span.frames) {
             return;
         }
-        let most = (self.machine.marks(self.index, self.span.frames).high * 3 / 2).max(pageblock);
+        let factor = self.tuning().map_or(Tuning::BOOST_FACTOR, |tuning| tuning.boost_factor);
+        if factor == 0 {
+            return;
+        }
+        let most = (self.plain_marks().high * u64::from(factor) / 10_000).max(pageblock);
         self.shared.boost.store((self.boost() + pageblock).min(most) | WAKES);
     }
 
@@ -204,7 +224,10 @@ impl<'a, P: Platform> Zone<'a, P> {
 
     /// The sizes of the per-CPU lists.
     pub(crate) fn pcp_sizes(&self, local_cpus: u32) -> PcpSizes {
-        self.machine.pcp_sizes(self.index, self.span.frames, local_cpus)
+        match self.tuning() {
+            Some(tuning) => tuning.apply(self.machine).pcp_sizes(self.index, self.span.frames, local_cpus),
+            None => self.machine.pcp_sizes(self.index, self.span.frames, local_cpus),
+        }
     }
 
     /// Frames kept from requests that could have used a zone up to `class`: `lowmem_reserve`.

@@ -13,6 +13,16 @@ pub struct FileAhead {
     pub previous: u32,
     /// Faults that missed the page cache, less those that hit it.
     pub misses: u32,
+    /// Most pages of a window, as set when the file was opened; `None`: as the release does.
+    pub most: Option<u32>,
+}
+
+impl FileAhead {
+    /// Of a file that is opened where windows have at most so many pages. A later setting does not change it
+    /// (`file_ra_state_init`).
+    pub fn opened(most: Option<u32>) -> FileAhead {
+        FileAhead { most, ..FileAhead::default() }
+    }
 }
 
 /// Where swap is read ahead.

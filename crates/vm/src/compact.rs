@@ -24,6 +24,8 @@ use crate::vm::{Host, Vm};
 const CLUSTER: usize = 32;
 /// Below this, a request fails for lack of memory, not because memory is in pieces.
 const FRAGMENTED: i32 = 500;
+/// The order of a compaction that no block ends: no host has one as large.
+const WHOLE: u8 = u8::MAX;
 /// The highest order for which the index is not asked (`PAGE_ALLOC_COSTLY_ORDER`).
 const COSTLY: u8 = 3;
 
@@ -118,6 +120,17 @@ pub fn kcompactd(vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) {
     }
 }
 
+/// The administrator compacts all of a node's memory (`/proc/sys/vm/compact_memory`): each zone, from its
+/// ends until the scanners meet, with waits.
+pub fn whole(vm: &Vm, host: &dyn Host, node: u16) {
+    let order = WHOLE;
+    let wanted = Wanted { order, block: Block::Movable, class: u8::MAX, effort: Effort::Full, direct: false };
+    for zone in zones(vm, node, u8::MAX) {
+        vm.with(|state| state.scanners[zone].next = (0, 0));
+        run_zone(vm, host, zone, wanted);
+    }
+}
+
 /// The places of a node's zones up to a class, the highest first.
 fn zones(vm: &Vm, node: u16, class: u8) -> Vec<usize> {
     vm.with(|state| {
@@ -158,6 +171,11 @@ fn compact_zone(vm: &Vm, host: &dyn Host, zone: usize, wanted: Wanted) -> Compac
     if let Some(compacted) = suitable(host, zone, &wanted) {
         return if compacted == Compacted::Success && wanted.direct { compacted } else { Compacted::Skipped };
     }
+    run_zone(vm, host, zone, wanted)
+}
+
+/// Runs over a zone from where the last run ended.
+fn run_zone(vm: &Vm, host: &dyn Host, zone: usize, wanted: Wanted) -> Compacted {
     let (frames, (migrate, free)) =
         vm.with(|state| (state.zones[zone].frames.clone(), state.scanners[zone].next));
     let whole = migrate <= frames.start && (free == 0 || free >= frames.end);

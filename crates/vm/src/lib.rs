@@ -88,6 +88,6 @@ pub use preset::Preset;
 pub use replacement::{Enter, Freed, Sizes, Verdict};
 pub use rmap::Looked;
 pub use spaces::{Pte, Spaces};
-pub use state::{Settings, State, Zone};
+pub use state::{DirtyLimit, Settings, State, Zone};
 pub use swap::Swap;
 pub use vm::{Host, Replacement, Vm};

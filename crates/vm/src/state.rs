@@ -36,14 +36,41 @@ pub struct Settings {
     pub page_cluster: u32,
     /// How readily dentries and inodes are reclaimed, in percent.
     pub vfs_cache_pressure: u32,
-    /// Percent of what could be dirty at which writers are held back; `None`: as the release does.
-    pub dirty_ratio: Option<u32>,
-    /// The same for the flusher.
-    pub dirty_background_ratio: Option<u32>,
+    /// Dirty pages at which writers are held back; `None`: as the release does.
+    pub dirty_limit: Option<DirtyLimit>,
+    /// Dirty pages above which a flusher writes; `None`: as the release does.
+    pub dirty_background: Option<DirtyLimit>,
     /// Nanoseconds after which a flusher writes a file's dirty pages.
     pub dirty_expire: u64,
     /// Milliseconds for which a generation is kept; `None`: as the policy says.
     pub min_ttl_ms: Option<u32>,
+    /// Most pages that a file is read ahead, of files that are opened from then on; `None`: as the release
+    /// does.
+    pub read_ahead_pages: Option<u32>,
+}
+
+/// A limit of dirty pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirtyLimit {
+    /// Percent of the pages that could be dirty.
+    Percent(u32),
+    /// Pages.
+    Pages(u64),
+}
+
+impl DirtyLimit {
+    /// Pages, where `base` could be dirty.
+    pub(crate) fn of(self, base: u64) -> u64 {
+        self.hundredths(base) / 100
+    }
+
+    /// Hundredths of pages, where `base` could be dirty.
+    pub(crate) fn hundredths(self, base: u64) -> u64 {
+        match self {
+            DirtyLimit::Percent(percent) => base * u64::from(percent),
+            DirtyLimit::Pages(pages) => pages * 100,
+        }
+    }
 }
 
 impl Settings {
@@ -52,10 +79,11 @@ impl Settings {
         swappiness: 60,
         page_cluster: 3,
         vfs_cache_pressure: 100,
-        dirty_ratio: None,
-        dirty_background_ratio: None,
+        dirty_limit: None,
+        dirty_background: None,
         dirty_expire: 30_000_000_000,
         min_ttl_ms: None,
+        read_ahead_pages: None,
     };
 }
 

@@ -3,7 +3,7 @@
 
 use crate::world::{Spec, World, assert_balanced};
 use slablab_pages::policy::{MinFree, OrderCheck, PcpRule, Reserve, Retries, ZoneRule};
-use slablab_pages::{Level, Pages, PagesPolicy};
+use slablab_pages::{Level, Pages, PagesPolicy, Tuning};
 use slablab_platform::{Event, FrameKind, Gfp, NodeId, Pfn, ReclaimStep};
 
 const NODE: NodeId = NodeId(0);
@@ -188,4 +188,47 @@ fn times_a_mark_is_tested_by_order() {
             assert!(!is_above(13, 0), "{blocks}");
         });
     }
+}
+
+/// What an administrator sets while the machine runs: the marks, what CPUs keep, and how far marks rise.
+#[test]
+fn marks_can_be_set() {
+    let check = |release, tuning: Tuning, expected: [u64; 3], most| {
+        World::enter(Spec::uniform(1, 1 << 15), || {
+            let (a, b, c) = release;
+            let pcp = PagesPolicy::for_release(a, b, c).pcp;
+            let pages = Pages::<World>::new(PagesPolicy { pcp, ..policy(release) });
+            let before = pages.tuning();
+            assert_eq!(before.boost_factor, Tuning::BOOST_FACTOR);
+            pages.tune(tuning);
+            assert_eq!(pages.tuning(), tuning);
+            let info = pages.zone_info(NODE, 0).unwrap();
+            let marks = [info.marks.min, info.marks.low, info.marks.high];
+            assert_eq!((marks, info.pcp.high), (expected, most), "{release:?}");
+            pages.tune(before);
+            assert_eq!(pages.tuning(), before);
+            let again = pages.zone_info(NODE, 0).unwrap();
+            assert_eq!(again.marks.min, before.min_free_kib as u64 / 4, "{release:?}");
+        });
+    };
+    let tuning = Tuning { min_free_kib: 4096, scale_factor: 1000, boost_factor: 0 };
+    // A tenth of 32,768 frames between two marks; two CPUs share the low one.
+    check((6, 1, 0), tuning, [1024, 4300, 7576], 2150);
+    check((6, 1, 0), Tuning { scale_factor: 10, ..tuning }, [1024, 1280, 1536], 640);
+    // Before the factor: a quarter.
+    check((2, 6, 29), tuning, [1024, 1280, 1536], 42);
+    World::enter(Spec::uniform(1, 1 << 15), || {
+        let pages = Pages::<World>::new(PagesPolicy { retries: Retries::AsKernel, ..policy((6, 1, 0)) });
+        let boosts = |boost_factor| {
+            pages.tune(Tuning { boost_factor, ..pages.tuning() });
+            let blocks: Vec<Pfn> =
+                core::iter::from_fn(|| alloc(&pages, Gfp::MOVABLE | Gfp::MEMALLOC, 5)).collect();
+            blocks.iter().for_each(|pfn| pages.free(*pfn));
+            (0..8).for_each(|_| assert!(alloc(&pages, Gfp::KERNEL, 5).is_some()));
+            let boost = pages.zone_boost(NODE, 0);
+            pages.lower_marks(NODE, 0, boost);
+            boost
+        };
+        assert_eq!((boosts(0), boosts(Tuning::BOOST_FACTOR)), (0, 512));
+    });
 }

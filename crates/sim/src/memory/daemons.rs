@@ -152,7 +152,12 @@ pub(super) struct Flusher {
     is_asked: Cell<bool>,
     task: Cell<Option<TaskId>>,
     works: Cell<bool>,
+    /// Time between two rounds that was set since it last looked; 0: there are none.
+    every: Cell<Option<Ps>>,
 }
+
+/// A time that no run reaches.
+const NEVER: Ps = 1 << 62;
 
 impl Flusher {
     pub(super) fn wake(&self, kernel: &Kernel, pages: u64) {
@@ -176,14 +181,21 @@ impl Flusher {
         let this = &memory.flusher;
         this.task.set(Some(task.id));
         let here = Here::new(memory, task);
-        let every = memory.guest.writeback_every;
+        let mut every = memory.guest.writeback_every;
         let mut next = Timed::clock() + memory.guest.writeback_first.unwrap_or(every);
         while !memory.stopping.get() {
+            if let Some(set) = this.every.take() {
+                every = if set == 0 { NEVER } else { set };
+                next = Timed::clock() + every;
+            }
             if !this.is_asked.get() {
                 let waiting = Waiting { what: "for work, flusher", number: 0 };
                 let most = next.saturating_sub(Timed::clock()).max(1);
                 this.queue.wait_at_most(task, waiting, most);
                 Timed::turn();
+                if this.every.get().is_some() {
+                    continue;
+                }
             }
             let since = Timed::clock();
             this.works.set(true);
@@ -201,6 +213,17 @@ impl Flusher {
 }
 
 impl Memory {
+    /// Sets the time between two rounds of the flusher, from now on; 0: it works only if it is asked.
+    pub fn set_writeback_every(&self, every: Ps) {
+        self.flusher.every.set(Some(every));
+        self.flusher.queue.wake_one(&self.kernel, false);
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> std::ops::Range<u16> {
+        0..Timed::nodes()
+    }
+
     /// Starts the tasks that this memory's kernel has.
     pub(super) fn start_daemons(self: &Rc<Self>) {
         for node in 0..Timed::nodes() {

@@ -18,10 +18,11 @@ mod own;
 mod plan;
 mod process;
 mod record;
+mod settings;
 mod shared;
 
-pub use plan::is_setting;
 pub use record::{ObjectUse, Pages, Phase, Record, Usage};
+pub use settings::is_setting;
 
 use crate::era::Era;
 use crate::memory::caches::Tree;
@@ -32,6 +33,7 @@ use crate::record::Recorder;
 use crate::tally::Failed;
 use plan::Plan;
 use process::Process;
+use settings::Known;
 use shared::Shared;
 use slablab_model::{Ps, Timed};
 use slablab_vm::Replacement;
@@ -83,12 +85,17 @@ pub fn run_recorded(
     rules: Rules,
     script: &Arc<script::Script>,
 ) -> Result<Answer, Failed> {
-    let plan = Plan::of(script)?;
+    let known = Known {
+        era: Era::of(&setup.preset),
+        memory_kib: setup.spec.nodes.iter().map(|node| node.bytes >> 10).sum(),
+        has_generations: policy.name().contains(",lru_gen"),
+    };
+    let plan = Plan::of(script, &known)?;
     let mut guest = guest.clone();
     let caches = guest.caches.len() as u16;
     guest.caches.extend(Tree::caches(Era::of(&setup.preset)));
     with_recorded_memory(setup, seed, recorder, &guest, policy, rules, |memory| {
-        plan::boot(memory)?;
+        settings::boot(memory, &known)?;
         let shared = Shared::new(memory, plan, caches);
         let walk = script::Process::new(script);
         Process::start(&shared, None, "", script, walk, None);

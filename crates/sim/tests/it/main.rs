@@ -29,6 +29,7 @@ mod recording;
 mod repeated;
 mod sampler;
 mod script;
+mod settings;
 mod tcp;
 mod tmpfs_swap;
 mod trace;

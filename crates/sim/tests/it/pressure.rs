@@ -36,7 +36,7 @@ fn run_under(policy: Box<dyn Replacement>, guest: &Guest, text: &str) -> Result<
     run(&setup(4_400), 1, guest, policy, Rules::of(6, 1, 0), &script(text))
 }
 
-fn run_text(vm: &str, guest: &Guest, text: &str) -> Result<Answer, Failed> {
+pub(crate) fn run_text(vm: &str, guest: &Guest, text: &str) -> Result<Answer, Failed> {
     run_under(VmPreset::parse(vm).expect("a preset").policy(), guest, text)
 }
 

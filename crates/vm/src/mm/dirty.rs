@@ -4,7 +4,7 @@ use super::writeback::{self, Why};
 use super::{DirtyRule, Rules};
 use crate::host::{Mark, Throttle};
 use crate::ids::MappingId;
-use crate::state::Dirty;
+use crate::state::{Dirty, DirtyLimit};
 use crate::vm::{Host, Vm};
 
 /// A writer's nap: 100 ms.
@@ -44,11 +44,12 @@ impl Limits {
             }
         };
         let settings = vm.with(|state| state.settings);
-        let limit = settings.dirty_ratio.map_or(limit, u64::from);
-        let background = settings.dirty_background_ratio.map_or(background, u64::from);
-        // A background ratio that is not below the other one is half of it (`domain_dirty_limits`).
+        let limit = settings.dirty_limit.unwrap_or(DirtyLimit::Percent(limit));
+        let background = settings.dirty_background.unwrap_or(DirtyLimit::Percent(background));
+        let (background, limit) = (background.of(base), limit.of(base));
+        // A background limit that is not below the other one is half of it (`domain_dirty_limits`).
         let background = if background >= limit { limit / 2 } else { background };
-        Limits { background: base * background / 100, limit: base * limit / 100, base }
+        Limits { background, limit, base }
     }
 }
 

@@ -36,6 +36,11 @@ impl Window {
     }
 }
 
+/// Most pages of a window.
+fn most(rules: &Rules, ahead: &FileAhead) -> u32 {
+    ahead.most.unwrap_or(rules.read_ahead_pages)
+}
+
 /// A read of `index` missed the cache: the window to read.
 pub(super) fn missed(
     state: &State,
@@ -44,12 +49,14 @@ pub(super) fn missed(
     ahead: &mut FileAhead,
     index: u32,
 ) -> Window {
-    let mapping = state.mappings.get(id);
+    let (mapping, most) = (state.mappings.get(id), most(rules, ahead));
     let window = match rules.read_ahead {
-        ReadAheadRule::Doubling => doubling(ahead, rules.read_ahead_pages, index),
+        // Without read-ahead each read is of one page.
+        _ if most == 0 => Window::new(index, 1, 0),
+        ReadAheadRule::Doubling => doubling(ahead, most, index),
         ReadAheadRule::OnDemand => {
             let is_cached = |index: u32| mapping.entry(index).frame().is_some();
-            on_demand(ahead, rules.read_ahead_pages, index, is_cached)
+            on_demand(ahead, most, index, is_cached)
         }
     };
     window.within(mapping.pages())
@@ -64,7 +71,7 @@ pub(super) fn marked(
     index: u32,
 ) -> Window {
     let mapping = state.mappings.get(id);
-    let most = rules.read_ahead_pages;
+    let most = most(rules, ahead);
     let expected = ahead.start + ahead.size - ahead.trigger;
     if index == expected || index == ahead.start + ahead.size {
         ahead.start += ahead.size;
@@ -97,10 +104,10 @@ pub(super) fn around(
         return Window::new(index & !(cluster - 1), cluster, 0).within(pages);
     }
     ahead.misses = (ahead.misses + 1).min(10 * LOTS);
-    if ahead.misses > LOTS {
+    let most = most(rules, ahead);
+    if ahead.misses > LOTS || most == 0 {
         return Window::default();
     }
-    let most = rules.read_ahead_pages;
     ahead.start = index.saturating_sub(most / 2);
     (ahead.size, ahead.trigger) = (most, most / 4);
     Window::new(ahead.start, ahead.size, ahead.trigger).within(pages)

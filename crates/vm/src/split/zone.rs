@@ -8,7 +8,7 @@ use crate::frames::Flags;
 use crate::host::{Mark, Throttle, Work};
 use crate::ids::Frame;
 use crate::pageout::{References, Scan, Writing, evict_again, evict_batch, put_back};
-use crate::state::State;
+use crate::state::{DirtyLimit, State};
 use crate::vm::{Host, Vm};
 
 /// The first priority of a reclaimer: it looks at 1/4096 of each list.
@@ -19,7 +19,7 @@ const COSTLY: u8 = 3;
 pub(super) const NAP: u64 = 100_000_000;
 
 /// Percent of free and listed pages that may be dirty, if nobody set it.
-const DIRTY_RATIO: u32 = 10;
+const DIRTY_LIMIT: DirtyLimit = DirtyLimit::Percent(10);
 
 /// What one reclaimer wants and has found (`scan_control`).
 #[derive(Clone, Debug, Default)]
@@ -252,8 +252,8 @@ impl Split {
             let free: u64 = (0..vm.with(|state| state.zones.len())).map(|zone| host.free_pages(zone)).sum();
             vm.with(|state| {
                 let pages: u64 = (0..state.zones.len()).map(|zone| lru_pages(state, zone)).sum();
-                let limit = u64::from(state.settings.dirty_ratio.unwrap_or(DIRTY_RATIO));
-                state.dirty.writeback * 1000 > (free + pages) * limit * 11
+                let limit = state.settings.dirty_limit.unwrap_or(DIRTY_LIMIT);
+                state.dirty.writeback * 1000 > limit.hundredths(free + pages) * 11
             })
         };
         for _ in 0..MOST {

@@ -1,7 +1,7 @@
 //! 2.6.29.
 
 use crate::machine::Machine;
-use slablab_vm::{Counter, Flags, Frame, State, Work};
+use slablab_vm::{Counter, DirtyLimit, Flags, Frame, State, Work};
 
 /// Whole blocks of 16 pages that are free after a reclaim for order 4. Every second page was read once,
 /// the others twice: half of each block is inactive.
@@ -71,11 +71,12 @@ fn a_second_pass_over_a_bite_is_no_scan() {
 #[test]
 fn reclaim_naps_while_more_is_written_than_the_dirty_limit_and_a_tenth() {
     /// Naps of 100 ms with 110 of 1,000 pages under write and a dirty limit of so many percent.
-    fn naps(dirty_ratio: Option<u32>, written: u64) -> u64 {
+    fn naps(percent: Option<u32>, written: u64) -> u64 {
+        let limit = percent.map(DirtyLimit::Percent);
         let machine = Machine::new("vm@2.6.29", 1000, 0);
         let file = machine.file(1000);
         (0..1000).for_each(|page| _ = machine.read(file, page));
-        machine.vm.with(|state| (state.settings.dirty_ratio, state.dirty.writeback) = (dirty_ratio, written));
+        machine.vm.with(|state| (state.settings.dirty_limit, state.dirty.writeback) = (limit, written));
         machine.reclaim();
         slablab_vm::Host::now(&machine.host) / 100_000_000
     }

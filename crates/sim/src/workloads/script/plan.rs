@@ -1,51 +1,11 @@
 //! What a script needs, known before it runs: lines that can be run, sizes of files.
 
-use crate::memory::Memory;
+use super::settings::{self, Known};
 use crate::tally::Failed;
-use slablab_vm::Settings;
 use slablab_workloads::script::{
     self, Batches, Command, Distribution, Group, Line, Mode, Object, ObjectKind, Script,
 };
 use std::collections::BTreeMap;
-
-/// Drops caches, and is no setting.
-pub(super) const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
-
-/// A setting that can be changed: its path, and how.
-type Setting = (&'static str, fn(&mut Settings, u32));
-
-const SETTINGS: [Setting; 7] = [
-    ("/proc/sys/vm/swappiness", |settings, value| settings.swappiness = value.min(200)),
-    ("/proc/sys/vm/page-cluster", |settings, value| settings.page_cluster = value.min(8)),
-    ("/proc/sys/vm/vfs_cache_pressure", |settings, value| settings.vfs_cache_pressure = value),
-    ("/proc/sys/vm/dirty_ratio", |settings, value| settings.dirty_ratio = Some(value.min(100))),
-    ("/proc/sys/vm/dirty_background_ratio", |settings, value| {
-        settings.dirty_background_ratio = Some(value.min(100));
-    }),
-    ("/proc/sys/vm/dirty_expire_centisecs", |settings, value| {
-        settings.dirty_expire = u64::from(value) * 10_000_000;
-    }),
-    ("/sys/kernel/mm/lru_gen/min_ttl_ms", |settings, value| settings.min_ttl_ms = Some(value)),
-];
-
-/// Whether a script can write this file, `drop_caches` aside.
-pub fn is_setting(path: &str) -> bool {
-    setting(path).is_some()
-}
-
-pub(super) fn setting(path: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|(known, _)| *known == path)
-}
-
-/// Writes the settings that the guest has before the script.
-pub(super) fn boot(memory: &Memory) -> Result<(), Failed> {
-    for (path, value) in &memory.guest.set {
-        let unknown = || Failed::Machine(format!("{path} is not modelled"));
-        let (_, set) = setting(path).ok_or_else(unknown)?;
-        memory.vm.with(|state| set(&mut state.settings, *value));
-    }
-    Ok(())
-}
 
 /// Sizes that a script and those that it spawns name together.
 #[derive(Default)]
@@ -63,16 +23,16 @@ impl Plan {
     ///
     /// # Errors
     /// The file, the line, and what is not modelled.
-    pub(super) fn of(script: &Script) -> Result<Plan, Failed> {
+    pub(super) fn of(script: &Script, known: &Known) -> Result<Plan, Failed> {
         let mut plan = Plan::default();
-        plan.add(script)?;
+        plan.add(script, known)?;
         Ok(plan)
     }
 
-    fn add(&mut self, script: &Script) -> Result<(), Failed> {
+    fn add(&mut self, script: &Script, known: &Known) -> Result<(), Failed> {
         for line in &script.commands {
             let what = match &line.command {
-                Command::Set { path, value } => check_setting(path, value),
+                Command::Set { path, value } => settings::check(path, value, known),
                 Command::Open(object) => self.open(script.object(*object)),
                 Command::Stat(stat) => {
                     let (directories, files) = self.trees.entry(stat.directory.clone()).or_default();
@@ -88,7 +48,7 @@ impl Plan {
             what.map_err(|what| Failed::Machine(format!("{}:{}: {what}", script.file, line.number)))?;
         }
         check_ends(script)?;
-        script.children.iter().try_for_each(|child| self.add(&child.script))
+        script.children.iter().try_for_each(|child| self.add(&child.script, known))
     }
 
     fn open(&mut self, object: &Object) -> Result<(), String> {
@@ -114,17 +74,6 @@ impl Plan {
 const MOST_PAGES: u32 = 1 << 26;
 /// Inodes of a tree, which are 256 bytes on its disk.
 const MOST_INODES: u64 = 1 << 26;
-
-fn check_setting(path: &str, value: &str) -> Result<(), String> {
-    if path != DROP_CACHES && setting(path).is_none() {
-        let known: Vec<&str> = SETTINGS.iter().map(|(path, _)| *path).chain([DROP_CACHES]).collect();
-        return Err(format!("{path} is not modelled: expected {}", known.join(", ")));
-    }
-    match value.parse::<u32>() {
-        Ok(_) => Ok(()),
-        Err(_) => Err(format!("{path} is a number, but {value:?} is none")),
-    }
-}
 
 /// A stride that is longer than its object leaves it; a mapped access there has no page.
 fn check_ends(script: &Script) -> Result<(), Failed> {

@@ -1,7 +1,6 @@
 //! One process of a script: its commands, its objects, its phases.
 
 use super::own::Own;
-use super::plan::{DROP_CACHES, setting};
 use super::record::{ObjectUse, Pages, Phase, Usage};
 use super::shared::{Queue, Shared, Tmpfs, drop_caches};
 use crate::kernel::{Task, Waiting};
@@ -9,6 +8,7 @@ use crate::memory::Here;
 use crate::memory::views::Snapshot;
 use crate::objects::Held;
 use slablab_model::{Ps, Timed};
+use slablab_vm::ahead::FileAhead;
 use slablab_vm::mm::{self, OpenFile};
 use slablab_vm::{MappingId, RegionId, SpaceId};
 use slablab_workloads::script::{self, Command, Object, ObjectId, ObjectKind, Script};
@@ -301,17 +301,6 @@ impl Process<'_> {
         Some(Forked { space, tmpfs, queue, pipes, records })
     }
 
-    fn set(&self, path: &str, value: &str) {
-        let memory = &self.shared.memory;
-        let value = value.parse().expect("settings are checked before the run");
-        if path == DROP_CACHES {
-            let here = Here::new(memory, self.task);
-            return self.task.syscall(|| drop_caches(memory, &here, value));
-        }
-        let (_, set) = setting(path).expect("settings are checked before the run");
-        memory.vm.with(|state| set(&mut state.settings, value));
-    }
-
     fn open(&mut self, id: ObjectId, object: &Object) {
         let vm = &self.shared.memory.vm;
         let tmpfs = (object.kind == ObjectKind::Shm).then(|| self.shared.open_tmpfs(object));
@@ -323,7 +312,12 @@ impl Process<'_> {
             None => mm::anon(vm, self.space, object.pages),
             Some(mapping) => mm::map_first(vm, self.space, mapping, object.pages),
         };
-        let file = mapping.map(OpenFile::new);
+        let ahead = vm.with(|state| {
+            let ahead = FileAhead::opened(state.settings.read_ahead_pages);
+            state.spaces.region_mut(region).ahead = ahead;
+            ahead
+        });
+        let file = mapping.map(|mapping| OpenFile { ahead, ..OpenFile::new(mapping) });
         self.objects[usize::from(id.0)] = Some(Open { region, file, mapping, tmpfs });
     }
 
@@ -346,13 +340,15 @@ impl Process<'_> {
 
     fn unmap(&mut self, object: ObjectId) {
         let memory = self.shared.memory.clone();
-        let Open { region, mapping, .. } = *self.opened(object);
+        let Open { region, mapping, file, .. } = *self.opened(object);
         let pages = self.script.object(object).pages;
         self.task.syscall(|| mm::unmap(&memory.vm, &Here::new(&memory, self.task), region));
         let region = match mapping {
             None => mm::anon(&memory.vm, self.space, pages),
             Some(mapping) => mm::map_first(&memory.vm, self.space, mapping, pages),
         };
+        let most = file.and_then(|file| file.ahead.most);
+        memory.vm.with(|state| state.spaces.region_mut(region).ahead = FileAhead::opened(most));
         if let Some(open) = &mut self.objects[usize::from(object.0)] {
             open.region = region;
         }
