@@ -47,6 +47,9 @@ pub struct Settings {
     /// Most pages that a file is read ahead, of files that are opened from then on; `None`: as the release
     /// does.
     pub read_ahead_pages: Option<u32>,
+    /// The memory stands for one that is so many times as large, in the same time: a pass of reclaim by
+    /// shares of the lists looks at as many pages as there ([`crate::split`]).
+    pub part: u32,
 }
 
 /// A limit of dirty pages.
@@ -84,6 +87,7 @@ impl Settings {
         dirty_expire: 30_000_000_000,
         min_ttl_ms: None,
         read_ahead_pages: None,
+        part: 1,
     };
 }
 

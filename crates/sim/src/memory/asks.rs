@@ -1,7 +1,7 @@
 //! What was asked of the memory, counted by who asked: blocks of pages, kswapd, pages in swap.
 
-use super::Memory;
 use super::loopback::Loop;
+use super::{DATA, Memory};
 use crate::kernel::Group;
 use slablab_model::ReclaimPolicy;
 use slablab_platform::{Reclaim, ReclaimStep, Reclaimed};
@@ -124,6 +124,11 @@ impl Memory {
     /// Pages that were read from swap by these readers.
     pub fn swap_ins(&self, reader: Reader) -> u64 {
         self.asks.readers[reader as usize].get()
+    }
+
+    /// KiB that were read from the disk with files.
+    pub fn file_reads(&self) -> u64 {
+        self.disks[DATA].stat()[2] / 2
     }
 
     /// Pages that a group's tasks read from swap, by [`Cause`].

@@ -36,6 +36,8 @@ pub struct Guest {
     pub queue: QueueSpec,
     /// Where swap begins on the disk with files, in sectors: both are on one disk. `None`: it has its own.
     pub swap_at: Option<u64>,
+    /// The order of a pageblock; `None`: that of the rules of the page allocator.
+    pub pageblock_order: Option<u8>,
     /// The rules of the page allocator; `None`: those of the slab engine's release.
     pub pages: Option<PagesPolicy>,
     /// Nodes of the page cache's trees are slab objects.
@@ -80,6 +82,7 @@ impl Default for Guest {
             disk: [disk.clone(), disk],
             queue: QueueSpec::named("mq-deadline@6.1").expect("a queue of this name"),
             swap_at: None,
+            pageblock_order: None,
             pages: None,
             tree_nodes: false,
             caches: Vec::new(),
@@ -98,7 +101,13 @@ impl Guest {
     pub(super) fn pages(&self, of: PagesPolicy) -> PagesPolicy {
         let of = self.pages.unwrap_or(of);
         let min_free = self.min_free_kib.map_or(of.min_free, MinFree::Kib);
-        PagesPolicy { min_free, zones: self.zones.or(of.zones), retries: Retries::AsKernel, ..of }
+        PagesPolicy {
+            min_free,
+            zones: self.zones.or(of.zones),
+            retries: Retries::AsKernel,
+            pageblock_order: self.pageblock_order.or(of.pageblock_order),
+            ..of
+        }
     }
 
     pub(super) fn disks(&self) -> [BlockDisk; 2] {

@@ -17,14 +17,14 @@
 //! What an object does is [`kbuild`](super::kbuild)'s table of steps, with its source, its headers and its
 //! outputs in files whose pages can be evicted, and the compiler's heap in memory that can be swapped out.
 //!
-//! **What is left out.** Pages of programs, libraries and small processes are always in memory. `make` reads
-//! no makefiles. Directories' dentries and inodes are not shrunk.
+//! **What is left out.** Pages of libraries and of small processes are always in memory; so are those of tar,
+//! bunzip2 and rm. `make` reads no makefiles. Directories' dentries and inodes are not shrunk.
 //!
 //! Nothing is compressed: each page, name and open of an object is one of its own.
 //!
-//! `part` divides the tree, the archive, the image and the compiler's heap; the caller divides the machine's
-//! memory, and [`part_of`] what is free, in swap and in queues. What an object computes, looks up and opens
-//! stays.
+//! `part` divides the tree, the archive, the image, the programs' text and the compiler's heap; the caller
+//! divides the machine's memory, and [`part_of`] what is free, in swap and in queues. What an object
+//! computes, looks up and opens stays.
 
 mod make;
 mod site;
@@ -47,12 +47,14 @@ use make::Programs;
 use site::Site;
 use slablab_model::{Ps, Timed};
 use slablab_vm::mm::{self, Rules};
-use slablab_vm::{Counter, Replacement};
+use slablab_vm::{Counter, Replacement, Settings};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Pages of the archive: 50 MB (from memory).
 const ARCHIVE: u32 = 12_207;
+/// The order of a pageblock of the whole: 2 MiB.
+const PAGEBLOCK: u8 = 9;
 /// Seed of the tree: every run builds the same.
 const TREE: u64 = 2628;
 
@@ -104,8 +106,9 @@ impl Default for TmpfsSwap {
 }
 
 /// The machine of the part 1 / n: numbers of pages and of requests are that part of those of the whole, whose
-/// memory has `kib` KiB. So the same part of memory is kept free, and may be under write. The time of a
-/// request stays.
+/// memory has `kib` KiB, and so is a pageblock. So the same part of memory is kept free, in reserve, and may
+/// be under write. The time of a request stays, and so do the pages that a pass of reclaim looks at: a part
+/// allocates as many pages a second as the whole.
 pub fn part_of(whole: Guest, kib: u64, part: u32) -> Guest {
     // `min_free_kbytes` of 2.6.29.
     let min_free = whole.min_free_kib.unwrap_or((16 * kib).isqrt().clamp(128, 65_536) as u32);
@@ -121,6 +124,8 @@ pub fn part_of(whole: Guest, kib: u64, part: u32) -> Guest {
         swap_pages: whole.swap_pages / part,
         min_free_kib: Some(min_free / part),
         queue: QueueSpec { pool, ..whole.queue },
+        settings: Settings { part, ..whole.settings },
+        pageblock_order: (part > 1).then(|| PAGEBLOCK - part.ilog2() as u8),
         ..whole
     }
 }
@@ -159,6 +164,8 @@ pub struct Counts {
     pub name_slabs: u64,
     /// Pages written through the loop device, and read.
     pub transfers: (u64, u64),
+    /// KiB of programs read from their disk.
+    pub text_kib: u64,
 }
 
 /// One iteration.
@@ -202,6 +209,7 @@ impl Counts {
                 .map(|counter| memory.vm.with(|state| state.counters.get(counter))),
             name_slabs: names.map_or(0, |names| heap.counted(names, slablab_platform::Event::AllocSlab)),
             transfers: site.volume.device().map_or((0, 0), |device| device.transfers()),
+            text_kib: memory.file_reads(),
         }
     }
 
@@ -215,6 +223,7 @@ impl Counts {
             stolen: std::array::from_fn(|at| self.stolen[at] - before.stolen[at]),
             name_slabs: self.name_slabs - before.name_slabs,
             transfers: (self.transfers.0 - before.transfers.0, self.transfers.1 - before.transfers.1),
+            text_kib: self.text_kib - before.text_kib,
         }
     }
 }
@@ -254,7 +263,7 @@ struct Results {
 
 fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell<Results>) {
     let tree = Rc::new(Tree::new(Size::LINUX.part(program.part), TREE));
-    let programs = Rc::new(Programs::new(task));
+    let programs = Rc::new(Programs::new(task, memory, program.part));
     let first = Rc::new(Volume::tmpfs(memory, task));
     let archive = Rc::new(first.create(task, first.root()));
     first.write(task, &archive, (ARCHIVE / program.part).max(1));

@@ -95,9 +95,10 @@ impl Split {
         let mut now = [0; 4];
         for (list, now) in now.iter_mut().enumerate() {
             let pages = size(state, zone, list);
+            let whole = pages * u64::from(state.settings.part);
             let share = match priority {
                 0 => pages,
-                _ => (pages >> priority) * percent[kind_of_list(list)] / 100,
+                _ => (whole >> priority).min(pages) * percent[kind_of_list(list)] / 100,
             };
             *now = self.past(zone, |past| {
                 past.due[list] += share;

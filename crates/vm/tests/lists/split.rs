@@ -213,3 +213,25 @@ fn a_stream_leaves_anonymous_pages_alone() {
     machine.check();
     assert_eq!(machine.count(Counter::PgStealAnon), 0);
 }
+
+/// A part of a machine reclaims for as many requests a second as the whole: it looks at as many pages for
+/// each.
+#[test]
+fn a_pass_over_a_part_looks_at_as_many_pages_as_over_the_whole() {
+    /// Pages that a direct reclaimer looks at, of so many that were read once.
+    fn looks(pages: u32, part: u32) -> u64 {
+        let machine = Machine::new("vm@2.6.29", pages + 64, 0);
+        let file = machine.file(pages);
+        (0..pages).for_each(|page| _ = machine.read(file, page));
+        machine.vm.with(|state| state.settings.part = part);
+        machine.reclaim();
+        machine.count(Counter::PgScanDirect)
+    }
+    // 1/4096 of the whole makes a bite at the first priority; 63 pages of the part are due at the eighth,
+    // which are two bites.
+    assert_eq!(looks(1 << 17, 1), 32);
+    assert_eq!(looks(1 << 10, 128), 32);
+    assert_eq!(looks(1 << 10, 1), 64);
+    // No more is due than there is.
+    assert_eq!(looks(48, 1 << 12), 48);
+}

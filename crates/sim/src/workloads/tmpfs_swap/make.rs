@@ -3,15 +3,17 @@
 use super::site::{Site, Unpacked};
 use crate::files::{Entry, FileTable};
 use crate::kernel::Task;
-use crate::memory::Here;
 use crate::memory::volume::Node;
+use crate::memory::{Here, Memory};
 use crate::process::{Children, Image, Libraries, Shape};
 use crate::tally::Failed;
 use crate::workloads::kbuild::{AS, CC1, IN_VAIN, MAKE_USER, STEPS, WRITE};
 use slablab_model::Timed;
-use slablab_vm::RegionId;
+use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, Touched};
+use slablab_vm::{MappingId, RegionId, SpaceId};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Headers that every object includes (assumed).
@@ -19,19 +21,30 @@ const COMMON: u32 = 100;
 /// Names that are looked for in vain (assumed).
 const ABSENT: u32 = 500;
 
-/// Programs and libraries, which are always in memory. The last program links.
+/// KiB of its text that each step's program uses, then that of the linker and of make: about half of it, as
+/// gcc 4 and its tools were in 2008 (from memory; which half: assumed).
+const TEXT_KIB: [u32; STEPS.len() + 2] = [350, 100, 4_096, 600, 12, 40, 500, 85];
+
+/// Programs, and libraries, which are always in memory. The last programs link, and make.
 pub(super) struct Programs {
     programs: Vec<Rc<Entry>>,
+    /// What they use of their text: files on the disk, which a run maps.
+    texts: Vec<MappingId>,
     absent: Vec<Rc<Entry>>,
     libraries: Libraries,
 }
 
 impl Programs {
-    pub(super) fn new(task: &Task) -> Programs {
+    pub(super) fn new(task: &Task, memory: &Memory, part: u32) -> Programs {
         let root = Entry::root(task);
         let (bin, include) = (root.create(task), root.create(task));
+        let text = |kib: u32| {
+            let pages = (kib / 4 / part).max(1);
+            memory.vm.with(|state| state.mappings.create(Kind::File, pages))
+        };
         Programs {
-            programs: (0..STEPS.len() + 2).map(|_| bin.create(task)).collect(),
+            programs: TEXT_KIB.iter().map(|_| bin.create(task)).collect(),
+            texts: TEXT_KIB.map(text).into(),
             absent: (0..ABSENT).map(|_| include.absent(task)).collect(),
             libraries: Libraries {
                 found: (0..2).map(|_| bin.create(task)).collect(),
@@ -60,6 +73,8 @@ impl Site {
     pub(super) fn make(self: &Rc<Self>, task: &Task, unpacked: &Rc<Unpacked>) {
         let table = FileTable::new(&self.files);
         let image = self.exec(task, Image::empty(task), &table, MAKE);
+        let memory = Space::new(self, MAKE, 0);
+        memory.use_text(self, task, 0, 1);
         let (children, kbuild) = (Rc::new(Children::default()), &self.program.kbuild);
         for (number, source) in self.tree.sources.iter().enumerate() {
             let headers = self.tree.includes(number as u32, kbuild.compiler_opens(), COMMON);
@@ -83,6 +98,7 @@ impl Site {
         outputs.extend(linked.into_iter().map(|node| (true, node)).chain(others));
         outputs.push((false, whole));
         drop(outputs);
+        memory.end(self, task);
         image.end(task);
     }
 
@@ -108,10 +124,13 @@ impl Site {
         }
         let table = FileTable::new(&self.files);
         let image = self.exec(task, image, &table, LINK);
+        let memory = Space::new(self, LINK, 0);
+        memory.use_text(self, task, 0, 1);
         let objects = job.unpacked.objects.borrow()[dir as usize].clone();
         let pages = objects.iter().map(|node| self.pages(node)).sum();
         let linked = self.link(task, &table, &job.unpacked, dir, &objects, pages);
         job.unpacked.outputs.borrow_mut().push((true, linked));
+        memory.end(self, task);
         image
     }
 
@@ -180,13 +199,13 @@ impl Site {
             _ => (step.opens, step.heap_mib),
         };
         self.look_up(task, &job.unpacked, step.stats);
-        let heap = Heap::new(self, (heap_mib << 8) / self.program.part);
+        let memory = Space::new(self, at, (heap_mib << 8) / self.program.part);
         match at {
             CC1 => self.open(task, &table, &job.unpacked.files[job.source as usize]),
             AS => self.open(task, &table, job.assembly.borrow().as_ref().expect("the compiler wrote it")),
             _ => {}
         }
-        self.work(task, &table, &heap, (at, opens), job);
+        self.work(task, &table, &memory, (at, opens), job);
         for start in step.starts {
             let children = Rc::new(Children::default());
             let (site, job, start) = (self.clone(), job.clone(), *start);
@@ -195,12 +214,13 @@ impl Site {
             task.syscall(|| children.wait(task));
         }
         self.end(task, &table, at, job);
-        heap.end(self, task);
+        memory.end(self, task);
         image
     }
 
-    /// The program computes, opens files, and its heap grows: each in `opens` parts, at least one.
-    fn work(&self, task: &Task, table: &FileTable, heap: &Heap, (at, opens): (usize, u32), job: &Job) {
+    /// The program computes, opens files, goes on in its text, and its heap grows: each in `opens` parts, at
+    /// least one.
+    fn work(&self, task: &Task, table: &FileTable, memory: &Space, (at, opens): (usize, u32), job: &Job) {
         let parts = u64::from(opens.max(1));
         let user = self.program.kbuild.user * STEPS[at].user / 1_000;
         let mut header = 0;
@@ -217,8 +237,9 @@ impl Site {
                     header += 1;
                 }
             }
-            let pages = u64::from(heap.pages);
-            heap.grow(self, task, (part * pages / parts) as u32..((part + 1) * pages / parts) as u32);
+            memory.use_text(self, task, part, parts);
+            let pages = u64::from(memory.heap_pages);
+            memory.grow(self, task, (part * pages / parts) as u32..((part + 1) * pages / parts) as u32);
         }
     }
 
@@ -241,34 +262,49 @@ impl Site {
     }
 }
 
-/// A program's heap, which can be swapped out.
-struct Heap {
-    space: slablab_vm::SpaceId,
-    region: Option<RegionId>,
-    pages: u32,
+/// What a run of a program has in memory: its text, which can be evicted, and a heap, which can be swapped
+/// out.
+struct Space {
+    space: SpaceId,
+    text: RegionId,
+    heap: Option<RegionId>,
+    heap_pages: u32,
 }
 
-impl Heap {
-    fn new(site: &Site, pages: u32) -> Heap {
+impl Space {
+    /// Of the program `at`.
+    fn new(site: &Site, at: usize, heap_pages: u32) -> Space {
         let vm = &site.memory.vm;
         let space = vm.with(|state| state.spaces.create());
-        let region = (pages > 0).then(|| mm::anon(vm, space, pages));
-        Heap { space, region, pages }
+        let text = mm::map(vm, space, site.programs.texts[at]);
+        let heap = (heap_pages > 0).then(|| mm::anon(vm, space, heap_pages));
+        Space { space, text, heap, heap_pages }
     }
 
-    /// The program writes to pages for the first time.
-    fn grow(&self, site: &Site, task: &Task, pages: std::ops::Range<u32>) {
-        let Some(region) = self.region else { return };
+    /// The program runs through one of so many parts of its text.
+    fn use_text(&self, site: &Site, task: &Task, part: u64, parts: u64) {
+        let pages = u64::from(site.memory.vm.with(|state| state.spaces.region(self.text).pages()));
+        let part = (part * pages / parts) as u32..((part + 1) * pages / parts) as u32;
+        self.touch(site, task, self.text, part, false);
+    }
+
+    /// The program writes to pages of its heap for the first time.
+    fn grow(&self, site: &Site, task: &Task, pages: Range<u32>) {
+        let Some(heap) = self.heap else { return };
+        self.touch(site, task, heap, pages, true);
+        task.preemption_point();
+    }
+
+    fn touch(&self, site: &Site, task: &Task, region: RegionId, pages: Range<u32>, write: bool) {
         let memory = &site.memory;
         let here = Here::new(memory, task);
         for page in pages {
-            match mm::touch(&memory.vm, &here, &memory.rules, region, page, true) {
+            match mm::touch(&memory.vm, &here, &memory.rules, region, page, write) {
                 Some(Touched::Hit) => Timed::charge(memory.prices().touch),
                 Some(_) => {}
                 None => memory.kernel.fail(Failed::out_of_memory(&*memory.kernel.heap, 0)),
             }
         }
-        task.preemption_point();
     }
 
     fn end(self, site: &Site, task: &Task) {
