@@ -142,6 +142,10 @@ pub trait Host {
     }
     /// Lowers a zone's boost.
     fn unboost(&self, _zone: usize, _pages: u64) {}
+    /// Whether the page allocator takes clean pages of zones by itself ([`Replacement::steal_clean`]).
+    fn takes_clean(&self) -> bool {
+        true
+    }
     /// Free pages of a zone.
     fn free_pages(&self, zone: usize) -> u64;
     /// Whether a zone has free pages above a mark for an order (`zone_watermark_ok`).

@@ -25,7 +25,6 @@ pub trait Grammar: Copy {
     /// Themes, for presets that differ in more than [`GROUPS_MOST`] groups.
     const THEMES: Themes;
     /// Themes that cannot be exchanged without each other, or without the kernel: one group.
-    const JOINED: &[&str] = &[];
     /// What the policies are those of: their names mean the same in presets of one family.
     fn family(&self) -> String;
     /// Whether presets of two families can be taken apart: the family is a group then, with all policies
@@ -87,7 +86,7 @@ impl Grammar for Vm {
         ("aging", &["aging", "ager", "oldest", "walks", "skips_tables", "min_ttl_ms"]),
         ("eviction", &["types", "margin", "recent", "stop", "placement", "promotion"]),
         ("kswapd", &["first_priority", "kswapd_order", "boost", "throttle", "enough", "gives_up"]),
-        // Those of 2.4. Lists, laundering and kswapd fit each other: mixed, some find no page at all.
+        // Those of 2.4.
         (
             "reclaim",
             &[
@@ -131,9 +130,6 @@ impl Grammar for Vm {
         ("slots", &["slots"]),
         ("vfs", &["vfs"]),
     ];
-    /// 2.4: with three lists the page allocator counts clean pages as free, and a walk leaves to laundering
-    /// what another one frees itself. Mixed, a kernel finds no page.
-    const JOINED: &[&str] = &["reclaim", "walk", KERNEL];
     const MIXES: bool = true;
 
     fn family(&self) -> String {
@@ -183,17 +179,6 @@ enum Kind {
     Family,
     /// The kernel.
     Kernel,
-    /// All of these.
-    Joined(Vec<Kind>),
-}
-
-impl Kind {
-    fn parts(&self) -> &[Kind] {
-        match self {
-            Kind::Joined(parts) => parts,
-            one => std::slice::from_ref(one),
-        }
-    }
 }
 
 /// Two presets, and the groups in which they differ.
@@ -203,7 +188,7 @@ pub struct Groups<P> {
     pub from: P,
     /// The second one.
     pub to: P,
-    /// What differs; the kernel is the last one, unless it is joined with policies.
+    /// What differs; the kernel is the last one.
     pub groups: Vec<Group>,
 }
 
@@ -242,19 +227,18 @@ impl<P: Grammar> Groups<P> {
             let values = value(KERNEL, &from.kernel(), &to.kernel());
             whole.push(Group { name: KERNEL.into(), values, kind: Kind::Kernel });
         }
-        let is_themed = groups.len() + whole.len() > GROUPS_MOST;
-        if is_themed {
+        if groups.len() + whole.len() > GROUPS_MOST {
             groups = by_theme::<P>(groups);
         }
         groups.extend(whole);
-        Ok(Groups { from, to, groups: if is_themed { joined(groups, P::JOINED) } else { groups } })
+        Ok(Groups { from, to, groups })
     }
 
     /// The preset that has these groups from the second preset, and the others from the first.
     pub fn variant(&self, chosen: Coalition) -> P {
         let is_second = |group: usize| chosen >> group & 1 == 1;
         let side = |kind: &Kind| {
-            let group = self.groups.iter().position(|group| group.kind.parts().contains(kind));
+            let group = self.groups.iter().position(|group| group.kind == *kind);
             group.map(|group| usize::from(is_second(group)))
         };
         let of = |side: usize| if side == 1 { self.to } else { self.from };
@@ -267,12 +251,10 @@ impl<P: Grammar> Groups<P> {
         };
         for (group, one) in self.groups.iter().enumerate() {
             let source = usize::from(is_second(group));
-            for kind in one.kind.parts() {
-                let Kind::Policies(places) = kind else { continue };
-                for places in places {
-                    let (_, value, _) = of(source).policy(places[source]).expect("a policy of the preset");
-                    variant.set_policy(places[family], value);
-                }
+            let Kind::Policies(places) = &one.kind else { continue };
+            for places in places {
+                let (_, value, _) = of(source).policy(places[source]).expect("a policy of the preset");
+                variant.set_policy(places[family], value);
             }
         }
         variant
@@ -300,7 +282,7 @@ fn by_theme<P: Grammar>(single: Vec<Group>) -> Vec<Group> {
         let members: Vec<&Group> = single.iter().filter(|group| theme(group) == name).collect();
         let places = |group: &&Group| match &group.kind {
             Kind::Policies(places) => places.clone(),
-            Kind::Family | Kind::Kernel | Kind::Joined(_) => Vec::new(),
+            Kind::Family | Kind::Kernel => Vec::new(),
         };
         (!members.is_empty()).then(|| Group {
             name: name.to_string(),
@@ -309,19 +291,6 @@ fn by_theme<P: Grammar>(single: Vec<Group>) -> Vec<Group> {
         })
     };
     names.filter_map(of).collect()
-}
-
-/// The groups of these names as one, which is the first.
-fn joined(groups: Vec<Group>, names: &[&str]) -> Vec<Group> {
-    let is_joined = |group: &Group| names.contains(&group.name.as_str());
-    if groups.iter().filter(|group| is_joined(group)).count() < 2 {
-        return groups;
-    }
-    let (parts, rest): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_joined);
-    let name = parts.iter().map(|group| group.name.as_str()).collect::<Vec<_>>().join("+");
-    let values = parts.iter().flat_map(|group| group.values.clone()).collect();
-    let kind = Kind::Joined(parts.into_iter().map(|group| group.kind).collect());
-    std::iter::once(Group { name, values, kind }).chain(rest).collect()
 }
 
 #[cfg(test)]
@@ -378,7 +347,7 @@ mod tests {
         check("vm@6.1", "vm@6.12,lru_gen,swappiness=1,slabs=no", &["swappiness", "slabs", "lists", "kernel"]);
         check("vm@6.1,lru_gen", "vm@6.1,lru_gen,ager=eviction", &["ager"]);
         check("vm@6.12", "vm@6.18", &["kernel"]);
-        check("vm@2.4.10", "vm@2.4.9-ac14", &["reclaim+walk+kernel", "ages", "slots", "vfs"]);
+        check("vm@2.4.10", "vm@2.4.9-ac14", &["reclaim", "walk", "ages", "slots", "vfs", "kernel"]);
     }
 
     /// Of every two presets, no group chosen is the first, and all groups the second but for its name: a

@@ -7,6 +7,7 @@ use crate::disk::bio::Direction;
 use crate::kernel::{Task, WaitQueue, Waiting};
 use slablab_model::Timed;
 use slablab_pages::Level;
+use slablab_pages::policy::Search;
 use slablab_platform::{Gfp, NodeId, Pfn, Topology};
 use slablab_vm::{
     Block, Counter, Flags, Frame, Host, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Vm, Waited,
@@ -239,6 +240,10 @@ impl Host for Here<'_> {
     fn unboost(&self, zone: usize, pages: u64) {
         let (node, zone) = self.memory.zones[zone];
         self.memory.kernel.heap.pages().lower_marks(node, zone, pages);
+    }
+
+    fn takes_clean(&self) -> bool {
+        matches!(self.memory.kernel.heap.pages().policy().search, Search::FreeAndClean { .. })
     }
 
     fn free_pages(&self, zone: usize) -> u64 {

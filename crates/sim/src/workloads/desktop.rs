@@ -10,6 +10,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `app` | a program's text and heap |
+//! | `daemons` | programs that boot starts, some of which run from time to time |
 //! | `names` | dentries and inodes |
 //! | [`player`] | music, and gaps in it |
 //! | [`apps`] | the application test, steps a) to g) |
@@ -23,6 +24,7 @@
 
 mod app;
 pub mod apps;
+mod daemons;
 pub mod make;
 mod names;
 pub mod player;
@@ -37,6 +39,7 @@ use crate::micro::Setup;
 use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
 use app::{App, Size};
+use daemons::Daemons;
 use player::Played;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -46,12 +49,6 @@ use slablab_vm::{Counter, Replacement};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Daemons that are loaded at boot and idle from then on: 2 MB each, as the mail says. How many is assumed.
-const DAEMONS: u32 = 12;
-/// The part 1 / n of a daemon's pages that it touches: of 2 MB, 0.5 MB is resident where it is "only paged
-/// a little".
-const TOUCHED: u32 = 4;
-const DAEMON: Size = Size { name: "daemon", text: 256, heap: 256 };
 /// The X server and a window manager (assumed).
 const SCREEN: Size = Size { name: "X", text: 1_024, heap: 2_048 };
 
@@ -70,6 +67,27 @@ pub enum Test {
     Server(server::Server),
     /// A kernel build.
     Make(make::Make),
+}
+
+/// What programs do with their memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// Percent of the pages of a text that a program touches, in each cluster that a fault reads: at least
+    /// one page.
+    pub text: u32,
+    /// Percent of the pages which a program needs that it touches when it is closed.
+    pub close: u32,
+    /// Daemons that run from time to time; the others are idle from boot on.
+    pub running: u32,
+    /// How often such a daemon runs.
+    pub wakes: Ps,
+}
+
+impl Habits {
+    /// Text: StarOffice reads 60 MB, has 52 MB in memory with a document, and 40 MB of them are heap (middles
+    /// of ranges, from memory): 12 of 60. Closing: the middle of 10 to 50. Daemons: cron, which looks each
+    /// minute whether there is work, syslogd, which cron's messages wake, and one more (assumed).
+    pub const USUAL: Habits = Habits { text: 20, close: 30, running: 3, wakes: 60_000_000_000_000 };
 }
 
 /// What one part of a test did.
@@ -103,7 +121,7 @@ pub struct Resident {
 pub struct Answer {
     /// Its parts, in their order.
     pub steps: Vec<Step>,
-    /// `ps`: each process after the last part that loads memory; daemons first.
+    /// `ps`: each process after the last part that loads memory; daemons first, those that run last of them.
     pub processes: Vec<Resident>,
     /// CPU time of kswapd: pages and entries that it looked at, pages that it freed and wrote.
     pub kswapd: Ps,
@@ -150,6 +168,7 @@ impl Answer {
 /// What the tasks of a test share.
 struct Desktop {
     memory: Rc<Memory>,
+    habits: Habits,
     random: RefCell<Pcg64Mcg>,
     played: Cell<Played>,
     answer_longest: Cell<Ps>,
@@ -167,12 +186,13 @@ pub fn run(
     guest: &Guest,
     policy: Box<dyn Replacement>,
     rules: Rules,
-    (test, player): (&Test, Option<Ps>),
+    (test, player, habits): (&Test, Option<Ps>, Habits),
     recorder: &Recorder,
 ) -> Result<Answer, Failed> {
     with_recorded_memory(setup, seed, recorder, guest, policy, rules, |memory| {
         let desktop = Rc::new(Desktop {
             memory: memory.clone(),
+            habits,
             random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
             played: Cell::default(),
             answer_longest: Cell::default(),
@@ -238,10 +258,9 @@ impl Desktop {
         result
     }
 
-    /// Boots: daemons that nobody needs from now on, and the desktop.
-    fn boot(&self, task: &Task) -> Result<(Vec<App>, App), NoMemory> {
-        let daemons =
-            (0..DAEMONS).map(|_| App::start_part(self, task, DAEMON, TOUCHED)).collect::<Result<_, _>>()?;
+    /// Boots: daemons, and the desktop.
+    fn boot(self: &Rc<Self>, task: &Task) -> Result<(Daemons, App), NoMemory> {
+        let daemons = Daemons::start(self, task)?;
         Ok((daemons, App::start(self, task, SCREEN)?))
     }
 
@@ -289,11 +308,11 @@ impl Desktop {
         }
     }
 
-    /// A part of so many pages, in percent, at random.
-    fn some(&self, pages: u32, percent: u32) -> Vec<u32> {
-        let mut all: Vec<u32> = (0..pages).collect();
+    /// A part of these pages, in percent, at random.
+    fn some(&self, pages: &[u32], percent: u32) -> Vec<u32> {
+        let mut all = pages.to_vec();
         self.shuffle(&mut all);
-        all.truncate((pages * percent / 100) as usize);
+        all.truncate(pages.len() * percent as usize / 100);
         all
     }
 }

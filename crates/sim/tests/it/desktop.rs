@@ -12,7 +12,7 @@ use slablab_sim::workloads::desktop::apps::{Apps, Variant};
 use slablab_sim::workloads::desktop::make::Make;
 use slablab_sim::workloads::desktop::server::Server;
 use slablab_sim::workloads::desktop::streams::Streams;
-use slablab_sim::workloads::desktop::{Answer, Resident, Test, caches, run};
+use slablab_sim::workloads::desktop::{Answer, Habits, Test, caches, run};
 use slablab_slabs::Preset;
 use slablab_vm::Preset as VmPreset;
 use slablab_vm::mm::Rules;
@@ -25,11 +25,18 @@ const APPS: Test = Test::Apps(Apps {
     mozilla: false,
     files: 20_000,
     pixel: 3,
+    suite: 5,
     pause: 1_000 * MS,
 });
+/// Programs touch all of their texts, so that memory is short soon.
+const HEAVY: Habits = Habits { text: 100, ..Habits::USUAL };
 
 /// A test on a machine of so many MiB, with a disk that takes `request` for each request.
 fn test(vm: &str, mib: u64, request: u64, test: &Test, player: Option<u64>) -> Answer {
+    test_with(vm, mib, request, test, player, Habits::USUAL)
+}
+
+fn test_with(vm: &str, mib: u64, request: u64, test: &Test, player: Option<u64>, habits: Habits) -> Answer {
     let spec = MachineSpec { memoryless_nodes: false, ..MachineSpec::uniform(1, 1, mib << 20) };
     let hardware = Hardware { core: vec![0], llc: vec![0], socket: vec![0], costs: costs() };
     let preset = Preset::parse("slab@2.4").expect("a preset");
@@ -51,7 +58,7 @@ fn test(vm: &str, mib: u64, request: u64, test: &Test, player: Option<u64>) -> A
         ..Guest::default()
     };
     let rules = Rules::of(major, minor, patch);
-    let answer = run(&setup, 1, &guest, policy.policy(), rules, (test, player), &Recorder::default());
+    let answer = run(&setup, 1, &guest, policy.policy(), rules, (test, player, habits), &Recorder::default());
     answer.unwrap_or_else(|failed| panic!("{vm}: {failed}"))
 }
 
@@ -61,10 +68,10 @@ fn applications_that_fit_stay() {
     for vm in ["vm@2.4.9-ac14", "vm@2.4.10"] {
         let answer = test(vm, 512, MS, &APPS, None);
         assert_eq!(answer.swapped(), (0, 0), "{vm}");
-        // A daemon touches a quarter of its pages.
-        let part = |name: &str| if name == "daemon" { 4 } else { 1 };
-        let is_whole = |of: &Resident| of.resident * part(of.name) == of.pages;
-        assert!(answer.processes.iter().all(is_whole), "{vm}: {:?}", answer.processes);
+        // Of 32 clusters 3 pages each, and GIMP's heap and image; of a daemon's 24 clusters 6 pages, and 48.
+        let of = |name: &str| answer.resident(name);
+        assert_eq!((of("mail"), of("gimp").0), ((96 * 3 + 2_048, 1_536 + 2_048), 128 * 3 + 1_536 + 14_400));
+        assert_eq!((of("daemon"), of("cron")), ((9 * 192, 9 * 512), (3 * 192, 3 * 512)), "{vm}");
         let names: Vec<(u64, u64)> = answer.steps.iter().map(|step| step.names).collect();
         assert_eq!((names[0], &names[1..]), ((0, 0), &[(INODES, 20_000); 6][..]), "{vm}");
     }
@@ -75,7 +82,7 @@ fn applications_that_fit_stay() {
 fn applications_that_do_not_fit_swap() {
     let all = ["2.4.8", "2.4.9", "2.4.9-ac14", "2.4.9-ac14+aging", "2.4.9-ac15+aging+launder"];
     for vm in all.into_iter().chain(["2.4.10-pre11", "2.4.10", "2.4.10+tweaks"]) {
-        let run = || test(&format!("vm@{vm}"), 128, MS, &APPS, None);
+        let run = || test_with(&format!("vm@{vm}"), 128, MS, &APPS, None, HEAVY);
         let answer = run();
         let (out, back) = answer.swapped();
         assert!(out > 0 && back > 0 && answer.kswapd > 0, "{vm}: {out} out, {back} in");
@@ -87,12 +94,38 @@ fn applications_that_do_not_fit_swap() {
     }
 }
 
+/// A daemon that runs keeps what it touches in memory, or brings it back; one that is idle loses it.
+#[test]
+fn daemons_that_run_stay() {
+    let habits = Habits { running: 6, wakes: 2_000 * MS, ..HEAVY };
+    let answer = test_with("vm@2.4.10", 128, MS, &APPS, None, habits);
+    let [(idle, all), (running, of_all)] = ["daemon", "cron"].map(|name| answer.resident(name));
+    assert_eq!((all, of_all), (6 * 512, 6 * 512));
+    assert!(running > 6 * 192 / 4 && idle < running / 2, "{idle} of idle daemons, {running} of others");
+}
+
+/// What is closed touches a part of what it needs: more of it comes back from swap.
+#[test]
+fn closing_touches_memory() {
+    let [little, much] = [10, 50].map(|close| {
+        let answer = test_with("vm@2.4.10", 128, MS, &APPS, None, Habits { close, ..HEAVY });
+        answer.step("close").expect("a step").swapped.1
+    });
+    assert!(3 * little < 2 * much, "{little} pages, then {much}");
+}
+
 /// slocate fills memory with names, and an inode needs no more than one page at once.
 #[test]
 fn names_leave_when_memory_is_short() {
-    let apps =
-        Test::Apps(Apps { variant: Variant::Standard, mozilla: false, files: 100_000, pixel: 4, pause: 0 });
-    let answer = test("vm@2.4.8", 128, MS, &apps, None);
+    let apps = Test::Apps(Apps {
+        variant: Variant::Standard,
+        mozilla: false,
+        files: 100_000,
+        pixel: 4,
+        suite: 5,
+        pause: 0,
+    });
+    let answer = test_with("vm@2.4.8", 128, MS, &apps, None, HEAVY);
     let [after, end] = ["slocate", "close"].map(|step| answer.step(step).expect("a step").names);
     assert!(after.0 > 90_000 && end.0 < after.0, "inodes: {after:?}, then {end:?}");
 }
@@ -120,9 +153,15 @@ fn who_waits_for_buffers_matters() {
 /// The inode of a directory whose page is in memory stays; those of files, which nobody reads, can go.
 #[test]
 fn a_page_holds_its_inode() {
-    let apps =
-        Test::Apps(Apps { variant: Variant::Standard, mozilla: false, files: 100_000, pixel: 4, pause: 0 });
-    let answer = test("vm@2.4.9-ac14+aging", 128, MS, &apps, None);
+    let apps = Test::Apps(Apps {
+        variant: Variant::Standard,
+        mozilla: false,
+        files: 100_000,
+        pixel: 4,
+        suite: 5,
+        pause: 0,
+    });
+    let answer = test_with("vm@2.4.9-ac14+aging", 128, MS, &apps, None, HEAVY);
     let [image, close] = ["image", "close"].map(|step| answer.step(step).expect("a step").names);
     assert!(image.1 == 0 && (1..=100_000_u64.div_ceil(15)).contains(&image.0), "{image:?}");
     assert_eq!(close, (0, 0), "the pages are gone");

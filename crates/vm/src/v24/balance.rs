@@ -1,6 +1,6 @@
 //! A run of reclaim of the kernels with three lists, kswapd, and what it does each second.
 
-use super::choices::{Background, Balance, Kswapd, Vfs, Walk};
+use super::choices::{Background, Balance, Kswapd, Lists, Vfs, Walk};
 use super::lru::ACTIVE;
 use super::{Caller, V24};
 use crate::replacement::Freed;
@@ -68,7 +68,7 @@ impl V24 {
             tries -= 1;
         }
         let mut tries = TRIES;
-        while tries > 0 && self.zone_shortages(vm, host) > 0 {
+        while tries > 0 && (self.zone_shortages(vm, host) > 0 || self.needs_walk(vm, host)) {
             self.walk_and_refill(vm, host, caller, u32::MAX);
             tries -= 1;
         }
@@ -108,12 +108,19 @@ impl V24 {
             }
         }
         let mut tries = TRIES;
-        while tries > 0 && self.inactive_shortage(vm, host) > 0 {
+        while tries > 0 && (self.inactive_shortage(vm, host) > 0 || self.needs_walk(vm, host)) {
             self.walk_and_refill(vm, host, caller, u32::MAX);
             tries -= 1;
         }
         pages += host.reap_slabs() as u32;
         Ran { pages, success: pages > 0 }
+    }
+
+    /// Two lists have inactive pages that are mapped, which laundering cannot take: enough inactive pages do
+    /// not mean that no walk is due. As 2.4.10 does, a run walks while free pages are short. (A mix: the
+    /// kernels whose runs these are have three lists.)
+    fn needs_walk(&self, vm: &Vm, host: &dyn Host) -> bool {
+        self.choices.lists == Lists::Two && self.free_shortage(vm, host) > 0
     }
 
     /// A walk, and a look at a part of the active pages, until `wanted` of them are inactive. Returns how

@@ -35,6 +35,8 @@ enum Step {
     Kept,
     /// It is freed: give it away.
     Freed(Frame),
+    /// It is clean, and waits in its zone: only where 2.4.10's run meets 2.4.9's lists.
+    Cleaned,
     /// It needs a write, and has no buffers.
     Write(Frame),
     /// It has buffers.
@@ -149,11 +151,12 @@ impl V24 {
         wanted
     }
 
-    /// Does what a look decided. Returns whether a page was freed.
+    /// Does what a look decided. Returns whether a page was freed, or is clean.
     fn take_step(&self, vm: &Vm, host: &dyn Host, caller: &Caller, step: Step, local: &mut Local) -> bool {
         let freed = match step {
             Step::Skipped | Step::Kept => None,
             Step::Freed(frame) => Some(frame),
+            Step::Cleaned => return true,
             Step::Write(frame) => {
                 if caller.fs {
                     self.write(vm, host, frame);
@@ -168,10 +171,14 @@ impl V24 {
                 };
                 let mut writes = Writes { start: caller.io, free: if wait { 0 } else { 1 }, wait };
                 let (is_free, _) = self.free_buffers(vm, host, frame, &mut writes);
-                vm.with(|state| {
+                let cleaned = vm.with(|state| {
                     let can_go = is_free && is_freeable(state, frame);
-                    can_go.then(|| self.cleaned(state, caller, frame)).flatten()
-                })
+                    can_go.then(|| self.cleaned(state, caller, frame))
+                });
+                match cleaned {
+                    Some(None) => return true,
+                    freed => freed.flatten(),
+                }
             }
         };
         let Some(frame) = freed else { return false };
@@ -233,10 +240,7 @@ impl V24 {
         if flags.has(Flags::DIRTY) && !is_dead {
             return Step::Write(frame);
         }
-        match self.cleaned(state, caller, frame) {
-            Some(frame) => Step::Freed(frame),
-            None => Step::Kept,
-        }
+        self.cleaned(state, caller, frame).map_or(Step::Cleaned, Step::Freed)
     }
 
     /// kswapd balances the zones of a node up to `class`, from the highest (`kswapd_balance_pgdat`).
@@ -256,10 +260,19 @@ impl V24 {
                 needs = fails < SPINS;
             } else {
                 fails = 0;
-                needs |= !is_balanced(vm, host, &caller);
+                needs |= !self.is_balanced(vm, host, &caller);
             }
             host.resched();
         }
+    }
+
+    /// A zone that helps has pages above high, free or clean.
+    fn is_balanced(&self, vm: &Vm, host: &dyn Host, caller: &Caller) -> bool {
+        let zones = vm.with(|state| {
+            let helping = (0..state.zones.len()).filter(|zone| caller.helps(state, *zone));
+            helping.map(|zone| (zone, self.clean_of(state, zone))).collect::<Vec<_>>()
+        });
+        zones.into_iter().any(|(zone, clean)| host.free_pages(zone) + clean > host.mark(zone, Mark::High))
     }
 }
 
@@ -269,11 +282,4 @@ fn is_freeable(state: &State, frame: Frame) -> bool {
     let is_clean = !flags.any(Flags::DIRTY | Flags::WRITEBACK | Flags::LOCKED | Flags::BUFFERS);
     let is_there = flags.has(Flags::LISTED);
     is_clean && is_there && (state.frames.mapped(frame) == 0 || is_buffer_page(state, frame))
-}
-
-/// A zone that helps has free pages above high.
-fn is_balanced(vm: &Vm, host: &dyn Host, caller: &Caller) -> bool {
-    let zones: Vec<usize> =
-        vm.with(|state| (0..state.zones.len()).filter(|zone| caller.helps(state, *zone)).collect());
-    zones.into_iter().any(|zone| host.free_pages(zone) > host.mark(zone, Mark::High))
 }

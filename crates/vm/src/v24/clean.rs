@@ -157,20 +157,16 @@ impl V24 {
         }
     }
 
-    /// A page is clean: with three lists it waits in its zone to be stolen, with two it is freed. Returns the
+    /// A page is clean: it waits in its zone to be stolen, or it is freed (`keeps_clean`). Returns the
     /// frame to give away.
     pub(super) fn cleaned(&self, state: &mut State, caller: &Caller, frame: Frame) -> Option<Frame> {
-        match self.choices.lists {
-            Lists::Three => {
-                let zone = state.zone_of(frame);
-                self.to(state, clean_list(zone), frame);
-                None
-            }
-            Lists::Two => {
-                self.detach(state, caller, frame);
-                Some(frame)
-            }
+        if self.keeps_clean() {
+            let zone = state.zone_of(frame);
+            self.to(state, clean_list(zone), frame);
+            return None;
         }
+        self.detach(state, caller, frame);
+        Some(frame)
     }
 
     /// Takes a clean page of a zone for an allocation (`reclaim_page`).

@@ -3,7 +3,7 @@
 use super::choices::{Launder, Rotate, Waits};
 use super::clean::Writes;
 use super::lru::{INACTIVE, is_buffer_page, is_pinned};
-use super::shortage::{Level, levels};
+use super::shortage::{self, Level};
 use super::{Caller, V24};
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -102,7 +102,7 @@ impl V24 {
         scan: u32,
         mut writes: Writes,
     ) -> Passed {
-        let (mut passed, levels) = (Passed::default(), levels(vm, host));
+        let (mut passed, mut levels) = (Passed::default(), shortage::levels(vm, host));
         for _ in 0..scan {
             let step = vm.with(|state| {
                 let frame = state.lists.tail(INACTIVE)?;
@@ -110,45 +110,58 @@ impl V24 {
                 Some(self.look(state, &levels, caller, frame))
             });
             host.work(Work::Scan, 1);
-            let step = match step {
-                None => break,
-                Some(Step::Buffers(frame)) => match self.free_buffers(vm, host, frame, &mut writes) {
-                    (true, _) => {
-                        passed.cleaned += 1;
-                        let freed = vm.with(|state| self.without_buffers(state, caller, frame));
-                        if let Some(frame) = freed {
-                            give(vm, host, frame);
-                            // The freed page may have ended the shortage.
-                            if self.free_shortage(vm, host) == 0 {
-                                break;
-                            }
-                        }
-                        continue;
-                    }
-                    (false, _) => {
-                        passed.failed += 1;
-                        continue;
-                    }
-                },
-                Some(step) => step,
-            };
-            match step {
-                Step::Moved | Step::Buffers(_) => {}
-                Step::Cleaned(freed) => {
-                    passed.cleaned += 1;
-                    if let Some(frame) = freed {
-                        give(vm, host, frame);
-                    }
-                }
-                Step::Write(frame) => {
-                    passed.failed += 1;
-                    if writes.start && caller.fs {
-                        self.write(vm, host, frame);
-                    }
-                }
+            let Some(step) = step else { break };
+            let is_still = matches!(step, Step::Moved | Step::Cleaned(None));
+            let goes_on = self.launder_one(vm, host, caller, step, &mut writes, &mut passed);
+            if !goes_on {
+                break;
+            }
+            // A freed page, or a wait, changes how many pages are free for the next look.
+            if !is_still {
+                levels = shortage::levels(vm, host);
             }
         }
         passed
+    }
+
+    /// Does what a look decided. Returns whether the pass goes on.
+    fn launder_one(
+        &self,
+        vm: &Vm,
+        host: &dyn Host,
+        caller: &Caller,
+        step: Step,
+        writes: &mut Writes,
+        passed: &mut Passed,
+    ) -> bool {
+        match step {
+            Step::Moved => {}
+            Step::Cleaned(freed) => {
+                passed.cleaned += 1;
+                if let Some(frame) = freed {
+                    give(vm, host, frame);
+                }
+            }
+            Step::Write(frame) => {
+                passed.failed += 1;
+                if writes.start && caller.fs {
+                    self.write(vm, host, frame);
+                }
+            }
+            Step::Buffers(frame) => {
+                if !self.free_buffers(vm, host, frame, writes).0 {
+                    passed.failed += 1;
+                    return true;
+                }
+                passed.cleaned += 1;
+                if let Some(frame) = vm.with(|state| self.without_buffers(state, caller, frame)) {
+                    give(vm, host, frame);
+                    // The freed page may have ended the shortage.
+                    return self.free_shortage(vm, host) > 0;
+                }
+            }
+        }
+        true
     }
 
     /// Looks at one inactive page, and puts it where it belongs.

@@ -66,6 +66,8 @@ pub struct V24 {
 /// What it remembers, beside the lists.
 #[derive(Debug, Default)]
 struct Data {
+    /// The page allocator takes no clean pages.
+    frees_clean: Cell<bool>,
     /// Pages of each zone in the inactive list.
     inactive: RefCell<Vec<u32>>,
     /// Pages in lists by kind, and those of block devices among them.
@@ -126,6 +128,18 @@ impl V24 {
     /// Writes to swap that have not ended.
     pub fn writes_in_flight(&self) -> u32 {
         self.data.in_flight.get()
+    }
+
+    /// Whether clean pages wait in their zones: there are lists of them, and the page allocator takes from
+    /// them. Where it does not (a mix of lists of 2.4.9 with the page allocator of 2.4.10), clean pages are
+    /// freed at once.
+    pub(super) fn keeps_clean(&self) -> bool {
+        self.choices.lists == Lists::Three && !self.data.frees_clean.get()
+    }
+
+    /// Asks the host what it does with clean pages.
+    fn look_around(&self, host: &dyn Host) {
+        self.data.frees_clean.set(!host.takes_clean());
     }
 
     /// Whether laundering writes now (`should_write`).
@@ -204,6 +218,7 @@ impl Replacement for V24 {
     }
 
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
+        self.look_around(host);
         let caller = Caller::of(ask);
         match self.choices.balance {
             Balance::Priority => self.free_for(vm, host, &caller, ask.order),
@@ -212,6 +227,7 @@ impl Replacement for V24 {
     }
 
     fn kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, _order: u8, class: u8) {
+        self.look_around(host);
         match self.choices.kswapd {
             Kswapd::Zones | Kswapd::ZonesAwake => self.balance_node(vm, host, node, class),
             Kswapd::Shortage | Kswapd::Always | Kswapd::FreeShortage => self.balance(vm, host),
@@ -219,6 +235,7 @@ impl Replacement for V24 {
     }
 
     fn tick(&self, vm: &Vm, host: &dyn Host) {
+        self.look_around(host);
         self.each_second(vm, host);
     }
 

@@ -3,6 +3,7 @@
 mod ages;
 mod columns;
 mod launder;
+mod mixes;
 mod room;
 mod touches;
 mod two_lists;

@@ -76,6 +76,8 @@ pub(crate) struct Wall {
     pub(crate) unused: RefCell<Vec<u64>>,
     pub(crate) asked: RefCell<Vec<u64>>,
     pub(crate) walked: Cell<u32>,
+    /// The page allocator takes no clean pages.
+    pub(crate) frees_clean: Cell<bool>,
     racing: RefCell<Weak<Vm>>,
 }
 
@@ -119,6 +121,9 @@ impl Host for Wall {
     }
     fn mark(&self, _zone: usize, mark: Mark) -> u64 {
         self.marks.get()[mark as usize]
+    }
+    fn takes_clean(&self) -> bool {
+        !self.frees_clean.get()
     }
     fn free_pages(&self, zone: usize) -> u64 {
         self.free.borrow()[zone]

@@ -10,7 +10,7 @@ use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::desktop::apps::{Apps, Variant};
-use slablab_sim::workloads::desktop::{Answer, Test};
+use slablab_sim::workloads::desktop::{Answer, Habits, Test};
 
 /// The workload.
 pub(super) const APPS: Workload = Workload {
@@ -29,6 +29,10 @@ pub(super) const APPS: Workload = Workload {
         why: "a PC that swaps: dentries, inodes and pages compete",
     }],
 };
+
+/// The least number of applications with which 2.4.9-ac14 swaps while they are started, with 3 bytes a pixel:
+/// they are to "drive the system into mild swap activity".
+const SUITE_APPS: u64 = 6;
 
 const PARAMETERS: &[Parameter] = &[
     VM,
@@ -66,10 +70,40 @@ const PARAMETERS: &[Parameter] = &[
         kind: Kind::Number { least: 3, most: 4, defaults: [3; 3] },
     },
     Parameter {
+        name: "suite_apps",
+        about: "applications of the suite; more than five are the five again",
+        source: "the mail names none, but \"mild swap activity\"",
+        kind: Kind::Number { least: 0, most: 100, defaults: [SUITE_APPS; 3] },
+    },
+    Parameter {
         name: "pause_s",
         about: "what the user waits before each step after slocate",
         source: "the mail: \"now that some pages have aged a bit\"; 10 s is assumed",
         kind: Kind::Number { least: 0, most: 3_600, defaults: [10; 3] },
+    },
+    Parameter {
+        name: "close_percent",
+        about: "percent of the pages which a program needs that it touches when it is closed",
+        source: "the middle of 10 to 50 (assumed)",
+        kind: Kind::Number { least: 0, most: 100, defaults: [30; 3] },
+    },
+    Parameter {
+        name: "text_percent",
+        about: "percent of each cluster of a text that a program touches; 100: all that a fault reads",
+        source: "StarOffice reads 60 MB and keeps 12 of them beside its heap (from memory)",
+        kind: Kind::Number { least: 1, most: 100, defaults: [20; 3] },
+    },
+    Parameter {
+        name: "running_daemons",
+        about: "daemons, of 12, that run from time to time",
+        source: "assumed: cron, syslogd and one more",
+        kind: Kind::Number { least: 0, most: 12, defaults: [3; 3] },
+    },
+    Parameter {
+        name: "daemon_wake_s",
+        about: "how often such a daemon runs",
+        source: "cron looks for work each minute; the same for others is assumed",
+        kind: Kind::Number { least: 1, most: 3_600, defaults: [60; 3] },
     },
 ];
 
@@ -83,7 +117,9 @@ const STEPS: [(&str, &str, &str); 6] = [
     ("close", "inodes_close", "dentries_close"),
 ];
 /// Programs whose absent pages are told, with the metric's name.
-const ABSENT: [(&str, &str); 8] = [
+const ABSENT: [(&str, &str); 10] = [
+    ("daemon", "absent_daemon_kib"),
+    ("cron", "absent_cron_kib"),
     ("X", "absent_x_kib"),
     ("gimp", "absent_gimp_kib"),
     ("soffice", "absent_soffice_kib"),
@@ -110,12 +146,13 @@ const fn dentries(at: usize) -> Metric {
     names(STEPS[at].2, "dentries in memory after this part of the test")
 }
 
-const METRICS: [Metric; 31 + KERNEL.len()] = with_kernel([
+const METRICS: [Metric; 34 + KERNEL.len()] = with_kernel([
     IN,
     OUT,
     Metric { name: "office_ps", about: "time to load StarOffice", ..seconds() },
     Metric { name: "rotate_ps", about: "time to rotate the image", ..seconds() },
     Metric { name: "close_in_kib", about: "read from swap while everything is closed", ..kib() },
+    Metric { name: "suite_out_kib", about: "written to swap while the suite is started", ..kib() },
     KSWAPD,
     Metric::percent("daemons_ppm", "pages of idle daemons that are resident after the rotation", None),
     SKIPS,
@@ -142,6 +179,8 @@ const METRICS: [Metric; 31 + KERNEL.len()] = with_kernel([
     absent(5),
     absent(6),
     absent(7),
+    absent(8),
+    absent(9),
 ]);
 
 fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
@@ -156,9 +195,16 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
         mozilla,
         files: values.number("files") as u32,
         pixel: values.number("pixel_bytes") as u32,
+        suite: values.number("suite_apps") as u32,
         pause: values.number("pause_s") * SECOND,
     });
-    let answer = run((setup, seed, recorder), values, (&test, values.word("music") == "yes"))?;
+    let habits = Habits {
+        text: values.number("text_percent") as u32,
+        close: values.number("close_percent") as u32,
+        running: values.number("running_daemons") as u32,
+        wakes: values.number("daemon_wake_s") * SECOND,
+    };
+    let answer = run((setup, seed, recorder), values, (&test, values.word("music") == "yes", habits))?;
     let own = own(&answer);
     let outcome = answer.outcome.expect("a test that ended has an outcome");
     Ok(Observed { sample: sample(&METRICS, &outcome, &own), profile: Some(outcome.profile) })
@@ -174,6 +220,7 @@ fn own(answer: &Answer) -> Vec<(&'static str, u64)> {
         ("office_ps", elapsed("office")),
         ("rotate_ps", elapsed("rotate")),
         ("close_in_kib", answer.step("close").map_or(0, |step| step.swapped.1 * 4)),
+        ("suite_out_kib", answer.step("suite").map_or(0, |step| step.swapped.0 * 4)),
         (KSWAPD.name, answer.kswapd),
         ("daemons_ppm", ppm(resident, pages)),
         ("elapsed_ps", answer.elapsed),

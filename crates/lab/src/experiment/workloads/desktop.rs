@@ -11,7 +11,7 @@ use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::desktop::player::Played;
-use slablab_sim::workloads::desktop::{self, Answer, Test};
+use slablab_sim::workloads::desktop::{self, Answer, Habits, Test};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use slablab_vm::mm::Rules;
@@ -23,6 +23,10 @@ pub(super) const SECOND: Ps = 1_000 * MS;
 /// Pages of swap: 256 MB; and where it begins on the disk, behind the files: 4 GiB, in sectors (assumed).
 const SWAP_PAGES: u32 = 65_536;
 const SWAP_AT: u64 = 8 << 20;
+
+/// Memory that the kernel does not keep for itself, of a machine of 256 MB under 2.4.9-ac14+aging, in kB
+/// (M. Josefsson, 25 September 2001: MemTotal), and all. The same part of every machine is assumed.
+const MEM_TOTAL: (u64, u64) = (255_788, 262_144);
 
 /// The VM.
 pub(super) const VM: Parameter = Parameter {
@@ -144,7 +148,7 @@ fn policy(word: &str) -> Option<Preset> {
 pub(super) fn run(
     (setup, seed, recorder): (&Setup, u64, &Recorder),
     values: &Values,
-    (test, player): (&Test, bool),
+    (test, player, habits): (&Test, bool, Habits),
 ) -> Result<Answer, Failed> {
     let vm = policy(values.word("vm")).expect("the words are presets");
     let [major, minor, patch] = vm.kernel;
@@ -156,6 +160,7 @@ pub(super) fn run(
     let disk = named.expect("the disk comes with the program").disk;
     let guest = Guest {
         zones: None,
+        free_pages: Some(bytes / 4_096 * MEM_TOTAL.0 / MEM_TOTAL.1),
         settings: vm.settings,
         swap_pages: SWAP_PAGES,
         disk: [disk.clone(), disk],
@@ -168,7 +173,7 @@ pub(super) fn run(
     };
     let rules = Rules::of(major, minor, patch);
     let player = player.then(|| values.number("buffer_ms") * MS);
-    desktop::run(&setup, seed, &guest, vm.policy(), rules, (test, player), recorder)
+    desktop::run(&setup, seed, &guest, vm.policy(), rules, (test, player, habits), recorder)
 }
 
 /// The numbers of the music.

@@ -9,8 +9,8 @@ use crate::experiment::workload::{Kind, Metric, Observed, Pair, Parameter, Value
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::desktop::Test;
 use slablab_sim::workloads::desktop::make::Make;
+use slablab_sim::workloads::desktop::{Habits, Test};
 
 /// The workload.
 pub(super) const MAKE_MUSIC: Workload = Workload {
@@ -64,7 +64,7 @@ const METRICS: [Metric; 9 + KERNEL.len()] = with_kernel([
 fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
     let [objects, jobs] = ["objects", "jobs"].map(|name| values.number(name) as u32);
     let test = Test::Make(Make { objects, jobs });
-    let answer = run((setup, seed, recorder), values, (&test, true))?;
+    let answer = run((setup, seed, recorder), values, (&test, true, Habits::USUAL))?;
     let (swapped_out, swapped_in) = answer.swapped();
     let counter = |name: &str| answer.counters.iter().find(|(one, _)| *one == name).map_or(0, |(_, n)| *n);
     let mut own = vec![

@@ -6,8 +6,8 @@ use crate::experiment::workload::{Kind, Metric, Observed, Pair, Parameter, Value
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::desktop::Test;
 use slablab_sim::workloads::desktop::server::Server;
+use slablab_sim::workloads::desktop::{Habits, Test};
 
 /// The workload.
 pub(super) const NETATALK: Workload = Workload {
@@ -64,7 +64,7 @@ const METRICS: [Metric; 5 + KERNEL.len()] = with_kernel([
 fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
     let [clients, rounds, mib] = ["clients", "rounds", "file_mib"].map(|name| values.number(name) as u32);
     let test = Test::Server(Server { clients, rounds, mib });
-    let answer = run((setup, seed, recorder), values, (&test, false))?;
+    let answer = run((setup, seed, recorder), values, (&test, false, Habits::USUAL))?;
     let (swapped_out, swapped_in) = answer.swapped();
     let own = [
         ("last_ps", answer.ended.last().copied().unwrap_or_default()),

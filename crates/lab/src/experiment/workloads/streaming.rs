@@ -10,7 +10,7 @@ use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::desktop::streams::Streams;
-use slablab_sim::workloads::desktop::{Answer, Test};
+use slablab_sim::workloads::desktop::{Answer, Habits, Test};
 
 /// The workload.
 pub(super) const STREAMING: Workload = Workload {
@@ -88,7 +88,7 @@ const METRICS: [Metric; 14 + KERNEL.len()] = with_kernel([
 fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
     let (clients, mib) = (values.number("clients") as u32, values.number("file_mib") as u32);
     let test = Test::Streams(Streams { clients, mib });
-    let answer = run((setup, seed, recorder), values, (&test, true))?;
+    let answer = run((setup, seed, recorder), values, (&test, true, Habits::USUAL))?;
     let own = own(&answer);
     let outcome = answer.outcome.expect("a test that ended has an outcome");
     Ok(Observed { sample: sample(&METRICS, &outcome, &own), profile: Some(outcome.profile) })

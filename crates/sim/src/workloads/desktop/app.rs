@@ -12,7 +12,7 @@ use slablab_vm::{MappingId, RegionId, SpaceId};
 const CLUSTER: u32 = 16;
 /// Touches that are charged together.
 const PIECE: usize = 64;
-/// What a program computes for each page of text or heap when it starts (assumed).
+/// What a program computes for each page of text or heap, needed or not, when it starts (assumed).
 const START: Ps = 200_000_000;
 
 /// Pages of a program.
@@ -26,19 +26,16 @@ pub(super) struct Size {
     pub heap: u32,
 }
 
-impl Size {
-    /// The part 1 / n of its pages.
-    fn part(self, n: u32) -> Size {
-        Size { text: self.text / n, heap: self.heap / n, ..self }
-    }
-}
-
 /// A running application.
 pub(super) struct App {
     pub(super) size: Size,
     pub(super) space: SpaceId,
     text: RegionId,
     pub(super) heap: RegionId,
+    /// Clusters of the text, in the order in which the start needs them: the pages that it needs of each.
+    clusters: Vec<Vec<u32>>,
+    /// Pages of the heap that it needs.
+    heap_needs: Vec<u32>,
 }
 
 /// Whether pages are loaded from or stored to.
@@ -61,51 +58,63 @@ impl App {
         let space = vm.with(|state| state.spaces.create());
         let text = mm::map(vm, space, file);
         let heap = mm::anon(vm, space, size.heap);
-        App { size, space, text, heap }
+        App { size, space, text, heap, clusters: Vec::new(), heap_needs: Vec::new() }
     }
 
-    /// Starts a program: it touches its text in clusters in a random order, then writes its heap.
+    /// Starts a program that needs some of its text and all of its heap.
     pub(super) fn start(desktop: &Desktop, task: &Task, size: Size) -> Result<App, NoMemory> {
-        App::start_part(desktop, task, size, 1)
+        App::exec(desktop, size).begin(desktop, task, [desktop.habits.text, 100])
     }
 
-    /// Starts a program that touches the first 1 / n of its text and of its heap.
-    pub(super) fn start_part(desktop: &Desktop, task: &Task, size: Size, n: u32) -> Result<App, NoMemory> {
-        let app = App::exec(desktop, size);
-        let size = size.part(n);
-        desktop.run_as(task, &app, || {
-            let mut clusters: Vec<u32> = (0..size.text.div_ceil(CLUSTER)).collect();
-            desktop.shuffle(&mut clusters);
-            for cluster in clusters {
-                let pages: Vec<u32> = (cluster * CLUSTER..((cluster + 1) * CLUSTER).min(size.text)).collect();
-                touch(desktop, task, app.text, &pages, Touch::Load)?;
-                task.compute(START * pages.len() as u64);
+    /// The program begins: it goes through its text in clusters in a random order, of which it touches some
+    /// pages, then it writes its heap. `percent`: the parts of its text and of its heap that it needs, now
+    /// and later.
+    pub(super) fn begin(
+        mut self,
+        desktop: &Desktop,
+        task: &Task,
+        percent: [u32; 2],
+    ) -> Result<App, NoMemory> {
+        let size = self.size;
+        let mut clusters: Vec<u32> = (0..size.text.div_ceil(CLUSTER)).collect();
+        desktop.shuffle(&mut clusters);
+        self.clusters = clusters.into_iter().map(|at| needed(desktop, size.text, at, percent[0])).collect();
+        self.heap_needs = (0..size.heap * percent[1] / 100).collect();
+        desktop.run_as(task, &self, || {
+            for cluster in &self.clusters {
+                touch(desktop, task, self.text, cluster, Touch::Load)?;
+                task.compute(START * Ps::from(CLUSTER));
             }
-            for first in (0..size.heap).step_by(PIECE) {
-                let pages: Vec<u32> = (first..(first + PIECE as u32).min(size.heap)).collect();
-                touch(desktop, task, app.heap, &pages, Touch::Store)?;
+            for pages in self.heap_needs.chunks(PIECE) {
+                touch(desktop, task, self.heap, pages, Touch::Store)?;
                 task.compute(START * pages.len() as u64);
             }
             Ok(())
         })?;
-        Ok(app)
+        Ok(self)
     }
 
-    /// The user works with the program: it touches a part of its text and heap, in percent, at random.
+    /// The program works: it touches a part of the text and of the heap that it needs, in percent, at random.
     pub(super) fn used(&self, desktop: &Desktop, task: &Task, percent: u32) -> Result<(), NoMemory> {
+        let text = desktop.some(&self.clusters.concat(), percent);
+        let heap = desktop.some(&self.heap_needs, percent);
         desktop.run_as(task, self, || {
-            let text = desktop.some(self.size.text, percent);
             touch(desktop, task, self.text, &text, Touch::Load)?;
-            touch(desktop, task, self.heap, &desktop.some(self.size.heap, percent), Touch::Store)
+            touch(desktop, task, self.heap, &heap, Touch::Store)
         })
     }
 
-    /// The program ends: it touches a part of its heap first, then its memory is freed.
+    /// The program ends: it touches a part of what it needs first, then its memory is freed.
     pub(super) fn close(self, desktop: &Desktop, task: &Task, percent: u32) -> Result<(), NoMemory> {
         self.used(desktop, task, percent)?;
+        self.exit(desktop, task);
+        Ok(())
+    }
+
+    /// Its memory is freed.
+    pub(super) fn exit(&self, desktop: &Desktop, task: &Task) {
         let (vm, here) = (&desktop.memory.vm, Here::new(&desktop.memory, task));
         task.syscall(|| mm::exit(vm, &here, self.space));
-        Ok(())
     }
 
     /// Pages in frames, and all pages: RSS and VSZ.
@@ -123,6 +132,15 @@ impl App {
     pub(super) fn text(&self) -> RegionId {
         self.text
     }
+}
+
+/// The pages of a cluster of a text that a program needs: a part of them, in percent, at least one, in a
+/// random order.
+fn needed(desktop: &Desktop, text: u32, cluster: u32, percent: u32) -> Vec<u32> {
+    let mut pages: Vec<u32> = (cluster * CLUSTER..((cluster + 1) * CLUSTER).min(text)).collect();
+    desktop.shuffle(&mut pages);
+    pages.truncate((pages.len() * percent as usize / 100).max(1));
+    pages
 }
 
 /// Touches pages of a region.

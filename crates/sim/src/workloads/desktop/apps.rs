@@ -8,6 +8,7 @@ use crate::kernel::Task;
 use slablab_model::Ps;
 use slablab_vm::RegionId;
 use slablab_vm::mm;
+use std::rc::Rc;
 
 /// The image of the follow-up, 2560 x 2560 pixels, in tiles of 64 x 64: a page a tile for each byte of a
 /// pixel.
@@ -20,7 +21,7 @@ const ROTATE_TILE: Ps = 4_096 * 500_000;
 const GIMP: Size = Size { name: "gimp", text: 2_048, heap: 1_536 };
 /// StarOffice 5.2 with a document: 60 MB of files, 40 MB of memory.
 const OFFICE: Size = Size { name: "soffice", text: 15_360, heap: 10_240 };
-/// "A suite of apps" (which ones, and their sizes: assumed).
+/// "A suite of apps" (which ones, and their sizes: assumed). More of them are the same ones again.
 const SUITE: [Size; 5] = [
     Size { name: "netscape", text: 3_072, heap: 5_120 },
     Size { name: "mail", text: 1_536, heap: 2_048 },
@@ -30,10 +31,8 @@ const SUITE: [Size; 5] = [
 ];
 /// What the follow-up adds (its size: assumed).
 const MOZILLA: Size = Size { name: "mozilla", text: 5_120, heap: 7_680 };
-/// Percent of a program's pages that a user touches by working with it, and of its heap when it ends: 10 to
-/// 50 (assumed: 25).
+/// Percent of the pages which a program needs that a user touches by working with it (assumed).
 const WORK: u32 = 25;
-const CLOSE: u32 = 25;
 
 /// In which order memory is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +56,8 @@ pub struct Apps {
     pub files: u32,
     /// Bytes of a pixel of the image: 3, or 4 with a channel of opacity.
     pub pixel: u32,
+    /// Applications of the suite.
+    pub suite: u32,
     /// What the user waits before the next step: pages age.
     pub pause: Ps,
 }
@@ -70,7 +71,7 @@ struct Gimp {
     shown: RegionId,
 }
 
-pub(super) fn test(desktop: &Desktop, task: &Task, apps: &Apps) -> Result<(), NoMemory> {
+pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, apps: &Apps) -> Result<(), NoMemory> {
     let names = Names::new(&desktop.memory, apps.files);
     let (daemons, screen) = desktop.step("boot", &names, || desktop.boot(task))?;
     if apps.variant == Variant::Standard {
@@ -91,7 +92,8 @@ pub(super) fn test(desktop: &Desktop, task: &Task, apps: &Apps) -> Result<(), No
         }
         _ => (image()?, office()?),
     };
-    let suite: Vec<Size> = SUITE.into_iter().chain(apps.mozilla.then_some(MOZILLA)).collect();
+    let suite: Vec<Size> =
+        SUITE.into_iter().cycle().take(apps.suite as usize).chain(apps.mozilla.then_some(MOZILLA)).collect();
     task.sleep(apps.pause);
     let suite: Vec<App> = desktop.step("suite", &names, || {
         let started: Result<Vec<App>, NoMemory> =
@@ -118,7 +120,8 @@ pub(super) fn test(desktop: &Desktop, task: &Task, apps: &Apps) -> Result<(), No
         }
     })?;
     // What follows is not part of the test: the machine goes down.
-    daemons.into_iter().chain([screen]).try_for_each(|app| app.close(desktop, task, 0))?;
+    daemons.stop(desktop, task);
+    screen.close(desktop, task, 0)?;
     names.drop_all(&desktop.memory, task);
     Ok(())
 }
@@ -131,7 +134,7 @@ fn start(desktop: &Desktop, task: &Task, size: Size, screen: &App) -> Result<App
 }
 
 fn close(desktop: &Desktop, task: &Task, app: App, screen: &App) -> Result<(), NoMemory> {
-    app.close(desktop, task, CLOSE)?;
+    app.close(desktop, task, desktop.habits.close)?;
     screen.used(desktop, task, WORK)
 }
 

@@ -75,7 +75,8 @@ pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, make: &Make) -> Result<()
         Ok(())
     })?;
     desktop.list(daemons.iter().chain([&screen]));
-    daemons.into_iter().chain([screen]).try_for_each(|app| app.close(desktop, task, 0))
+    daemons.stop(desktop, task);
+    screen.close(desktop, task, 0)
 }
 
 /// Compiles an object: reads its source and headers, computes, writes its file.

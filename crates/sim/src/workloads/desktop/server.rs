@@ -70,7 +70,8 @@ pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, server: &Server) -> Resul
         Ok(())
     })?;
     desktop.list(daemons.iter().chain([&screen]));
-    daemons.into_iter().chain([screen]).try_for_each(|app| app.close(desktop, task, 0))
+    daemons.stop(desktop, task);
+    screen.close(desktop, task, 0)
 }
 
 fn client(desktop: &Desktop, task: &Task, server: &Server, link: &Link) -> Result<(), NoMemory> {

@@ -56,7 +56,8 @@ pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, streams: &Streams) -> Res
         task.sleep(EVERY);
     }
     mm::unlink(&desktop.memory.vm, &Here::new(&desktop.memory, task), file);
-    daemons.into_iter().chain([screen]).try_for_each(|app| app.close(desktop, task, 0))
+    daemons.stop(desktop, task);
+    screen.close(desktop, task, 0)
 }
 
 /// Writes a file from its begin to its end (`dd if=/dev/zero`).
