@@ -7,6 +7,7 @@ mod experiment;
 mod explain;
 mod explain_cells;
 mod hostile_names;
+mod identities;
 mod import;
 mod linear;
 mod look;

@@ -205,9 +205,9 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
     let found = vm.with(|state| {
         let found = look_up(vm, state, id, page, !fault.ahead);
         let ahead = &mut state.spaces.region_mut(region).ahead;
-        match &found {
-            Found::Absent => {}
-            _ => ahead.misses = ahead.misses.saturating_sub(1),
+        // A fault that is tried again counts no hit: its first try missed, or counted it (from memory).
+        if !matches!(found, Found::Absent) && !fault.major && !fault.retried {
+            ahead.misses = ahead.misses.saturating_sub(1);
         }
         if let (Found::Ready, Some(frame)) = (&found, state.mappings.get(id).entry(page).frame()) {
             if write && rules.write_notify && !fault.has_tried && buffers::lock(state, frame) {
@@ -247,6 +247,11 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
     Some(())
 }
 
+/// Lends a file's read-ahead to a region for faults, or takes it back: both are one open file with one state.
+pub fn lend_ahead(vm: &Vm, region: RegionId, file: &mut OpenFile) {
+    vm.with(|state| std::mem::swap(&mut state.spaces.region_mut(region).ahead, &mut file.ahead));
+}
+
 /// Uses the state and the read-ahead of a region.
 fn with_ahead<T>(vm: &Vm, region: RegionId, f: impl FnOnce(&State, &mut FileAhead) -> T) -> T {
     vm.with(|state| {
@@ -280,19 +285,20 @@ pub(super) fn map_around(fault: &Fault<'_>, state: &mut State, id: MappingId) ->
     let start = page / rules.fault_around * rules.fault_around;
     let end = (start + rules.fault_around).min(state.spaces.region(region).pages());
     let writable = state.mappings.get(id).kind == Kind::Tmpfs || !rules.write_notify;
-    let mut mapped = 0;
+    let mut hits = 0;
     for at in start..end {
         let Some(frame) = state.mappings.get(id).entry(at).frame() else { continue };
         let flags = state.frames.flags(frame);
-        let is_mapped = state.spaces.region(region).pte(at).frame().is_some();
-        if is_mapped || flags.any(Flags::LOCKED | Flags::READAHEAD) || !flags.has(Flags::UPTODATE) {
+        if flags.any(Flags::LOCKED | Flags::READAHEAD) || !flags.has(Flags::UPTODATE) {
             continue;
         }
-        state.map(region, at, Pte::map(frame, writable).accessed(true));
-        fault.vm.policy.fault(state, frame);
-        mapped += 1;
+        hits += u32::from(!rules.refaults_are_misses || !flags.has(Flags::WORKINGSET));
+        if state.spaces.region(region).pte(at).frame().is_none() {
+            state.map(region, at, Pte::map(frame, writable).accessed(true));
+            fault.vm.policy.fault(state, frame);
+        }
     }
     let ahead = &mut state.spaces.region_mut(region).ahead;
-    ahead.misses = ahead.misses.saturating_sub(mapped);
+    ahead.misses = ahead.misses.saturating_sub(hits);
     state.spaces.region(region).pte(page).frame().is_some()
 }

@@ -23,7 +23,7 @@ mod swapin;
 mod tmpfs;
 mod writeback;
 
-pub use cache::{OpenFile, read, write};
+pub use cache::{OpenFile, lend_ahead, read, write};
 pub use dirty::balance_dirty;
 pub use readahead::read_group;
 pub use rules::{DirtyRule, ReadAheadRule, Rules, SwapReadAhead};

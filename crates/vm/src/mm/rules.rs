@@ -46,6 +46,9 @@ pub struct Rules {
     pub read_ahead: ReadAheadRule,
     /// Most pages of one window of a file.
     pub read_ahead_pages: u32,
+    /// A fault that maps pages around it counts no hit for those of the working set: if they were evicted
+    /// before, the file is read at random.
+    pub refaults_are_misses: bool,
     /// How swap is read ahead.
     pub swap_read_ahead: SwapReadAhead,
     /// A read from swap maps a page that is its task's alone writable.
@@ -94,6 +97,8 @@ impl Rules {
             retried_is_major: this >= release(5, 9, 0) && this < release(6, 4, 0),
             read_ahead: if is_24 { ReadAheadRule::Doubling } else { ReadAheadRule::OnDemand },
             read_ahead_pages: if is_24 { 31 } else { 32 },
+            // From memory: 6.10.
+            refaults_are_misses: this >= release(6, 10, 0),
             // From memory: the window follows the hits from 3.14 on.
             swap_read_ahead: if is_24 {
                 SwapReadAhead::Block

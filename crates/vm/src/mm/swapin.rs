@@ -15,6 +15,8 @@ use crate::vm::{Host, Vm};
 
 /// The owner of a frame in the swap cache that nobody has claimed since it was read.
 const UNCLAIMED: u32 = u32::MAX;
+/// Hits that a region can count: 6 bits (from memory).
+const REGION_HITS: u32 = 63;
 
 /// What a look into the swap cache found.
 pub(super) enum Looked {
@@ -33,7 +35,7 @@ pub(super) fn fault(fault: &mut Fault<'_>, slot: Slot) -> Option<()> {
         if state.spaces.region(region).pte(page).slot() != Some(slot) {
             return None;
         }
-        let looked = look_up(vm, state, slot, Some(region), rules);
+        let looked = look_up(vm, state, slot, Some((region, page)), rules);
         if let Looked::Ready(frame) = looked {
             map(fault, state, slot, frame);
         }
@@ -53,21 +55,27 @@ pub(super) fn fault(fault: &mut Fault<'_>, slot: Slot) -> Option<()> {
     Some(())
 }
 
-/// Looks for a slot's page in the swap cache, and counts a hit of read-ahead.
+/// Looks for a slot's page in the swap cache, and counts a hit of read-ahead. `at`: the page that faults, if
+/// it is anonymous.
 pub(super) fn look_up(
     vm: &Vm,
     state: &mut State,
     slot: Slot,
-    region: Option<RegionId>,
+    at: Option<(RegionId, u32)>,
     rules: &Rules,
 ) -> Looked {
     let Entry::Frame(frame) = state.swap.cached(slot) else { return Looked::Absent };
-    if state.frames.clear(frame, Flags::READAHEAD).any(Flags::READAHEAD) {
+    let is_hit = state.frames.clear(frame, Flags::READAHEAD).any(Flags::READAHEAD);
+    if is_hit {
         state.count(Counter::SwapRaHit);
-        match (rules.swap_read_ahead, region) {
-            (SwapReadAhead::Region, Some(region)) => state.spaces.region_mut(region).swap_ahead.hits += 1,
-            _ => state.swap.ahead.hits += 1,
+    }
+    match (rules.swap_read_ahead, at) {
+        // A region's cursor follows its faults, also those that find their page (from memory).
+        (SwapReadAhead::Region, Some((region, page))) => {
+            let ahead = &mut state.spaces.region_mut(region).swap_ahead;
+            (ahead.previous, ahead.hits) = (page, (ahead.hits + u32::from(is_hit)).min(REGION_HITS));
         }
+        _ => state.swap.ahead.hits += u32::from(is_hit),
     }
     vm.policy.found(state, frame);
     if state.frames.has(frame, Flags::LOCKED) { Looked::Locked(frame) } else { Looked::Ready(frame) }

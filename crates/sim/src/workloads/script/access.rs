@@ -40,8 +40,7 @@ impl Process<'_> {
 
     /// Loads and stores through the mapping.
     fn touch(&mut self, object: ObjectId, pages: &[u32], write: bool) -> Result<(), Killed> {
-        let Some(open) = &self.objects[usize::from(object.0)] else { return Err(Killed) };
-        let region = open.region;
+        let region = self.lend_ahead(object)?;
         for piece in pages.chunks(PIECE) {
             let ended = self.touch_piece(region, piece, write);
             let time = self.shared.memory.prices().touch * piece.len() as u64;
@@ -50,7 +49,17 @@ impl Process<'_> {
             self.task.preemption_point();
             ended?;
         }
+        self.lend_ahead(object)?;
         Ok(())
+    }
+
+    /// The mapping is of the same open file as the descriptor: its faults go on where reads were.
+    fn lend_ahead(&mut self, object: ObjectId) -> Result<RegionId, Killed> {
+        let Some(open) = &mut self.objects[usize::from(object.0)] else { return Err(Killed) };
+        if let Some(file) = &mut open.file {
+            mm::lend_ahead(&self.shared.memory.vm, open.region, file);
+        }
+        Ok(open.region)
     }
 
     #[inline]
