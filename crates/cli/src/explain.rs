@@ -6,7 +6,8 @@ use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use crate::replay::title;
 use slablab_lab::experiment::{self, Change, Experiment, INSTALLED, Size};
-use slablab_lab::explain::cells::explain_cells;
+use slablab_lab::explain::cells::{CellsExplained, explain_cells};
+use slablab_lab::explain::parameters;
 use slablab_lab::explain::policies::explain_policies;
 use slablab_lab::explain::script;
 use slablab_lab::explain::{
@@ -25,7 +26,7 @@ use std::sync::Arc;
 /// Explains a difference.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32\n  slablab explain 2026 slub@6.18 slub@7.0\n  slablab explain examples/data/vm/scan2.t vm@6.1 vm@6.1,lru_gen\n  slablab explain 004-apps vm@2.4.10 vm@2.4.9-ac14 --metric swapped_in_kib"
+    after_help = "Examples:\n  slablab explain my.perf.data slub@6.1 slub@6.18\n  slablab explain my.perf.data slub@6.1 slub@6.1,max_order=0,cpu_partial=0 --cache dentry\n  slablab explain my.perf.data slqb slub@2.6.32\n  slablab explain 2026 slub@6.18 slub@7.0\n  slablab explain examples/data/vm/scan2.t vm@6.1 vm@6.1,lru_gen\n  slablab explain 004-apps vm@2.4.10 vm@2.4.9-ac14 --metric swapped_in_kib\n  slablab explain 000 part=16 part=16,discard=yes,tmpfs_frees_slot=no --engine slub@2.6.29 --metric growth_4_ppm"
 )]
 pub(crate) struct Args {
     /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported
@@ -33,10 +34,13 @@ pub(crate) struct Args {
     /// accesses, if A and B are policies of page replacement
     recording: PathBuf,
     /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab engines`), or this page
-    /// replacement (see `slablab vm`)
+    /// replacement (see `slablab vm`), or in an experiment these values of its workload's parameters, as
+    /// `name=value[,name=value]...` (see `slablab run EXPERIMENT --describe`)
     #[arg(value_name = "A")]
     from: String,
-    /// To this allocator, written in the same way
+    /// To this allocator, page replacement, or these values, written in the same way. A value that A and B
+    /// share is that of all runs; a parameter that only one of them names has the experiment's value in the
+    /// other
     #[arg(value_name = "B")]
     to: String,
     /// Explain the counters of one cache instead of the sums of all caches
@@ -53,12 +57,13 @@ pub(crate) struct Args {
     /// Explain this count of a script, as pswpin; may be repeated. Without it: those that differ most
     #[arg(long = "count", value_name = "NAME")]
     counts: Vec<String>,
-    /// Explain this metric of an experiment instead of its main one
-    #[arg(long, value_name = "NAME")]
-    metric: Option<String>,
-    /// Slab allocator beside a script
-    #[arg(long, value_name = "ENGINE", default_value = "slub@6.1")]
-    engine: String,
+    /// Explain this metric of an experiment instead of its main one; may be repeated
+    #[arg(long = "metric", value_name = "NAME")]
+    metrics: Vec<String>,
+    /// Slab allocator beside a script (slub@6.1 if left out), and beside page replacement or parameters in an
+    /// experiment (its first engine)
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
     /// Runs of each combination of policies in an experiment or under a script
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repeats: u32,
@@ -150,7 +155,8 @@ fn under_a_script(args: &Args) -> Result<Done, Failure> {
     args.out.check(named("the script", [&args.recording]))?;
     let (_, to) = (vm(&args.from, "A")?, vm(&args.to, "B")?);
     let machine = args.start.machine().unwrap_or(Path::new("vm-guest"));
-    let options = pressure::run::Options::of(&args.from, &args.engine, machine, &[])?;
+    let engine = args.engine.as_deref().unwrap_or("slub@6.1");
+    let options = pressure::run::Options::of(&args.from, engine, machine, &[])?;
     let script = Arc::new(pressure::script::load(&args.recording)?);
     let (path, seeds) = (args.recording.as_path(), u64::from(args.repeats));
     let question =
@@ -181,28 +187,58 @@ fn in_an_experiment(args: &Args) -> Result<Done, Failure> {
     }
     args.out.check(named("the experiment", [&args.recording]))?;
     let mut experiment = Experiment::find(&args.recording)?;
-    if let Some(name) = &args.metric {
-        experiment.file.metric = metric(&experiment, name)?;
+    let metrics: Vec<usize> =
+        args.metrics.iter().map(|name| metric(&experiment, name)).collect::<Result<_, _>>()?;
+    if let Some(first) = metrics.first() {
+        experiment.file.metric = *first;
     }
     let change = Change { size: Some(Size::Quick), repeats: Some(args.repeats), ..Change::default() };
     let options = experiment::Options { change, ..experiment::Options::default() };
     let progress = Progress::new("explain");
     // In milliseconds of one core.
     let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
-    let answer = match is_vm(&args.from) || is_vm(&args.to) {
-        true => explain_policies(&experiment, [vm(&args.from, "A")?, vm(&args.to, "B")?], &options, &tick)?,
-        false => {
-            let engine = |text: &String, what: &str| Ok::<_, Failure>((text.clone(), preset(text, what)?));
-            explain_cells(&experiment, &[engine(&args.from, "A")?, engine(&args.to, "B")?], &options, &tick)?
-        }
-    };
+    let answer = explained(args, experiment, &options, &tick)?;
     drop(progress);
+    let others = args.metrics.get(1..).unwrap_or_default();
     let text = match args.out.format {
         Format::Json => slablab_report::json::document(&explain_cells_json(&answer)),
-        Format::Table => explain_cells_table(&answer),
+        Format::Table => explain_cells_table(&answer, others),
     };
     args.out.write(&text)?;
     Ok(Done::Complete)
+}
+
+/// What A and B are in an experiment: values of parameters, policies of page replacement, or engines.
+fn explained(
+    args: &Args,
+    mut experiment: Experiment,
+    options: &experiment::Options,
+    tick: &(dyn Fn(u64, u64) + Sync),
+) -> Result<CellsExplained, Failure> {
+    let sides = [(&args.from, "A"), (&args.to, "B")];
+    let engine = |text: &String, what: &str| Ok::<_, Failure>((text.clone(), preset(text, what)?));
+    let is_choice = sides.iter().any(|(text, _)| parameters::is_choice(text));
+    if !is_choice && !sides.iter().any(|(text, _)| is_vm(text)) {
+        if args.engine.is_some() {
+            return Err("--engine stands beside page replacement and parameters: A and B are engines".into());
+        }
+        let engines = [engine(&args.from, "A")?, engine(&args.to, "B")?];
+        return Ok(explain_cells(&experiment, &engines, options, tick)?);
+    }
+    if let Some(name) = &args.engine {
+        experiment.file.engines = vec![engine(name, "--engine")?];
+    }
+    if !is_choice {
+        let [from, to] = [vm(&args.from, "A")?, vm(&args.to, "B")?];
+        return Ok(explain_policies(&experiment, [from, to], options, tick)?);
+    }
+    let workload = experiment.file.workload;
+    let choice = |(text, what): (&String, &str)| {
+        parameters::choice(workload, text).map_err(|bad| format!("{what} {text}: {bad}"))
+    };
+    let choices = [choice(sides[0])?, choice(sides[1])?];
+    let names = [args.from.clone(), args.to.clone()];
+    Ok(parameters::explain_parameters(&experiment, (names, &choices), options, tick)?)
 }
 
 fn text(answer: &Explained) -> Result<String, Failure> {

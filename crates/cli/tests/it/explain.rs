@@ -140,7 +140,7 @@ fn an_experiment_is_explained_too() {
         let said = said(args, status);
         words.iter().for_each(|word| assert!(said.contains(word), "{args:?}: no {word:?} in {said}"));
     };
-    has(&of(&[]), 0, &["2 groups of policies, all 4 combinations", "barns", "100.0", "left out"]);
+    has(&of(&[]), 0, &["2 groups, all 4 combinations", "barns", "100.0", "left out"]);
     has(&of(&["--format", "json"]), 0, &["barns", "slablab.explain-experiment.1"]);
     has(&of(&["--cache", "dentry"]), 2, &["--cache is of recordings"]);
     has(&of(&["--html", "page.html"]), 2, &["--html is of recordings"]);

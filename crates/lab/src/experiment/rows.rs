@@ -302,7 +302,7 @@ pub(super) fn one_of<'a>(
 }
 
 /// The names nearest to a wrong one, or all.
-pub(super) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let found = nearest(name, known.clone(), 3);
     match found.is_empty() {
         true => format!("; expected one of {}", known.collect::<Vec<_>>().join(", ")),

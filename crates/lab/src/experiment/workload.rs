@@ -1,6 +1,7 @@
 //! What an experiment runs: a workload, its parameters, and what a run of it says.
 
 use super::input::Input;
+use super::rows::near;
 use slablab_machines::COSTS;
 use slablab_model::{LockTimes, MachineSpec, Ps};
 use slablab_sim::micro::Setup;
@@ -144,6 +145,27 @@ impl Parameter {
             Kind::Number { defaults, .. } => Value::Number(defaults[size as usize]),
             Kind::Word(words) => Value::Word(words[0].to_string()),
             Kind::File => Value::File(Arc::new(Input::new("", 1))),
+        }
+    }
+}
+
+impl Parameter {
+    /// Understands a value as the command line has it.
+    ///
+    /// # Errors
+    /// What the parameter may be.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        let name = self.name;
+        match self.kind {
+            Kind::Number { least, most, .. } => {
+                let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+                number
+                    .map(Value::Number)
+                    .ok_or_else(|| format!("{name}={text}: expected a whole number from {least} to {most}"))
+            }
+            Kind::Word(words) if words.contains(&text) => Ok(Value::Word(text.to_string())),
+            Kind::Word(words) => Err(format!("{name}={text}{}", near(text, words.iter().copied()))),
+            Kind::File => Err(format!("{name}={text}: expected a parameter that is no file")),
         }
     }
 }

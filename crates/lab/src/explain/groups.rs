@@ -171,6 +171,14 @@ pub struct Group {
     kind: Kind,
 }
 
+impl Group {
+    /// What is no policy of a preset, and has these two values.
+    pub(super) fn of_one(name: &str, from: String, to: String) -> Group {
+        let values = vec![[name.to_string(), from, to]];
+        Group { name: name.to_string(), values, kind: Kind::Policies(Vec::new()) }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     /// The policies at these places in the first preset and in the second.

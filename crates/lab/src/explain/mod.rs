@@ -10,7 +10,7 @@
 //!
 //! [`cells`] does the same for an experiment: groups of policies, and metrics of its workload.
 //! [`script`] does it for page replacement under a script, [`policies`] for page replacement in an
-//! experiment.
+//! experiment, and [`parameters`] for values of the parameters of an experiment's workload.
 //!
 //! Parts are fractions of whole numbers and add up to the difference. A policy without effect has exactly 0.
 //! docs/explain.md says what the parts mean and what they do not mean.
@@ -19,6 +19,7 @@ pub mod cells;
 pub mod groups;
 pub mod items;
 pub mod measures;
+pub mod parameters;
 pub mod policies;
 pub mod script;
 pub mod shapley;

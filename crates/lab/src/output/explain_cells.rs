@@ -14,8 +14,8 @@ const PAIR_FROM_PERCENT: f64 = 5.0;
 /// The widest line.
 const WIDE: usize = 100;
 
-/// The answer for people.
-pub fn explain_cells_table(explained: &CellsExplained) -> String {
+/// The answer for people; `others` are metrics to take apart beside the main one.
+pub fn explain_cells_table(explained: &CellsExplained, others: &[String]) -> String {
     let ends = &explained.ends;
     let (file, plan) = (&ends.experiment.file, &ends.plan);
     let [from, to] = [0, 1].map(|at| explained.names[at].as_str());
@@ -23,7 +23,7 @@ pub fn explain_cells_table(explained: &CellsExplained) -> String {
     let mut out = text::wrapped_within(
         WIDE,
         &format!(
-            "{}: {from} to {to}, {} in {}: {} groups of policies, all {} combinations, {}, size {}, seed {}",
+            "{}: {from} to {to}, {} in {}: {} groups, all {} combinations, {}, size {}, seed {}",
             file.name,
             metric.name,
             metric.unit,
@@ -43,6 +43,9 @@ pub fn explain_cells_table(explained: &CellsExplained) -> String {
     out += &groups_text(&explained.groups, [from, to]);
     for row in &explained.rows {
         out += &row_text(&explained.groups, row, [from, to]);
+        for name in others {
+            out += &other_text(&explained.groups, row, name, [from, to]);
+        }
         out += &counts_text(explained, row, [from, to]);
     }
     if explained.rows.is_empty() {
@@ -50,6 +53,15 @@ pub fn explain_cells_table(explained: &CellsExplained) -> String {
     }
     out += &format!("\nleft out (at most {GROUPS_MOST} groups, {ROWS_MOST} rows)\n");
     out + &left_out_text(&explained.left_out)
+}
+
+/// A metric of the row beside the main one.
+fn other_text(groups: &[Group], row: &Row, metric: &str, names: [&str; 2]) -> String {
+    let name = format!("{}, {metric}", row.name);
+    match row.measures.iter().find(|measured| measured.metric == metric) {
+        Some(measured) => row_text(groups, &Row { name, measures: vec![measured.clone()] }, names),
+        None => format!("\n{name}: no group changes it\n"),
+    }
 }
 
 /// The counts that a group changes, with its part of each: the way from the policies to the main metric.

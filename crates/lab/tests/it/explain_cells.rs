@@ -48,7 +48,7 @@ fn barns_are_all_of_7_1() {
             assert_eq!(effects, [true, false], "barns, not the kernel: {measure}");
         }
     }
-    let said = explain_cells_table(&found);
+    let said = explain_cells_table(&found, &[]);
     for words in ["barns", "100.0", "no effect", "rows in which no difference can be told: numa8-full"] {
         assert!(said.contains(words), "{words}: {said}");
     }
@@ -57,7 +57,7 @@ fn barns_are_all_of_7_1() {
 #[test]
 fn what_has_no_parts_is_said() {
     let same = explain(["slub@7.1", "slub@7.1"], 2).expect("an answer");
-    assert!(explain_cells_table(&same).contains("nothing differs"));
+    assert!(explain_cells_table(&same, &[]).contains("nothing differs"));
     assert_eq!((same.groups.len(), same.rows.len()), (0, 0));
     let said = explain(["slub@7.1", "slqb@2009-09"], 2).err().expect("two engines");
     assert!(said.contains("slub and slqb are two engines"), "{said}");
@@ -80,7 +80,7 @@ fn policies_of_an_experiment_are_taken_apart() {
     assert_eq!(measure.metric, "swapped_in_kib");
     assert!(measure.from != measure.to, "{measure:?}");
     assert_eq!(measure.parts[0].value, measure.to - measure.from);
-    let said = explain_cells_table(&found);
+    let said = explain_cells_table(&found, &[]);
     assert!(said.contains("vm@2.4.10 to vm@2.4.10,slots=until-full, swapped_in_kib"), "{said}");
     let micro = Experiment::find(Path::new("micro")).expect("an installed experiment");
     let bad = explain_policies(&micro, vms, &options, &|_, _| {}).err().expect("no page replacement");

@@ -24,6 +24,7 @@ impl Ext2 {
     pub(super) fn take_block(&mut self, ino: Ino, goal: u32, changed: &mut Vec<u32>) -> Result<u32, Full> {
         let goal = if goal < self.format.blocks { goal } else { 0 };
         let found = match self.inode(ino).is_dir {
+            _ if self.is_packed => self.first_free(0, self.format.blocks),
             true => self.search(goal),
             false => self.take_from_window(ino, goal).or_else(|| self.search(goal)),
         };

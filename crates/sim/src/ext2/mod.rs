@@ -79,6 +79,8 @@ pub struct Ext2 {
     /// Windows of all inodes: first block, and last.
     windows: BTreeMap<u32, u32>,
     dirs: u32,
+    /// Files get the lowest free blocks.
+    is_packed: bool,
 }
 
 /// No free inode, or no free block.
@@ -103,12 +105,18 @@ impl Ext2 {
             used: vec![0; format.blocks.div_ceil(64) as usize],
             windows: BTreeMap::new(),
             dirs: 0,
+            is_packed: false,
         };
         for group in 0..groups {
             ext2.reserve_tables(group);
         }
         ext2.take_inode(0, Ino(0), true);
         ext2
+    }
+
+    /// The file system in which files get the lowest free blocks, if so: no ext2 does that.
+    pub fn packed(self, is_packed: bool) -> Ext2 {
+        Ext2 { is_packed, ..self }
     }
 
     /// The root.

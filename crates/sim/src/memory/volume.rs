@@ -60,6 +60,8 @@ pub struct Keeps {
     pub discards: bool,
     /// Reclaim frees dentries and inodes of files.
     pub shrinks: bool,
+    /// Each block that a file gets is the lowest free one, wherever ext2 wants it.
+    pub packs: bool,
 }
 
 /// A directory.
@@ -91,9 +93,9 @@ impl Volume {
         task: &Task,
         format: Format,
         rules: LoopRules,
-        Keeps { discards, shrinks }: Keeps,
+        Keeps { discards, shrinks, packs }: Keeps,
     ) -> Volume {
-        let ext2 = Rc::new(RefCell::new(Ext2::new(format)));
+        let ext2 = Rc::new(RefCell::new(Ext2::new(format).packed(packs)));
         let of_device = ext2.clone();
         let has_data = move |block| of_device.borrow().is_used(block);
         let device = Loop::start(memory, format.blocks, rules, has_data);

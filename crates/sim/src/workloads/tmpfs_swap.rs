@@ -100,7 +100,7 @@ impl Default for TmpfsSwap {
             // 10 to 15 s (from memory): the middle.
             unpack: 12_500_000_000_000,
             rules: LoopRules::default(),
-            keeps: Keeps { discards: false, shrinks: true },
+            keeps: Keeps { discards: false, shrinks: true, packs: false },
         }
     }
 }

@@ -54,6 +54,26 @@ fn files_that_grow_together_have_windows() {
     }
 }
 
+/// Packed, a file gets the lowest free blocks, also those of a removed file; by ext2's rules it is placed
+/// near its directory.
+#[test]
+fn packed_files_get_the_lowest_free_blocks() {
+    for is_packed in [false, true] {
+        let mut fs = Ext2::new(FORMAT).packed(is_packed);
+        let dir = fs.make_dir(Ext2::ROOT, 2, &mut Vec::new()).unwrap();
+        let lowest = |fs: &Ext2| (0..FORMAT.blocks).find(|block| !fs.is_used(*block)).unwrap();
+        let first = lowest(&fs);
+        let file = write(&mut fs, dir, 4, 3);
+        let own = fs.inode(file).blocks.clone();
+        assert_eq!(own == (first..first + 4).collect::<Vec<u32>>(), is_packed, "{own:?}");
+        let other = write(&mut fs, dir, 3, 3);
+        fs.remove(file, &mut Vec::new());
+        let next = write(&mut fs, dir, 4, 3);
+        assert!(!is_packed || fs.inode(next).blocks == own, "{:?}", fs.inode(next).blocks);
+        assert_eq!(fs.inode(other).blocks.len(), 3);
+    }
+}
+
 #[test]
 fn a_removed_files_blocks_are_met_again() {
     let mut fs = Ext2::new(FORMAT);

@@ -164,12 +164,15 @@ fn each_fact_of_the_loop_device_is_a_choice() {
     assert_ne!(kept, usual);
     // Without names that reclaim frees no lookup reads. (What the device reads in all depends on much else;
     // what a lookup reads has a test of its own.)
-    let kept = Keeps { discards: false, shrinks: false };
+    let kept = Keeps { discards: false, shrinks: false, packs: false };
     let lasting = built("slub@2.6.29", MIB, &TmpfsSwap { keeps: kept, ..program() });
     assert_ne!(lasting, usual);
     // What is taken out of the image is not read again.
-    let discarded =
-        built("slub@2.6.29", MIB, &TmpfsSwap { keeps: Keeps { discards: true, shrinks: true }, ..program() });
+    let discarded = built(
+        "slub@2.6.29",
+        MIB,
+        &TmpfsSwap { keeps: Keeps { discards: true, shrinks: true, packs: false }, ..program() },
+    );
     assert!(overwritten(&discarded) < overwritten(&usual) / 2, "{}", overwritten(&discarded));
 }
 
@@ -204,7 +207,7 @@ fn blocks_come_back_through_the_loop_device_and_stay_behind_when_files_go() {
                     task,
                     format,
                     LoopRules::default(),
-                    Keeps { discards, shrinks: false },
+                    Keeps { discards, shrinks: false, packs: false },
                 );
                 let device = volume.device().expect("a loop device").clone();
                 let held = || of_task.vm.with(|state| state.mappings.get(device.backing).frames);
@@ -246,7 +249,7 @@ fn names_that_reclaim_freed_are_read_again() {
             let (of_task, result) = (memory.clone(), read.clone());
             memory.kernel.start(memory.kernel.new_process(), None, move |task| {
                 let format = Format { blocks: 4_096, bytes_per_inode: 8_192, inode_bytes: 128 };
-                let keeps = Keeps { discards: false, shrinks };
+                let keeps = Keeps { discards: false, shrinks, packs: false };
                 let volume = Volume::ext2(&of_task, task, format, LoopRules::default(), keeps);
                 let device = volume.device().expect("a loop device").clone();
                 let nodes: Vec<_> = (0..100).map(|_| volume.create(task, volume.root())).collect();
@@ -298,7 +301,7 @@ fn reclaim_takes_no_name_of_a_file_that_goes() {
         let (of_task, now) = (memory.clone(), left.clone());
         memory.kernel.start(memory.kernel.new_process(), None, move |task| {
             let format = Format { blocks: 4_096, bytes_per_inode: 8_192, inode_bytes: 128 };
-            let keeps = Keeps { discards: false, shrinks: true };
+            let keeps = Keeps { discards: false, shrinks: true, packs: false };
             let volume = Volume::ext2(&of_task, task, format, LoopRules::default(), keeps);
             let mut nodes: Vec<_> = (0..FILES).map(|_| volume.create(task, volume.root())).collect();
             nodes.iter().for_each(|node| volume.write(task, node, 1));
