@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Reproduces published figures.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 2026 -o results --format markdown\n  slablab reproduce mine.toml --quick"
+    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 2026 -o results --format markdown\n  slablab reproduce 004 -o results --threads 2\n  slablab reproduce mine.toml --quick"
 )]
 pub(crate) struct Args {
     /// Experiments: files (TOML), or names of those that come with the program. A name stands for all
@@ -21,7 +21,8 @@ pub(crate) struct Args {
     experiments: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
-    /// Leave out the runs with assumed costs halved and doubled
+    /// Leave out the runs with what is assumed varied: costs halved and doubled, or what the experiment's
+    /// [ranges] name. With -o an interrupted run goes on where it was
     #[arg(long)]
     no_ranges: bool,
     /// Also write a page with charts of one experiment to FILE: self-contained HTML for any browser. Runs the

@@ -17,6 +17,7 @@
 use super::input::Input;
 use super::linear::Linear;
 use super::merit::Merit;
+use super::ranges::Ranges;
 use super::repeats::{LEAST_MIN, Repeats, Until};
 use super::rows::{Cells, Expect, Fitted, Published, float, metric, near, value};
 use super::workload::{Kind, Parameter, Size, Value, Workload};
@@ -52,6 +53,7 @@ const NAMES: &[&str] = &[
     "expect",
     "linear",
     "merit",
+    "ranges",
 ];
 
 /// Values of parameters by their names.
@@ -98,6 +100,8 @@ pub struct ExperimentFile {
     pub linear: Vec<Linear>,
     /// Columns of figures whose order is published.
     pub merit: Vec<Merit>,
+    /// What is varied, if that is not each assumed cost.
+    pub ranges: Option<Ranges>,
     /// The text of the file.
     pub text: String,
 }
@@ -143,6 +147,7 @@ impl ExperimentFile {
             expect: Vec::new(),
             linear: Vec::new(),
             merit: Vec::new(),
+            ranges: None,
             text: text.to_string(),
         };
         let cells = Cells {
@@ -160,6 +165,7 @@ impl ExperimentFile {
         let merit = rows(&doc, &table, "merit", |value| cells.merit(&doc, value))?;
         (file.fitted, file.published, file.expect) = (fitted, published, expect);
         (file.linear, file.merit) = (linear, merit);
+        file.ranges = table.get("ranges").map(|value| reader.ranges(&file, value)).transpose()?;
         Ok(file)
     }
 
@@ -299,6 +305,16 @@ impl<'r, 'i> Reader<'r, 'i> {
             found.push((size, self.lists(workload, table)?));
         }
         Ok(found)
+    }
+
+    fn ranges(&self, file: &ExperimentFile, value: &Toml<'i>) -> Read<Ranges> {
+        let swept = |name: &str| file.swept(name, file.size).is_some_and(|list| list.len() > 1);
+        let names: Vec<&str> = file.workload.parameters.iter().map(|parameter| parameter.name).collect();
+        let lists = |table: &DeTable<'i>| {
+            self.doc.known(table, &names)?;
+            self.lists(file.workload, table)
+        };
+        Ranges::read(&self.doc, value, &swept, &lists)
     }
 
     fn lists(&self, workload: &Workload, table: &DeTable<'i>) -> Read<Lists> {

@@ -11,8 +11,10 @@
 //! The figures are those of `[[published]]` rows that name a value of the parameter. Every machine, engine
 //! and combination of other values is a row of its own: the same order is asked of each. A pair of values
 //! *agrees* if it has the published order in all rows, is *undetermined* if its order differs between rows,
-//! and *differs* otherwise. The null answer is that all values are equal.
+//! and *differs* otherwise. Rows after a change of what is assumed count too, if the file says what to vary.
+//! The null answer is that all values are equal.
 
+use super::plan::Scaled;
 use super::results::Results;
 use super::rows::{Cells, Select, needed};
 use super::workload::Value;
@@ -52,8 +54,12 @@ pub struct Ordered {
     pub published: Vec<(Value, f64)>,
     /// The modelled columns.
     pub columns: Vec<Column>,
+    /// The columns after each change of what is assumed ([`Ranges`](super::ranges::Ranges)).
+    pub varied: Vec<Column>,
     /// Pairs that agree, that are undetermined, and that differ.
     pub pairs: [usize; 3],
+    /// Pairs with one order in all columns, of which a change gives another order: the values, and a change.
+    pub flipped: Vec<([String; 2], String)>,
     /// Pairs that the null answer gets right: those that are published as equal.
     pub null: usize,
 }
@@ -80,30 +86,41 @@ pub fn merits(results: &Results) -> Vec<Ordered> {
 
 fn ordered(results: &Results, merit: &Merit) -> Ordered {
     let published = published(results, merit);
-    let columns = columns(results, merit, &published);
+    let columns = columns(results, merit, &published, Scaled::Nothing);
+    let mut changes: Vec<Scaled> = results.plan.cells.iter().map(|cell| cell.scaled).collect();
+    changes.retain(|change| *change != Scaled::Nothing && results.experiment.file.ranges.is_some());
+    changes.dedup();
+    let of = |change: Scaled| self::columns(results, merit, &published, change);
+    let varied: Vec<Column> = changes.into_iter().flat_map(of).collect();
     let noise = results.experiment.file.noise_percent;
+    let found = |column: &Column, base: usize, other: usize| {
+        Some(order(column.modelled[base]?, column.modelled[other]?, noise))
+    };
     let mut pairs = [0; 3];
     let mut null = 0;
+    let mut flipped = Vec::new();
     for other in 0..published.len() {
         for base in 0..other {
             let expected = order(published[base].1, published[other].1, 0.0);
             null += usize::from(expected.is_eq());
-            let found = columns.iter().map(|column| {
-                let (base, other) = column.modelled[base].zip(column.modelled[other])?;
-                Some(order(base, other, noise))
-            });
-            let found: Vec<_> = found.collect();
-            let at =
-                match found.first() {
-                    Some(Some(first)) if found.iter().all(|one| one == &Some(*first)) => {
-                        if *first == expected { 0 } else { 2 }
-                    }
-                    _ => 1,
-                };
-            pairs[at] += 1;
+            let first = columns.first().and_then(|column| found(column, base, other));
+            let is_same = |column: &Column| found(column, base, other) == first;
+            if first.is_none() || !columns.iter().all(is_same) {
+                pairs[1] += 1;
+                continue;
+            }
+            // A column that has no number after a change says nothing.
+            let is_other = |column: &&Column| found(column, base, other).is_some() && !is_same(column);
+            if let Some(column) = varied.iter().find(is_other) {
+                let names = [base, other].map(|at| published[at].0.to_string());
+                flipped.push((names, column.label.clone()));
+                pairs[1] += 1;
+                continue;
+            }
+            pairs[if first == Some(expected) { 0 } else { 2 }] += 1;
         }
     }
-    Ordered { merit: merit.clone(), published, columns, pairs, null }
+    Ordered { merit: merit.clone(), published, columns, varied, pairs, flipped, null }
 }
 
 /// The published figures of a row of the file.
@@ -122,7 +139,8 @@ fn published(results: &Results, merit: &Merit) -> Vec<(Value, f64)> {
     found
 }
 
-fn columns(results: &Results, merit: &Merit, published: &[(Value, f64)]) -> Vec<Column> {
+/// The columns after a change of what is assumed; a cell that has none of it is in none.
+fn columns(results: &Results, merit: &Merit, published: &[(Value, f64)], change: Scaled) -> Vec<Column> {
     let metric = &results.experiment.file.workload.metrics[merit.metric];
     let (experiment, plan) = (&results.experiment, &results.plan);
     let mut columns: Vec<Column> = Vec::new();
@@ -131,9 +149,13 @@ fn columns(results: &Results, merit: &Merit, published: &[(Value, f64)]) -> Vec<
         let own = &of.values.0[merit.parameter];
         let Some(at) = published.iter().position(|(value, _)| value == own) else { continue };
         let named = format!("{}={own}", merit.parameter);
-        let label: Vec<String> = results.swept(of).into_iter().filter(|one| *one != named).collect();
-        let machine = &experiment.machines[of.machine].name;
-        let label = if label.is_empty() { machine.clone() } else { label.join(" ") };
+        let Some(cell) = plan.with_scale(experiment, of, change) else { continue };
+        let mut label: Vec<String> = results.swept(of).into_iter().filter(|one| *one != named).collect();
+        if label.is_empty() {
+            label.push(experiment.machines[of.machine].name.clone());
+        }
+        label.extend((change != Scaled::Nothing).then(|| experiment.words(change)));
+        let label = label.join(" ");
         let column = columns.iter().position(|column| column.label == label).unwrap_or_else(|| {
             columns.push(Column { label, modelled: vec![None; published.len()], kendall: None });
             columns.len() - 1

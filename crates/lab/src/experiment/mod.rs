@@ -20,6 +20,7 @@ pub mod merit;
 pub mod observe;
 pub mod pairs;
 pub mod plan;
+pub mod ranges;
 pub mod recorded;
 pub mod repeats;
 pub mod results;

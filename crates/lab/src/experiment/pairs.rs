@@ -178,7 +178,7 @@ impl Found<'_> {
         let of = |ratio: f64| if self.is_told(ratio, level) { Sign::of_ratio(ratio) } else { Sign::Nothing };
         let is_of_repeats = pair.p.is_some_and(|p| p <= SIGNIFICANCE);
         let given = pair.ratio.filter(|_| is_of_repeats).map_or(Sign::Nothing, of);
-        let ends = pair.range.iter().flatten().map(|(ratio, _)| of(*ratio));
+        let ends = pair.range().into_iter().flatten().map(|end| of(end.ratio));
         std::iter::once(given).chain(ends).collect()
     }
 

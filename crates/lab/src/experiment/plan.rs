@@ -44,7 +44,7 @@ pub struct Cell {
     pub scaled: Scaled,
 }
 
-/// A change of a machine's assumed costs.
+/// A change of a machine's assumed costs, or of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaled {
     /// None.
@@ -53,6 +53,10 @@ pub enum Scaled {
     All(Factor),
     /// One: its place in [`Experiment::assumed`].
     One(usize, Factor),
+    /// None, but the run has the values of all varied runs ([`at`](super::ranges::Ranges::at)).
+    Short,
+    /// A parameter has another value: its place in [`vary`](super::ranges::Ranges::vary).
+    Value(usize),
 }
 
 /// By what a cost is multiplied.
@@ -65,7 +69,7 @@ pub enum Factor {
 }
 
 impl Factor {
-    const BOTH: [Factor; 2] = [Factor::Half, Factor::Double];
+    pub(super) const BOTH: [Factor; 2] = [Factor::Half, Factor::Double];
 
     fn fraction(self) -> (u64, u64) {
         match self {
@@ -74,7 +78,7 @@ impl Factor {
         }
     }
 
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Factor::Half => "halved",
             Factor::Double => "doubled",
@@ -87,12 +91,14 @@ impl Factor {
 pub struct Plan {
     /// How long runs are.
     pub size: Size,
-    /// Runs of each cell whose costs are as given; a cell with other costs runs once.
+    /// Runs of each cell that is as given.
     pub repeats: Repeats,
     /// The seed.
     pub seed: u64,
     /// Whether cells with other costs are there.
     pub sensitivity: bool,
+    /// Runs of each of them.
+    pub varied: u32,
     /// The cells; those with costs as given come first.
     pub cells: Vec<Cell>,
 }
@@ -113,11 +119,8 @@ impl Plan {
         }
         let mut cells = Vec::new();
         for values in &combinations {
-            for (machine, on) in experiment.machines.iter().enumerate() {
-                (file.workload.check)(&on.machine.spec, values).map_err(|bad| {
-                    let name = file.workload.name;
-                    Error::new(&experiment.path, format!("{name} on {}: {bad}", on.name))
-                })?;
+            for machine in 0..experiment.machines.len() {
+                check(experiment, machine, values)?;
                 let cell = |engine| Cell { machine, engine, values: values.clone(), scaled: Scaled::Nothing };
                 cells.extend((0..file.engines.len()).map(cell));
             }
@@ -130,34 +133,45 @@ impl Plan {
             },
             seed: change.seed.unwrap_or(file.seed),
             sensitivity: change.sensitivity,
+            varied: file.ranges.as_ref().map_or(1, |ranges| ranges.repeats),
             cells,
         };
+        plan.varied = plan.varied.min(change.repeats.unwrap_or(plan.varied));
         if change.sensitivity {
-            let scaled = plan.scaled_cells(experiment);
+            let scaled = plan.scaled_cells(experiment)?;
             plan.cells.extend(scaled);
         }
         Ok(plan)
     }
 
-    /// The cells of relations, and those of figures with a published scatter, with each change of costs.
-    fn scaled_cells(&self, experiment: &Experiment) -> Vec<Cell> {
+    /// The cells of relations and orders, and those of figures with a published scatter, with each change.
+    fn scaled_cells(&self, experiment: &Experiment) -> Result<Vec<Cell>> {
         let file = &experiment.file;
         let sides = file.expect.iter().flat_map(|expect| [&expect.base, &expect.other]);
         let figures = file.published.iter().filter(|row| row.moments().is_some()).map(|row| &row.cell);
-        let sides = sides.chain(figures);
+        // An order of merit is varied by what the file says alone: it has many cells.
+        let orders = file.merit.iter().filter(|_| file.ranges.is_some()).map(|merit| &merit.cell);
+        let sides = sides.chain(figures).chain(orders);
         let named: BTreeSet<usize> = sides.flat_map(|side| self.selected(experiment, side)).collect();
-        let of = |scaled: Scaled| named.iter().map(move |at| Cell { scaled, ..self.cells[*at].clone() });
-        experiment.scaled().into_iter().flat_map(of).collect()
+        let mut cells: Vec<Cell> = Vec::new();
+        for scaled in experiment.scaled(self.size) {
+            for at in &named {
+                let Some(cell) = file.varied(self.size, &self.cells[*at], scaled) else { continue };
+                check(experiment, cell.machine, &cell.values)?;
+                cells.push(cell);
+            }
+        }
+        Ok(cells)
     }
 
     /// How often a cell runs at least.
     pub fn runs(&self, cell: &Cell) -> u32 {
-        if cell.scaled == Scaled::Nothing { self.repeats.least() } else { 1 }
+        if cell.scaled == Scaled::Nothing { self.repeats.least() } else { self.varied }
     }
 
     /// How often a cell runs at most.
     pub fn runs_most(&self, cell: &Cell) -> u32 {
-        if cell.scaled == Scaled::Nothing { self.repeats.most() } else { 1 }
+        if cell.scaled == Scaled::Nothing { self.repeats.most() } else { self.varied }
     }
 
     /// How many runs a cell needs in all, after these; `None` if it has enough.
@@ -270,11 +284,18 @@ impl Plan {
         (0..self.cells.len()).filter(|at| matches(&self.cells[*at])).collect()
     }
 
-    /// The cell like `cell` but for its costs.
-    pub fn with_scale(&self, cell: &Cell, scaled: Scaled) -> Option<usize> {
-        let wanted = Cell { scaled, ..cell.clone() };
+    /// The cell like `cell` but for a change.
+    pub fn with_scale(&self, experiment: &Experiment, cell: &Cell, scaled: Scaled) -> Option<usize> {
+        let wanted = experiment.file.varied(self.size, cell, scaled)?;
         self.cells.iter().position(|cell| *cell == wanted)
     }
+}
+
+/// Whether a machine and these values fit the workload.
+fn check(experiment: &Experiment, machine: usize, values: &Values) -> Result<()> {
+    let (workload, on) = (experiment.file.workload, &experiment.machines[machine]);
+    (workload.check)(&on.machine.spec, values)
+        .map_err(|bad| Error::new(&experiment.path, format!("{} on {}: {bad}", workload.name, on.name)))
 }
 
 /// A value of a parameter.
@@ -330,30 +351,6 @@ impl Experiment {
         all
     }
 
-    /// The changes of costs of a sensitivity analysis.
-    fn scaled(&self) -> Vec<Scaled> {
-        let count = self.assumed().len();
-        let one = (0..count).flat_map(|at| Factor::BOTH.map(|factor| Scaled::One(at, factor)));
-        match count {
-            0 => Vec::new(),
-            _ => Factor::BOTH.map(Scaled::All).into_iter().chain(one).collect(),
-        }
-    }
-
-    /// A change of costs in words; empty for none.
-    pub fn words(&self, scaled: Scaled) -> String {
-        match scaled {
-            Scaled::Nothing => String::new(),
-            Scaled::All(factor) => format!("all assumed costs {}", factor.word()),
-            Scaled::One(at, factor) => {
-                let assumed = self.assumed();
-                let Source { cost, distance, .. } = &assumed[at];
-                let distance = distance.map_or(String::new(), |distance| format!(" at distance {distance}"));
-                format!("{cost}{distance} {}", factor.word())
-            }
-        }
-    }
-
     /// The machine and engine of a cell. `seed` is that of the repeat.
     pub fn setup(&self, cell: &Cell, seed: u64) -> Setup {
         let machine = &self.machines[cell.machine].machine;
@@ -367,7 +364,7 @@ impl Experiment {
         let priced = &self.machines[cell.machine].machine.priced;
         let assumed = self.assumed();
         let (sources, factor): (&[Source], Factor) = match cell.scaled {
-            Scaled::Nothing => return priced.costs.clone(),
+            Scaled::Nothing | Scaled::Short | Scaled::Value(_) => return priced.costs.clone(),
             Scaled::All(factor) => (&assumed, factor),
             Scaled::One(at, factor) => (&assumed[at..=at], factor),
         };

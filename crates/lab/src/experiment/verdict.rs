@@ -5,7 +5,11 @@
 //! | agrees | the modelled difference has the published sign, at every swept value and every assumed cost |
 //! | sign differs | it has the other sign |
 //! | no difference can be told | the test with Holm's correction tells none, or it is below the noise |
-//! | undetermined | the sign is not the same at all swept values, or not at all assumed costs |
+//! | undetermined | the sign is not the same at all swept values, or what is assumed flips it |
+//!
+//! A change of what is assumed flips a sign if the ratio of means is on the other side of 1. It flips "no
+//! difference" if the ratio is beyond the noise and, where varied cells run more than once, the test tells
+//! it, with Holm's correction over the changes.
 
 use super::plan::{Cell, Scaled};
 use super::results::Results;
@@ -59,10 +63,42 @@ pub struct Compared {
     pub interval: Option<Interval>,
     /// The p-value after Holm's correction over the experiment.
     pub p: Option<f64>,
-    /// The smallest and the largest ratio with assumed costs halved and doubled, and which cost it was.
-    pub range: Option<[(f64, String); 2]>,
+    /// What each change of what is assumed makes of it; empty if nothing is varied.
+    pub varied: Vec<Varied>,
     /// The modelled sign.
     pub sign: Sign,
+}
+
+/// Two cells after a change of what is assumed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Varied {
+    /// The change.
+    pub by: String,
+    /// The ratio of the means.
+    pub ratio: f64,
+    /// The p-value after Holm's correction over the changes; `None` if the cells ran once.
+    pub p: Option<f64>,
+}
+
+impl Compared {
+    /// The changes with the lowest and the highest ratio.
+    pub fn range(&self) -> Option<[&Varied; 2]> {
+        let by_ratio = |a: &&Varied, b: &&Varied| a.ratio.total_cmp(&b.ratio);
+        // The first of those with the highest ratio.
+        let high = self.varied.iter().rev().max_by(by_ratio)?;
+        Some([self.varied.iter().min_by(by_ratio)?, high])
+    }
+
+    /// The changes that flip the modelled sign.
+    pub fn flips(&self, noise_percent: f64) -> impl Iterator<Item = &Varied> {
+        self.varied.iter().filter(move |varied| match self.sign {
+            Sign::Higher => varied.ratio <= 1.0,
+            Sign::Lower => varied.ratio >= 1.0,
+            Sign::Nothing => {
+                is_more(varied.ratio, noise_percent) && varied.p.is_none_or(|p| p <= SIGNIFICANCE)
+            }
+        })
+    }
 }
 
 /// An expected relation, and what was modelled.
@@ -162,7 +198,7 @@ fn compared(results: &Results, expect: &Expect, base: usize, other: usize) -> Co
         ratio: ratio(base, other),
         interval,
         p,
-        range: range(results, base, other, ratio),
+        varied: varied(results, (base, of_base), (other, of_other)),
         sign: Sign::Nothing,
     }
 }
@@ -190,34 +226,28 @@ fn tested(
     (welch(&base, &other).ok().map(|found| found.p), ratio_interval(&base, &other, 0.95).ok())
 }
 
-/// The smallest and the largest ratio with assumed costs halved and doubled, and which cost it was; `None` if
-/// costs are not varied.
-fn range(
-    results: &Results,
-    base: usize,
-    other: usize,
-    ratio: impl Fn(usize, usize) -> Option<f64>,
-) -> Option<[(f64, String); 2]> {
-    let plan = &results.plan;
-    let mut scaled: Vec<Scaled> = plan.cells.iter().map(|cell| cell.scaled).collect();
-    scaled.retain(|scaled| plan.sensitivity && *scaled != Scaled::Nothing);
-    // Cells of one change of costs follow each other.
-    scaled.dedup();
-    let mut range: Option<[(f64, String); 2]> = None;
-    for scaled in scaled {
-        let at = |cell: usize| plan.with_scale(&plan.cells[cell], scaled);
-        let Some(ratio) = at(base).zip(at(other)).and_then(|(base, other)| ratio(base, other)) else {
-            continue;
-        };
-        let words = results.experiment.words(scaled);
-        let [low, high] = range.get_or_insert_with(|| [(); 2].map(|()| (ratio, words.clone())));
-        if ratio < low.0 {
-            *low = (ratio, words);
-        } else if ratio > high.0 {
-            *high = (ratio, words);
-        }
+/// What each change of what is assumed makes of two cells. A change without numbers is left out.
+fn varied(results: &Results, base: (usize, &Metric), other: (usize, &Metric)) -> Vec<Varied> {
+    let (experiment, plan) = (&results.experiment, &results.plan);
+    let mut changes: Vec<Scaled> = plan.cells.iter().map(|cell| cell.scaled).collect();
+    changes.retain(|change| plan.sensitivity && *change != Scaled::Nothing);
+    // Cells of one change follow each other.
+    changes.dedup();
+    let mean = |(cell, metric): (usize, &Metric)| results.independent(cell, metric).map(|one| one.mean());
+    let of = |change: Scaled| {
+        let at = |cell: usize| plan.with_scale(experiment, &plan.cells[cell], change);
+        let (base, other) = ((at(base.0)?, base.1), (at(other.0)?, other.1));
+        let ratio = ratio_of(mean(base)?, mean(other)?);
+        let p = if plan.varied > 1 { tested(results, base, other).0 } else { None };
+        Some(Varied { by: experiment.words(change), ratio, p })
+    };
+    let mut varied: Vec<Varied> = changes.into_iter().filter_map(of).collect();
+    let tested: Vec<f64> = varied.iter().filter_map(|one| one.p).collect();
+    let mut corrected = holm(&tested).expect("p-values of tests are from 0 to 1").into_iter();
+    for one in &mut varied {
+        one.p = one.p.and_then(|_| corrected.next());
     }
-    range
+    varied
 }
 
 /// The sign of a modelled ratio, if the test and the noise leave one.
@@ -235,14 +265,8 @@ fn is_more(ratio: f64, noise_percent: f64) -> bool {
 
 fn verdict(expected: Sign, pairs: &[Compared], noise_percent: f64) -> Verdict {
     let Some(first) = pairs.first() else { return Verdict::NoDifference };
-    let changes = |pair: &Compared| {
-        pair.range.as_ref().is_some_and(|[(low, _), (high, _)]| match pair.sign {
-            Sign::Higher => *low <= 1.0,
-            Sign::Lower => *high >= 1.0,
-            Sign::Nothing => is_more(*low, noise_percent) || is_more(*high, noise_percent),
-        })
-    };
-    if pairs.iter().any(|pair| pair.sign != first.sign || (changes(pair) && pair.ratio.is_some())) {
+    let is_flipped = |pair: &Compared| pair.ratio.is_some() && pair.flips(noise_percent).next().is_some();
+    if pairs.iter().any(|pair| pair.sign != first.sign || is_flipped(pair)) {
         return Verdict::Undetermined;
     }
     match (expected, first.sign) {
@@ -257,7 +281,7 @@ mod tests {
     use super::*;
 
     fn pair(ratio: f64, p: f64, range: [f64; 2]) -> Compared {
-        let range = range.map(|ratio| (ratio, "a cost halved".to_string()));
+        let varied = range.map(|ratio| Varied { by: "a cost halved".into(), ratio, p: None }).to_vec();
         let mut pair = Compared {
             label: String::new(),
             base: 0,
@@ -265,7 +289,7 @@ mod tests {
             ratio: Some(ratio),
             interval: None,
             p: Some(p),
-            range: Some(range),
+            varied,
             sign: Sign::Nothing,
         };
         pair.sign = sign(&pair, 1.0);
@@ -293,6 +317,27 @@ mod tests {
         check(Lower, &[], Verdict::NoDifference);
     }
 
+    /// Several runs of varied cells: "no difference" flips only if the test tells one; a sign if the mean
+    /// does.
+    #[test]
+    fn flips_of_several_runs() {
+        let check = |ratio: f64, p: f64, varied: (f64, f64), wanted: &[&str]| {
+            let of = Varied { by: "it".into(), ratio: varied.0, p: Some(varied.1) };
+            let same = Varied { by: "same".into(), ratio, p: Some(p) };
+            let pair = Compared { varied: vec![same, of], ..pair(ratio, p, [ratio; 2]) };
+            let found: Vec<&str> = pair.flips(1.0).map(|one| one.by.as_str()).collect();
+            assert_eq!(found, wanted, "{ratio} {p} {varied:?}");
+        };
+        check(1.0, 0.9, (1.2, 0.01), &["it"]);
+        check(1.0, 0.9, (1.2, 0.2), &[]);
+        check(1.0, 0.9, (1.005, 0.01), &[]);
+        check(1.3, 0.01, (0.98, 0.6), &["it"]);
+        check(1.3, 0.01, (1.02, 0.6), &[]);
+        check(0.7, 0.01, (1.1, 0.6), &["it"]);
+        // A difference that the test does not tell is none.
+        check(1.3, 0.2, (1.3, 0.01), &["it"]);
+    }
+
     #[test]
     fn a_difference_from_zero_has_a_sign() {
         assert_eq!(sign(&pair(ratio_of(0.0, 2.0), 0.001, [1.0, 1.0]), 7.0), Sign::Higher);
@@ -302,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_run_that_failed_agrees_with_nothing() {
-        let failed = Compared { ratio: None, p: None, range: None, ..pair(0.4, 0.001, [0.3, 0.6]) };
+        let failed = Compared { ratio: None, p: None, varied: Vec::new(), ..pair(0.4, 0.001, [0.3, 0.6]) };
         let failed = Compared { sign: sign(&failed, 1.0), ..failed };
         for expected in [Sign::Higher, Sign::Lower, Sign::Nothing] {
             assert_eq!(verdict(expected, std::slice::from_ref(&failed), 1.0), Verdict::NoDifference);

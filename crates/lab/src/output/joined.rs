@@ -4,7 +4,7 @@ use super::reproduce::{reproduce_json, sum};
 use crate::experiment::pairs::{Pair, Pairs};
 use crate::experiment::results::Results;
 use crate::experiment::rows::Sign;
-use crate::experiment::verdict::{Verdict, judge, score};
+use crate::experiment::verdict::{Compared, Verdict, judge, score};
 use serde_json::{Value, json};
 use slablab_report::text;
 
@@ -138,7 +138,7 @@ fn ends(ratios: impl Iterator<Item = f64> + Clone) -> String {
 
 /// The lowest and the highest ratio at other costs, over all swept values.
 fn range(pair: &Pair) -> Option<[f64; 2]> {
-    let ratios = || pair.compared.iter().filter_map(|one| one.range.as_ref()).flatten().map(|end| end.0);
+    let ratios = || pair.compared.iter().filter_map(Compared::range).flatten().map(|end| end.ratio);
     Some([ratios().reduce(f64::min)?, ratios().reduce(f64::max)?])
 }
 

@@ -1,6 +1,6 @@
 //! Orders of merit: published and modelled orders, Kendall's tau, and the null answer.
 
-use crate::experiment::merit::{Ordered, merits};
+use crate::experiment::merit::{Column, Ordered, merits};
 use crate::experiment::results::Results;
 use serde_json::{Value, json};
 use slablab_report::text;
@@ -43,9 +43,12 @@ pub(super) fn merit_table(results: &Results) -> Option<(String, text::Table)> {
 pub(super) fn merit_lines(results: &Results) -> Vec<String> {
     let line = |one: &Ordered| {
         let [agree, undetermined, differ] = one.pairs;
+        let flips =
+            one.flipped.iter().map(|([base, other], by)| format!("{base} and {other} flip with {by}"));
+        let flips: String = flips.map(|flip| format!(" {flip}.")).collect();
         format!(
             "{}: of {} pairs {agree} agree, {undetermined} are undetermined, {differ} differ; the null answer \
-             agrees in {}.",
+             agrees in {}.{flips}",
             one.merit.name,
             one.pairs.iter().sum::<usize>(),
             one.null
@@ -69,21 +72,24 @@ pub(super) fn merit_sum(results: &Results) -> Option<String> {
 /// The orders for programs.
 pub(super) fn merit_json(results: &Results) -> Vec<Value> {
     let of = |one: &Ordered| {
-        let columns = one.columns.iter().map(|column| {
+        let column = |column: &Column| {
             json!({
                 "cells": column.label,
                 "modelled": column.modelled,
                 "tau": column.kendall.map(|one| one.tau),
                 "chance": column.kendall.map(|one| one.chance),
             })
-        });
+        };
+        let flip = |([base, other], by): &([String; 2], String)| json!({ "values": [base, other], "by": by });
         json!({
             "name": one.merit.name,
             "parameter": one.merit.parameter,
             "metric": results.experiment.file.workload.metrics[one.merit.metric].name,
             "values": one.published.iter().map(|(value, _)| value.to_string()).collect::<Vec<_>>(),
             "published": one.published.iter().map(|(_, figure)| figure).collect::<Vec<_>>(),
-            "columns": columns.collect::<Vec<_>>(),
+            "columns": one.columns.iter().map(column).collect::<Vec<_>>(),
+            "varied": one.varied.iter().map(column).collect::<Vec<_>>(),
+            "flipped": one.flipped.iter().map(flip).collect::<Vec<_>>(),
             "agree": one.pairs[0],
             "undetermined": one.pairs[1],
             "differ": one.pairs[2],

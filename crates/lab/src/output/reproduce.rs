@@ -3,9 +3,10 @@
 use super::experiment::{failures, head};
 use super::merit::{merit_json, merit_lines, merit_sum, merit_table};
 use crate::experiment::linear::{Fit, Linear, fits};
+use crate::experiment::ranges::Costs;
 use crate::experiment::results::Results;
 use crate::experiment::rows::{Expect, Published, Select, Sign};
-use crate::experiment::verdict::{Compared, Judged, Score, judge, score};
+use crate::experiment::verdict::{Compared, Judged, Score, Varied, judge, score};
 use crate::experiment::workload::{self, Metric};
 use serde_json::{Value, json};
 use slablab_report::csv::Csv;
@@ -31,13 +32,14 @@ pub fn reproduce_table(results: &Results, wrap: Option<usize>) -> String {
     out += &figures(results).print_within(width);
     if !judged.is_empty() {
         out += "\n";
-        out += &wrapped(
+        out += &wrapped(&format!(
             "ratios of two cells, with 95 % intervals over the repeats; x0.5 to x2: the lowest and the highest \
-             ratio with assumed costs halved and doubled, each alone and all together",
-        );
+                 ratio with {}",
+            what_varies(results)
+        ));
         out += &relations(&judged).print_within(width);
         out.push('\n');
-        extremes(&judged).iter().for_each(|line| out += &wrapped(line));
+        extremes(&judged, file.noise_percent).iter().for_each(|line| out += &wrapped(line));
     }
     for (head, table) in linear(results) {
         out += &format!("\n{}{}", wrapped(&head), table.print_within(width));
@@ -89,10 +91,9 @@ pub fn reproduce_csv(results: &Results) -> String {
     let words = |text: Option<String>| text.map_or(Shown::Empty, Shown::Name);
     for row in judge(results) {
         for pair in &row.compared {
-            let [low, high] = match pair.range.clone() {
-                Some([low, high]) => [Some(low), Some(high)],
-                None => [None, None],
-            };
+            let range = pair.range();
+            let end = |at: usize| range.map(|ends| ends[at]);
+            let by = |at: usize| words(end(at).map(|end| end.by.clone()));
             file.row([
                 Shown::Name(row.expect.name.clone()),
                 Shown::Name(pair.label.clone()),
@@ -104,10 +105,10 @@ pub fn reproduce_csv(results: &Results) -> String {
                 number(pair.interval.map(|ends| ends.low)),
                 number(pair.interval.map(|ends| ends.high)),
                 number(pair.p),
-                number(low.as_ref().map(|low| low.0)),
-                words(low.map(|low| low.1)),
-                number(high.as_ref().map(|high| high.0)),
-                words(high.map(|high| high.1)),
+                number(end(0).map(|end| end.ratio)),
+                by(0),
+                number(end(1).map(|end| end.ratio)),
+                by(1),
                 Shown::Name(row.verdict.to_string()),
             ]);
         }
@@ -276,19 +277,46 @@ fn interval(pair: &Compared) -> String {
 }
 
 fn range(pair: &Compared) -> String {
-    match &pair.range {
-        Some([low, high]) => format!("{:.3} to {:.3}", low.0, high.0),
+    match pair.range() {
+        Some([low, high]) => format!("{:.3} to {:.3}", low.ratio, high.ratio),
         None => "not varied".into(),
     }
 }
 
-/// Which assumed costs matter most for each relation.
-fn extremes(judged: &[Judged]) -> Vec<String> {
+/// What is varied, in words.
+fn what_varies(results: &Results) -> String {
+    let costs = "assumed costs halved and doubled";
+    let Some(ranges) = &results.experiment.file.ranges else {
+        return format!("{costs}, each alone and all together");
+    };
+    let mut words = match ranges.costs {
+        Costs::Each => vec![format!("{costs}, each alone and all together")],
+        Costs::Together => vec![format!("{costs}, all together")],
+        Costs::Given => Vec::new(),
+    };
+    let mut names: Vec<&str> = ranges.vary.iter().map(|(name, _)| *name).collect();
+    names.dedup();
+    words.extend((!names.is_empty()).then(|| format!("other values of {}", names.join(", "))));
+    format!("{}; {} runs each", words.join(" and with "), results.plan.varied)
+}
+
+/// Which changes matter most for each relation, and which flip it.
+fn extremes(judged: &[Judged], noise_percent: f64) -> Vec<String> {
     let of = |row: &Judged| {
-        let lowest = row.compared.iter().filter_map(|pair| pair.range.as_ref());
-        let [low, high] = lowest.min_by(|a, b| a[0].0.total_cmp(&b[0].0))?;
+        let ends = row.compared.iter().filter_map(Compared::range);
+        let [low, high] = ends.min_by(|a, b| a[0].ratio.total_cmp(&b[0].ratio))?;
+        let mut flips: Vec<&str> = row
+            .compared
+            .iter()
+            .flat_map(|pair| pair.flips(noise_percent))
+            .map(|one| one.by.as_str())
+            .collect();
+        flips.sort_unstable();
+        flips.dedup();
         let name = &row.expect.name;
-        Some(format!("{name}: lowest with {}, highest with {}", low.1, high.1))
+        let flips =
+            if flips.is_empty() { String::new() } else { format!("; flips with {}", flips.join(", ")) };
+        Some(format!("{name}: lowest with {}, highest with {}{flips}", low.by, high.by))
     };
     judged.iter().filter_map(of).collect()
 }
@@ -347,8 +375,8 @@ fn select_json(select: &Select) -> Value {
 
 fn relation_json(results: &Results, row: &Judged) -> Value {
     let pairs = row.compared.iter().map(|pair| {
-        let end =
-            |at: usize| pair.range.as_ref().map(|range| json!({ "ratio": range[at].0, "by": range[at].1 }));
+        let one = |one: &Varied| json!({ "ratio": one.ratio, "by": one.by, "p_holm": one.p });
+        let end = |at: usize| pair.range().map(|ends| one(ends[at]));
         json!({
             "cells": pair.label,
             "base": pair.base,
@@ -360,6 +388,7 @@ fn relation_json(results: &Results, row: &Judged) -> Value {
             "sign": pair.sign.word(),
             "assumed_low": end(0),
             "assumed_high": end(1),
+            "flips": pair.flips(results.experiment.file.noise_percent).map(one).collect::<Vec<_>>(),
         })
     });
     json!({

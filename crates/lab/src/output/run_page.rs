@@ -279,7 +279,7 @@ fn relations(results: &Results) -> Table {
     let number = |number: Option<f64>| number.map_or(Shown::Empty, |number| Shown::Number(number, 3));
     for row in judge(results) {
         for pair in &row.compared {
-            let [low, high] = pair.range.clone().map_or([None; 2], |ends| ends.map(|end| Some(end.0)));
+            let [low, high] = pair.range().map_or([None; 2], |ends| ends.map(|end| Some(end.ratio)));
             let name = match pair.label.is_empty() {
                 true => row.expect.name.clone(),
                 false => format!("{}: {}", row.expect.name, pair.label),

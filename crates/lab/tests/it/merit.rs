@@ -24,6 +24,11 @@ parameter = "vm"
 
 /// The experiment with the mail's swap-ins, and runs whose mean `modelled` gives for a kernel and a pixel.
 fn results(name: &str, modelled: impl Fn(&str, u64) -> Option<u64>) -> Results {
+    varied(name, "", |vm, pixel, _| modelled(vm, pixel))
+}
+
+/// The same with these ranges; `modelled` is told what the user waits, too.
+fn varied(name: &str, ranges: &str, modelled: impl Fn(&str, u64, u64) -> Option<u64>) -> Results {
     let figures =
         [("2.4.8", 29_638), ("2.4.10", 22_308), ("2.4.9-ac14", 12_900), ("2.4.9-ac14+aging", 12_900)];
     let row = |(vm, value): (&str, u64)| {
@@ -32,12 +37,14 @@ fn results(name: &str, modelled: impl Fn(&str, u64) -> Option<u64>) -> Results {
         )
     };
     let path = folder(name).join("experiment.toml");
-    let text = ORDER.to_string() + &figures.map(row).concat();
+    let text = ORDER.to_string() + &figures.map(row).concat() + ranges;
     std::fs::write(&path, text).expect("a file can be written");
     let experiment = Experiment::find(&path).expect("an experiment");
-    let plan = Plan::new(&experiment, &Change::default()).expect("a plan");
+    let change = Change { sensitivity: !ranges.is_empty(), ..Change::default() };
+    let plan = Plan::new(&experiment, &change).expect("a plan");
     let of = |cell: &slablab_lab::experiment::plan::Cell| {
-        let run = modelled(&cell.values.word("vm")[3..], cell.values.number("pixel_bytes"));
+        let [pixel, pause] = ["pixel_bytes", "pause_s"].map(|name| cell.values.number(name));
+        let run = modelled(&cell.values.word("vm")[3..], pixel, pause);
         let run = run.map(|number| {
             let mut sample = Sample::default();
             sample.metrics.insert("swapped_in_kib".into(), number);
@@ -82,6 +89,30 @@ fn pairs_agree_differ_or_depend() {
     }
     assert!(reproduce_markdown(&results).contains("4 agree, 2 are undetermined"));
     assert_eq!(reproduce_json(&results)["merit"][0]["undetermined"], 2);
+}
+
+/// After a long pause two kernels change places at 4 bytes, and one has no number at 3 bytes, which says
+/// nothing.
+#[test]
+fn a_pause_flips_an_order() {
+    let of = |vm: &str, pixel: u64, pause: u64| match (vm, pixel, pause) {
+        ("2.4.8", 4, 30) => Some(200),
+        ("2.4.8", 3, 30) => None,
+        ("2.4.8", ..) => Some(400),
+        ("2.4.10", ..) => Some(300),
+        ("2.4.9-ac14", ..) => Some(100),
+        _ => Some(102),
+    };
+    let ranges = "[ranges]\ncosts = \"none\"\n[ranges.vary]\npause_s = [5, 30]\n";
+    let results = varied("merit-flips", ranges, of);
+    assert_eq!(results.plan.cells.len(), 3 * 8);
+    let one = only(&results);
+    let values = ["vm@2.4.8", "vm@2.4.10"].map(String::from);
+    assert_eq!(one.flipped, [(values, "pixel_bytes=4 pause_s=30".to_string())]);
+    assert_eq!((one.pairs, one.columns.len(), one.varied.len()), ([5, 1, 0], 2, 4));
+    let said = reproduce_table(&results, None);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("vm@2.4.8 and vm@2.4.10 flip with pixel_bytes=4 pause_s=30."), "{said}");
 }
 
 /// A kernel that ended in a livelock has no place: its pairs are undetermined, the others are judged, and the

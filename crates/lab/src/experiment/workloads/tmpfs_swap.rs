@@ -6,6 +6,7 @@ use crate::experiment::workload::{
 };
 use slablab_machines::disks;
 use slablab_model::MachineSpec;
+use slablab_model::disk::{Disk, DiskKind};
 use slablab_sim::disk::queue::QueueSpec;
 use slablab_sim::memory::Guest;
 use slablab_sim::memory::loopback::LoopRules;
@@ -52,7 +53,16 @@ const fn number(
 }
 
 const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Parameter {
-    Parameter { name, about, source: "2.6.29; the others to ask what it does", kind: Kind::Word(words) }
+    word_of(name, about, "2.6.29; the others to ask what it does", words)
+}
+
+const fn word_of(
+    name: &'static str,
+    about: &'static str,
+    source: &'static str,
+    words: &'static [&'static str],
+) -> Parameter {
+    Parameter { name, about, source, kind: Kind::Word(words) }
 }
 
 const PARAMETERS: &[Parameter] = &[
@@ -87,6 +97,27 @@ const PARAMETERS: &[Parameter] = &[
         (512, 1 << 20),
         [1_536; 3],
     ),
+    word_of(
+        "disk",
+        "the disk with swap",
+        "no mail names it: a server's disk is assumed",
+        &["scsi-15k-2009", "sata-7200-2009"],
+    ),
+    number("seek_percent", "percent of the disk's times for seeks", "ours", (1, 1_000), [100; 3]),
+    number(
+        "heap_mib",
+        "the compiler's heap in MiB, of the whole",
+        "from memory: 15 to 40",
+        (1, 1_024),
+        [27; 3],
+    ),
+    number(
+        "user_ms",
+        "CPU time of an object's programs",
+        "the mail: 91 s a build; over 1,450 objects (assumed)",
+        (1, 10_000),
+        [63; 3],
+    ),
     word("overwrite_reads", "a block in swap is read before it is overwritten", &["yes", "no"]),
     word("read_dirties", "a block read from swap gives its slot up and is dirty", &["yes", "no"]),
     word("restricted", "loop0's requests for pages start no I/O and enter no file system", &["yes", "no"]),
@@ -95,6 +126,7 @@ const PARAMETERS: &[Parameter] = &[
     word("tree_nodes", "nodes of the page cache's trees are slab objects", &["yes", "no"]),
     word("shrink", "reclaim frees dentries and inodes of ext2's files", &["yes", "no"]),
     word("discard", "a removed file's blocks leave the image", &["no", "yes"]),
+    word("blocks", "which free block a file gets: by ext2's rules, or the lowest one", &["ext2", "lowest"]),
 ];
 
 const fn time(name: &'static str, about: &'static str) -> Metric {
@@ -212,8 +244,7 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
     for node in &mut setup.spec.nodes {
         node.bytes = program_kib(values) / 4 / part / nodes * PAGE;
     }
-    let disk = disks::installed().into_iter().find(|disk| disk.name == "scsi-15k-2009");
-    let disk = disk.expect("the disk comes with the program").disk;
+    let disk = disk(values);
     let guest = Guest {
         swap_pages: (values.number("swap_mib") << 8) as u32,
         disk: [disk.clone(), disk],
@@ -227,7 +258,12 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
     let [major, minor, patch] = vm.kernel;
     let program = TmpfsSwap {
         second: if values.word("second") == "loop" { Second::Loop } else { Second::Tmpfs },
-        kbuild: Kbuild { jobs: values.number("jobs") as u32, ..Kbuild::default() },
+        kbuild: Kbuild {
+            jobs: values.number("jobs") as u32,
+            heap_mib: values.number("heap_mib") as u32,
+            user: values.number("user_ms") * 1_000_000_000,
+            ..Kbuild::default()
+        },
         iterations: values.number("iterations") as u32,
         part: part as u32,
         image_mib: values.number("image_mib") as u32,
@@ -236,7 +272,11 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
             read_dirties: is("read_dirties"),
             is_restricted: is("restricted"),
         },
-        keeps: Keeps { discards: is("discard"), shrinks: is("shrink") },
+        keeps: Keeps {
+            discards: is("discard"),
+            shrinks: is("shrink"),
+            packs: values.word("blocks") == "lowest",
+        },
         ..TmpfsSwap::default()
     };
     let rules = Rules {
@@ -249,6 +289,18 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
     let metrics = numbers.into_iter().collect();
     let sample = Sample { metrics, ..kernel::sample(&[], &outcome, &[]) };
     Ok(Observed { sample, profile: Some(outcome.profile) })
+}
+
+/// The disk with its times for seeks.
+fn disk(values: &Values) -> Disk {
+    let named = disks::installed().into_iter().find(|disk| disk.name == values.word("disk"));
+    let mut disk = named.expect("the disk comes with the program").disk;
+    if let DiskKind::Rotating(arm) = &mut disk.kind {
+        for seek in [&mut arm.seek_track, &mut arm.seek_average, &mut arm.seek_full, &mut arm.seek_write] {
+            *seek = *seek * values.number("seek_percent") / 100;
+        }
+    }
+    disk
 }
 
 /// The numbers of a run. An iteration that was not run has none, nor what is counted up to it.
