@@ -149,7 +149,7 @@ fn under_a_script(args: &Args) -> Result<Done, Failure> {
     if args.out.html.is_some() {
         return no("--html");
     }
-    if args.start.before().is_some() {
+    if !args.start.before().is_empty() {
         return no("--before");
     }
     args.out.check(named("the script", [&args.recording]))?;

@@ -64,9 +64,10 @@ pub(crate) struct Choice {
 #[derive(clap::Args)]
 pub(crate) struct Start {
     /// State before the recording: a tar or directory of /proc and /sys/kernel/slab (`/` for this machine),
-    /// or the text of /proc/slabinfo
+    /// or the text of /proc/slabinfo. May be given twice: the second with totals read later, nearer to the
+    /// recording, for example `--before before.tar.xz --before slabinfo-start.txt`
     #[arg(long, value_name = "DUMP")]
-    before: Option<PathBuf>,
+    before: Vec<PathBuf>,
     /// Machine to replay on instead of the recording's: a name of `slablab machines`, or a file (TOML), which
     /// may say a part only
     #[arg(long, value_name = "MACHINE")]
@@ -78,9 +79,9 @@ pub(crate) const DUMP: &str =
     "a tar or directory of /proc and /sys/kernel/slab, or the text of /proc/slabinfo";
 
 impl Start {
-    /// The state before.
-    pub(crate) fn before(&self) -> Option<&Path> {
-        self.before.as_deref()
+    /// The state before: one dump, or two of one machine.
+    pub(crate) fn before(&self) -> &[PathBuf] {
+        &self.before
     }
 
     /// The machine.
@@ -98,10 +99,10 @@ impl Start {
         let file =
             |option, path: &'_ PathBuf, expected| expect_file(option, path, expected).map(Path::to_path_buf);
         let machine = self.machine.as_ref().map(|path| file("--machine", path, "a machine file (TOML)"));
-        let before = self.before.as_ref().map(|path| file("--before", path, DUMP));
-        let (machine, before) = (machine.transpose()?, before.transpose()?);
+        self.before.iter().try_for_each(|path| file("--before", path, DUMP).map(drop))?;
+        let machine = machine.transpose()?;
         let machine = machine.as_deref().map(machine::find).transpose()?.unwrap_or_default();
-        let before = before.as_deref().map(Before::read).transpose()?;
+        let before = Before::read_all(&self.before)?;
         Ok(Options { machine, before, ..Options::default() })
     }
 }

@@ -84,7 +84,11 @@ fn command(time: &str, what: &str) -> Result<Command, Failure> {
 
 fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     let mut text = String::new();
-    writeln!(text, "{}\n", title(answer))?;
+    let said = remarks(answer);
+    let (warnings, remarks) = said.split_at(answer.warnings.len());
+    writeln!(text, "{}", title(answer))?;
+    warnings.iter().try_for_each(|warning| writeln!(text, "{warning}"))?;
+    text.push('\n');
     text.push_str(&engines_table(answer));
     for outcome in &answer.outcomes {
         writeln!(text, "\n{}", outcome.engine())?;
@@ -94,7 +98,7 @@ fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
         }
     }
     text.push('\n');
-    remarks(answer).iter().try_for_each(|remark| writeln!(text, "{remark}"))?;
+    remarks.iter().try_for_each(|remark| writeln!(text, "{remark}"))?;
     Ok(text)
 }
 

@@ -70,12 +70,15 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
         Format::Table => {
             let hidden = verified.compared.truncate(args.top);
-            let mut text = verify_table(&verified);
+            let said = remarks(&answer);
+            let (warnings, remarks) = said.split_at(answer.warnings.len());
+            let mut text: String = warnings.iter().map(|line| format!("{line}\n")).collect();
+            text += &verify_table(&verified);
             if hidden > 0 {
                 text += &format!("... and {hidden} more rows (--top)\n");
             }
             text.push('\n');
-            verified.summary.iter().chain(&remarks(&answer)).for_each(|line| {
+            verified.summary.iter().chain(remarks).for_each(|line| {
                 text += line;
                 text.push('\n');
             });

@@ -25,6 +25,8 @@ pub struct Zone {
     pub high: u64,
     /// Temporary rise of the watermarks against fragmentation (since 5.0).
     pub boost: u64,
+    /// Number of its first page frame; `None` in kernels that do not say.
+    pub start_pfn: Option<u64>,
     /// From first to last page, with holes.
     pub spanned: u64,
     /// Without holes.
@@ -148,6 +150,7 @@ fn zone_line(zone: &mut Zone, line: &str) -> Option<()> {
         "min" => zone.min = number(value)?,
         "low" => zone.low = number(value)?,
         "high" => zone.high = number(value)?,
+        "start_pfn:" => zone.start_pfn = Some(number(value)?),
         "spanned" => zone.spanned = number(value)?,
         "present" => zone.present = number(value)?,
         "managed" => zone.managed = number(value)?,

@@ -17,21 +17,21 @@ use slablab_kernel::sysfs::SlabAttrs;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What came together.
-pub(super) struct Joined {
+pub struct Joined {
     /// Caches in slabinfo's order, then directories that no row names.
-    pub(super) caches: Vec<Cache>,
+    pub caches: Vec<Cache>,
     /// Rows whose directory was found by its numbers, not by its name: the links were lost.
-    pub(super) by_numbers: usize,
+    pub by_numbers: usize,
     /// Of those, rows that share these numbers with others.
-    pub(super) by_order: usize,
+    pub by_order: usize,
     /// Merged directories without a link and without a row like them.
-    pub(super) left_out: usize,
+    pub left_out: usize,
     /// Directories of cgroups' caches, which slabinfo counts with the cache they belong to.
-    pub(super) of_cgroups: usize,
+    pub of_cgroups: usize,
 }
 
-/// Joins all of `dump`.
-pub(super) fn join(dump: &Dump) -> Joined {
+/// Joins the rows of /proc/slabinfo in `dump` with the directories of /sys/kernel/slab.
+pub fn join(dump: &Dump) -> Joined {
     let rows: Vec<&SlabinfoRow> = dump.slabinfo.iter().flat_map(|slabinfo| &slabinfo.rows).collect();
     let mut pairs = Pairs::new(rows.len(), &dump.caches);
     pairs.by_name(&rows);

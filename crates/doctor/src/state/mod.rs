@@ -24,12 +24,12 @@ mod sane;
 mod save;
 
 pub use folder::{read as read_folder, reads};
+pub use join::{Joined, join};
 pub use missing::COLLECT;
 pub use one::one_cache;
 pub use save::save;
 
 use folder::Folder;
-use join::Joined;
 use slablab_kernel::bundle::{CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
 use slablab_kernel::slabinfo::SlabinfoRow;
 use slablab_kernel::sysfs::SlabAttrs;

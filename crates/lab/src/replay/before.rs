@@ -1,5 +1,17 @@
-//! What a dump says about the start: sizes, aliases and how many slabs are where.
+//! What dumps say about the start: sizes, aliases and how many slabs are where.
+//!
+//! ```text
+//! Before::read      one dump; Before::read_all: /sys/kernel/slab of one, newer /proc/slabinfo of another
+//!   dump            caches of a dump: rows joined with directories, and the knobs that the kernel ran with
+//!   totals          counts of a newer slabinfo, in the proportions of sysfs
+//!   nodes           which node a page frame is on
+//! ```
 
+mod dump;
+pub mod nodes;
+mod totals;
+
+use nodes::NodeSpan;
 use slablab_doctor::state::read_folder;
 use slablab_kernel::bundle::{Dump, DumpBuilder, Form};
 use slablab_kernel::counters::{ConstRow, StateRow};
@@ -22,17 +34,20 @@ pub struct Before {
     by_name: HashMap<String, usize>,
     /// The dump, when it was one.
     pub dump: Option<Dump>,
+    /// The newest /proc/slabinfo of the start.
+    pub slabinfo: Option<Slabinfo>,
     /// A cache counts from the mark `SB name` to the mark `SA name` only.
     pub windows: bool,
-    /// Bytes of physical memory per node, when nodes are that simple and the node of a slab from before
-    /// matters.
-    pub node_bytes: Option<u64>,
+    /// Where each node's memory is; empty for one node, or if no file tells.
+    pub nodes: Vec<NodeSpan>,
+    /// Sentences: how caches were found whose names are not in the dump.
+    pub assumed: Vec<String>,
 }
 
 /// One cache before the recording. What the dump does not say is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct CacheBefore {
-    /// The directory, or the name in slabinfo.
+    /// The directory; the name in slabinfo where there is none, or where the links to it are lost.
     pub name: String,
     /// Other names of the same cache.
     pub aliases: Vec<String>,
@@ -62,6 +77,25 @@ pub struct CacheBefore {
     pub cpu_slabs: Option<Breakdown>,
     /// Slabs on CPUs' partial lists, per CPU.
     pub cpu_partial: Option<Breakdown>,
+    /// Its limits and debugging.
+    pub knobs: Knobs,
+}
+
+/// The limits of a cache as the kernel's files have them, and whether it is debugged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Knobs {
+    /// SLUB: objects that a CPU's partial list should hold.
+    pub cpu_partial: Option<u64>,
+    /// SLUB: slabs that a node's list keeps.
+    pub min_partial: Option<u64>,
+    /// SLAB: objects in a CPU's array.
+    pub limit: Option<u64>,
+    /// SLAB: objects moved at once.
+    pub batchcount: Option<u64>,
+    /// SLAB: batches in a node's shared array.
+    pub shared: Option<u64>,
+    /// SLUB: red zones, poison, users, checks or tracing.
+    pub debugged: bool,
 }
 
 impl Before {
@@ -73,9 +107,36 @@ impl Before {
     pub fn read(path: &Path) -> Result<Before> {
         match read_dump(path)? {
             (Some(Form::Slabinfo | Form::SlabinfoCsv), Dump { slabinfo: Some(slabinfo), .. }) => {
-                Ok(Before::from_slabinfo(path, &slabinfo))
+                Ok(Before::from_slabinfo(path, slabinfo))
             }
             (_, dump) => Before::from_any(path, dump),
+        }
+    }
+
+    /// Reads one dump, or two of one machine, in any order: one with /sys/kernel/slab, and a /proc/slabinfo
+    /// that was read nearer to the recording's start. The second has the totals, the first everything else.
+    ///
+    /// # Errors
+    /// As [`Before::read`]; more than two dumps; or two that both have, or both lack, /sys/kernel/slab.
+    pub fn read_all(paths: &[PathBuf]) -> Result<Option<Before>> {
+        let mut all = paths.iter().map(|path| Before::read(path)).collect::<Result<Vec<_>>>()?;
+        if let Some(path) = paths.get(2) {
+            return Err(Error::new(path, "expected at most two dumps of the start"));
+        }
+        let Some(last) = all.pop() else { return Ok(None) };
+        let Some(first) = all.pop() else { return Ok(Some(last)) };
+        let has_sysfs = |before: &Before| before.dump.as_ref().is_some_and(|dump| !dump.caches.is_empty());
+        match (has_sysfs(&first), has_sysfs(&last)) {
+            (true, false) => first.with_totals(&last).map(Some),
+            (false, true) => last.with_totals(&first).map(Some),
+            (both, _) => {
+                let has = if both { "both have sys/kernel/slab" } else { "neither has sys/kernel/slab" };
+                let expected = format!(
+                    "{has}, this and {}: expected one dump with it, and the text of a newer /proc/slabinfo",
+                    first.path.display()
+                );
+                Err(Error::new(&last.path, expected))
+            }
         }
     }
 
@@ -84,52 +145,32 @@ impl Before {
             let Some(slabinfo) = &dump.slabinfo else {
                 return Err(Error::new(path, "holds neither proc/slabinfo nor sys/kernel/slab"));
             };
-            let mut before = Before::from_slabinfo(path, slabinfo);
+            let mut before = Before::from_slabinfo(path, slabinfo.clone());
+            before.nodes = nodes::of_dump(&dump);
             before.dump = Some(dump);
             return Ok(before);
         }
         Ok(Before::from_dump(path, dump))
     }
 
-    fn from_slabinfo(path: &Path, slabinfo: &Slabinfo) -> Before {
-        let total = |value| Some(whole(value));
-        let caches = slabinfo.rows.iter().filter(|row| row.ordinal == 0).map(|row| CacheBefore {
-            name: row.name.clone(),
-            size: row.objsize,
-            order: row.pagesperslab.max(1).ilog2() as u64,
-            objects: row.objperslab,
-            active: row.active_objs,
-            slabs: total(row.num_slabs),
-            ..CacheBefore::default()
-        });
-        Before { path: path.to_path_buf(), caches: caches.collect(), ..Before::default() }.indexed()
+    fn from_slabinfo(path: &Path, slabinfo: Slabinfo) -> Before {
+        let caches = slabinfo.rows.iter().filter(|row| row.ordinal == 0).map(CacheBefore::of_row);
+        let caches = caches.collect();
+        Before { path: path.to_path_buf(), caches, slabinfo: Some(slabinfo), ..Before::default() }.indexed()
     }
 
     fn from_dump(path: &Path, dump: Dump) -> Before {
-        let caches = dump.caches.iter().map(|cache| CacheBefore {
-            name: cache.name.clone(),
-            aliases: cache.aliases.clone(),
-            object_size: cache.object_size,
-            size: cache.slab_size.unwrap_or(0),
-            order: cache.order.unwrap_or(0),
-            objects: cache.objs_per_slab.unwrap_or(0),
-            flags: CacheFlags::NONE
-                .with(CacheFlags::HWCACHE_ALIGN, cache.hwcache_align.unwrap_or(false))
-                .with(CacheFlags::RECLAIM_ACCOUNT, cache.reclaim_account.unwrap_or(false))
-                .with(CacheFlags::DMA, cache.cache_dma.unwrap_or(false))
-                .with(CacheFlags::TYPESAFE_BY_RCU, cache.destroy_by_rcu.unwrap_or(false))
-                .with(CacheFlags::CONSTRUCTOR, cache.ctor.is_some()),
-            align: cache.align,
-            sheaf_capacity: cache.sheaf_capacity.unwrap_or(0),
-            active: cache.objects.as_ref().map_or(0, |objects| objects.total.value),
-            slabs: cache.slabs.clone(),
-            partial: cache.partial.clone(),
-            objects_partial: cache.objects_partial.clone(),
-            cpu_slabs: cache.cpu_slabs.clone(),
-            cpu_partial: cache.slabs_cpu_partial.clone(),
-        });
-        let caches = caches.collect();
-        Before { path: path.to_path_buf(), caches, dump: Some(dump), ..Before::default() }.indexed()
+        let (caches, assumed) = dump::caches(&dump);
+        Before {
+            path: path.to_path_buf(),
+            caches,
+            slabinfo: dump.slabinfo.clone(),
+            nodes: nodes::of_dump(&dump),
+            assumed,
+            dump: Some(dump),
+            ..Before::default()
+        }
+        .indexed()
     }
 
     /// The start of a recorded run with counters: constants and the state at each cache's `SB` mark.
@@ -160,6 +201,11 @@ impl Before {
                 objects_partial: state.map(|state| state.objects_partial.clone()),
                 cpu_slabs: state.map(|state| state.cpu_slabs.clone()),
                 cpu_partial: state.map(|state| state.slabs_cpu_partial.clone()),
+                knobs: Knobs {
+                    cpu_partial: Some(constant.cpu_partial),
+                    min_partial: Some(constant.min_partial),
+                    ..Knobs::default()
+                },
             }
         });
         let caches = caches.collect();

@@ -6,10 +6,14 @@
 //! is one class here.
 
 use super::before::{Before, CacheBefore};
+use super::tuned::Tuned;
 use crate::machine::Chosen;
 use slablab_platform::Gfp;
+use slablab_slabs::cache::WORD;
+use slablab_slabs::engines::slab::{Management, SlabPolicy};
 use slablab_slabs::kmalloc::{self, Class, KmallocConfig, KmallocRule, KmallocType};
 use slablab_slabs::order::OrderInput;
+use slablab_slabs::order::slab::{Orders, Shape};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{CacheFlags, CacheSpec};
 use slablab_workloads::{Metadata, NONE};
@@ -52,6 +56,8 @@ pub struct CacheEntry {
     pub cpu_partial: u32,
     /// Its row in the dump.
     pub before: Option<usize>,
+    /// What the recording kernel's files say of it otherwise than the kernel's rules.
+    pub tuned: Tuned,
 }
 
 impl CacheEntry {
@@ -197,6 +203,9 @@ impl CacheTable {
         }
         entry.spec.flags =
             entry.spec.flags.with(CacheFlags::NO_SHEAVES, BOOT_CACHES.contains(&entry.name.as_str()));
+        if let Some((_, cache)) = found {
+            entry.tuned = Tuned::of(cache, &self.kernel, 1 << self.page_shift);
+        }
         self.entries.push(CacheEntry { cpu_partial: self.cpu_partial_slabs(&entry), ..entry });
         self.entries.len() as u32 - 1
     }
@@ -204,7 +213,10 @@ impl CacheTable {
     /// The limit of a CPU's partial list in the recording kernel, slabs.
     fn cpu_partial_slabs(&self, entry: &CacheEntry) -> u32 {
         let Preset::Slub(policy) = self.kernel else { return 0 };
-        let objects = policy.cpu_partial_of(entry.size, 1 << self.page_shift);
+        if entry.tuned.debugged {
+            return 0;
+        }
+        let objects = entry.tuned.slub(&policy).cpu_partial_of(entry.size, 1 << self.page_shift);
         (2 * objects).div_ceil(entry.objects.max(1))
     }
 
@@ -244,18 +256,33 @@ fn entry_from_dump(cache: &CacheBefore, row: usize, bytes: u32) -> CacheEntry {
         objects: cache.objects as u32,
         cpu_partial: 0,
         before: Some(row),
+        tuned: Tuned::default(),
     }
 }
 
 fn entry_from_size(name: String, bytes: u32, geometry: &dyn Fn(u32) -> (u32, u32)) -> CacheEntry {
     let (order, objects) = geometry(bytes);
     let spec = CacheSpec { known_size: bytes, ..CacheSpec::of_size(bytes) };
-    CacheEntry { name, aliases: Vec::new(), spec, size: bytes, order, objects, cpu_partial: 0, before: None }
+    CacheEntry {
+        name,
+        aliases: Vec::new(),
+        spec,
+        size: bytes,
+        order,
+        objects,
+        cpu_partial: 0,
+        before: None,
+        tuned: Tuned::default(),
+    }
 }
 
 /// Order and objects of a slab in the recording kernel, by its rule.
 fn recorded_geometry(kernel: Preset, size: u32, page_shift: u32, cpus: u16) -> (u32, u32) {
-    let Preset::Slub(policy) = kernel else { unreachable!("recordings are of SLUB kernels") };
+    let policy = match kernel {
+        Preset::Slub(policy) => policy,
+        Preset::Slab(policy) => return slab_geometry(&policy, size, page_shift),
+        Preset::Slqb(_) | Preset::Slob(_) => unreachable!("recordings are of SLUB and SLAB kernels"),
+    };
     let input = OrderInput {
         size,
         page_shift,
@@ -266,6 +293,16 @@ fn recorded_geometry(kernel: Preset, size: u32, page_shift: u32, cpus: u16) -> (
     };
     let order = policy.order.order(input);
     (order as u32, (input.slab_bytes(order) / size as u64) as u32)
+}
+
+/// Order and objects of a slab under SLAB, if a shrinker cannot free it.
+fn slab_geometry(policy: &SlabPolicy, size: u32, page_shift: u32) -> (u32, u32) {
+    let orders = Orders::of(false, policy.max_order);
+    let found = match policy.management {
+        Management::Descriptor => Shape::with_descriptor(size, WORD, page_shift, orders),
+        Management::Index => Shape::with_index(size, size, page_shift, orders),
+    };
+    found.map_or((0, 1), |found| (found.shape.order as u32, found.shape.objects as u32))
 }
 
 /// Which types this kernel had: its rule, and where a dump shows it whether accounted kmallocs have caches of

@@ -5,7 +5,7 @@
 //!    │
 //!    ├─ caches   which cache a row belongs to
 //!    ├─ before   what a dump says about the start
-//!    ├─ plan     the slabs to begin with
+//!    ├─ plan     the slabs to begin with; differences: where the dump has others
 //!    ├─ hotplug  CPUs that go offline and online, by `--at`
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
 //!       └─ plug  the effects of hotplug on engines
@@ -15,6 +15,7 @@
 
 pub mod before;
 pub mod caches;
+mod differences;
 mod finish;
 pub mod hotplug;
 pub mod outcome;
@@ -24,6 +25,7 @@ pub mod run;
 mod start;
 pub mod survey;
 pub mod timeline;
+pub mod tuned;
 
 use crate::machine::{self, Chosen};
 use before::Before;
@@ -31,7 +33,6 @@ use caches::CacheTable;
 use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use rayon::prelude::*;
-use slablab_kernel::bundle::Dump;
 use slablab_machines::MachineFile;
 use slablab_model::Model;
 use slablab_report::error::{Error, Result};
@@ -44,6 +45,7 @@ use slablab_slabs::{
 };
 use slablab_workloads::{Metadata, Reader};
 use std::path::{Path, PathBuf};
+use tuned::Tuned;
 
 /// What to replay, on what, from which start.
 #[derive(Debug, Default)]
@@ -71,6 +73,8 @@ pub struct Replay {
     pub machine: Chosen,
     /// What was assumed about the start and the caches.
     pub assumed: Vec<String>,
+    /// Where the planned start is not what the dump says.
+    pub warnings: Vec<String>,
     /// CPUs that went off and on.
     pub hotplug: Vec<Command>,
     /// One per engine, in the order asked.
@@ -137,6 +141,7 @@ pub(crate) struct Prepared<'a> {
     /// What ran on the recording machine.
     kernel: Preset,
     assumed: Vec<String>,
+    warnings: Vec<String>,
     table: CacheTable,
     plan: plan::Plan,
     commands: Vec<Command>,
@@ -152,7 +157,7 @@ impl<'a> Prepared<'a> {
         let machine = machine::choose(&metadata, dump, &options.machine, path)?;
         let hotplug = Schedule::new(&options.hotplug, &metadata, &machine.spec)?;
         let mut assumed = hotplug.assumed.clone();
-        let kernel = recorded_kernel(&metadata, dump, &mut assumed);
+        let kernel = recorded_kernel(&metadata, options.before.as_ref(), &mut assumed);
         let table =
             CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
         assumed.extend(table.ambiguous.clone());
@@ -166,14 +171,35 @@ impl<'a> Prepared<'a> {
         }
         let survey = survey::survey(path, reader, &table, options)?;
         let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
+        let mut warnings = Vec::new();
+        if let Some(before) = &options.before {
+            assumed.extend(before.assumed.iter().cloned());
+            let caches = table.entries.iter().map(|entry| (entry.name.as_str(), &entry.tuned));
+            assumed.extend(tuned::sentence(caches));
+            warnings = differences::found(&table, &survey, &plan, before);
+        }
         let commands = options.hotplug.clone();
-        Ok(Prepared { reader, path, metadata, machine, kernel, assumed, table, plan, commands, hotplug })
+        Ok(Prepared {
+            reader,
+            path,
+            metadata,
+            machine,
+            kernel,
+            assumed,
+            warnings,
+            table,
+            plan,
+            commands,
+            hotplug,
+        })
     }
 
     /// One run.
     pub(crate) fn run(&self, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
         let Prepared { reader, path, table, plan, hotplug, .. } = self;
-        let job = run::Job { path, reader, table, plan, machine: &self.machine.spec, hotplug };
+        let machine = &self.machine.spec;
+        let takes_over = variant.preset.engine() == self.kernel.engine();
+        let job = run::Job { path, reader, table, plan, machine, hotplug, takes_over };
         match variant.wrap.encoded {
             false => in_world::<Model>(&job, variant, tick),
             true => in_world::<Hardened<Model>>(&job, variant, tick),
@@ -182,18 +208,18 @@ impl<'a> Prepared<'a> {
 
     /// Runs with what they rest on.
     pub(crate) fn replay(self, outcomes: Vec<Outcome>) -> Replay {
-        let Prepared { path, metadata, machine, assumed, commands: hotplug, .. } = self;
-        Replay { path: path.to_path_buf(), metadata, machine, assumed, hotplug, outcomes }
+        let Prepared { path, metadata, machine, assumed, warnings, commands: hotplug, .. } = self;
+        Replay { path: path.to_path_buf(), metadata, machine, assumed, warnings, hotplug, outcomes }
     }
 }
 
 /// One run in the model, or in a world around it.
 fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
     match &variant.preset {
-        Preset::Slub(policy) => wrapped::<W, Slub<W>>(job, variant, policy, tick),
-        Preset::Slqb(policy) => wrapped::<W, Slqb<W>>(job, variant, policy, tick),
-        Preset::Slab(policy) => wrapped::<W, SlabEngine<W>>(job, variant, policy, tick),
-        Preset::Slob(policy) => wrapped::<W, Slob<W>>(job, variant, policy, tick),
+        Preset::Slub(policy) => wrapped::<W, Slub<W>>(job, variant, &|tuned| tuned.slub(policy), tick),
+        Preset::Slqb(policy) => wrapped::<W, Slqb<W>>(job, variant, &|_| *policy, tick),
+        Preset::Slab(policy) => wrapped::<W, SlabEngine<W>>(job, variant, &|tuned| tuned.slab(policy), tick),
+        Preset::Slob(policy) => wrapped::<W, Slob<W>>(job, variant, &|_| *policy, tick),
     }
 }
 
@@ -202,18 +228,22 @@ fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(
 fn wrapped<W: run::World, E: Engine<W>>(
     job: &run::Job<'_>,
     variant: &Variant,
-    policy: &E::Policy,
+    policy: &dyn Fn(&Tuned) -> E::Policy,
     tick: &dyn Fn(u64),
 ) -> Result<Outcome> {
     if !variant.wrap.is_on() {
-        return job.run::<W, E>(variant, policy, tick);
+        let of = |tuned: &Tuned| match tuned.debugged {
+            true => E::debugged(&policy(tuned)),
+            false => policy(tuned),
+        };
+        return job.run::<W, E>(variant, &of, tick);
     }
     // Postings of 2009 are of kernels before every change of the sizes.
     let release = match variant.preset.release() {
         posting if posting.major > 1000 => Release::new(2, 6, 29),
         release => release,
     };
-    let around = Around { engine: policy.clone(), wrap: variant.wrap, release };
+    let around = |tuned: &Tuned| Around { engine: policy(tuned), wrap: variant.wrap, release };
     job.run::<W, Debugged<W, E>>(variant, &around, tick)
 }
 
@@ -259,11 +289,20 @@ fn check_numbers(metadata: &Metadata, rows: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The SLUB that the recording kernel ran: as the recording says, or the dump.
-fn recorded_kernel(metadata: &Metadata, dump: Option<&Dump>, assumed: &mut Vec<String>) -> Preset {
+/// The SLUB or SLAB that the recording kernel ran: as the recording says, or the dump.
+fn recorded_kernel(metadata: &Metadata, before: Option<&Before>, assumed: &mut Vec<String>) -> Preset {
+    let dump = before.and_then(|before| before.dump.as_ref());
     let texts = [metadata.release.as_deref(), dump.and_then(|dump| dump.release.as_deref())];
     let release = texts.into_iter().flatten().find_map(Release::parse);
-    match release.and_then(|release| Some((release, Preset::of_kernel(release)?))) {
+    // SLUB writes 0 for the limit of arrays that it does not have.
+    let has_arrays = |before: &Before| before.caches.iter().any(|cache| cache.knobs.limit.is_some());
+    let is_slab =
+        metadata.config.get("SLAB").is_some_and(|value| value == "y") || before.is_some_and(has_arrays);
+    let preset = |release: Release| match is_slab {
+        true => Preset::parse(&format!("slab@{release}")).ok(),
+        false => Preset::of_kernel(release),
+    };
+    match release.and_then(|release| Some((release, preset(release)?))) {
         Some((release, preset)) => {
             // The third number of 2.6 is a release, of later ones it is a bug fix.
             let series = |release: Release| {
@@ -277,7 +316,7 @@ fn recorded_kernel(metadata: &Metadata, dump: Option<&Dump>, assumed: &mut Vec<S
             preset
         }
         None => {
-            let preset = Preset::parse("slub").expect("slub has presets");
+            let preset = Preset::parse(if is_slab { "slab" } else { "slub" }).expect("both have presets");
             assumed.push(format!("{preset} ran on the recording machine: it does not say which kernel"));
             preset
         }

@@ -8,6 +8,7 @@
 //! 3. A slab from before of which only frees are seen is full, its unseen objects stay allocated.
 //! 4. What the dump counts beyond that is added: CPU slabs of CPUs without one, partial slabs, full slabs.
 
+use super::before::nodes::node_at;
 use super::before::{Before, CacheBefore};
 use super::caches::{CacheEntry, CacheTable};
 use super::survey::{OldFree, SlabSurvey, Survey};
@@ -126,8 +127,8 @@ fn starts(
 }
 
 fn node_of(address: u64, survey: &Survey, before: Option<&Before>) -> u16 {
-    let known = before.and_then(|before| before.node_bytes).zip(survey.linear_map);
-    known.map_or(0, |(bytes, base)| (address.wrapping_sub(base) / bytes) as u16)
+    let known = before.map(|before| &before.nodes).zip(survey.linear_map);
+    known.and_then(|(spans, base)| node_at(spans, address.wrapping_sub(base))).unwrap_or(0)
 }
 
 /// Where the slabs of one cache are that CPUs got objects of.

@@ -6,6 +6,7 @@ use super::outcome::{Counts, LargeOutcome, Outcome, Traffic, Violations};
 use super::plan::Plan;
 use super::plug::Plugged;
 use super::timeline::Sampler;
+use super::tuned::Tuned;
 use super::{Variant, order_under};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
@@ -31,6 +32,8 @@ pub struct Job<'a> {
     pub machine: &'a MachineSpec,
     /// CPUs that go off and on.
     pub(super) hotplug: &'a Schedule,
+    /// Whether the engine is of the recording kernel's family, and has each cache's own knobs.
+    pub(super) takes_over: bool,
 }
 
 /// An object of the trace that is live in the model.
@@ -105,11 +108,11 @@ pub(super) struct Window {
 }
 
 impl Job<'_> {
-    /// Runs one engine.
+    /// Runs one engine; `policy` is that of a cache with these knobs of its own.
     pub fn run<W: World, E: Engine<W>>(
         &self,
         variant: &Variant,
-        policy: &E::Policy,
+        policy: &dyn Fn(&Tuned) -> E::Policy,
         tick: &dyn Fn(u64),
     ) -> Result<Outcome> {
         let mut machine = Machine::new(self.machine.clone()).at(self.path)?;
@@ -128,12 +131,13 @@ impl Job<'_> {
 }
 
 impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
-    fn start(job: &'a Job<'a>, variant: &Variant, policy: &E::Policy) -> Self {
+    fn start(job: &'a Job<'a>, variant: &Variant, policy: &dyn Fn(&Tuned) -> E::Policy) -> Self {
         let cache_count = job.table.entries.len();
         assert!(cache_count < FAILED as usize, "{cache_count} caches: at most {FAILED} can be numbered");
         let create = |(id, entry): (usize, &super::caches::CacheEntry)| {
             let known_order = variant.orders.map(|preset| order_under(&preset, &entry.spec));
-            E::create(CacheId(id as u32), &CacheSpec { known_order, ..entry.spec }, policy)
+            let tuned = if job.takes_over { entry.tuned } else { Tuned::default() };
+            E::create(CacheId(id as u32), &CacheSpec { known_order, ..entry.spec }, &policy(&tuned))
         };
         let mut run = Run {
             job,

@@ -68,7 +68,8 @@ pub fn verify_change(
     let Some(before) = &options.before else {
         return Err(Error::new(path, "verify needs the state before the recording: --before"));
     };
-    let start = slabinfo(&before.path)?;
+    let missing = || Error::new(&before.path, "has no proc/slabinfo");
+    let start = before.slabinfo.clone().ok_or_else(missing)?;
     let end = slabinfo(after)?;
     let replay = replay(reader, path, options, progress)?;
     let mut changes = changes(&replay, before, &start, &end);

@@ -1,6 +1,7 @@
 //! Compares every counter of a kernel with SLUB_STATS with the model's counter.
 
 use super::{Compared, Verified};
+use crate::replay::before::nodes::{NodeSpan, of_messages};
 use crate::replay::{Options, Replay, before::Before, replay};
 use serde_json::json;
 use slablab_kernel::compressed::Decompressed;
@@ -99,13 +100,18 @@ pub fn start_of(run: &Path, label: &str) -> Result<Before> {
     let constants = parse_const(open("slub_const.csv")?).at(&run.join("slub_const.csv"))?;
     let states = parse_state(open("slub_state.csv.gz")?).at(&run.join("slub_state.csv.gz"))?;
     let mut before = Before::from_counters(run, &constants, &states, label);
-    let many_nodes = states.iter().any(|state| state.slabs.nodes.iter().any(|(node, _)| *node > 0));
-    before.node_bytes = many_nodes.then_some(NODE_BYTES);
+    before.nodes = spans(run)?;
     Ok(before)
 }
 
-/// Bytes of a node of these guests: node = physical address / this (README of the counters).
-const NODE_BYTES: u64 = 0x3000_0000;
+/// Where each node's memory is: what the kernel said of it, in the run's description of its machine.
+fn spans(run: &Path) -> Result<Vec<NodeSpan>> {
+    let path = run.join("machine.json");
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Vec::new()) };
+    let machine: serde_json::Value = serde_json::from_str(&text).at(&path)?;
+    let lines = machine["mem_layout"].as_array().into_iter().flatten();
+    Ok(of_messages(lines.filter_map(serde_json::Value::as_str)))
+}
 
 /// Verifies one recorded workload of a counters run: `reader` is its imported trace.
 ///

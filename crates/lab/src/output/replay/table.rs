@@ -70,9 +70,10 @@ pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
     Some(columns::caches().text_rows(heads, &rows, Style::Bytes).print())
 }
 
-/// The limits of the result: lost events, assumptions, caches with many assumed events.
+/// The limits of the result: first the replay's warnings, one line each, then lost events, assumptions, and
+/// caches with many assumed events.
 pub fn remarks(replay: &Replay) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = replay.warnings.iter().map(|text| format!("warning: {text}")).collect();
     let losses = &replay.metadata.losses;
     if losses.records > 0 {
         remarks.push(format!(

@@ -3,6 +3,7 @@
 //! A program is text, an expectation is text ([`check`]); real recordings are in `real.rs`.
 
 mod debugged;
+mod dumps;
 mod engines;
 mod hostile;
 mod hotplug;

@@ -1,0 +1,56 @@
+//! Where the planned start is not what the dump says.
+
+use super::before::Before;
+use super::caches::CacheTable;
+use super::plan::Plan;
+use super::survey::Survey;
+
+/// Caches that are named in a warning, at most.
+const NAMED: usize = 5;
+
+/// A sentence for caches that begin with another number of slabs than in the dump, most bytes first; and one
+/// for caches of the recording that the dump does not have.
+pub(super) fn found(table: &CacheTable, survey: &Survey, plan: &Plan, before: &Before) -> Vec<String> {
+    let mut other: Vec<(u64, String)> = Vec::new();
+    let mut missing = Vec::new();
+    for (index, entry) in table.entries.iter().enumerate() {
+        let planned = plan.caches[index].len() as u64;
+        let Some(row) = entry.before else {
+            if !survey.caches[index].initial().is_empty() {
+                missing.push(entry.name.as_str());
+            }
+            continue;
+        };
+        let Some(slabs) = before.caches[row].slabs.as_ref().map(|slabs| slabs.total.value) else { continue };
+        if slabs != planned {
+            // Two names of a merged cache: the other one is what people know.
+            let known = entry.aliases.first().filter(|_| entry.name.starts_with(':'));
+            let name = known.unwrap_or(&entry.name);
+            let bytes = slabs.abs_diff(planned) << (entry.order + 12).min(40);
+            other.push((bytes, format!("{name} {planned} slabs, not {slabs}")));
+        }
+    }
+    other.sort_by(|(a, first), (b, second)| b.cmp(a).then_with(|| first.cmp(second)));
+    let mut warnings = Vec::new();
+    if !other.is_empty() {
+        let named: Vec<&str> = other.iter().take(NAMED).map(|(_, text)| text.as_str()).collect();
+        warnings.push(format!(
+            "{} caches begin otherwise than {} says: {}{}",
+            other.len(),
+            before.path.display(),
+            named.join(", "),
+            if other.len() > NAMED { ", ..." } else { "" }
+        ));
+    }
+    if !missing.is_empty() {
+        warnings.push(format!(
+            "{} caches of the recording are not in {}, and begin with the slabs of which the recording sees \
+             objects: {}{}",
+            missing.len(),
+            before.path.display(),
+            missing[..missing.len().min(NAMED)].join(", "),
+            if missing.len() > NAMED { ", ..." } else { "" }
+        ));
+    }
+    warnings
+}
