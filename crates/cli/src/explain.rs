@@ -2,6 +2,7 @@
 //! recording or in an experiment.
 
 use crate::input::{Progress, Start, command_line, open, preset};
+use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use crate::replay::title;
@@ -100,6 +101,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let options = args.start.options()?;
     let reader = open(&args.recording, None)?;
     let progress = Progress::new("explain");
+    let _interrupts = Interrupts::new(&progress)?;
     let tick = |done, whole| progress.at(done, whole);
     let answer = explain(&reader, &args.recording, &options, &question, &tick)?;
     drop(progress);
@@ -162,6 +164,7 @@ fn under_a_script(args: &Args) -> Result<Done, Failure> {
     let question =
         script::Question { path, script: &script, options: &options, to, seeds, counts: &args.counts };
     let progress = Progress::new("explain");
+    let _interrupts = Interrupts::new(&progress)?;
     let answer = script::explain_script(&question, &|done, whole| progress.at(done, whole))?;
     drop(progress);
     let name = path.display().to_string();
@@ -195,6 +198,7 @@ fn in_an_experiment(args: &Args) -> Result<Done, Failure> {
     let change = Change { size: Some(Size::Quick), repeats: Some(args.repeats), ..Change::default() };
     let options = experiment::Options { change, ..experiment::Options::default() };
     let progress = Progress::new("explain");
+    let _interrupts = Interrupts::new(&progress)?;
     // In milliseconds of one core.
     let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
     let answer = explained(args, experiment, &options, &tick)?;

@@ -2,32 +2,42 @@
 
 use crate::input::Progress;
 use crate::outcome::Failure;
+use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// From its making on SIGINT and SIGTERM end the program at once, except while an answer is written: then as
 /// soon as that is whole.
-pub(crate) struct Interrupts(Arc<Mutex<()>>);
+pub(crate) struct Interrupts;
+
+/// Held while an answer is written.
+static WRITING: Mutex<()> = Mutex::new(());
+/// The bar to be cleared; `None`: no thread waits for signals yet.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 impl Interrupts {
-    /// `progress` is cleared before the program ends.
+    /// `progress` is cleared before the program ends, in the place of an earlier one.
     pub(crate) fn new(progress: &Progress) -> Result<Interrupts, Failure> {
+        let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.replace(progress.bar()).is_some() {
+            return Ok(Interrupts);
+        }
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
-        let (writing, progress) = (Arc::new(Mutex::new(())), progress.bar());
-        let held = writing.clone();
         std::thread::spawn(move || {
             if let Some(signal) = signals.forever().next() {
-                progress.finish_and_clear();
-                let _whole = held.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(bar) = &*SHOWN.lock().unwrap_or_else(PoisonError::into_inner) {
+                    bar.finish_and_clear();
+                }
+                let _whole = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
                 std::process::exit(128 + signal);
             }
         });
-        Ok(Interrupts(writing))
+        Ok(Interrupts)
     }
 
     /// The program is not ended as long as the guard lives.
-    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn hold(&self) -> MutexGuard<'static, ()> {
+        WRITING.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

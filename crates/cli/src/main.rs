@@ -11,6 +11,7 @@ mod explain;
 mod import;
 mod input;
 mod interrupts;
+mod logs;
 mod machines;
 mod orders;
 mod outcome;

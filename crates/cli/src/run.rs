@@ -1,6 +1,8 @@
 //! `slablab run EXPERIMENT`: experiments on modelled machines.
 
 use crate::input::{Progress, command_line};
+use crate::interrupts::Interrupts;
+use crate::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{check, named, write_out};
 use slablab_lab::experiment::observe;
@@ -18,6 +20,9 @@ use slablab_report::json::document;
 use slablab_workloads::AtomicFile;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+
+/// Milliseconds between two samples of logs that have none: a minute.
+const LOGGED_EVERY: u64 = 60_000;
 
 /// Runs an experiment.
 #[derive(clap::Args)]
@@ -43,11 +48,13 @@ pub(crate) struct Args {
     look: Look,
     #[command(flatten)]
     views: Views,
+    #[command(flatten)]
+    logs: Logs,
 }
 
 /// Files to look at beside the answer.
 #[derive(clap::Args)]
-#[command(group(clap::ArgGroup::new("recorded").multiple(true)))]
+#[command(group(clap::ArgGroup::new("recorded").multiple(true).args(["perfetto", "trace", "vmstat", "meminfo", "ps"])))]
 struct Views {
     /// Also write a page with charts to FILE: self-contained HTML for any browser. Runs the first repeat of
     /// each cell again to see where the time went
@@ -55,13 +62,13 @@ struct Views {
     html: Option<PathBuf>,
     /// Also record one repeat of a cell for ui.perfetto.dev: tasks on CPUs, lock waits, slow paths, slab
     /// memory
-    #[arg(long, value_name = "FILE", group = "recorded")]
+    #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
     /// Also write 002's trace of allocations to FILE, or - for standard output, before the answer: the
     /// functions that each allocation enters, made from the events of one repeat of a cell, and a summary
-    #[arg(long, value_name = "FILE", group = "recorded")]
+    #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The cell to record or to trace, by its number on the page
+    /// The cell to record, to trace or to log, by its number on the page
     #[arg(long, value_name = "N", default_value = "1", requires = "recorded", value_parser = clap::value_parser!(u32).range(1..))]
     cell: u32,
 }
@@ -86,6 +93,11 @@ impl Views {
             drop(AtomicFile::create(path)?);
         }
         Ok(())
+    }
+
+    /// Whether there are any.
+    fn are_wanted(&self) -> bool {
+        self.html.is_some() || self.perfetto.is_some() || self.trace.is_some()
     }
 
     /// The place of the cell to record.
@@ -214,11 +226,11 @@ impl How {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    let Some(path) = args.experiment.filter(|_| !args.list) else {
+    let Some(path) = args.experiment.as_ref().filter(|_| !args.list) else {
         write_out(&experiments_list(), None)?;
         return Ok(Done::Complete);
     };
-    let experiment = Experiment::find(&path)?;
+    let experiment = Experiment::find(path)?;
     let options = Options { shard: args.shard, ..args.how.options(experiment.file.repeats.least, false)? };
     if args.describe {
         let plan = Plan::new(&experiment, &options.change)?;
@@ -234,10 +246,31 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.views.perfetto.is_some() || args.views.trace.is_some() {
         observe::expect_cell(&experiment, &Plan::new(&experiment, &options.change)?, args.views.at())?;
     }
+    if args.logs.are_wanted() {
+        return logs(&experiment, &options, &args);
+    }
     let results = answer(&experiment, &options, args.how.output.as_deref())?;
     args.views.write(&results, options.threads)?;
     write_out(&args.look.text(&results, false), None)?;
     Ok(done(&results))
+}
+
+/// Prints logs of one repeat of a cell; nothing else runs.
+fn logs(experiment: &Experiment, options: &Options, args: &Args) -> Result<Done, Failure> {
+    let is_other = args.look.format != Format::Table || args.look.locks;
+    if is_other || args.how.output.is_some() || args.views.are_wanted() {
+        let what = "--vmstat, --meminfo and --ps are text of one repeat of a cell: expected no --format, --locks, -o, \
+                    --html, --perfetto or --trace beside them";
+        return Err(what.into());
+    }
+    let plan = Plan::new(experiment, &options.change)?;
+    let every =
+        args.logs.times().into_iter().flatten().reduce(greatest_common_divisor).unwrap_or(LOGGED_EVERY);
+    let _interrupts = Interrupts::new(&Progress::new("run"))?;
+    let (looked, failed) = observe::looked(experiment, &plan, args.views.at(), every * MS)?;
+    write_out(&args.logs.texts(&looked).join("\n"), None)?;
+    failed.iter().for_each(|failed| tell(format!("cell {}: {failed}", args.views.cell)));
+    Ok(if failed.is_some() { Done::Incomplete } else { Done::Complete })
 }
 
 /// Runs an experiment, with progress on a terminal.
@@ -248,6 +281,7 @@ pub(crate) fn answer(
 ) -> Result<Results, Failure> {
     let folder = folder.map(Folder::open).transpose()?;
     let progress = Progress::new("run");
+    let _interrupts = Interrupts::new(&progress)?;
     // In milliseconds of one core.
     let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
     Ok(run_cells(experiment, options, folder.as_ref(), &tick)?)

@@ -1,6 +1,7 @@
 //! `slablab suite A B`: two engines over every workload, with one correction over the whole table.
 
 use crate::input::{Progress, command_line, preset};
+use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use crate::run::{Format, How, Look, done};
@@ -58,6 +59,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
     let options = Options { shard: args.shard, ..args.how.options(REPEATS, false)? };
     let progress = Progress::new("suite");
+    let _interrupts = Interrupts::new(&progress)?;
     // In milliseconds of one core.
     let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
     let answer = suite.run(&options, args.how.output.as_deref(), &tick)?;

@@ -139,17 +139,27 @@ impl<P: Platform> Pages<P> {
     /// meanwhile.
     pub fn census(&self, node: NodeId) -> Census {
         let mut census = Census::default();
-        if self.nodes.peek(node).is_none() {
-            return Census { untouched: self.total_frames(node), ..census };
-        }
-        for index in self.zones_of(node) {
-            let zone = self.zone(node, index);
-            if zone.span.frames > 0 {
-                // Walking stops early only for an imbalance, which `check` reports.
-                let _ = zone.lock().walk(&mut census);
-            }
-        }
+        self.zones_of(node).for_each(|zone| self.add_census(node, zone, &mut census));
         census
+    }
+
+    /// The frames of one zone of a node by their use, found by walking them. No other CPU may use the
+    /// allocator meanwhile.
+    pub fn zone_census(&self, node: NodeId, zone: u8) -> Census {
+        let mut census = Census::default();
+        self.add_census(node, zone, &mut census);
+        census
+    }
+
+    fn add_census(&self, node: NodeId, zone: u8, census: &mut Census) {
+        let is_used = self.nodes.peek(node).is_some();
+        let zone = self.zone(node, zone);
+        if !is_used {
+            census.untouched += u64::from(zone.span.frames);
+        } else if zone.span.frames > 0 {
+            // Walking stops early only for an imbalance, which `check` reports.
+            let _ = zone.lock().walk(census);
+        }
     }
 
     /// Whether every frame is accounted for: walks lists and frames and compares them with each other and

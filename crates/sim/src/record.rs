@@ -22,6 +22,7 @@
 use crate::profile::lock_name;
 use crate::trace::{Trace, Tracer};
 use slablab_model::{Ps, Timed};
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -135,6 +136,8 @@ struct State {
     /// How often memory is sampled, and whether the samples are kept beside their tracks.
     samples: (Ps, bool),
     tracer: Option<Tracer>,
+    /// What the run hands over, as [`Recorder::hand_over`] says.
+    handed: Option<Box<dyn Any>>,
 }
 
 /// Values of each track, the highest of each step of time.
@@ -218,6 +221,7 @@ impl Recorder {
             sparse,
             samples: (SAMPLE_EVERY, false),
             tracer,
+            handed: None,
         }))))
     }
 
@@ -238,6 +242,19 @@ impl Recorder {
     /// Whether samples of memory are kept beside their tracks.
     pub(crate) fn keeps_samples(&self) -> bool {
         self.0.as_ref().is_some_and(|state| state.borrow().samples.1)
+    }
+
+    /// The run hands a value of its own over to its observer, in the place of the last one.
+    pub(crate) fn hand_over(&self, value: impl Any) {
+        if let Some(state) = &self.0 {
+            state.borrow_mut().handed = Some(Box::new(value));
+        }
+    }
+
+    /// The value of this type that the run handed over.
+    pub(crate) fn take_handed<T: Any>(&self) -> Option<T> {
+        let handed = self.0.as_ref()?.borrow_mut().handed.take()?;
+        handed.downcast().ok().map(|value| *value)
     }
 
     /// Calls `f` with the tracer, if allocations are traced.

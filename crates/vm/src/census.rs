@@ -1,7 +1,7 @@
 //! How many pages of each kind are in frames at one moment, as /proc/meminfo has them.
 
 use crate::frames::Flags;
-use crate::ids::Frame;
+use crate::ids::{Frame, MappingId};
 use crate::mappings::Kind;
 use crate::state::State;
 
@@ -24,6 +24,30 @@ pub struct Census {
     pub swap_cached: u64,
     /// Page tables (`PageTables`).
     pub tables: u64,
+}
+
+/// Frames of one zone that pages and page tables have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// Anonymous pages, those in the swap cache too.
+    pub anon: u64,
+    /// Pages of files of disks.
+    pub file: u64,
+    /// Pages of tmpfs.
+    pub tmpfs: u64,
+    /// Pages of block devices.
+    pub buffers: u64,
+    /// Page tables.
+    pub tables: u64,
+    /// Of the pages, those in lists of reclaim.
+    pub listed: u64,
+}
+
+impl Holdings {
+    /// All frames.
+    pub const fn total(self) -> u64 {
+        self.anon + self.file + self.tmpfs + self.buffers + self.tables
+    }
 }
 
 impl State {
@@ -55,5 +79,34 @@ impl State {
         });
         census.tables = tables.sum();
         census
+    }
+
+    /// Counts what pages and page tables have of each zone's frames.
+    pub fn holdings(&self) -> Vec<Holdings> {
+        let mut zones = vec![Holdings::default(); self.zones.len()];
+        for frame in (0..self.frames.count()).map(Frame) {
+            let flags = self.frames.flags(frame);
+            if !flags.has(Flags::USED) {
+                continue;
+            }
+            let of = &mut zones[self.zone_of(frame)];
+            of.listed += u64::from(flags.has(Flags::LISTED));
+            let owner = MappingId(self.frames.owner(frame));
+            let is_device = || self.mappings.exists(owner) && self.mappings.get(owner).kind == Kind::Device;
+            let kind = match () {
+                () if flags.has(Flags::ANON) => &mut of.anon,
+                () if flags.has(Flags::SWAPBACKED) => &mut of.tmpfs,
+                () if is_device() => &mut of.buffers,
+                () => &mut of.file,
+            };
+            *kind += 1;
+        }
+        for region in self.spaces.order.iter().flat_map(|space| &self.spaces.space(*space).regions) {
+            let region = self.spaces.region(*region);
+            for frame in (0..region.tables().len() as u32).filter_map(|at| region.table(at)) {
+                zones[self.zone_of(frame)].tables += 1;
+            }
+        }
+        zones
     }
 }

@@ -76,7 +76,7 @@ pub mod v24;
 mod vm;
 pub mod workingset;
 
-pub use census::Census;
+pub use census::{Census, Holdings};
 pub use counters::{Counter, Counters};
 pub use frames::{Flags, Frames};
 pub use host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};

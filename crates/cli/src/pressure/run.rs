@@ -5,7 +5,7 @@ use crate::input::Progress;
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use slablab_lab::output::{Column, mmtests_vmstat};
-use slablab_lab::pressure::run::{Options, Run, usual_engine};
+use slablab_lab::pressure::run::{Failed, Options, Run, usual_engine};
 use slablab_lab::pressure::{records, rows, script};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,14 +117,22 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let all = args.seeds * options.len() as u64;
     let progress = Progress::new("pressure run");
     let interrupts = Interrupts::new(&progress)?;
-    let (mut runs, mut recording) = (Vec::new(), None);
+    let (mut runs, mut recording, mut is_whole) = (Vec::new(), None, true);
     for options in &options {
         let mut of_vm = Vec::new();
         for seed in (0..args.seeds).map(|at| args.seed.wrapping_add(at)) {
             progress.at((runs.len() as u64) * args.seeds + of_vm.len() as u64, all);
             let recorder = recorders.of(recording.is_none());
-            let run = options.run_recorded(&script, seed, &recorder);
-            let run = run.map_err(|failed| format!("seed {seed}: {failed}"))?;
+            let run = match options.run_recorded(&script, seed, &recorder) {
+                Ok(run) => run,
+                Err(bad @ Failed::Machine(_)) => return Err(format!("seed {seed}: {bad}").into()),
+                // A result: the other runs go on.
+                Err(ended) => {
+                    tell(format!("{}, seed {seed}: {ended}", options.vm));
+                    is_whole = false;
+                    continue;
+                }
+            };
             recording.get_or_insert_with(|| recorder.take());
             if let Some(folder) = &args.output {
                 let _whole = interrupts.hold();
@@ -132,17 +140,22 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
             }
             of_vm.push(run);
         }
-        runs.push((options.vm.to_string(), of_vm));
+        if !of_vm.is_empty() {
+            runs.push((options.vm.to_string(), of_vm));
+        }
     }
     drop(progress);
     let _whole = interrupts.hold();
     let all = || runs.iter().flat_map(|(_, runs)| runs);
     all().for_each(tell_killed);
+    if runs.is_empty() {
+        return Ok(Done::Incomplete);
+    }
     let columns: Vec<Column<'_>> =
         runs.iter().map(|(vm, runs)| (vm.clone(), runs.iter().collect())).collect();
     args.views.write_files(&args.script, &columns, &recording.unwrap_or_default())?;
     crate::output::write_out(&args.answer(&columns)?, None)?;
-    let is_whole = all().flat_map(|run| &run.records).all(|(_, record)| record.is_complete);
+    is_whole &= all().flat_map(|run| &run.records).all(|(_, record)| record.is_complete);
     Ok(if is_whole { Done::Complete } else { Done::Incomplete })
 }
 

@@ -16,6 +16,7 @@ mod messages;
 mod orders;
 mod outputs;
 mod pressure;
+mod pressure_ends;
 mod pressure_views;
 mod run;
 mod screenshots;

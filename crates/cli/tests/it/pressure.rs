@@ -259,8 +259,8 @@ fn judge_takes_scenarios_that_do_not_come_with_it() {
         assert_eq!(said.status.code(), Some(2), "{expected}");
         assert!(text(&said.stderr).contains(expected), "{}", text(&said.stderr));
     };
-    std::fs::write(root.join("scen/mine.sh"), "LIM=300\nMEM=64M\n").expect("a file");
-    refuse("mine.sh: line 2: MEM is not modelled");
+    std::fs::write(root.join("scen/mine.sh"), "LIM=300\nNET=user\n").expect("a file");
+    refuse("mine.sh: line 2: NET is not modelled");
     std::fs::remove_file(root.join("scen/mine.sh")).expect("it was written");
     std::fs::write(&script, "anon a 1\nacc x1 b seq m w\n").expect("a file");
     refuse("mine.t: line 2: expected the name of an object");

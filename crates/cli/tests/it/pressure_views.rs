@@ -78,7 +78,7 @@ fn run_writes_a_page_and_a_trace() {
 /// Ends a program by SIGINT once it has a handler and `is_under_way`.
 fn interrupted(args: &[&str], is_under_way: impl Fn() -> bool) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
-    let child = command.arg("pressure").args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = child.spawn().expect("the program runs");
     while !(catches_interrupts(child.id()) && is_under_way()) {
         std::thread::sleep(Duration::from_millis(5));
@@ -96,7 +96,7 @@ fn a_signal_leaves_whole_files() {
     let records = folder.join("records");
     let [to, page] =
         [&records, &folder.join("page.html")].map(|path| path.to_str().expect("UTF-8").to_string());
-    let args = ["run", &small, "--seeds", "1000", "-o", &to, "--html", &page];
+    let args = ["pressure", "run", &small, "--seeds", "1000", "-o", &to, "--html", &page];
     let said = interrupted(&args, || records.join("seed-2").join("rec").exists());
     assert_eq!((said.status.code(), said.stdout.len()), (Some(130), 0), "{}", text(&said.stderr));
     assert!(!Path::new(&page).exists(), "a page of runs that have not ended");
@@ -111,7 +111,17 @@ fn a_signal_leaves_whole_files() {
     assert_eq!(shown.status.code(), Some(0), "{names:?}: {}", text(&shown.stderr));
     let (scripts, cells) = (argument("examples/data/vm"), folder.join("cells"));
     let to = cells.to_str().expect("UTF-8");
-    let said = interrupted(&["judge", &scripts, "--seeds", "1000", "--threads", "1", "-o", to], || true);
+    let said =
+        interrupted(&["pressure", "judge", &scripts, "--seeds", "1000", "--threads", "1", "-o", to], || true);
     assert_eq!((said.status.code(), said.stdout.len()), (Some(130), 0), "{}", text(&said.stderr));
     assert!(!cells.exists(), "cells of runs that have not ended");
+    let results = folder.join("results");
+    let to = results.to_str().expect("UTF-8");
+    for verb in ["run", "reproduce"] {
+        let _ = std::fs::remove_dir_all(&results);
+        let said = interrupted(&[verb, "004-apps", "--threads", "1", "-o", to], || results.exists());
+        assert_eq!((said.status.code(), said.stdout.len()), (Some(130), 0), "{verb}: {}", text(&said.stderr));
+    }
+    let said = interrupted(&["explain", &small, "vm@6.1", "vm@6.12", "--repeats", "1000"], || true);
+    assert_eq!((said.status.code(), said.stdout.len()), (Some(130), 0), "explain: {}", text(&said.stderr));
 }

@@ -3,7 +3,9 @@
 use super::plan::{Plan, Scaled};
 use super::source::Experiment;
 use super::workload::Observed;
+use crate::pressure::looked::{Looked, recorder};
 use rayon::prelude::*;
+use slablab_model::Ps;
 use slablab_report::error::{Error, Result};
 use slablab_sim::profile::Profile;
 use slablab_sim::record::{Holds, Limits, MEMORY, Recorder, Recording};
@@ -132,6 +134,31 @@ pub fn record(experiment: &Experiment, plan: &Plan, cell: usize) -> Result<Recor
         return Err(Error::new(&experiment.path, format!("the workload {name} records nothing")));
     }
     Ok(recording)
+}
+
+/// The memory of the first repeat of a cell over time, a sample every `every` picoseconds; and how the run
+/// failed, if it did.
+///
+/// # Errors
+/// A cell that does not exist, a workload without page replacement.
+pub fn looked(
+    experiment: &Experiment,
+    plan: &Plan,
+    cell: usize,
+    every: Ps,
+) -> Result<(Looked, Option<Failed>)> {
+    expect_cell(experiment, plan, cell)?;
+    let recorder = recorder(every, 0);
+    let run = observe(experiment, plan, cell, &recorder);
+    let Some(looked) = Looked::of(&recorder) else {
+        let name = experiment.file.workload.name;
+        let what = match run {
+            Err(failed) => format!("cell {}: {failed}", cell + 1),
+            Ok(_) => format!("the workload {name} has no page replacement, and no log of memory"),
+        };
+        return Err(Error::new(&experiment.path, what));
+    };
+    Ok((looked, run.err()))
 }
 
 /// The allocations of the first repeat of a cell, in its counted part: lines of the first

@@ -2,6 +2,7 @@
 
 use slablab_model::Ps;
 pub use slablab_sim::memory::sampler::{Frames, Sample};
+use slablab_sim::memory::sampler::{PartEnd, Seen};
 pub use slablab_sim::memory::views::ProcessMemory;
 use slablab_sim::record::Limits;
 pub use slablab_sim::record::{Recorder, Recording};
@@ -52,6 +53,18 @@ impl Looked {
         let mut ends: Vec<PhaseEnd> = records.iter().flat_map(of).collect();
         ends.sort_by_key(|end| end.at);
         Looked { samples, ends }
+    }
+
+    /// The memory of the last run that this recorder saw; `None` if it had no page replacement.
+    pub fn of(recorder: &Recorder) -> Option<Looked> {
+        let Seen { samples, parts } = Seen::of(recorder)?;
+        let end = |part: PartEnd| PhaseEnd {
+            phase: part.name,
+            at: part.at,
+            meminfo: part.meminfo,
+            processes: part.processes,
+        };
+        Some(Looked { samples, ends: parts.into_iter().map(end).collect() })
     }
 
     /// The samples of the multiples of `every` picoseconds, and the last one. They are there if `every` is a

@@ -13,7 +13,7 @@ use slablab_report::nearest::nearest;
 use slablab_sim::memory::Killed;
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
-use slablab_sim::tally::Failed;
+pub use slablab_sim::tally::Failed;
 use slablab_sim::workloads::script as sim;
 use slablab_slabs::Preset;
 use slablab_vm::mm::{Rules, SwapReadAhead};

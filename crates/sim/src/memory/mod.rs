@@ -11,6 +11,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `host` | [`Here`]: the interface `Host` of the room `vm`, in the running task or interrupt |
+//! | `account` | every frame has one holder |
 //! | `asks` | who asked for blocks of pages, for kswapd, for pages in swap |
 //! | `daemons` | kswapd, kreclaimd, the flusher, the sums of statistics |
 //! | `buffers` | buffer heads of pages |
@@ -34,6 +35,7 @@
 //! they cost everywhere in this crate. An interrupt of a disk is served where the running task works or may
 //! be preempted.
 
+mod account;
 mod asks;
 mod buffers;
 pub mod caches;
@@ -66,6 +68,7 @@ use crate::micro::Setup;
 use crate::record::Recorder;
 use crate::sched::TaskId;
 use crate::tally::Failed;
+use account::Account;
 use asks::Asks;
 use buffers::Buffers;
 use compact::Kcompactd;
@@ -74,7 +77,7 @@ use disk::{BlockDisk, PAGE_SECTORS};
 use loopback::Loop;
 use names::Names;
 use oom::Processes;
-use sampler::Sample;
+use sampler::{PartEnd, Sample};
 use slablab_model::{Ps, Timed};
 use slablab_platform::{Gfp, NodeId, Topology};
 use slablab_vm::mm::{self, Rules};
@@ -136,6 +139,7 @@ pub struct Memory {
     /// The first sector of each file, and the first free one.
     extents: RefCell<(BTreeMap<MappingId, u64>, u64)>,
     loops: RefCell<Vec<Rc<Loop>>>,
+    account: Account,
     asks: Asks,
     nodes: TreeNodes,
     processes: Processes,
@@ -148,6 +152,7 @@ pub struct Memory {
     /// What the memory tells.
     recorder: Recorder,
     samples: RefCell<Vec<Sample>>,
+    parts: RefCell<Vec<PartEnd>>,
 }
 
 /// Makes a machine, enters it, boots a kernel there with this memory and policy, and runs `f` on it.
@@ -183,6 +188,7 @@ pub fn with_recorded_memory<T>(
     with_pages(setup, seed, recorder, &guest.caches, pages, |kernel| {
         let memory = Memory::boot(kernel, recorder, guest, policy, rules);
         let result = f(&memory);
+        memory.hand_over();
         Timed::set_reclaim(|_| slablab_platform::Reclaimed::NOTHING);
         result
     })
@@ -241,6 +247,7 @@ impl Memory {
             blocks: RefCell::default(),
             extents: RefCell::default(),
             loops: RefCell::default(),
+            account: Account::default(),
             asks: Asks::default(),
             nodes: TreeNodes::default(),
             processes: Processes::default(),
@@ -250,8 +257,10 @@ impl Memory {
             stopping: Cell::new(false),
             recorder: recorder.clone(),
             samples: RefCell::default(),
+            parts: RefCell::default(),
         });
         memory.take_kernel_pages();
+        memory.open_account();
         guest.names.iter().for_each(|unused| memory.register_shrinker(Rc::new(Names::new(*unused))));
         memory.set_reclaim();
         memory.start_sampling();

@@ -38,6 +38,8 @@ struct Process {
 pub(super) struct Processes {
     all: RefCell<Vec<Process>>,
     killed: RefCell<Vec<Killed>>,
+    /// Address spaces that no task is in now, with their names: to be shown, and never killed.
+    idle: RefCell<Vec<(String, SpaceId)>>,
     /// Processes that wait for each other: a killed one goes on here.
     sleepers: WaitQueue,
     /// Tasks that wait for the end of a killed one.
@@ -74,21 +76,33 @@ impl Memory {
         self.processes.waiters.wake_all(&self.kernel, false);
     }
 
-    /// The memory of each process, oldest first.
+    /// A program exists whose tasks are not modelled: tasks are in its address space from time to time.
+    pub fn show(&self, name: &str, space: SpaceId) {
+        self.processes.idle.borrow_mut().push((name.into(), space));
+    }
+
+    /// It is gone.
+    pub fn hide(&self, space: SpaceId) {
+        self.processes.idle.borrow_mut().retain(|(_, of)| *of != space);
+    }
+
+    /// The memory of each process: programs without a task of their own, then the others, each oldest first.
     pub fn processes(&self) -> Vec<ProcessMemory> {
-        self.processes.all.borrow().iter().map(|process| self.memory_of(process)).collect()
+        let (idle, all) = (self.processes.idle.borrow(), self.processes.all.borrow());
+        let others = all.iter().filter(|process| idle.iter().all(|(_, space)| *space != process.space));
+        let others = others.map(|process| self.memory_of(process));
+        idle.iter().map(|(name, space)| self.memory_in(name, *space)).chain(others).collect()
     }
 
     fn memory_of(&self, process: &Process) -> ProcessMemory {
-        let mut sums = ProcessMemory {
-            name: process.name.clone(),
-            virtual_pages: 0,
-            resident: 0,
-            swapped: 0,
-            tables: 0,
-        };
+        self.memory_in(&process.name, process.space)
+    }
+
+    fn memory_in(&self, name: &str, space: SpaceId) -> ProcessMemory {
+        let mut sums =
+            ProcessMemory { name: name.into(), virtual_pages: 0, resident: 0, swapped: 0, tables: 0 };
         self.vm.with(|state| {
-            for region in &state.spaces.space(process.space).regions {
+            for region in &state.spaces.space(space).regions {
                 let region = state.spaces.region(*region);
                 sums.virtual_pages += u64::from(region.pages());
                 sums.resident += u64::from(region.resident);

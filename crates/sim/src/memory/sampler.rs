@@ -91,6 +91,36 @@ pub struct Sample {
     pub processes: Vec<ProcessMemory>,
 }
 
+/// The memory at the end of a part of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartEnd {
+    /// The part.
+    pub name: String,
+    /// When, picoseconds since the machine's start.
+    pub at: Ps,
+    /// /proc/meminfo: name and KiB.
+    pub meminfo: Vec<(&'static str, u64)>,
+    /// The processes that have memory.
+    pub processes: Vec<ProcessMemory>,
+}
+
+/// What a run's memory looked like over time, also of a run that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Samples.
+    pub samples: Vec<Sample>,
+    /// Ends of parts, by time.
+    pub parts: Vec<PartEnd>,
+}
+
+impl Seen {
+    /// What the last run with a memory handed over to a recorder that keeps samples; `None` if there was
+    /// none.
+    pub fn of(recorder: &Recorder) -> Option<Seen> {
+        recorder.take_handed()
+    }
+}
+
 impl Sample {
     /// A counter of /proc/vmstat; 0 for an unknown name.
     pub fn count(&self, name: &str) -> u64 {
@@ -202,6 +232,24 @@ impl Memory {
     /// The samples so far.
     pub fn take_samples(&self) -> Vec<Sample> {
         self.samples.take()
+    }
+
+    /// A part of the program ends.
+    pub fn end_part(&self, name: impl FnOnce() -> String) {
+        if !self.recorder.keeps_samples() {
+            return;
+        }
+        let frames = || self.frames_and_swap().0;
+        let (meminfo, processes) = Timed::outside(|| (self.meminfo(&frames()), self.processes()));
+        let end = PartEnd { name: name(), at: Timed::clock(), meminfo, processes };
+        self.parts.borrow_mut().push(end);
+    }
+
+    /// Hands over to the recorder what was seen.
+    pub(super) fn hand_over(&self) {
+        if self.recorder.keeps_samples() {
+            self.recorder.hand_over(Seen { samples: self.samples.take(), parts: self.parts.take() });
+        }
     }
 
     /// A last sample, of the end of the programs.

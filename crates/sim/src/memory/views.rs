@@ -177,7 +177,8 @@ impl Memory {
         self.zones.iter().filter_map(of).collect()
     }
 
-    /// Every frame is where the counters say: the page allocator's, and the memory's own.
+    /// Every frame is where the counters say: the page allocator's, and the memory's own. Each has one
+    /// holder: all programs have ended.
     ///
     /// # Errors
     /// What contradicts what.
@@ -187,6 +188,7 @@ impl Memory {
             return Err("a disk has work left".into());
         }
         self.check_nodes()?;
-        self.vm.with(|state| state.check())
+        self.vm.with(|state| state.check())?;
+        self.check_frames()
     }
 }

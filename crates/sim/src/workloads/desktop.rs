@@ -281,6 +281,7 @@ impl Desktop {
             names: names.counts(),
             played: self.played.get().since(played),
         });
+        self.memory.end_part(|| name.into());
         Ok(result)
     }
 

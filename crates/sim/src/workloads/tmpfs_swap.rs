@@ -283,7 +283,7 @@ fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell
     let sites = [site(&first), site(&second)];
     let begin = Timed::clock();
     let mark = task.kernel.mark();
-    for _ in 0..program.iterations {
+    for at in 1..=program.iterations {
         let before = Counts::now(memory, &sites[1]);
         let here = crate::memory::Here::new(memory, task);
         task.syscall(|| mm::sync(&memory.vm, &here, &memory.rules));
@@ -291,6 +291,7 @@ fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell
         let counts = Counts::now(memory, &sites[1]).since(before);
         let total = Timed::clock() - begin;
         results.borrow_mut().iterations.push(Iteration { builds, is_unpacking, total, counts });
+        memory.end_part(|| format!("iteration {at}"));
     }
     results.borrow_mut().outcome = Some(task.kernel.outcome(&mark));
     sites.iter().for_each(|site| site.remove(task));

@@ -1,6 +1,7 @@
 //! The scheduler's rules as data, and its properties in a small simulation; the simulated kernel,
 //! hackbench and netperf.
 
+mod account;
 mod aim;
 mod balance;
 mod block;

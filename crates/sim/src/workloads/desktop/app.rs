@@ -58,6 +58,7 @@ impl App {
         let space = vm.with(|state| state.spaces.create());
         let text = mm::map(vm, space, file);
         let heap = mm::anon(vm, space, size.heap);
+        desktop.memory.show(size.name, space);
         App { size, space, text, heap, clusters: Vec::new(), heap_needs: Vec::new() }
     }
 
@@ -114,6 +115,7 @@ impl App {
     /// Its memory is freed.
     pub(super) fn exit(&self, desktop: &Desktop, task: &Task) {
         let (vm, here) = (&desktop.memory.vm, Here::new(&desktop.memory, task));
+        desktop.memory.hide(self.space);
         task.syscall(|| mm::exit(vm, &here, self.space));
     }
 
