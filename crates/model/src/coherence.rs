@@ -249,7 +249,7 @@ impl Caches {
 
     /// CPU `cpu` touches `lines` lines that move together and whose word is `word`: the word afterwards, the
     /// price, and where the lines were.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&self, word: u64, cpu: u16, lines: u64, access: Access) -> (u64, Ps, Source) {
         // Nearly all touches are of lines that the CPU has alone, in its first level: no field but the stamp
         // changes.

@@ -181,6 +181,9 @@ impl Clocks {
     /// its CPU, and when it has the lock if the lock is given back at `now`.
     fn next_holder(&self, waiters: &Waiters, now: Ps) -> Option<(CallId, u16, Ps)> {
         let mut waiting = waiters.waiting.borrow_mut();
+        if waiting.is_empty() {
+            return None;
+        }
         let (from, count) = (waiters.holder.get(), waiting.len() as Ps);
         let price = |waiter: &Waiter| self.caches.between(from, waiter.1);
         let mut at = 0;

@@ -231,7 +231,7 @@ impl<P: Platform> Pages<P> {
 
     /// One attempt: the zones of the zonelist, nearest node and highest zone first.
     pub(crate) fn try_zonelist(&self, request: &Request, mut flags: AllocFlags) -> Option<Pfn> {
-        flags.no_fragment &= self.has_lower_zone(request);
+        flags.no_fragment = flags.no_fragment && self.has_lower_zone(request);
         for node in self.nodes_for(request) {
             if flags.no_fragment && node != request.node {
                 break;

@@ -1,7 +1,8 @@
-//! Page frames, as arrays: one array a field, indexed by the frame's number.
+//! Page frames: one array, indexed by the frame's number, of the words that a frame has.
 //!
-//! The arrays are zero at first and never walked as a whole, so frames that nothing touches cost address
-//! space and no memory.
+//! The words of a frame lie together, as a step on a page reads most of them: half a cache line each. The
+//! array is zero at first and never walked as a whole, so frames that nothing touches cost address space and
+//! no memory.
 
 use crate::ids::Frame;
 use std::ops::{BitAnd, BitOr, Not};
@@ -94,48 +95,42 @@ impl Not for Flags {
 /// The frames of a machine.
 #[derive(Debug, Default)]
 pub struct Frames {
-    flags: Vec<u32>,
-    /// The mapping (a file, tmpfs) or the family of regions (anonymous) of its page.
-    owner: Vec<u32>,
-    /// Where its page is in the owner.
-    index: Vec<u32>,
-    /// Its swap slot, while it is in the swap cache.
-    slot: Vec<u32>,
-    /// Page table entries that map it.
-    mapped: Vec<u32>,
-    /// The policy's: an age, a generation and its references.
-    policy: Vec<u32>,
-    /// The contents of its page, for checks: a number that a write changes and that I/O carries along.
-    content: Vec<u32>,
+    words: Vec<[u32; WORDS]>,
 }
+
+/// Words of a frame. Arrays of numbers are zero without being written; a struct of them would be written.
+const WORDS: usize = 8;
+const FLAGS: usize = 0;
+/// The mapping (a file, tmpfs) or the family of regions (anonymous) of its page.
+const OWNER: usize = 1;
+/// Where its page is in the owner.
+const INDEX: usize = 2;
+/// Its swap slot, while it is in the swap cache.
+const SLOT: usize = 3;
+/// Page table entries that map it.
+const MAPPED: usize = 4;
+/// The policy's: an age, a generation and its references.
+const POLICY: usize = 5;
+/// The contents of its page, for checks: a number that a write changes and that I/O carries along.
+const CONTENT: usize = 6;
 
 impl Frames {
     /// Frames of a machine of `count` frames, all unused.
     pub fn new(count: u32) -> Frames {
-        let array = || vec![0; count as usize];
-        Frames {
-            flags: array(),
-            owner: array(),
-            index: array(),
-            slot: array(),
-            mapped: array(),
-            policy: array(),
-            content: array(),
-        }
+        Frames { words: vec![[0; WORDS]; count as usize] }
     }
 
     /// Frames of the machine.
     pub fn count(&self) -> u32 {
-        self.flags.len() as u32
+        self.words.len() as u32
     }
 
     /// Makes a frame hold a page. Everything that an earlier page left is forgotten.
     pub fn begin(&mut self, frame: Frame, owner: u32, index: u32, flags: Flags) {
-        let at = frame.0 as usize;
-        assert!(self.flags[at] == 0, "frame {} is used: {:#x}", frame.0, self.flags[at]);
-        self.flags[at] = (flags | Flags::USED).0;
-        (self.owner[at], self.index[at], self.slot[at]) = (owner, index, 0);
-        (self.mapped[at], self.policy[at], self.content[at]) = (0, 0, 0);
+        let words = &mut self.words[frame.0 as usize];
+        assert!(words[FLAGS] == 0, "frame {} is used: {:#x}", frame.0, words[FLAGS]);
+        *words = [0; WORDS];
+        (words[FLAGS], words[OWNER], words[INDEX]) = ((flags | Flags::USED).0, owner, index);
     }
 
     /// The frame holds no page any more. It is mapped nowhere and in no list.
@@ -146,13 +141,13 @@ impl Frames {
             "frame {frame:?}: {flags:?}"
         );
         assert!(self.mapped(frame) == 0, "frame {frame:?} is mapped");
-        self.flags[frame.0 as usize] = 0;
+        self.words[frame.0 as usize][FLAGS] = 0;
     }
 
     /// Its flags; none if it holds no page.
     #[inline]
     pub fn flags(&self, frame: Frame) -> Flags {
-        Flags(self.flags[frame.0 as usize])
+        Flags(self.words[frame.0 as usize][FLAGS])
     }
 
     /// Whether all of `flags` are set.
@@ -164,13 +159,13 @@ impl Frames {
     /// Sets `flags`.
     #[inline]
     pub fn set(&mut self, frame: Frame, flags: Flags) {
-        self.flags[frame.0 as usize] |= flags.0;
+        self.words[frame.0 as usize][FLAGS] |= flags.0;
     }
 
     /// Clears `flags`. Returns those that were set.
     #[inline]
     pub fn clear(&mut self, frame: Frame, flags: Flags) -> Flags {
-        let word = &mut self.flags[frame.0 as usize];
+        let word = &mut self.words[frame.0 as usize][FLAGS];
         let were = Flags(*word & flags.0);
         *word &= !flags.0;
         were
@@ -178,62 +173,63 @@ impl Frames {
 
     /// The owner's number: of a mapping, or of a family of regions if the page is anonymous.
     pub fn owner(&self, frame: Frame) -> u32 {
-        self.owner[frame.0 as usize]
+        self.words[frame.0 as usize][OWNER]
     }
 
     /// The page's index in its owner.
     pub fn index(&self, frame: Frame) -> u32 {
-        self.index[frame.0 as usize]
+        self.words[frame.0 as usize][INDEX]
     }
 
     /// Gives the frame's page to another owner: tmpfs hands a page to the swap cache, and takes it back.
     pub fn give(&mut self, frame: Frame, owner: u32, index: u32) {
-        (self.owner[frame.0 as usize], self.index[frame.0 as usize]) = (owner, index);
+        let words = &mut self.words[frame.0 as usize];
+        (words[OWNER], words[INDEX]) = (owner, index);
     }
 
     /// The swap slot of a frame in the swap cache.
     pub fn slot(&self, frame: Frame) -> Option<u32> {
-        self.has(frame, Flags::SWAPCACHE).then(|| self.slot[frame.0 as usize])
+        self.has(frame, Flags::SWAPCACHE).then(|| self.words[frame.0 as usize][SLOT])
     }
 
     /// Sets the swap slot.
     pub(crate) fn set_slot(&mut self, frame: Frame, slot: u32) {
-        self.slot[frame.0 as usize] = slot;
+        self.words[frame.0 as usize][SLOT] = slot;
     }
 
     /// Page table entries that map it.
     #[inline]
     pub fn mapped(&self, frame: Frame) -> u32 {
-        self.mapped[frame.0 as usize]
+        self.words[frame.0 as usize][MAPPED]
     }
 
     /// One more or one fewer page table entry maps it.
     pub(crate) fn map(&mut self, frame: Frame, more: bool) {
-        let mapped = &mut self.mapped[frame.0 as usize];
+        let mapped = &mut self.words[frame.0 as usize][MAPPED];
         *mapped = if more { *mapped + 1 } else { *mapped - 1 };
     }
 
     /// The policy's word.
     #[inline]
     pub fn policy(&self, frame: Frame) -> u32 {
-        self.policy[frame.0 as usize]
+        self.words[frame.0 as usize][POLICY]
     }
 
     /// Sets the policy's word.
     #[inline]
     pub fn set_policy(&mut self, frame: Frame, word: u32) {
-        self.policy[frame.0 as usize] = word;
+        self.words[frame.0 as usize][POLICY] = word;
     }
 
     /// The contents of its page.
     #[inline]
     pub fn content(&self, frame: Frame) -> u32 {
-        self.content[frame.0 as usize]
+        self.words[frame.0 as usize][CONTENT]
     }
 
     /// Changes the contents of its page.
     #[inline]
     pub fn set_content(&mut self, frame: Frame, content: u32) {
-        self.content[frame.0 as usize] = content;
+        self.words[frame.0 as usize][CONTENT] = content;
     }
 }

@@ -19,25 +19,24 @@ struct Ends {
 /// All lists of a machine.
 #[derive(Debug, Default)]
 pub struct Lists {
-    /// Towards the tail.
-    next: Vec<u32>,
-    /// Towards the head.
-    previous: Vec<u32>,
-    /// The frame's list, plus one; 0: none.
-    list: Vec<u16>,
+    /// The words of each frame.
+    links: Vec<[u32; WORDS]>,
     ends: Vec<Ends>,
 }
+
+/// Words of a frame, together as in [`crate::frames`].
+const WORDS: usize = 4;
+/// Towards the tail.
+const NEXT: usize = 0;
+/// Towards the head.
+const PREVIOUS: usize = 1;
+/// The frame's list, plus one; 0: none.
+const LIST: usize = 2;
 
 impl Lists {
     /// `lists` empty lists of a machine of `frames` frames.
     pub fn new(frames: u32, lists: u16) -> Lists {
-        let frames = frames as usize;
-        Lists {
-            next: vec![0; frames],
-            previous: vec![0; frames],
-            list: vec![0; frames],
-            ends: vec![Ends::default(); lists.into()],
-        }
+        Lists { links: vec![[0; WORDS]; frames as usize], ends: vec![Ends::default(); lists.into()] }
     }
 
     /// Pages in a list.
@@ -59,7 +58,7 @@ impl Lists {
     /// The list that a frame is in.
     #[inline]
     pub fn of(&self, frame: Frame) -> Option<ListId> {
-        self.list[frame.0 as usize].checked_sub(1).map(ListId)
+        self.links[frame.0 as usize][LIST].checked_sub(1).map(|list| ListId(list as u16))
     }
 
     /// The frame at the tail.
@@ -76,7 +75,7 @@ impl Lists {
     /// The frame before this one, one step from the tail to the head.
     #[inline]
     pub fn before(&self, frame: Frame) -> Option<Frame> {
-        self.previous[frame.0 as usize].checked_sub(1).map(Frame)
+        self.links[frame.0 as usize][PREVIOUS].checked_sub(1).map(Frame)
     }
 
     /// Puts a frame that is in no list at the head.
@@ -84,9 +83,9 @@ impl Lists {
         let (at, link) = (self.enter(list, frame), frame.0 + 1);
         let ends = &mut self.ends[list.0 as usize];
         let old = std::mem::replace(&mut ends.head, link);
-        (self.next[at], self.previous[at]) = (old, 0);
+        (self.links[at][NEXT], self.links[at][PREVIOUS]) = (old, 0);
         match old.checked_sub(1) {
-            Some(old) => self.previous[old as usize] = link,
+            Some(old) => self.links[old as usize][PREVIOUS] = link,
             None => ends.tail = link,
         }
     }
@@ -96,17 +95,18 @@ impl Lists {
         let (at, link) = (self.enter(list, frame), frame.0 + 1);
         let ends = &mut self.ends[list.0 as usize];
         let old = std::mem::replace(&mut ends.tail, link);
-        (self.next[at], self.previous[at]) = (0, old);
+        (self.links[at][NEXT], self.links[at][PREVIOUS]) = (0, old);
         match old.checked_sub(1) {
-            Some(old) => self.next[old as usize] = link,
+            Some(old) => self.links[old as usize][NEXT] = link,
             None => ends.head = link,
         }
     }
 
     fn enter(&mut self, list: ListId, frame: Frame) -> usize {
         let at = frame.0 as usize;
-        assert!(self.list[at] == 0, "frame {} is in list {}", frame.0, self.list[at] - 1);
-        self.list[at] = list.0 + 1;
+        let entered = &mut self.links[at][LIST];
+        assert!(*entered == 0, "frame {} is in list {}", frame.0, *entered - 1);
+        *entered = u32::from(list.0) + 1;
         self.ends[list.0 as usize].len += 1;
         at
     }
@@ -115,18 +115,18 @@ impl Lists {
     pub fn remove(&mut self, frame: Frame) -> ListId {
         let at = frame.0 as usize;
         let list = self.of(frame).unwrap_or_else(|| panic!("frame {} is in no list", frame.0));
-        let (next, previous) = (self.next[at], self.previous[at]);
+        let (next, previous) = (self.links[at][NEXT], self.links[at][PREVIOUS]);
         let ends = &mut self.ends[list.0 as usize];
         ends.len -= 1;
         match next.checked_sub(1) {
-            Some(next) => self.previous[next as usize] = previous,
+            Some(next) => self.links[next as usize][PREVIOUS] = previous,
             None => ends.tail = previous,
         }
         match previous.checked_sub(1) {
-            Some(previous) => self.next[previous as usize] = next,
+            Some(previous) => self.links[previous as usize][NEXT] = next,
             None => ends.head = next,
         }
-        self.list[at] = 0;
+        self.links[at][LIST] = 0;
         list
     }
 

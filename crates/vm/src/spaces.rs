@@ -351,16 +351,27 @@ impl Spaces {
     /// fault.
     #[inline]
     pub fn access(&mut self, id: RegionId, page: u32, write: bool) -> bool {
+        self.access_run(id, [page], write) > 0
+    }
+
+    /// The program accesses pages of a region one after the other, as [`Spaces::access`] does, until one is a
+    /// fault. Returns how many were there.
+    #[inline]
+    pub fn access_run(&mut self, id: RegionId, pages: impl IntoIterator<Item = u32>, write: bool) -> u32 {
         let region = self.regions[id.0 as usize].as_mut().expect("the region exists");
         let space = self.spaces[region.space.0 as usize].as_mut().expect("the space exists");
-        let hit = region.access(page, write, space.epoch);
-        if hit {
+        let mut hits = 0;
+        for page in pages {
+            if !region.access(page, write, space.epoch) {
+                break;
+            }
+            hits += 1;
             space.since_flush += 1;
             if space.since_flush >= space.flush_every {
                 (space.since_flush, space.epoch) = (0, space.epoch + 1);
             }
         }
-        hit
+        hits
     }
 
     /// The TLB of a space is flushed.

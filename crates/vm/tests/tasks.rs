@@ -7,7 +7,8 @@ use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Rules, Touched, Why};
 use slablab_vm::preset::Preset;
 use slablab_vm::swap::SlotRule;
-use slablab_vm::{Frame, MappingId, RegionId, Settings, State, Swap, Vm, Zone};
+use slablab_vm::{Frame, Host, MappingId, RegionId, Settings, State, Swap, Vm, Zone};
+use std::ops::Range;
 
 const FRAMES: u32 = 4096;
 
@@ -206,5 +207,66 @@ fn a_reclaimer_meets_no_page_of_an_exit() {
         let flags = |frame| vm.with(|state| state.frames.flags(Frame(frame)));
         let left = (0..FRAMES).filter(|frame| flags(*frame).has(Flags::USED | Flags::SWAPCACHE)).count();
         assert_eq!(host.free_frames() + left, FRAMES as usize, "{release}");
+    }
+}
+
+/// Touches pages of a region one by one, or by runs. Returns what they met.
+fn touches(
+    room: &(Vm, Instant, Rules),
+    region: RegionId,
+    pages: Range<u32>,
+    write: bool,
+    runs: bool,
+) -> [u32; 3] {
+    let (vm, host, rules) = room;
+    let (mut met, mut left) = ([0; 3], pages);
+    while !left.is_empty() {
+        let (touched, pages) = match runs {
+            true => mm::touch_run(vm, host, rules, region, left.clone(), write).expect("memory"),
+            false => (mm::touch(vm, host, rules, region, left.start, write).expect("memory"), 1),
+        };
+        assert!(pages > 0);
+        met[touched as usize] += pages;
+        left.start += pages;
+    }
+    met
+}
+
+/// Hits that flush the TLB in the middle, first writes, first reads, pages in swap: pages, entries with their
+/// accessed bits, counters, work and time are the same by runs.
+#[test]
+fn a_run_of_touches_is_each_of_its_touches() {
+    for release in ["2.4.10", "2.6.29", "6.1", "6.12,lru_gen"] {
+        let [single, runs] = [false, true].map(|runs| {
+            let room = machine(release);
+            let (vm, host, _) = &room;
+            let (region, other) = (anon(vm, 1_500), anon(vm, 3_000));
+            let mut met = vec![touches(&room, region, 0..1_200, true, runs)];
+            for frame in (0..FRAMES).map(Frame) {
+                vm.with(|state| {
+                    if state.frames.mapped(frame) > 0 {
+                        state.look(frame);
+                    }
+                });
+            }
+            met.push(touches(&room, region, 100..900, false, runs));
+            met.push(touches(&room, region, 1_100..1_300, false, runs));
+            met.push(touches(&room, other, 0..3_000, true, runs));
+            met.push(touches(&room, region, 0..1_500, true, runs));
+            let (ptes, counters) = vm.with(|state| {
+                state.check().expect("all pages are counted");
+                let ptes = [region, other].map(|id| {
+                    let region = state.spaces.region(id);
+                    (0..region.pages()).map(|page| region.pte(page)).collect::<Vec<_>>()
+                });
+                (ptes, state.counters.iter().collect::<Vec<_>>())
+            });
+            (met, ptes, counters, host.now(), host.free_frames())
+        });
+        assert_eq!(single, runs, "{release}");
+        let met = single.0;
+        // Each kind is there: by runs, too, most of them are of more than one page.
+        assert!(met[0][Touched::Minor as usize] == 1_200 && met[1][Touched::Hit as usize] == 800, "{met:?}");
+        assert!(met[4][Touched::Major as usize] > 0, "{release}: {met:?}");
     }
 }

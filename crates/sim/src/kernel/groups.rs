@@ -28,6 +28,11 @@ pub(super) struct Done {
 impl Group {
     /// The tasks that are in no other group.
     pub const NONE: Group = Group(0);
+
+    /// Its place among the groups, in the order in which they were made.
+    pub(crate) fn index(self) -> usize {
+        self.0.into()
+    }
 }
 
 impl Kernel {

@@ -56,7 +56,7 @@ pub(super) struct Asks {
     low: [Cell<u64>; ORDERS],
     direct: [Cell<u64>; ORDERS],
     /// Requests of the page allocator, by the asking task's group and by order.
-    requests: RefCell<BTreeMap<Group, [u64; ORDERS]>>,
+    requests: RefCell<Vec<[u64; ORDERS]>>,
     /// What each slot was last written with.
     slots: RefCell<Vec<Holds>>,
 }
@@ -83,8 +83,12 @@ impl Asks {
 impl Memory {
     /// A task asks the page allocator for a block.
     pub(super) fn requested(&self, order: u8) {
-        let group = self.kernel.running_group();
-        self.asks.requests.borrow_mut().entry(group).or_default()[order as usize] += 1;
+        let group = self.kernel.running_group().index();
+        let mut requests = self.asks.requests.borrow_mut();
+        if requests.len() <= group {
+            requests.resize(group + 1, [0; ORDERS]);
+        }
+        requests[group][order as usize] += 1;
     }
 
     /// Pages go to swap, from `first` on.
@@ -148,7 +152,7 @@ impl Memory {
 
     /// Blocks of each order that a group's tasks requested of the page allocator.
     pub fn page_requests(&self, group: Group) -> [u64; ORDERS] {
-        self.asks.requests.borrow().get(&group).copied().unwrap_or_default()
+        self.asks.requests.borrow().get(group.index()).copied().unwrap_or_default()
     }
 }
 

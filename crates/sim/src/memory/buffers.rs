@@ -5,14 +5,42 @@ use crate::kernel::Task;
 use crate::objects::{Held, Object};
 use slablab_platform::Gfp;
 use slablab_vm::Frame;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The buffer heads of a machine, by the frames of their pages.
+/// Frames whose places for buffer heads are made together.
+const CHUNK: usize = 4_096;
+
+/// The buffer heads of a machine, by the frames of their pages: every page that is freed is looked up here.
 #[derive(Default)]
 pub(super) struct Buffers {
-    heads: RefCell<BTreeMap<u32, Held>>,
+    /// Empty where no page had a buffer head.
+    chunks: RefCell<Vec<Vec<Option<Held>>>>,
+    heads: Cell<u64>,
+}
+
+impl Buffers {
+    fn put(&self, Frame(frame): Frame, head: Held) {
+        let (chunk, at) = (frame as usize / CHUNK, frame as usize % CHUNK);
+        let mut chunks = self.chunks.borrow_mut();
+        if chunks.len() <= chunk {
+            chunks.resize_with(chunk + 1, Vec::new);
+        }
+        let places = &mut chunks[chunk];
+        if places.is_empty() {
+            places.resize_with(CHUNK, || None);
+        }
+        let old = places[at].replace(head);
+        assert!(old.is_none(), "frame {frame} has a buffer head");
+        self.heads.set(self.heads.get() + 1);
+    }
+
+    fn take(&self, Frame(frame): Frame) -> Option<Held> {
+        let mut chunks = self.chunks.borrow_mut();
+        let head = chunks.get_mut(frame as usize / CHUNK)?.get_mut(frame as usize % CHUNK)?.take()?;
+        self.heads.set(self.heads.get() - 1);
+        Some(head)
+    }
 }
 
 impl Memory {
@@ -21,28 +49,25 @@ impl Memory {
     pub(super) fn add_buffer(self: &Rc<Self>, task: &Task, frame: Frame) -> bool {
         let cache = self.kernel.number(Object::BufferHead);
         let Some(head) = task.try_alloc_from(cache, Gfp::KERNEL.without(Gfp::FS)) else { return false };
-        let old = self.buffers.heads.borrow_mut().insert(frame.0, head);
-        assert!(old.is_none(), "frame {} has a buffer head", frame.0);
+        self.buffers.put(frame, head);
         true
     }
 
     /// Frees the buffer head of a frame's page, if it has one.
     pub(super) fn drop_buffer(&self, frame: Frame) {
-        let head = self.buffers.heads.borrow_mut().remove(&frame.0);
-        if let Some(head) = head {
+        if let Some(head) = self.buffers.take(frame) {
             self.kernel.free(head);
         }
     }
 
     pub(super) fn move_buffer(&self, from: Frame, to: Frame) {
-        let heads = &mut *self.buffers.heads.borrow_mut();
-        if let Some(head) = heads.remove(&from.0) {
-            heads.insert(to.0, head);
+        if let Some(head) = self.buffers.take(from) {
+            self.buffers.put(to, head);
         }
     }
 
     /// Pages that have a buffer head.
     pub fn buffers(&self) -> u64 {
-        self.buffers.heads.borrow().len() as u64
+        self.buffers.heads.get()
     }
 }

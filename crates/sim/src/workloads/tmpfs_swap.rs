@@ -20,7 +20,9 @@
 //! **What is left out.** Pages of libraries and of small processes are always in memory; so are those of tar,
 //! bunzip2 and rm. `make` reads no makefiles. Directories' dentries and inodes are not shrunk.
 //!
-//! Nothing is compressed: each page, name and open of an object is one of its own.
+//! Touches of heaps and text are made by runs ([`mm::touch_run`]), if `compresses`: the answer is that of
+//! single touches. Names and opens are single steps: between two of them there are always a walk over entries
+//! of its own, a system call's end and other CPUs' turns, so no two pairs of one cache follow each other.
 //!
 //! `part` divides the tree, the archive, the image, the programs' text and the compiler's heap; the caller
 //! divides the machine's memory, and [`part_of`] what is free, in swap and in queues. What an object
@@ -86,6 +88,8 @@ pub struct TmpfsSwap {
     pub rules: LoopRules,
     /// What becomes of blocks and names of ext2 that are not needed.
     pub keeps: Keeps,
+    /// A run of touches of a heap or of text is one step: the same answer in less time of the host.
+    pub compresses: bool,
 }
 
 impl Default for TmpfsSwap {
@@ -101,6 +105,7 @@ impl Default for TmpfsSwap {
             unpack: 12_500_000_000_000,
             rules: LoopRules::default(),
             keeps: Keeps { discards: false, shrinks: true, packs: false },
+            compresses: true,
         }
     }
 }

@@ -139,6 +139,23 @@ fn a_part_has_small_pageblocks() {
     }
 }
 
+/// Runs of touches are charged as one step, or each touch is one of its own: iterations, times, and all that
+/// the kernel counted are the same.
+#[test]
+fn a_build_by_runs_of_touches_is_the_build() {
+    for engine in ["slub@2.6.29", "slqb@2009-01"] {
+        let [by_runs, one_by_one] = [true, false].map(|compresses| {
+            let (setup, guest) = small(engine, MIB);
+            let policy = VmPreset::parse("vm@2.6.29").expect("a preset").policy();
+            let program = TmpfsSwap { compresses, iterations: 1, ..program() };
+            let ran = run(&setup, 1, &guest, policy, RULES, &program, &Recorder::default());
+            ran.unwrap_or_else(|failed| panic!("{failed}"))
+        });
+        assert!(by_runs.0[0].counts.swap_outs > 0, "{engine}: nothing swaps");
+        assert_eq!(by_runs, one_by_one, "{engine}");
+    }
+}
+
 #[test]
 fn each_fact_of_the_loop_device_is_a_choice() {
     let with = |rules: LoopRules| built("slub@2.6.29", MIB, &TmpfsSwap { rules, ..program() });

@@ -10,6 +10,7 @@ use crate::replacement::Enter;
 use crate::spaces::{Backing, Pte, TABLE};
 use crate::state::State;
 use crate::vm::{Host, Vm};
+use std::ops::Range;
 
 /// A fault of a task, while it is served.
 pub(super) struct Fault<'a> {
@@ -56,19 +57,48 @@ pub(super) fn fault(
 ) -> Option<Touched> {
     vm.with(|state| state.count(Counter::PgFault));
     host.work(Work::Fault, 1);
-    let (major, retried, ahead, spare) = (false, false, false, None);
-    let has_tried = false;
-    let mut fault = Fault { vm, host, rules, region, page, write, major, retried, ahead, has_tried, spare };
-    let served = fault.serve();
-    if let Some(frame) = fault.spare {
-        host.free(vm, frame);
+    Fault::new(vm, host, rules, region, page, write).end()
+}
+
+/// Serves the faults of stores to anonymous pages without contents, one after the other: each as [`fault`]
+/// does, which looks at the entry once before and once after it has a frame. Stops before the first page that
+/// needs more: it has contents, or no page table. Returns how many were served. `None`: no memory.
+pub(super) fn fresh_run(
+    vm: &Vm,
+    host: &dyn Host,
+    rules: &Rules,
+    region: RegionId,
+    pages: Range<u32>,
+) -> Option<u32> {
+    let Backing::Anon(family) = vm.with(|state| state.spaces.region(region).backing) else { return Some(0) };
+    let first = pages.start;
+    for page in pages.clone() {
+        let is_fresh = vm.with(|state| {
+            let of = state.spaces.region(region);
+            let is_fresh = of.pte(page) == Pte::NONE && of.table(page / TABLE).is_some();
+            state.counters.add(Counter::PgFault, is_fresh.into());
+            is_fresh
+        });
+        if !is_fresh {
+            return Some(page - first);
+        }
+        host.work(Work::Fault, 1);
+        let fault = Fault::new(vm, host, rules, region, page, true);
+        let frame = host.alloc(vm, Purpose::Anon)?;
+        host.work(Work::Copy, 1);
+        let is_used = vm.with(|state| {
+            let is_used = state.spaces.region(region).pte(page) == Pte::NONE;
+            if is_used {
+                fault.enter_anon(state, frame, family, 0);
+            }
+            is_used && state.spaces.access(region, page, true)
+        });
+        if !is_used {
+            host.free(vm, frame);
+            fault.end()?;
+        }
     }
-    served?;
-    if fault.major {
-        vm.with(|state| state.count(Counter::PgMajFault));
-    }
-    let is_major = fault.major || fault.retried && rules.retried_is_major;
-    Some(if is_major { Touched::Major } else { Touched::Minor })
+    Some(pages.end - first)
 }
 
 /// Allocates the page table of a page, if it has none. `None`: no memory.
@@ -92,7 +122,34 @@ pub(super) fn table(vm: &Vm, host: &dyn Host, region: RegionId, page: u32) -> Op
     Some(())
 }
 
-impl Fault<'_> {
+impl<'a> Fault<'a> {
+    fn new(
+        vm: &'a Vm,
+        host: &'a dyn Host,
+        rules: &'a Rules,
+        region: RegionId,
+        page: u32,
+        write: bool,
+    ) -> Fault<'a> {
+        let (major, retried, ahead, has_tried, spare) = (false, false, false, false, None);
+        Fault { vm, host, rules, region, page, write, major, retried, ahead, has_tried, spare }
+    }
+
+    /// Serves the fault to its end. `None`: no memory.
+    fn end(mut self) -> Option<Touched> {
+        let served = self.serve();
+        let Fault { vm, host, rules, .. } = self;
+        if let Some(frame) = self.spare {
+            host.free(vm, frame);
+        }
+        served?;
+        if self.major {
+            vm.with(|state| state.count(Counter::PgMajFault));
+        }
+        let is_major = self.major || self.retried && rules.retried_is_major;
+        Some(if is_major { Touched::Major } else { Touched::Minor })
+    }
+
     /// Takes steps until the entry allows the access. `None`: no memory.
     fn serve(&mut self) -> Option<()> {
         let Fault { vm, host, region, page, write, .. } = *self;

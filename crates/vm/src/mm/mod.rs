@@ -35,6 +35,7 @@ use crate::ids::{Frame, MappingId, RegionId, SpaceId};
 use crate::spaces::Backing;
 use crate::state::State;
 use crate::vm::{Host, Vm};
+use std::ops::Range;
 
 /// What a touch met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,42 @@ pub fn touch(
         return Some(Touched::Hit);
     }
     fault::fault(vm, host, rules, region, page, write)
+}
+
+/// The program accesses pages of a region one after the other, as long as their entries allow it: as
+/// [`touch`] of each, as one step. Returns how many of the pages did; the next one is a fault.
+///
+/// # Panics
+/// The region has no such page.
+#[inline]
+pub fn touch_present(vm: &Vm, region: RegionId, pages: impl IntoIterator<Item = u32>, write: bool) -> u32 {
+    vm.with(|state| state.spaces.access_run(region, pages, write))
+}
+
+/// The program accesses pages of a region one after the other, as long as they meet the same as the first: as
+/// [`touch`] of each, as one step. Returns what they met and how many they were, at least one. `None`: no
+/// memory for one of them.
+///
+/// # Panics
+/// No pages; the region has no such page, or its file was truncated before it.
+pub fn touch_run(
+    vm: &Vm,
+    host: &dyn Host,
+    rules: &Rules,
+    region: RegionId,
+    pages: Range<u32>,
+    write: bool,
+) -> Option<(Touched, u32)> {
+    assert!(!pages.is_empty(), "a run of no pages");
+    let hits = touch_present(vm, region, pages.clone(), write);
+    if hits > 0 {
+        return Some((Touched::Hit, hits));
+    }
+    let fresh = if write { fault::fresh_run(vm, host, rules, region, pages.clone())? } else { 0 };
+    if fresh > 0 {
+        return Some((Touched::Minor, fresh));
+    }
+    Some((fault::fault(vm, host, rules, region, pages.start, write)?, 1))
 }
 
 /// The processor accesses a page. Returns whether the entry allows it.

@@ -127,6 +127,12 @@ const PARAMETERS: &[Parameter] = &[
     word("shrink", "reclaim frees dentries and inodes of ext2's files", &["yes", "no"]),
     word("discard", "a removed file's blocks leave the image", &["no", "yes"]),
     word("blocks", "which free block a file gets: by ext2's rules, or the lowest one", &["ext2", "lowest"]),
+    Parameter {
+        name: "compress",
+        about: "a run of touches is one step: the same answer, faster",
+        source: "ours",
+        kind: Kind::Word(&["yes", "no"]),
+    },
 ];
 
 const fn time(name: &'static str, about: &'static str) -> Metric {
@@ -277,6 +283,7 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
             shrinks: is("shrink"),
             packs: values.word("blocks") == "lowest",
         },
+        compresses: is("compress"),
         ..TmpfsSwap::default()
     };
     let rules = Rules {

@@ -156,9 +156,13 @@ pub(super) fn touch(
     let memory = &desktop.memory;
     let here = Here::new(memory, task);
     for piece in pages.chunks(PIECE) {
-        for page in piece {
-            let touched = mm::touch(&memory.vm, &here, &memory.rules, region, *page, how == Touch::Store);
-            touched.ok_or(NoMemory)?;
+        let (mut left, write) = (piece, how == Touch::Store);
+        loop {
+            let present = mm::touch_present(&memory.vm, region, left.iter().copied(), write);
+            left = &left[present as usize..];
+            let Some((page, after)) = left.split_first() else { break };
+            left = after;
+            mm::touch(&memory.vm, &here, &memory.rules, region, *page, write).ok_or(NoMemory)?;
         }
         Timed::charge(memory.prices().touch * piece.len() as u64);
         task.preemption_point();

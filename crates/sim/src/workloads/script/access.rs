@@ -66,7 +66,12 @@ impl Process<'_> {
     fn touch_piece(&mut self, region: RegionId, pages: &[u32], write: bool) -> Result<(), Killed> {
         let memory = &self.shared.memory;
         let here = Here::new(memory, self.task);
-        for page in pages {
+        let mut left = pages;
+        loop {
+            let present = mm::touch_present(&memory.vm, region, left.iter().copied(), write);
+            left = &left[present as usize..];
+            let Some((page, after)) = left.split_first() else { break };
+            left = after;
             match mm::touch(&memory.vm, &here, &memory.rules, region, *page, write) {
                 Some(Touched::Hit) => continue,
                 Some(Touched::Minor) => self.usage.minor += 1,

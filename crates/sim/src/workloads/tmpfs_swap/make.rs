@@ -300,11 +300,18 @@ impl Space {
     fn touch(&self, site: &Site, task: &Task, region: RegionId, pages: Range<u32>, write: bool) {
         let memory = &site.memory;
         let here = Here::new(memory, task);
-        for page in pages {
-            match mm::touch(&memory.vm, &here, &memory.rules, region, page, write) {
-                Some(Touched::Hit) => Timed::charge(memory.prices().touch),
+        let Memory { vm, rules, kernel, .. } = &**memory;
+        let mut left = pages;
+        while !left.is_empty() {
+            let touched = match site.program.compresses {
+                true => mm::touch_run(vm, &here, rules, region, left.clone(), write),
+                false => mm::touch(vm, &here, rules, region, left.start, write).map(|touched| (touched, 1)),
+            };
+            left.start += touched.map_or(1, |(_, pages)| pages);
+            match touched {
+                Some((Touched::Hit, pages)) => Timed::charge(memory.prices().touch * u64::from(pages)),
                 Some(_) => {}
-                None => memory.kernel.fail(Failed::out_of_memory(&*memory.kernel.heap, 0)),
+                None => kernel.fail(Failed::out_of_memory(&*kernel.heap, 0)),
             }
         }
     }
