@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     how: How,
     /// Leave out the runs with what is assumed varied: costs halved and doubled, or what the experiment's
-    /// [ranges] name. With -o an interrupted run goes on where it was
+    /// `[ranges]` name. With -o an interrupted run goes on where it was
     #[arg(long)]
     no_ranges: bool,
     /// Also write a page with charts of one experiment to FILE: self-contained HTML for any browser. Runs the
