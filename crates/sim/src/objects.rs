@@ -267,11 +267,20 @@ impl Object {
         }
     }
 
+    /// Whether reclaim can have its pages back: their migrate type is reclaimable then (from memory; buffer
+    /// heads and tree nodes since 2.6.26, earlier by the flags of each request).
+    const fn is_reclaimable(self) -> bool {
+        use Object::{BufferHead, Dentry, FileInode, PipeInode, SocketInode, TreeNode};
+        matches!(self, Dentry | FileInode | PipeInode | SocketInode | BufferHead | TreeNode)
+    }
+
     /// The flags of its cache.
     fn flags(self, era: Era, row: &Row) -> CacheFlags {
-        let aligned = if row.aligned { CacheFlags::HWCACHE_ALIGN } else { CacheFlags::NONE };
         let is_looked_up_by_readers = self == Object::Vma && era.since(6, 15, 0);
-        if is_looked_up_by_readers { aligned | CacheFlags::TYPESAFE_BY_RCU } else { aligned }
+        CacheFlags::NONE
+            .with(CacheFlags::HWCACHE_ALIGN, row.aligned)
+            .with(CacheFlags::RECLAIM_ACCOUNT, self.is_reclaimable())
+            .with(CacheFlags::TYPESAFE_BY_RCU, is_looked_up_by_readers)
     }
 }
 
@@ -303,5 +312,20 @@ mod tests {
         assert!(Object::Request.row(era).is_none() && Object::Bio.row(era).is_some());
         assert!(Object::AnonVmaChain.row(Era { release: Release::new(2, 6, 29) }).is_none());
         assert!(Object::MapleNode.row(Era { release: Release::new(6, 0, 0) }).is_none());
+    }
+
+    /// Inodes, dentries, buffer heads and nodes of the page cache are freed on demand, and nothing else.
+    #[test]
+    fn caches_that_reclaim_can_shrink_say_so() {
+        for release in [Release::new(2, 6, 29), Release::new(6, 1, 0), Release::new(6, 18, 0)] {
+            let (_, caches) = caches(Era { release });
+            let shrinks = |cache: &&Named| cache.spec.flags.has(CacheFlags::RECLAIM_ACCOUNT);
+            let names: Vec<&str> = caches.iter().filter(shrinks).map(|cache| &*cache.name).collect();
+            let file =
+                if release == Release::new(2, 6, 29) { "ext3_inode_cache" } else { "ext4_inode_cache" };
+            let expected =
+                ["dentry", "sock_inode_cache", "inode_cache", file, "buffer_head", "radix_tree_node"];
+            assert_eq!(names, expected, "{release:?}");
+        }
     }
 }
