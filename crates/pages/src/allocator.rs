@@ -237,7 +237,16 @@ impl<P: Platform> Pages<P> {
                 break;
             }
             for zone in (0..=request.class).rev().map(|zone| self.zone(node, zone)) {
-                let may_take = zone.span.frames > 0
+                let is_there = zone.span.frames > 0;
+                // From now on CPUs keep fewer pages of the zone.
+                if is_there
+                    && self.machine.policy.tunes()
+                    && !zone.is_low()
+                    && !zone.is_above_high(request.order, request.class)
+                {
+                    zone.set_low(true);
+                }
+                let may_take = is_there
                     && (zone.watermark_ok(request.order, request.class, flags)
                         || self.machine.zone_reclaim && self.reclaimed(zone, request, flags));
                 if may_take && let Some(pfn) = self.alloc_from_zone(zone, request, flags) {

@@ -7,6 +7,7 @@ use crate::migrate::MigrateType;
 use crate::policy::PCP_ORDERS;
 use crate::request::Request;
 use crate::resident::Resident;
+use crate::tuned::{Bounds, Length};
 use crate::watermark::AllocFlags;
 use crate::zone::{Held, Zone};
 use slablab_platform::{Event, Field, FrameKind, FrameState, Pfn, Platform, Word};
@@ -23,6 +24,8 @@ pub(crate) struct ZoneLists {
     pub(crate) lists: [[List; MigrateType::USUAL]; PCP_ORDERS],
     /// Frames on them.
     pub(crate) frames: u32,
+    /// What they remember to tune their length.
+    pub(crate) tuning: Length,
 }
 
 impl ZoneLists {
@@ -31,12 +34,18 @@ impl ZoneLists {
         zone: Zone<'_, P>,
         request: &Request,
         flags: AllocFlags,
-        batch: u32,
+        (batch, tuned): (u32, Option<Bounds>),
         asked: bool,
     ) -> Option<Pfn> {
         let (order, ty) = (request.order as usize, request.migrate_type as usize);
+        if tuned.is_some() {
+            self.tuning.taken();
+        }
         if self.lists[order][ty].count == 0 {
-            let blocks = (batch >> order).max(if order == 0 { 1 } else { 2 });
+            let blocks = match tuned {
+                Some(bounds) => self.tuning.fetch(bounds, request.order, self.frames, zone.is_low()),
+                None => (batch >> order).max(if order == 0 { 1 } else { 2 }),
+            };
             self.refill(zone, request, flags, if asked { 1 } else { blocks });
         }
         let pfn = self.lists[order][ty].pop_front::<P>()?;

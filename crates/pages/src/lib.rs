@@ -50,7 +50,7 @@
 //! | `machine` | the rules as numbers of one machine: watermarks, batches, spans |
 //! | `zonelist` | the order of nodes for a request |
 //! | `watermark` | whether a request may take from a zone |
-//! | `pcp`, `cpu_lists` | per-CPU page lists: which requests use them; the lists |
+//! | `pcp`, `cpu_lists`, `tuned` | per-CPU page lists: which requests use them; the lists; their length since 6.7 |
 //! | `zone`, `buddy`, `steal`, `list` | free lists under `zone->lock` |
 //! | `compact` | free frames of a range, for compaction |
 //! | `slow` | what happens below the low watermark |
@@ -85,6 +85,7 @@ mod request;
 mod resident;
 mod slow;
 mod steal;
+mod tuned;
 mod tuning;
 mod watermark;
 mod zone;

@@ -174,9 +174,16 @@ impl Machine {
         let batch = (rounded_down(quarter + quarter / 2) - 1).max(1);
         let high = match rule.high {
             PcpHigh::Batches(batches) => batches * batch,
-            PcpHigh::LowMark => (self.marks(zone, frames).low as u32 / cpus.max(1)).max(4 * batch),
+            PcpHigh::LowMark | PcpHigh::Tuned => {
+                (self.marks(zone, frames).low as u32 / cpus.max(1)).max(4 * batch)
+            }
         };
         PcpSizes { batch, high }
+    }
+
+    /// The most that a CPU keeps of a zone whose lists tune themselves: its share of an eighth of the zone.
+    pub(crate) fn pcp_most(&self, sizes: PcpSizes, frames: u32, cpus: u32) -> u32 {
+        (frames / 8 / cpus.max(1)).max(4 * sizes.batch).max(sizes.high)
     }
 
     fn min_free_frames(&self, populated: u64) -> u64 {

@@ -15,6 +15,7 @@
 //! free_block                  pcp, else buddy
 //!   drain_one                   a batch from the tails when the CPU holds too much
 //! drain_all                   before the last attempt of a slow path
+//! refresh                     once a second: lists that tune their length become shorter
 //! cpu_down                    a CPU goes: its lists go back
 //! ```
 
@@ -22,6 +23,7 @@ use crate::allocator::Pages;
 use crate::machine::PcpSizes;
 use crate::policy::PcpHigh;
 use crate::request::Request;
+use crate::tuned::{Bounds, Shortage};
 use crate::watermark::AllocFlags;
 use crate::zone::Zone;
 use slablab_platform::{CpuId, Event, FrameState, Local, NodeId, PerCpu, PerNode, Pfn, Platform};
@@ -39,7 +41,8 @@ impl<P: Platform> Pages<P> {
             if let Some(mut slot) = self.nodes.get(zone.node).cpus.local() {
                 let asked = slot.asked();
                 let lists = &mut slot.zones[zone.index as usize];
-                return lists.alloc(zone, request, flags, sizes.batch, asked);
+                let tuned = self.bounds(zone, sizes);
+                return lists.alloc(zone, request, flags, (sizes.batch, tuned), asked);
             }
             P::count(Event::Slotless, 1);
         }
@@ -55,9 +58,19 @@ impl<P: Platform> Pages<P> {
                 let asked = slot.asked();
                 let lists = &mut slot.zones[zone.index as usize];
                 lists.free::<P>(pfn, state);
-                if asked || lists.frames >= self.most_kept(state.node, sizes) {
-                    let frames = if asked { lists.frames } else { sizes.batch };
-                    lists.drain(zone, frames);
+                let overflow = match self.bounds(zone, sizes) {
+                    _ if asked => lists.frames,
+                    Some(bounds) => {
+                        let shortage =
+                            Shortage { reclaims: self.is_reclaiming(state.node), is_low: zone.is_low() };
+                        lists.tuning.came(bounds, state.order, lists.frames, shortage)
+                    }
+                    None if lists.frames >= self.most_kept(state.node, sizes) => sizes.batch,
+                    None => 0,
+                };
+                lists.drain(zone, overflow);
+                if overflow > 0 && self.machine.policy.tunes() && zone.is_low() {
+                    zone.set_low(!zone.is_above_high(0, self.machine.zone_count() - 1));
                 }
                 return;
             }
@@ -66,9 +79,40 @@ impl<P: Platform> Pages<P> {
         zone.lock().give(pfn, state.order);
     }
 
+    /// What bounds lists that tune their length; `None` if they do not.
+    fn bounds(&self, zone: Zone<'_, P>, sizes: PcpSizes) -> Option<Bounds> {
+        let most = || self.machine.pcp_most(sizes, zone.span.frames, self.local_cpus(zone.node));
+        let PcpSizes { batch, high: least } = sizes;
+        self.machine.policy.tunes().then(|| Bounds { batch, least, most: most() })
+    }
+
+    /// Whether the lists of CPUs tune their length: then [`Pages::refresh`] is due each second.
+    pub fn tunes(&self) -> bool {
+        self.machine.policy.tunes()
+    }
+
+    /// Once a second: a CPU may keep fewer pages, if its lists tune their length (`refresh_cpu_vm_stats`).
+    /// Not if the slot cannot be claimed now.
+    pub fn refresh(&self, cpu: CpuId) {
+        for node in (0..P::nodes()).map(NodeId).filter(|_| self.machine.policy.tunes()) {
+            let Some(state) = self.nodes.peek(node).filter(|state| state.cpus.used(cpu)) else { continue };
+            let slot = if cpu == P::cpu() { state.cpus.local() } else { state.cpus.claim(cpu) };
+            let Some(mut slot) = slot else { continue };
+            for zone in (0..self.machine.zone_count()).map(|zone| self.zone(node, zone)) {
+                let sizes = zone.pcp_sizes(self.local_cpus(node));
+                let lists = &mut slot.zones[zone.index as usize];
+                if let Some(bounds) = self.bounds(zone, sizes) {
+                    let overflow = lists.tuning.decay(bounds, lists.frames);
+                    lists.drain(zone, overflow);
+                }
+            }
+        }
+    }
+
     /// Frames that a CPU keeps of a zone at most (`nr_pcp_high`).
     fn most_kept(&self, node: NodeId, sizes: PcpSizes) -> u32 {
-        let limits = self.machine.policy.pcp.high == PcpHigh::LowMark && self.is_reclaiming(node);
+        let is_by_mark = !matches!(self.machine.policy.pcp.high, PcpHigh::Batches(_));
+        let limits = is_by_mark && self.is_reclaiming(node);
         if limits { sizes.high.min(4 * sizes.batch) } else { sizes.high }
     }
 

@@ -196,9 +196,11 @@ impl PcpRule {
 pub enum PcpHigh {
     /// At a multiple of the batch: 6 until 5.13.
     Batches(u32),
-    /// At the zone's low watermark divided by the CPUs of its node, at least 4 batches: 5.14 and later. Since
-    /// 6.7 Linux tunes it upwards from there; this is where it starts.
+    /// At the zone's low watermark divided by the CPUs of its node, at least 4 batches: 5.14 and later.
     LowMark,
+    /// The same at first; then each CPU's lists tune their length, as they do since 6.7. For worlds where time
+    /// goes by between requests: [`PagesPolicy::for_release`] has it for none.
+    Tuned,
 }
 
 /// How a block of another migrate type is taken (docs/theory/pagealloc.md 1).
@@ -289,6 +291,17 @@ impl PagesPolicy {
     /// and where kswapd can lower them.
     pub const fn boosts(&self) -> bool {
         self.no_fragment && matches!(self.retries, Retries::AsKernel)
+    }
+
+    /// Whether per-CPU page lists tune their length.
+    pub const fn tunes(&self) -> bool {
+        matches!(self.pcp.high, PcpHigh::Tuned)
+    }
+
+    /// The same rules, with per-CPU page lists that tune their length.
+    #[must_use]
+    pub const fn tuned(self) -> PagesPolicy {
+        PagesPolicy { pcp: PcpRule { high: PcpHigh::Tuned, ..self.pcp }, ..self }
     }
 
     /// The rules of a release. Releases up to 2.4 get those of 2.4.8, 2.4.9 or 2.4.10, whichever is nearest;

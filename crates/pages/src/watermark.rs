@@ -54,6 +54,14 @@ impl AllocFlags {
     }
 }
 
+impl<P: Platform> Zone<'_, P> {
+    /// Whether a request of this order finds the zone above its high mark.
+    pub(crate) fn is_above_high(&self, order: u8, class: u8) -> bool {
+        let flags = AllocFlags { mark: Mark::High, ..AllocFlags::fast(&self.machine.policy) };
+        self.watermark_ok(order, class, flags)
+    }
+}
+
 impl Marks {
     fn of(self, mark: Mark) -> u64 {
         match mark {

@@ -70,6 +70,8 @@ pub(crate) struct Shared<P: Platform> {
     blocks: [P::Word; ORDERS],
     /// Frames by which the watermarks are raised (`watermark_boost`), and [`WAKES`]. Not atomic, as in Linux.
     boost: P::Word,
+    /// Not 0: a request found the zone below its high mark (`ZONE_BELOW_HIGH`).
+    is_low: P::Word,
 }
 
 impl<P: Platform> Default for Shared<P> {
@@ -81,6 +83,7 @@ impl<P: Platform> Default for Shared<P> {
             resident: P::Word::new(0),
             blocks: core::array::from_fn(|_| P::Word::new(0)),
             boost: P::Word::new(0),
+            is_low: P::Word::new(0),
         }
     }
 }
@@ -220,6 +223,15 @@ impl<'a, P: Platform> Zone<'a, P> {
     /// Lowers the boost.
     pub(crate) fn lower_marks(&self, frames: u64) {
         self.shared.boost.store(self.boost().saturating_sub(frames));
+    }
+
+    /// Whether a request found the zone below its high mark, and no page came back since.
+    pub(crate) fn is_low(&self) -> bool {
+        self.shared.is_low.load() > 0
+    }
+
+    pub(crate) fn set_low(&self, is_low: bool) {
+        self.shared.is_low.store(u64::from(is_low));
     }
 
     /// The sizes of the per-CPU lists.

@@ -1,7 +1,7 @@
 //! Per-CPU page lists: what takes `zone->lock` and what does not.
 
 use crate::world::{Spec, World, assert_balanced};
-use slablab_pages::policy::ZoneRule;
+use slablab_pages::policy::{MinFree, ZoneRule};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn};
 
@@ -54,6 +54,55 @@ fn batches_take_one_lock() {
     check((6, 1, 0), 3, 7, (1, 0));
     check((6, 1, 0), 3, 8, (2, 0));
     check((6, 1, 0), 4, 8, (8, 8));
+}
+
+/// 1,000 pages are allocated and freed. Acquisitions of `zone->lock` for both, pages that the CPU keeps then,
+/// and after 40 seconds without work.
+fn tuned(policy: PagesPolicy) -> [u64; 4] {
+    World::enter(Spec::uniform(1, 1 << 18), || {
+        let min_free = MinFree::Computed;
+        let pages = Pages::<World>::new(PagesPolicy { min_free, ..policy });
+        let blocks: Vec<Pfn> = (0..1_000).map(|_| alloc(&pages, 0)).collect();
+        let taken = World::counted(Event::LockZone);
+        blocks.into_iter().for_each(|pfn| pages.free(pfn));
+        let given = World::counted(Event::LockZone) - taken;
+        let before = kept(&pages, 0);
+        (0..40).for_each(|_| pages.refresh(CpuId(0)));
+        assert_balanced(&pages);
+        [taken, given, before.into(), kept(&pages, 0).into()]
+    })
+}
+
+/// Since 6.7 refills double: 63, 126, 252, 504, 1,008. The CPU may keep 643 pages and as many more.
+#[test]
+fn lists_tune_their_length() {
+    assert_eq!(tuned(policy((6, 12, 0)).tuned()), [5, 0, 1_953, 643]);
+    // 16 refills of a batch; 643 pages overflow by a batch.
+    assert_eq!(tuned(policy((6, 12, 0))), [16, 6, 630, 630]);
+}
+
+/// A CPU that finds its zone below high keeps fewer pages, until pages that it gives back lift the zone.
+#[test]
+fn a_zone_below_high_gets_pages_back() {
+    World::enter(Spec::uniform(1, 1 << 18), || {
+        let min_free = MinFree::Computed;
+        let pages = Pages::<World>::new(PagesPolicy { min_free, ..policy((6, 12, 0)).tuned() });
+        let high = pages.zone_marks(NODE, 0).high;
+        let mut blocks = Vec::new();
+        while pages.zone_free(NODE, 0) > high - 500 {
+            blocks.push(alloc(&pages, 0));
+        }
+        // The next request sees it.
+        blocks.extend(pages.alloc(Gfp::MEMALLOC, 0, NODE, FrameKind::Slab));
+        let most = kept(&pages, 0) + 3_000;
+        blocks.drain(..3_000).for_each(|pfn| pages.free(pfn));
+        // They go back until the zone is above high: 3,000 are more than it lacks.
+        let lacked = most - kept(&pages, 0);
+        assert!((500..2_500).contains(&lacked), "{lacked}");
+        assert!(pages.zone_free(NODE, 0) > high);
+        blocks.into_iter().for_each(|pfn| pages.free(pfn));
+        assert_balanced(&pages);
+    });
 }
 
 #[test]

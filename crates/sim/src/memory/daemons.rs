@@ -8,7 +8,7 @@ use super::sampler::DAEMONS;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
 use crate::sched::TaskId;
 use slablab_model::{Ps, Timed};
-use slablab_platform::Topology;
+use slablab_platform::{CpuId, Topology};
 use slablab_vm::{Host, Mark};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -241,6 +241,9 @@ impl Memory {
             self.start_daemon("kreclaimd".into(), Kreclaimd::run);
         }
         self.start_daemon("flusher".into(), Flusher::run);
+        if self.kernel.heap.pages().tunes() {
+            self.start_daemon("vmstat".into(), Refresher::run);
+        }
         if let Some(every) = self.vm.policy.sums_up_every() {
             self.start_daemon("statistics".into(), move |memory, task| {
                 Summer::run(memory, task, every * 1_000);
@@ -261,6 +264,33 @@ impl Memory {
         if self.recorder.is_on() && Timed::clock() > since {
             let track = self.recorder.track(DAEMONS, &name);
             self.recorder.slice(track, self.recorder.name(name), since, Timed::clock());
+        }
+    }
+}
+
+/// The task that makes the page lists of CPUs shorter each second (`vmstat_update`; from memory: each CPU has
+/// its own).
+#[derive(Default)]
+pub(super) struct Refresher {
+    queue: WaitQueue,
+}
+
+impl Refresher {
+    /// It ends.
+    pub(super) fn stop(&self, kernel: &Kernel) {
+        self.queue.wake_one(kernel, false);
+    }
+
+    /// Its program.
+    pub(super) fn run(memory: &Rc<Memory>, task: &Task) {
+        const SECOND: Ps = 1_000_000_000_000;
+        while !memory.stopping.get() {
+            let waiting = Waiting { what: "for the next second, page lists", number: 0 };
+            if !memory.refresher.queue.wait_at_most(task, waiting, SECOND) {
+                (0..Timed::cpus()).for_each(|cpu| memory.kernel.heap.pages().refresh(CpuId(cpu)));
+            }
+            // A run that has failed ends here: no timer follows.
+            task.preemption_point();
         }
     }
 }

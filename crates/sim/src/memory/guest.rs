@@ -3,6 +3,7 @@
 use super::disk::BlockDisk;
 use super::names::Unused;
 use crate::disk::queue::QueueSpec;
+use crate::era::Era;
 use crate::heap::Named;
 use slablab_model::Ps;
 use slablab_model::disk::{Disk, DiskKind, Fixed};
@@ -97,9 +98,11 @@ impl Default for Guest {
 }
 
 impl Guest {
-    /// The rules of the page allocator: where waiting costs time, requests are repeated as the kernel does.
-    pub(super) fn pages(&self, of: PagesPolicy) -> PagesPolicy {
+    /// The rules of the page allocator: where waiting costs time, requests are repeated as the kernel does, and
+    /// since 6.7 CPUs tune how many pages they keep.
+    pub(super) fn pages(&self, of: PagesPolicy, era: Era) -> PagesPolicy {
         let of = self.pages.unwrap_or(of);
+        let of = if era.since(6, 7, 0) { of.tuned() } else { of };
         let min_free = self.min_free_kib.map_or(of.min_free, MinFree::Kib);
         PagesPolicy {
             min_free,

@@ -63,6 +63,7 @@ pub use oom::Killed;
 pub use prices::Prices;
 pub use shrinkers::Shrinks;
 
+use crate::era::Era;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_pages};
 use crate::micro::Setup;
 use crate::record::Recorder;
@@ -72,7 +73,7 @@ use account::Account;
 use asks::Asks;
 use buffers::Buffers;
 use compact::Kcompactd;
-use daemons::{Flusher, Kreclaimd, Kswapd, Summer};
+use daemons::{Flusher, Kreclaimd, Kswapd, Refresher, Summer};
 use disk::{BlockDisk, PAGE_SECTORS};
 use loopback::Loop;
 use names::Names;
@@ -129,6 +130,7 @@ pub struct Memory {
     buffers: Buffers,
     flusher: Flusher,
     summer: Summer,
+    refresher: Refresher,
     frame_waits: RefCell<BTreeMap<u32, Rc<WaitQueue>>>,
     throttles: [WaitQueue; THROTTLES.len()],
     /// Writes that ended while reclaimers slept for pages under writeback, and how many sleep.
@@ -184,7 +186,7 @@ pub fn with_recorded_memory<T>(
     rules: Rules,
     f: impl FnOnce(&Rc<Memory>) -> Result<T, Failed>,
 ) -> Result<T, Failed> {
-    let pages = guest.pages(setup.preset.pages());
+    let pages = guest.pages(setup.preset.pages(), Era::of(&setup.preset));
     with_pages(setup, seed, recorder, &guest.caches, pages, |kernel| {
         let memory = Memory::boot(kernel, recorder, guest, policy, rules);
         let result = f(&memory);
@@ -240,6 +242,7 @@ impl Memory {
             buffers: Buffers::default(),
             flusher: Flusher::default(),
             summer: Summer::default(),
+            refresher: Refresher::default(),
             frame_waits: RefCell::default(),
             throttles: Default::default(),
             writes: Cell::new((0, 0)),
@@ -310,6 +313,7 @@ impl Memory {
         self.flusher.stop(&self.kernel);
         self.loops.borrow().iter().for_each(|device| device.stop(&self.kernel));
         self.summer.stop(&self.kernel);
+        self.refresher.stop(&self.kernel);
     }
 
     /// The task waits at a queue; what it has plugged starts.
