@@ -198,8 +198,8 @@ pub enum PcpHigh {
     Batches(u32),
     /// At the zone's low watermark divided by the CPUs of its node, at least 4 batches: 5.14 and later.
     LowMark,
-    /// The same at first; then each CPU's lists tune their length, as they do since 6.7. For worlds where time
-    /// goes by between requests: [`PagesPolicy::for_release`] has it for none.
+    /// The same at first; then each CPU's lists tune their length, as they do since 6.7. For worlds where
+    /// time goes by between requests: [`PagesPolicy::for_release`] has it for none.
     Tuned,
 }
 

@@ -98,8 +98,8 @@ impl Default for Guest {
 }
 
 impl Guest {
-    /// The rules of the page allocator: where waiting costs time, requests are repeated as the kernel does, and
-    /// since 6.7 CPUs tune how many pages they keep.
+    /// The rules of the page allocator: where waiting costs time, requests are repeated as the kernel does,
+    /// and since 6.7 CPUs tune how many pages they keep.
     pub(super) fn pages(&self, of: PagesPolicy, era: Era) -> PagesPolicy {
         let of = self.pages.unwrap_or(of);
         let of = if era.since(6, 7, 0) { of.tuned() } else { of };
