@@ -35,8 +35,7 @@ fn a_livelock_says_who_waits_for_what() {
     let writes = "file f 64\nanon a 12\nphase fill\nacc x1 a seq m w\nacc x1 f seq s w\n";
     let script = write(&folder, "writes.t", writes);
     let memory = ["--set", "managed=4096", "--set", "free=4000", "--machine", &slow, "--seeds", "2"];
-    let run = |vm: &str| slablab(&["pressure", "run", &script, "--vm", vm], &memory);
-    let said = run("vm@2.4.9-ac14");
+    let said = slablab(&["pressure", "run", &script, "--vm", "vm@2.4.9-ac14"], &memory);
     let words = [
         "vm@2.4.9-ac14, seed 1: livelock: reclaim freed no page for 6",
         " seconds; ",
@@ -46,7 +45,6 @@ fn a_livelock_says_who_waits_for_what() {
     ];
     check_order(&[], &text(&said.stderr), &words);
     assert_eq!((said.status.code(), said.stdout.len()), (Some(3), 0));
-    assert_eq!(run("vm@2.4.9-ac14"), said, "two runs say the same");
 }
 
 /// Two builds in too little swap: the cell has no numbers, and the answer says what each cache has.
@@ -127,6 +125,6 @@ fn programs_are_the_same_on_any_number_of_threads() {
         };
         let one = run("1");
         assert!(one.contains("swapped_out_kib") || one.contains("swap_outs"), "{one}");
-        assert!(run("8") == one && run("8") == one, "{given}");
+        assert!(run("8") == one, "{given}");
     }
 }
