@@ -170,6 +170,9 @@ struct Desktop {
     memory: Rc<Memory>,
     habits: Habits,
     random: RefCell<Pcg64Mcg>,
+    /// The machine has booted, and music may begin.
+    booted: Cell<bool>,
+    has_music: bool,
     played: Cell<Played>,
     answer_longest: Cell<Ps>,
     over: Cell<bool>,
@@ -194,6 +197,8 @@ pub fn run(
             memory: memory.clone(),
             habits,
             random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
+            booted: Cell::new(false),
+            has_music: player.is_some(),
             played: Cell::default(),
             answer_longest: Cell::default(),
             over: Cell::new(false),
@@ -258,10 +263,17 @@ impl Desktop {
         result
     }
 
-    /// Boots: daemons, and the desktop.
+    /// Boots: daemons, and the desktop; then the user starts music, which plays for a while. Its gaps until
+    /// then do not count.
     fn boot(self: &Rc<Self>, task: &Task) -> Result<(Daemons, App), NoMemory> {
         let daemons = Daemons::start(self, task)?;
-        Ok((daemons, App::start(self, task, SCREEN)?))
+        let screen = App::start(self, task, SCREEN)?;
+        self.booted.set(true);
+        if self.has_music {
+            task.sleep(player::BEFORE);
+            self.played.take();
+        }
+        Ok((daemons, screen))
     }
 
     /// A part of the test, with what it did.

@@ -134,11 +134,11 @@ fn names_leave_when_memory_is_short() {
 /// for the streams, and a buffer bridges some of that.
 #[test]
 fn a_buffer_bridges_waits_for_the_disk() {
-    let streams = Test::Streams(Streams { clients: 1, mib: 32 });
+    let streams = Test::Streams(Streams { clients: 1, mib: 128 });
     let [idle, busy, buffered] = [(0, 0), (20 * MS, 0), (20 * MS, 60_000 * MS)]
         .map(|(request, buffer)| test("vm@2.4.10", 64, request, &streams, Some(buffer)).played());
-    assert!(idle.music > 1_000 * MS && idle.longest < 100 * MS, "{idle:?}");
-    assert!(busy.skips > 0 && busy.longest > 10 * idle.longest, "{busy:?} {idle:?}");
+    assert!(idle.music > 250 * MS && idle.longest < 100 * MS, "{idle:?}");
+    assert!(busy.skips > 0 && busy.longest > 100 * MS, "{busy:?}");
     assert!(buffered.silent < busy.silent, "{buffered:?} {busy:?}");
 }
 
@@ -171,7 +171,7 @@ fn a_page_holds_its_inode() {
 /// takes: the read waits for a full queue, 128 requests, and for 30 more.
 #[test]
 fn a_stream_of_writes_does_not_starve_a_read() {
-    let streams = Test::Streams(Streams { clients: 1, mib: 64 });
+    let streams = Test::Streams(Streams { clients: 1, mib: 128 });
     for vm in ["vm@2.4.8", "vm@2.4.10"] {
         let played = test(vm, 64, 10 * MS, &streams, Some(0)).played();
         assert!(played.skips > 0 && played.longest < (128 + 30) * 10 * MS, "{vm}: {played:?}");
