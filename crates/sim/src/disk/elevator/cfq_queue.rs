@@ -1,7 +1,7 @@
 //! One queue of CFQ: its requests, its slice, and what its task's habits are.
 
 use super::cfq::CfqSpec;
-use super::sorted::{Merged, Sorted};
+use super::sorted::{self, Merged, Sorted};
 use crate::disk::bio::{RequestId, Requests};
 use slablab_model::Ps;
 use std::collections::VecDeque;
@@ -99,11 +99,9 @@ impl TaskQueue {
 
     /// Takes over that a request became a part of another one.
     pub(crate) fn fuse(&mut self, merged: &Merged) {
-        let Some(gone) = merged.gone else { return };
-        let is_either = |id: &RequestId| *id == gone || *id == merged.into;
-        let at = self.fifo.iter().position(is_either).expect("a queued request is in its fifo");
-        self.fifo.retain(|id| !is_either(id));
-        self.fifo.insert(at, merged.into);
+        if let Some(gone) = merged.gone {
+            sorted::fuse(&mut self.fifo, merged.into, gone);
+        }
     }
 
     pub(crate) fn add(
@@ -137,7 +135,7 @@ impl TaskQueue {
         let is_late = self.taken == 0 && requests.get(oldest).note <= now;
         let id = if is_late { oldest } else { self.nearest(requests, head, back) };
         self.sorted.remove(requests, id);
-        self.fifo.retain(|other| *other != id);
+        sorted::leave(&mut self.fifo, id);
         self.taken += 1;
         id
     }

@@ -1,7 +1,7 @@
 //! Deadline of 2.6 and mq-deadline of 6.1: sweeps of one direction, reads before writes, and times by which a
 //! request is served. docs/theory/block.md 7.
 
-use super::sorted::{Merged, Sorted};
+use super::sorted::{self, Merged, Sorted};
 use crate::disk::bio::{Bio, Direction, Limits, RequestId, Requests};
 use slablab_model::Ps;
 use std::collections::VecDeque;
@@ -53,11 +53,7 @@ impl Deadline {
         let of = bio.direction as usize;
         let merged = self.sorted[of].merge(requests, bio, key, limits)?;
         if let Some(gone) = merged.gone {
-            let earlier = self.fifo[of].iter().position(|id| *id == gone || *id == merged.into);
-            let both = |id: &RequestId| *id != gone && *id != merged.into;
-            let at = earlier.expect("a queued request is in its fifo");
-            self.fifo[of].retain(both);
-            self.fifo[of].insert(at, merged.into);
+            sorted::fuse(&mut self.fifo[of], merged.into, gone);
             if self.next == Some(gone) {
                 self.next = self.sorted[of].at_or_after(requests.get(merged.into).end());
             }
@@ -92,7 +88,7 @@ impl Deadline {
         self.taken += 1;
         self.sorted[of].remove(requests, id);
         self.next = self.sorted[of].at_or_after(request.end());
-        self.fifo[of].retain(|other| *other != id);
+        sorted::leave(&mut self.fifo[of], id);
         Some(id)
     }
 

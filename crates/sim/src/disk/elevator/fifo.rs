@@ -1,6 +1,6 @@
 //! No elevator: the order of arrival, with merging (noop of 2.6; none of 6.x merges in a task's plug only).
 
-use super::sorted::{Merged, Sorted};
+use super::sorted::{self, Merged, Sorted};
 use crate::disk::bio::{Bio, Limits, RequestId, Requests};
 use std::collections::VecDeque;
 
@@ -28,7 +28,9 @@ impl Fifo {
             return None;
         }
         let merged = self.sorted[bio.direction as usize].merge(requests, bio, key, limits)?;
-        self.order.retain(|id| Some(*id) != merged.gone);
+        if let Some(gone) = merged.gone {
+            sorted::leave(&mut self.order, gone);
+        }
         Some(merged)
     }
 

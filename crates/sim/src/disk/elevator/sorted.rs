@@ -1,7 +1,7 @@
 //! Requests by their sectors, and what merges among them: used by CFQ, deadline and none.
 
 use crate::disk::bio::{Bio, Limits, RequestId, Requests, Side};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Requests in the order of their first sectors.
 #[derive(Debug, Default)]
@@ -11,6 +11,21 @@ pub(crate) struct Sorted(BTreeSet<(u64, RequestId)>);
 pub(crate) struct Merged {
     pub(crate) into: RequestId,
     pub(crate) gone: Option<RequestId>,
+}
+
+/// Takes a queued request out of a list in order of arrival; its place there. Most are near the front.
+pub(crate) fn leave(fifo: &mut VecDeque<RequestId>, id: RequestId) -> usize {
+    let at = fifo.iter().position(|other| *other == id).expect("a queued request is in its fifo");
+    fifo.remove(at);
+    at
+}
+
+/// Takes over in a list in order of arrival that a request became a part of another one: that one has the
+/// earlier place of both.
+pub(crate) fn fuse(fifo: &mut VecDeque<RequestId>, into: RequestId, gone: RequestId) {
+    let at = leave(fifo, gone);
+    let at = leave(fifo, into).min(at);
+    fifo.insert(at, into);
 }
 
 impl Sorted {
