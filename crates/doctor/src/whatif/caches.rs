@@ -1,6 +1,7 @@
 //! The prediction of each cache: its slabs today, its slabs with the change, and the assumptions.
 
 use super::fill::Held;
+use super::percpu::{Kernel, PerCpu};
 use super::{Change, Figures, Row, Rules, layout, merge, touch};
 use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
@@ -27,6 +28,8 @@ pub(super) struct Caches<'a> {
     folded_into: HashMap<usize, Vec<usize>>,
     /// Whether names that share slabs come apart.
     apart: bool,
+    /// What the kernel allocates for each CPU, if another number of CPUs is asked for.
+    per_cpu: Option<PerCpu>,
 }
 
 impl<'a> Caches<'a> {
@@ -35,6 +38,7 @@ impl<'a> Caches<'a> {
         change: &'a Change,
         rules: Rules,
         rules_whatif: Rules,
+        tables: &[PerCpu],
         assumed: &mut Vec<String>,
     ) -> Result<Caches<'a>> {
         let debug = change.debug.unwrap_or_default();
@@ -75,6 +79,7 @@ impl<'a> Caches<'a> {
             folded,
             folded_into,
             apart,
+            per_cpu: PerCpu::nearest(state, tables),
         })
     }
 
@@ -114,6 +119,7 @@ impl<'a> Caches<'a> {
             // A CPU that holds a slab of each cache needs one slab of the merged cache.
             held.cpu_slabs = held.cpu_slabs.max(more.cpu_slabs);
             held.others += more.others;
+            held.listed += more.listed;
         }
         held
     }
@@ -121,7 +127,7 @@ impl<'a> Caches<'a> {
     /// Slabs with the change.
     fn slabs(&self, cache: &Cache, mut held: Held, per_slab: u64) -> u64 {
         let cpus = (self.rules.cpus.online, self.rules_whatif.cpus.online);
-        let mut then = touch::on_cpus(&cache.name, &mut held, cpus, per_slab);
+        let mut then = touch::on_cpus(&cache.name, &mut held, cpus, per_slab, self.per_cpu.as_ref());
         let debugged = layout::of_cache(cache).is_on();
         match self.change.debug {
             Some(debug) if debug.is_on() && !debugged => held.without_cpu_slabs(per_slab),
@@ -172,6 +178,22 @@ impl<'a> Caches<'a> {
         }
     }
 
+    /// Whether boots measured predictions of this kind: CPUs hold objects in CPU slabs, pages keep their
+    /// size, and the kernel stays the same one.
+    pub(super) fn measured(&self) -> bool {
+        self.holds_otherwise().is_none()
+            && self.rules.page_size == self.rules_whatif.page_size
+            && self.other_release().is_none()
+    }
+
+    /// The release asked for, if the dump is of another, or of none that it tells.
+    fn other_release(&self) -> Option<Release> {
+        let Some(Preset::Slub(policy)) = self.change.engine else { return None };
+        let minor = |release: Release| (release.major, release.minor);
+        let same = self.state.release.is_some_and(|own| minor(own) == minor(policy.release));
+        (!same).then_some(policy.release)
+    }
+
     /// Adds the assumptions that this change needs.
     pub(super) fn assume(&self, unexplained: &[String], assumed: &mut Vec<String>) {
         let mut say = |text: &str| assumed.push(text.into());
@@ -193,6 +215,17 @@ impl<'a> Caches<'a> {
                 few.join(", ")
             ));
         }
+        if let Some(release) = self.other_release() {
+            let own = Kernel::of(self.state).release;
+            let own = if own.is_empty() { "the kernel of the input".into() } else { own };
+            assumed.push(format!(
+                "{} What {}.{} allocates is not known: objects, their sizes and their number are those of \
+                 {own}.",
+                self.rules.differences(&self.rules_whatif),
+                release.major,
+                release.minor,
+            ));
+        }
         let mut say = |text: &str| assumed.push(text.into());
         if self.rules.page_size != self.rules_whatif.page_size {
             say("Objects keep their sizes and caches stay: the largest kmalloc classes, and kernel stacks \
@@ -201,11 +234,19 @@ impl<'a> Caches<'a> {
         }
         if self.other_cpus() {
             say("Objects keep their sizes; those with a field for each CPU or a mask of CPUs would change.");
-            assumed.push(format!(
-                "Each CPU that is added or removed has {} kernel threads, and one object of each cache with \
-                 an object for each CPU. The number of all other objects stays. Programs touch CPUs at random.",
-                touch::THREADS_PER_CPU
-            ));
+            match &self.per_cpu {
+                Some(table) => assumed.push(table.assumed(&Kernel::of(self.state))),
+                None => assumed.push(format!(
+                    "What the kernel allocates for each CPU is not known: {} threads, and one object of each \
+                     cache with an object for each CPU, are assumed.",
+                    touch::THREADS_PER_CPU
+                )),
+            }
+            assumed.push(
+                "The number of all other objects stays. Programs touch CPUs at random. Slabs on the CPUs' \
+                 partial lists grow as the square root of the CPUs that hold slabs."
+                    .into(),
+            );
         }
         let mut say = |text: &str| assumed.push(text.into());
         match (self.apart, self.change.merge) {

@@ -11,8 +11,11 @@
 //! - So those `d` CPUs have `f m + d m / 2` objects in use. In slabs of `m'` objects these are
 //!   `(f m + d m / 2 - d m' / 2) / m'` full slabs, in addition to one slab for each of the `c` CPUs.
 //!
+//! - With other CPUs, the objects in use that no CPU brings or takes stay. `d` follows from the slabs that
+//!   they fill on the new CPUs: `f' m' + d' m' / 2` objects with `d' = c' (1 - (1 - 1/c')^f')`.
+//!
 //! Slabs on partial lists are taken for as full as today: what frees leave of smaller or larger slabs is not
-//! known.
+//! known. A CPU's own partial list comes and goes with the CPU.
 
 /// Where the objects of a cache are today.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,6 +24,8 @@ pub struct Held {
     pub cpu_slabs: u64,
     /// All other slabs.
     pub others: u64,
+    /// Those of `others` that are on the CPUs' partial lists.
+    pub listed: u64,
     /// Objects in a slab.
     pub per_slab: u64,
     /// Objects that are free in slabs on lists.
@@ -36,6 +41,8 @@ pub struct Then {
     pub per_slab: u64,
     /// CPUs that hold a slab, on average.
     pub cpu_slabs: f64,
+    /// Slabs of today's size on the CPUs' partial lists.
+    pub listed: f64,
     /// Objects in use that come, or go if negative.
     pub more: f64,
 }
@@ -51,23 +58,43 @@ impl Held {
         distinct(self.cpu_slabs as f64, self.others as f64)
     }
 
+    /// Objects in use, half of a slab for each CPU that has filled one: what the theory counts.
+    pub fn objects(&self) -> f64 {
+        let per_slab = self.per_slab as f64;
+        self.others as f64 * per_slab + self.fillers() * per_slab / 2.0
+    }
+
+    /// Objects in use, from one in each slab of a CPU or on a CPU's list to all of them.
+    pub fn bounds(&self) -> (u64, u64) {
+        let of_cpus = self.cpu_slabs.saturating_add(self.listed);
+        let elsewhere = (self.others - self.listed).saturating_mul(self.per_slab).saturating_sub(self.free);
+        (elsewhere.saturating_add(of_cpus), elsewhere.saturating_add(of_cpus.saturating_mul(self.per_slab)))
+    }
+
+    /// What stays as it is.
+    pub fn unchanged(&self) -> Then {
+        let (cpu_slabs, listed) = (self.cpu_slabs as f64, self.listed as f64);
+        Then { per_slab: self.per_slab, cpu_slabs, listed, more: 0.0 }
+    }
+
     /// Slabs with a change; what is not different leaves them as they are.
     pub fn with(&self, then: &Then) -> u64 {
-        let today = Then { per_slab: self.per_slab, cpu_slabs: self.cpu_slabs as f64, more: 0.0 };
-        if *then == today || self.slabs() == 0 {
+        if *then == self.unchanged() || self.slabs() == 0 {
             return self.slabs();
         }
-        let (before, after) = (self.per_slab as f64, then.per_slab.max(1) as f64);
-        // What a CPU holds comes and goes with it.
-        let fillers = match self.cpu_slabs {
-            0 => 0.0,
-            held => self.fillers() * (then.cpu_slabs / held as f64).min(1.0),
-        };
+        let after = then.per_slab.max(1) as f64;
+        let listed = (then.listed - self.listed as f64) * self.per_slab as f64;
+        let same_cpus = then.cpu_slabs == self.cpu_slabs as f64 && then.more == 0.0;
         let counted = self.live.map(|live| (live as f64 + then.more).max(0.0));
-        let objects =
-            counted.unwrap_or((self.others as f64 * before + fillers * before / 2.0 + then.more).max(0.0));
-        let beside = (objects - fillers * after / 2.0).max(0.0) / after;
-        let slabs = then.cpu_slabs.round() as u64 + whole(beside);
+        let objects = counted.unwrap_or((self.objects() + listed + then.more).max(0.0));
+        let held = then.cpu_slabs.round() as u64;
+        let slabs = if same_cpus {
+            held + whole((objects - self.fillers() * after / 2.0).max(0.0) / after)
+        } else {
+            // An average: a part of a slab is in a CPU's slab, if there is one.
+            let filled = beside(then.cpu_slabs, objects / after);
+            held + if held > 0 { filled.round() as u64 } else { whole(filled) }
+        };
         match counted {
             // One CPU's slab after the other is full, and how full the last one is, is counted.
             Some(objects) if then.cpu_slabs.round() <= 1.0 => whole(objects / after),
@@ -87,6 +114,18 @@ impl Held {
         };
         whole(objects / per_slab.max(1) as f64)
     }
+}
+
+/// Slabs that CPUs have filled, if those and the halves of the CPUs' next slabs are this many slabs' objects:
+/// the `f` of `f + d / 2` with `d` of `f`, by halving an interval.
+fn beside(cpu_slabs: f64, objects: f64) -> f64 {
+    let (mut low, mut high) = (0.0, objects);
+    for _ in 0..64 {
+        let middle = (low + high) / 2.0;
+        let fits = middle + distinct(cpu_slabs, middle) / 2.0 <= objects;
+        *(if fits { &mut low } else { &mut high }) = middle;
+    }
+    low
 }
 
 /// Rounds up. A difference to a whole number that is only a rounding error of the arithmetic does not count.

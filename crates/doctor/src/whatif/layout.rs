@@ -3,7 +3,7 @@
 //! The rules are [`slablab_slabs::cache::layout`] and [`slablab_slabs::zones`]; checked against a 6.1 booted
 //! with slub_debug=FZPU: all 199 caches. What other releases do differently is in [`Debug::assumed`].
 
-use crate::state::Cache;
+use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::cache::{LinkPlace, layout};
 use slablab_slabs::zones::{Letters, Zones, sizes_are_known};
@@ -75,6 +75,13 @@ pub(super) fn of_cache(cache: &Cache) -> Debug {
         users: attrs.store_user == Some(true),
         keep_orders: false,
     })
+}
+
+/// The debugging of most caches of a machine; none if that is none.
+pub(super) fn of_most(state: &State) -> Debug {
+    let on: Vec<Debug> = state.caches.iter().map(of_cache).filter(|debug| debug.is_on()).collect();
+    let most = on.len() > state.caches.len() / 2;
+    on.first().copied().filter(|_| most).unwrap_or_default()
 }
 
 impl fmt::Display for Debug {

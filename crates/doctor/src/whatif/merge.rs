@@ -1,8 +1,17 @@
 //! Which caches share slabs, with merging on and off (docs/theory/slub.md 9).
 
+use super::layout;
 use crate::state::{Cache, State};
 use slablab_slabs::cache::{CacheFlags, CacheSpec, mergeable};
 use std::collections::HashMap;
+
+/// Whether caches of a machine share slabs: its kernel was not told otherwise, and debugging does not prevent
+/// it.
+pub(super) fn is_on(state: &State) -> bool {
+    let asked = |word: &str| matches!(word, "slub_nomerge" | "slab_nomerge");
+    let nomerge = state.dump.cmdline.iter().flat_map(|cmdline| cmdline.split_whitespace()).any(asked);
+    !nomerge && !layout::of_most(state).prevents_merging()
+}
 
 /// For each cache that would be merged into another, by place in the state, the place of that other cache.
 /// Slabinfo lists the newest cache first, so that a cache looks at the caches behind it, nearest first, as

@@ -13,26 +13,32 @@
 //!
 //! Orders and objects per slab are arithmetic and exact: the kernel's own rule on size, pages and CPUs. Slabs
 //! are a theory of where objects are ([`fill`], [`touch`]). How far it was off on real boots is in
-//! docs/whatif.md and in [`Total::low`].
+//! docs/whatif.md, and makes the range of a prediction ([`errors`]).
 //!
-//! Deliberately absent: time, and numbers that were measured on a dump to make the next prediction better.
+//! Deliberately absent: time. Numbers measured on dumps are what kernels allocate for each CPU ([`PerCpu`]),
+//! how often caches are touched ([`reach`]), and errors.
 
 mod against;
 mod caches;
+pub mod errors;
 pub mod fill;
 mod grid;
 mod layout;
 mod merge;
+mod percpu;
+pub mod reach;
 mod rules;
 pub mod touch;
 
 pub use against::{Against, Mismatch};
 pub use grid::Grid;
 pub use layout::Debug;
+pub use percpu::{COLUMNS as PER_CPU_COLUMNS, Kernel, PerCpu, Rate};
 pub use rules::{Policy, Rules};
 
 use crate::state::{Cache, Missing, State};
 use caches::Caches;
+use errors::{Class, Range};
 use slablab_report::error::Result;
 use slablab_slabs::Preset;
 use std::fmt;
@@ -75,12 +81,8 @@ pub struct Prediction {
     pub today: Total,
     /// All caches with the change.
     pub whatif: Total,
-    /// The largest measured error of predictions of this kind, as a part of the prediction. 0 if the change
-    /// has no effect.
-    pub error: f64,
-    /// Whether predictions of this kind were held to boots; if not, `error` is that of the widest kind that
-    /// was, a guess.
-    pub measured: bool,
+    /// Where the range of `whatif` is from.
+    pub range: Range,
     /// Caches whose order today is not what the rules give: what else chose it is not known, and the rules'
     /// predicted order may be wrong too.
     pub unexplained: Vec<String>,
@@ -129,9 +131,9 @@ pub struct Total {
     pub objects: u64,
     /// Bytes of the slabs.
     pub bytes: u64,
-    /// `bytes` less the error of such predictions ([`ERROR`], [`ERROR_CPUS`]); equal to `bytes` for today.
+    /// The least that is likely ([`Range`]); equal to `bytes` for today.
     pub low: u64,
-    /// `bytes` plus the error of such predictions.
+    /// The most that is likely.
     pub high: u64,
     /// Bytes behind the last object of all slabs.
     pub waste: u64,
@@ -152,22 +154,23 @@ pub fn evidence(state: &State) -> impl Iterator<Item = String> {
     state.assumed.iter().map(|text| text.replace("--page-size", "--input-page-size"))
 }
 
-/// The largest measured error of predictions of slab memory between boots of one kernel with the same CPUs,
-/// as a part of the prediction (docs/whatif.md). Two boots without any change differ by up to 18 %.
-pub const ERROR: f64 = 0.18;
-/// The largest error of predictions between boots with different numbers of CPUs, with debugging switched, or
-/// without CPU slabs in the input.
-pub const ERROR_CPUS: f64 = 0.30;
-
 /// Predicts what a change does.
 ///
 /// # Errors
 /// A state that does not tell what the rules need, or a value that no kernel takes.
 pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
+    predict_with(state, change, &PerCpu::builtin())
+}
+
+/// [`predict`], with these tables of what kernels allocate for each CPU instead of the built-in ones.
+///
+/// # Errors
+/// Those of [`predict`].
+pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result<Prediction> {
     let mut assumed = Vec::new();
     let rules = Rules::of(state, &mut assumed)?;
     let rules_whatif = rules.with(change)?;
-    let caches = Caches::new(state, change, rules, rules_whatif, &mut assumed)?;
+    let caches = Caches::new(state, change, rules, rules_whatif, tables, &mut assumed)?;
     let mut rows = Vec::with_capacity(state.caches.len());
     for (at, cache) in state.caches.iter().enumerate() {
         rows.push(caches.predict(at, cache));
@@ -176,19 +179,19 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
     let unexplained = state.caches.iter().filter(|cache| !rules.explain(cache));
     let unexplained: Vec<String> = unexplained.map(|cache| cache.name.clone()).collect();
     caches.assume(&unexplained, &mut assumed);
-    let measured = caches.holds_otherwise().is_none();
-    let wide = !measured || caches.other_cpus() || change.debug.is_some() || !touch::has_attrs(state);
-    let error = if wide { ERROR_CPUS } else { ERROR };
-    let same = measured && rows.iter().all(|row: &Row| row.today == row.whatif);
-    let error = if same { 0.0 } else { error };
+    let same = rows.iter().all(|row: &Row| row.today == row.whatif);
+    let range = match caches.measured() {
+        false => Range::guess(),
+        true if same => Range::Unchanged,
+        true => Range::measured(Class::of(state, change, &rules_whatif)),
+    };
     Ok(Prediction {
         change: *change,
         rules,
         rules_whatif,
-        today: Total::of(rows.iter().map(|row| &row.today), 0.0),
-        whatif: Total::of(rows.iter().map(|row| &row.whatif), error),
-        error,
-        measured,
+        today: Total::of(rows.iter().map(|row| &row.today), Range::Unchanged),
+        whatif: Total::of(rows.iter().map(|row| &row.whatif), range),
+        range,
         rows,
         unexplained,
         assumed,
@@ -216,7 +219,7 @@ impl Figures {
 }
 
 impl Total {
-    fn of<'a>(rows: impl Iterator<Item = &'a Figures>, error: f64) -> Total {
+    fn of<'a>(rows: impl Iterator<Item = &'a Figures>, range: Range) -> Total {
         let mut total = Total::default();
         for figures in rows {
             total.slabs = total.slabs.saturating_add(figures.slabs);
@@ -224,8 +227,8 @@ impl Total {
             total.bytes = total.bytes.saturating_add(figures.bytes);
             total.waste = total.waste.saturating_add(figures.waste);
         }
-        let off = (total.bytes as f64 * error) as u64;
-        Total { low: total.bytes - off, high: total.bytes.saturating_add(off), ..total }
+        let (low, high) = range.around(total.bytes);
+        Total { low, high, ..total }
     }
 }
 

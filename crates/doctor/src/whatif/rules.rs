@@ -157,6 +157,26 @@ impl Rules {
         rules.check().map(|()| rules)
     }
 
+    /// What other rules change, as sentences.
+    pub fn differences(&self, then: &Rules) -> String {
+        let mut said = Vec::new();
+        let mut differ = |what: &str, today: String, then: String| {
+            if today != then {
+                said.push(format!("{what} {today} becomes {then}"));
+            }
+        };
+        differ("the order rule", self.rule.name().into(), then.rule.name().into());
+        let counted = |rules: &Rules| Policy::Count(rules.counted).name().to_string();
+        differ("the set of CPUs that it counts,", counted(self), counted(then));
+        differ("slub_max_order", self.max_order.to_string(), then.max_order.to_string());
+        differ("slub_min_order", self.min_order.to_string(), then.min_order.to_string());
+        differ("slub_min_objects", self.min_objects.to_string(), then.min_objects.to_string());
+        match said.is_empty() {
+            true => "The rules that choose orders stay the same.".into(),
+            false => format!("Of the rules that choose orders, {}.", said.join(", ")),
+        }
+    }
+
     fn check(&self) -> Result<()> {
         let wrong = |option: &str, what: String| Err(Error::new(option, what));
         let page_size = self.page_size;

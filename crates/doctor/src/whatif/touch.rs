@@ -3,16 +3,18 @@
 //! | cache | with other CPUs |
 //! |---|---|
 //! | each CPU has a slab: the kernel allocates from the cache when a CPU comes up | each CPU has one again |
-//! | each CPU has a slab: programs allocated on every CPU | the touches that hit all CPUs on average |
+//! | each CPU has a slab: programs allocated on every CPU | the likely touches, if they hit all CPUs |
 //! | some CPUs have a slab | the touches that hit this number of CPUs on average |
 //!
-//! A touch is equally likely to be on any CPU: `k` touches hit `n (1 - (1 - 1/n)^k)` of `n` CPUs.
+//! A touch is equally likely to be on any CPU ([`reach`](super::reach)).
 //!
 //! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of [`PER_THREAD`].
 //! If the object count of a cache is known to within a quarter of the number of CPUs, and the bounds contain
 //! a multiple of that number, the objects scale with the CPUs. The number of all other objects stays.
 
-use super::fill::{Held, Then, distinct};
+use super::fill::{Held, Then};
+use super::percpu::PerCpu;
+use super::reach::reached;
 use crate::state::{Cache, State};
 use slablab_slabs::Release;
 
@@ -46,9 +48,10 @@ pub(super) fn held(cache: &Cache, state: &State, has_attrs: bool, threads: Optio
     let cpu_slabs = cpu_slabs(cache, state, has_attrs);
     let others = cache.slabs - cpu_slabs;
     let free = cache.total_objects.saturating_sub(cache.active_objects);
-    let held = Held { cpu_slabs, others, per_slab: cache.objects_per_slab, free, live: None };
+    let listed = cpu_partial_slabs(cache).min(others);
+    let held = Held { cpu_slabs, others, listed, per_slab: cache.objects_per_slab, free, live: None };
     let tells = COUNTS_THREADS.contains(&cache.name.as_str()) && free == 0 && cpu_partial_slabs(cache) == 0;
-    let (least, most) = bounds(&held);
+    let (least, most) = held.bounds();
     Held { live: threads.filter(|live| tells && (least..=most).contains(live)), ..held }
 }
 
@@ -66,52 +69,61 @@ pub(super) fn threads(state: &State) -> Option<u64> {
 }
 
 /// What other CPUs mean for a cache: `cpus` are today's and those asked for.
-pub(super) fn on_cpus(name: &str, held: &mut Held, cpus: (u32, u32), per_slab: u64) -> Then {
+pub(super) fn on_cpus(
+    name: &str,
+    held: &mut Held,
+    cpus: (u32, u32),
+    per_slab: u64,
+    per_cpu: Option<&PerCpu>,
+) -> Then {
+    let same = Then { per_slab, ..held.unchanged() };
+    if cpus.0 == cpus.1 || held.slabs() == 0 {
+        return same;
+    }
     let (today, then) = (f64::from(cpus.0), f64::from(cpus.1));
     let cpu_slabs = held.cpu_slabs as f64;
-    if cpus.0 == cpus.1 || held.slabs() == 0 {
-        return Then { per_slab, cpu_slabs, more: 0.0 };
-    }
-    let touched = if cpu_slabs < 1.0 {
+    let touched = if held.cpu_slabs < 1 {
         0.0
-    } else if cpu_slabs < today {
-        distinct(then, (1.0 - cpu_slabs / today).ln() / (1.0 - 1.0 / today).ln())
-    } else if of_every_cpu(name) {
+    } else if held.cpu_slabs >= cpus.0.into() && of_every_cpu(name, per_cpu) {
         then
     } else {
-        // How many touches it takes to hit each of n places: n (1 + 1/2 + .. + 1/n), to 1 % from 4 on.
-        const EULER: f64 = 0.577_215_664_9;
-        distinct(then, today * (today.ln() + EULER) + 0.5)
+        reached(cpus.0, held.cpu_slabs, cpus.1)
     };
-    let more = if PER_THREAD.contains(&name) {
-        THREADS_PER_CPU as f64 * (then - today)
+    let listed = held.listed as f64
+        * listed_ratio(if held.cpu_slabs < 1 { then / today } else { touched / cpu_slabs });
+    let more = if let Some(rate) = per_cpu.and_then(|table| table.caches.get(name)) {
+        rate.objects * (then - today)
+    } else if PER_THREAD.contains(&name) {
+        let threads = per_cpu.and_then(|table| table.threads);
+        threads.unwrap_or(THREADS_PER_CPU as f64) * (then - today)
     } else if let Some(live) = for_each_cpu(held, u64::from(cpus.0)) {
         held.live = Some(live);
         live as f64 * (then / today - 1.0)
     } else {
         0.0
     };
-    Then { per_slab, cpu_slabs: touched, more }
+    Then { cpu_slabs: touched, listed, more, ..same }
+}
+
+/// How the number of slabs on CPUs' partial lists follows the number of CPUs that hold slabs. Assumed:
+/// halfway, as factors, between two bounds. If frees come from one load that does not grow, the number stays.
+/// If each CPU has a load of its own, it grows as the CPUs do.
+fn listed_ratio(cpus: f64) -> f64 {
+    cpus.sqrt()
 }
 
 /// Objects in use if they are the same number for each CPU and that is hardly by chance: what is possible
 /// spans at most a quarter of the number of CPUs, so that three of four other numbers would show.
 fn for_each_cpu(held: &Held, cpus: u64) -> Option<u64> {
-    let (least, most) = bounds(held);
+    let (least, most) = held.bounds();
     let multiple = most / cpus.max(1) * cpus;
     (multiple >= least.max(1) && most - least <= cpus / 4).then_some(multiple)
 }
 
-/// From one object in use in each CPU slab to all of them.
-fn bounds(held: &Held) -> (u64, u64) {
-    let outside = held.others.saturating_mul(held.per_slab).saturating_sub(held.free);
-    (
-        outside.saturating_add(held.cpu_slabs),
-        outside.saturating_add(held.cpu_slabs.saturating_mul(held.per_slab)),
-    )
-}
-
-fn of_every_cpu(name: &str) -> bool {
+fn of_every_cpu(name: &str, per_cpu: Option<&PerCpu>) -> bool {
+    if let Some(known) = per_cpu.and_then(|table| table.every_cpu(name)) {
+        return known;
+    }
     let accounted = name.starts_with("kmalloc-cg-") || name.starts_with("kmalloc-rcl-");
     (name.starts_with("kmalloc-") && !accounted) || OF_EVERY_CPU.contains(&name)
 }
@@ -130,6 +142,15 @@ fn cpu_slabs(cache: &Cache, state: &State, has_attrs: bool) -> u64 {
 fn cpu_partial_slabs(cache: &Cache) -> u64 {
     let partial = cache.attrs.as_ref().and_then(|attrs| attrs.slabs_cpu_partial.as_ref());
     partial.and_then(|counts| counts.total.slabs).unwrap_or(0)
+}
+
+/// CPUs, and CPUs that hold a slab, of each cache that programs touch: of those that the kernel does not
+/// allocate from on every CPU.
+pub fn touched(state: &State) -> Vec<(u32, u64)> {
+    let cpus = state.cpus.map_or(0, |cpus| cpus.online);
+    let programs = state.caches.iter().filter(|cache| !of_every_cpu(&cache.name, None));
+    let held = programs.map(|cache| cpu_slabs(cache, state, true).min(cpus.into()));
+    held.filter(|held| *held > 0).map(|held| (cpus, held)).collect()
 }
 
 /// Whether the input has anything of CPU slabs at all.

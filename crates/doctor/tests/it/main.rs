@@ -10,3 +10,4 @@ mod pages;
 mod state;
 mod what;
 mod whatif;
+mod whatif_errors;

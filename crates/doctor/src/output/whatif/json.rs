@@ -3,6 +3,7 @@
 
 use super::figures::{FIGURES, Figure};
 use crate::state::State;
+use crate::whatif::errors::{COVERAGE, Range};
 use crate::whatif::{Against, Change, Prediction, Row, Rules, Total, evidence, missing};
 use serde_json::{Map, Value, json};
 use slablab_report::csv::Csv;
@@ -41,10 +42,26 @@ fn variant(prediction: &Prediction) -> Value {
         "rules_whatif": rules(&prediction.rules_whatif),
         "today": total(&prediction.today),
         "total": total(&prediction.whatif),
-        "off_at_most": prediction.error,
-        "measured": prediction.measured,
+        "range": range(prediction.range),
+        "measured": prediction.range.is_measured(),
         "unexplained": prediction.unexplained,
         "assumed": prediction.assumed,
+    })
+}
+
+/// Where `total_low_bytes` and `total_high_bytes` are from: null if the change has no effect.
+fn range(range: Range) -> Value {
+    let class = match range {
+        Range::Unchanged => return Value::Null,
+        Range::Measured { class, .. } => Some(class),
+        Range::Guess { .. } => None,
+    };
+    json!({
+        "coverage": class.map(|_| COVERAGE),
+        "factor": range.ln().exp(),
+        "question": class.map(|class| class.question.name()),
+        "more_than_8_cpus": class.map(|class| class.large),
+        "after_load": class.map(|class| class.loaded),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::figures::counts;
 use crate::state::State;
+use crate::whatif::errors::Range;
 use crate::whatif::{Against, Prediction, Row, evidence, missing};
 use slablab_report::text::{Table, cut, grouped, wrapped};
 use slablab_report::visible;
@@ -70,19 +71,14 @@ fn totals(prediction: &Prediction) -> String {
     add("waste, KiB", today.waste >> 10, then.waste >> 10);
     add("slabs", today.slabs, then.slabs);
     add("objects", today.objects, then.objects);
-    let percent = 100.0 * prediction.error;
-    let why = match prediction.measured {
-        true => format!("measured: such predictions were wrong by {percent:.0} % at most on real boots"),
-        false => format!(
-            "assumed: wrong by {percent:.0} % at most; no boot has measured such a prediction, `replay` \
-             runs the engine"
+    let range = match prediction.range {
+        Range::Unchanged => format!("predicted: no change of slab memory: {}", prediction.range),
+        range => format!(
+            "predicted: {} to {} KiB of slab memory ({range}); {changed} caches change order",
+            grouped(then.low >> 10),
+            grouped(then.high >> 10)
         ),
     };
-    let range = format!(
-        "predicted: {} to {} KiB of slab memory ({why}); {changed} caches change order",
-        grouped(then.low >> 10),
-        grouped(then.high >> 10)
-    );
     table.print() + &wrapped(&range, "", "  ")
 }
 

@@ -1,0 +1,144 @@
+//! How far predictions are off, and the range that is printed beside a prediction.
+//!
+//! ```text
+//! measure      errors of predictions between boots: every pair of dumps of a kernel
+//! Class        what an error depends on: the question, the size of the machine, its state
+//! half_width   the width of the range of a class
+//! Range        the range of a prediction, from the built-in errors
+//! ```
+//!
+//! The range contains nine of ten measured boots of its class. It is symmetric in the logarithm: `bytes /
+//! e^w` to `bytes e^w`, where `w` is the 90 % quantile of `|ln(real / predicted)|`. Of `n` errors that is the
+//! one of rank `ceil(0.9 (n + 1))`, which contains the next error with a chance of at least 90 % if errors
+//! are exchangeable (conformal prediction: Vovk, Gammerman, Shafer, Algorithmic Learning in a Random World,
+//! 2005). The errors are in data/whatif-errors.csv, which the example `whatif_errors` writes.
+
+pub mod measure;
+mod table;
+
+pub use table::{COLUMNS, Range, row};
+
+use super::{Change, Rules};
+use crate::state::State;
+use std::fmt;
+
+/// The part of boots that a range is meant to contain.
+pub const COVERAGE: f64 = 0.9;
+
+/// Errors of a class that a range needs, so that the rank of 90 % is not the largest error: below, a wider
+/// class is used.
+pub const FEWEST: usize = 10;
+
+/// CPUs up to which a machine is small.
+const SMALL: u32 = 8;
+
+/// The part of slab memory on partial lists from which on a machine has been under load. Between 20 pairs of
+/// dumps: at most 5.1 % five seconds after boot, at least 8.3 % after a load.
+const LOADED: f64 = 0.0625;
+
+/// What was asked, as far as errors depend on it. Of several changes the first in this order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// Debugging of all caches switched.
+    Debug,
+    /// Another number of CPUs.
+    Cpus,
+    /// Other orders, or merging switched.
+    Order,
+    /// Nothing: another boot of the same machine.
+    Nothing,
+}
+
+/// What the error of a prediction depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Class {
+    /// What was asked.
+    pub question: Question,
+    /// Whether the machine has more than 8 CPUs, today or then.
+    pub large: bool,
+    /// Whether it has been under load since it booted.
+    pub loaded: bool,
+}
+
+impl Question {
+    /// All of them.
+    pub const ALL: [Question; 4] = [Question::Debug, Question::Cpus, Question::Order, Question::Nothing];
+
+    fn of(change: &Change) -> Question {
+        let same = Change::default();
+        match change {
+            Change { debug: Some(_), .. } => Question::Debug,
+            Change { cpus: Some(_), .. } => Question::Cpus,
+            _ if *change == same => Question::Nothing,
+            _ => Question::Order,
+        }
+    }
+
+    /// The word in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Question::Debug => "debug",
+            Question::Cpus => "cpus",
+            Question::Order => "order",
+            Question::Nothing => "nothing",
+        }
+    }
+}
+
+impl Class {
+    /// The class of a prediction.
+    pub fn of(state: &State, change: &Change, then: &Rules) -> Class {
+        let today = state.cpus.map_or(0, |cpus| cpus.online);
+        let large = today.max(then.cpus.online) > SMALL;
+        Class { question: Question::of(change), large, loaded: is_loaded(state) }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = if self.large { "more than 8 CPUs" } else { "up to 8 CPUs" };
+        let state = if self.loaded { "after a load" } else { "just after boot" };
+        write!(f, "{}, {size}, {state}", self.question.name())
+    }
+}
+
+/// Whether a machine has been under load: what it freed is on partial lists. Without sysfs that does not
+/// show, and a load is assumed.
+pub fn is_loaded(state: &State) -> bool {
+    let (mut partial, mut all, mut known) = (0u64, 0u64, false);
+    for cache in &state.caches {
+        let slab = cache.slab_bytes(state.page_size);
+        let Some(attrs) = &cache.attrs else { continue };
+        // Both counts are of one walk through sysfs.
+        let slabs = attrs.slabs.as_ref().map_or(cache.slabs, |counts| counts.total.value);
+        all = all.saturating_add(slabs.saturating_mul(slab));
+        let on_cpus = attrs.slabs_cpu_partial.as_ref().and_then(|counts| counts.total.slabs);
+        let on_nodes = attrs.partial.as_ref().map(|counts| counts.total.value);
+        known |= on_nodes.is_some();
+        let slabs = on_cpus.unwrap_or(0).saturating_add(on_nodes.unwrap_or(0));
+        partial = partial.saturating_add(slabs.saturating_mul(slab));
+    }
+    !known || partial as f64 > LOADED * all as f64
+}
+
+/// Half the width of the range of a class, as a logarithm, from measured errors. Classes with fewer than
+/// [`FEWEST`] errors take those of the question in any state, then of any size, then all errors.
+pub fn half_width(errors: impl Iterator<Item = (Class, f64)>, class: Class) -> f64 {
+    let errors: Vec<(Class, f64)> = errors.collect();
+    let wider: [&dyn Fn(Class) -> bool; 4] = [
+        &|other| other == class,
+        &|other| other.question == class.question && other.large == class.large,
+        &|other| other.question == class.question,
+        &|_| true,
+    ];
+    for (at, of_class) in wider.iter().enumerate() {
+        let chosen = errors.iter().filter(|(other, _)| of_class(*other));
+        let mut sizes: Vec<f64> = chosen.map(|(_, ln)| ln.abs()).collect();
+        if sizes.len() >= FEWEST || at + 1 == wider.len() {
+            sizes.sort_by(f64::total_cmp);
+            let rank = (COVERAGE * (sizes.len() + 1) as f64).ceil() as usize;
+            return sizes.get(rank.min(sizes.len()).saturating_sub(1)).copied().unwrap_or(0.0);
+        }
+    }
+    0.0
+}

@@ -1,0 +1,109 @@
+//! The errors that are built in, and the range of a prediction.
+
+use super::{COVERAGE, Class, Question, half_width};
+use crate::whatif::errors::measure::Measured;
+use std::fmt;
+use std::sync::LazyLock;
+
+const BUILTIN: &str = include_str!("../../../data/whatif-errors.csv");
+
+/// The columns of the table.
+pub const COLUMNS: [&str; 8] =
+    ["from", "to", "change", "question", "large", "loaded", "predicted_bytes", "real_bytes"];
+
+/// Measured errors: class and `ln(real / predicted)`.
+static ERRORS: LazyLock<Vec<(Class, f64)>> =
+    LazyLock::new(|| BUILTIN.lines().skip(1).filter_map(error).collect());
+
+fn error(line: &str) -> Option<(Class, f64)> {
+    let cells: Vec<&str> = line.split(',').collect();
+    let [_, _, _, question, large, loaded, predicted, real] = <[&str; 8]>::try_from(cells).ok()?;
+    let question = Question::ALL.into_iter().find(|known| known.name() == question)?;
+    let number = |cell: &str| cell.parse::<f64>().ok().filter(|bytes| *bytes > 0.0);
+    let class = Class { question, large: large == "yes", loaded: loaded == "yes" };
+    Some((class, (number(real)? / number(predicted)?).ln()))
+}
+
+/// A prediction as a row of [`COLUMNS`].
+pub fn row(one: &Measured) -> [String; 8] {
+    let Class { question, large, loaded } = one.class;
+    let word = |yes: bool| String::from(if yes { "yes" } else { "no" });
+    [
+        one.from.clone(),
+        one.to.clone(),
+        one.change.to_string(),
+        question.name().into(),
+        word(large),
+        word(loaded),
+        one.predicted.to_string(),
+        one.real.to_string(),
+    ]
+}
+
+/// Where the range beside a prediction is from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Range {
+    /// The change has no effect on any cache: there is no range.
+    Unchanged,
+    /// Predictions of this class were compared with boots.
+    Measured {
+        /// What the error depends on.
+        class: Class,
+        /// Half of the width, as a logarithm.
+        ln: f64,
+    },
+    /// No boot was there for comparison. The range is the widest of any class, a guess.
+    Guess {
+        /// Half of the width, as a logarithm.
+        ln: f64,
+    },
+}
+
+impl Range {
+    /// The range of a class.
+    pub fn measured(class: Class) -> Range {
+        Range::Measured { class, ln: half_width(ERRORS.iter().copied(), class) }
+    }
+
+    /// The widest range of any class.
+    pub fn guess() -> Range {
+        let widths = ERRORS.iter().map(|(class, _)| half_width(ERRORS.iter().copied(), *class));
+        Range::Guess { ln: widths.fold(0.0, f64::max) }
+    }
+
+    /// Half of the width, as a logarithm.
+    pub fn ln(self) -> f64 {
+        match self {
+            Range::Unchanged => 0.0,
+            Range::Measured { ln, .. } | Range::Guess { ln } => ln,
+        }
+    }
+
+    /// The least and the most bytes around a prediction.
+    pub fn around(self, bytes: u64) -> (u64, u64) {
+        let factor = self.ln().exp();
+        ((bytes as f64 / factor) as u64, (bytes as f64 * factor) as u64)
+    }
+
+    /// Whether boots measured predictions of this kind.
+    pub fn is_measured(self) -> bool {
+        !matches!(self, Range::Guess { .. })
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = 100.0 * COVERAGE;
+        match self {
+            Range::Unchanged => f.write_str("the change alters no cache"),
+            Range::Measured { class, .. } => {
+                write!(f, "{percent:.0} % of measured boots fall inside; {class}")
+            }
+            Range::Guess { .. } => write!(
+                f,
+                "assumed: as wide as the widest measured range; no boot has measured such a prediction, \
+                 `replay` runs the engine"
+            ),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The tables that were measured on dumps, derived anew from them, and what is claimed of predictions.
+
+use slablab_doctor::state::{self, Input};
+use slablab_doctor::whatif::errors::measure::{Boot, Measured, measure, summary, without};
+use slablab_doctor::whatif::errors::{COLUMNS, Question, Range, is_loaded, row};
+use slablab_doctor::whatif::reach::{LN_DEVIATION, LN_MEAN, fit, reached};
+use slablab_doctor::whatif::touch::touched;
+use slablab_doctor::whatif::{Change, PER_CPU_COLUMNS, PerCpu, predict};
+use slablab_slabs::Preset;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// The dumps of examples/dumps.
+static BOOTS: LazyLock<Vec<Boot>> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/dumps");
+    let paths = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "xz")).collect();
+    paths.sort();
+    let boot = |path: PathBuf| {
+        let name = path.file_name().expect("a name").to_string_lossy().replace(".tar.xz", "");
+        let input = Input { path: Some(path), ..Input::default() };
+        Boot { name, state: state::read(&input).unwrap_or_else(|error| panic!("{error}")) }
+    };
+    paths.into_iter().map(boot).collect()
+});
+
+static MEASURED: LazyLock<Vec<Measured>> =
+    LazyLock::new(|| measure(&BOOTS).unwrap_or_else(|error| panic!("{error}")));
+
+fn boot(name: &str) -> &'static Boot {
+    BOOTS.iter().find(|boot| boot.name == name).unwrap_or_else(|| panic!("no dump {name}"))
+}
+
+/// A table as its file has it.
+fn lines<const N: usize>(columns: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let rows: String = rows.map(|row| row.join(",") + "\n").collect();
+    columns.join(",") + "\n" + &rows
+}
+
+/// The built-in tables are what the dumps give: `cargo run -p slablab-doctor --example whatif_errors -- csv
+/// examples/dumps`, and `per-cpu` for the other.
+#[test]
+fn the_built_in_tables_are_those_of_the_dumps() {
+    let errors = lines(COLUMNS, MEASURED.iter().map(row));
+    assert!(errors == include_str!("../../data/whatif-errors.csv"), "write data/whatif-errors.csv anew");
+    let rows: Vec<[String; 9]> = without("", &BOOTS).iter().flat_map(PerCpu::rows).collect();
+    let per_cpu = lines(PER_CPU_COLUMNS, rows.into_iter());
+    assert_eq!(per_cpu, include_str!("../../data/per-cpu.csv"), "write data/per-cpu.csv anew");
+}
+
+/// Ranges hold: about nine of ten boots are inside, if nothing that made the range comes from the machine
+/// that is predicted. More CPUs are not predicted too low, nor fewer too high.
+#[test]
+fn nine_of_ten_boots_are_in_their_ranges() {
+    let all = summary(&MEASURED, |_| true);
+    assert_eq!(all.count, 256);
+    assert!((0.86..=0.94).contains(&all.coverage), "{all:?}");
+    let cpus = summary(&MEASURED, |one| one.class.question == Question::Cpus);
+    assert!((0.86..=0.94).contains(&cpus.coverage), "{cpus:?}");
+    assert!(cpus.median < 0.05 && cpus.bias.abs() < 0.03, "{cpus:?}");
+    let small = |fewer| {
+        summary(&MEASURED, move |one| {
+            one.class.question == Question::Cpus && !one.class.large && one.fewer == fewer
+        })
+    };
+    assert!(small(true).bias < 0.03 && small(false).bias > -0.03, "{:?} {:?}", small(true), small(false));
+}
+
+/// How often caches are touched is the same on machines of 4 to 160 CPUs: without any of them the fit is much
+/// like that of all.
+#[test]
+fn touches_are_spread_as_the_dumps_say() {
+    let observed: Vec<(u32, u64)> = BOOTS.iter().flat_map(|boot| touched(&boot.state)).collect();
+    assert_eq!(fit(&observed), (LN_MEAN, LN_DEVIATION));
+    for cpus in [4, 160] {
+        let without: Vec<(u32, u64)> = observed.iter().copied().filter(|(known, _)| *known != cpus).collect();
+        let (mean, deviation) = fit(&without);
+        assert!(
+            (mean - LN_MEAN).abs() < 0.21 && (deviation - LN_DEVIATION).abs() < 0.21,
+            "{mean} {deviation}"
+        );
+    }
+}
+
+/// Where some CPUs hold a slab, touches are known; where all do, they are likely to be more than that takes.
+#[test]
+fn cpus_that_are_reached() {
+    #[track_caller]
+    fn check(today: u32, held: u64, then: u32, expected: f64) {
+        let found = reached(today, held, then);
+        assert!((found - expected).abs() < 0.05, "{held} of {today}, then of {then}: {found}");
+    }
+    check(160, 1, 16, 1.0);
+    check(4, 2, 4, 2.0);
+    // ln(1 - 25/160) / ln(1 - 1/160) = 27.1 touches; 16 (1 - (15/16)^27.1) = 13.2.
+    check(160, 25, 16, 13.2);
+    // One CPU tells nothing: the mean of 4 (1 - (3/4)^k) over the distribution of touches.
+    check(1, 1, 4, 3.17);
+    check(4, 4, 8, 6.8);
+    check(160, 160, 16, 16.0);
+}
+
+#[test]
+fn a_load_shows_in_partial_slabs() {
+    for boot in BOOTS.iter() {
+        assert_eq!(is_loaded(&boot.state), boot.name.ends_with(".after"), "{}", boot.name);
+    }
+}
+
+/// Two dumps bound what a kernel allocates for each CPU. On ppc64le each has seven threads, whose stacks are
+/// slab objects, and one object of 128 KiB.
+#[test]
+fn two_dumps_tell_what_each_cpu_has() {
+    let of = |names: [&str; 2]| PerCpu::of(&names.map(|name| &boot(name).state));
+    let table = of(["ppc64_smp160_maxorder0.before", "ppc64_smp16_maxorder0.before"]).expect("a table");
+    assert_eq!(table.cpus, [16, 160]);
+    let stacks = table.caches["thread_stack"];
+    assert!(stacks.low > 6.7 && stacks.high < 7.3 && (6.7..7.3).contains(&stacks.objects), "{stacks:?}");
+    let large = table.caches["kmalloc-128k"];
+    assert_eq!((large.low, large.objects, large.high), (1.0, 1.0, 1.0));
+    assert!(!table.caches.contains_key("kmalloc-cg-64k"), "programs allocate it, the kernel does not");
+    assert_eq!((table.every_cpu("kmalloc-64k"), table.every_cpu("names_cache")), (Some(true), Some(false)));
+    let error = |names| of(names).expect_err("no table").to_string();
+    let same = error(["amd64_smp4.before", "amd64_smp4_maxorder0.before"]);
+    assert!(same.contains("all dumps have 4 CPUs: expected two with different numbers"), "{same}");
+    let other = error(["amd64_smp4.before", "ppc64_smp16.before"]);
+    assert!(other.contains("ppc64le") && other.contains("expected 6.1 on x86_64"), "{other}");
+    let merging = error(["amd64_smp4_nomerge.before", "amd64_smp1.before"]);
+    assert!(merging.contains("the same merging and debugging"), "{merging}");
+}
+
+/// What another release allocates is not known. The answer says which rules it has, and no range of boots.
+#[test]
+fn another_release_has_other_rules_and_unknown_objects() {
+    #[track_caller]
+    fn check(engine: &str, measured: bool, words: &[&str]) {
+        let engine = Some(Preset::parse(engine).expect("a preset"));
+        let change = Change { engine, ..Change::default() };
+        let prediction = predict(&boot("amd64_smp4.before").state, &change).expect("a prediction");
+        assert_eq!(prediction.range.is_measured(), measured, "{change}");
+        let said = prediction.assumed.join(" ") + &prediction.range.to_string();
+        words.iter().for_each(|words| assert!(said.contains(words), "{change}: {words}: {said}"));
+    }
+    check(
+        "slub@6.12",
+        false,
+        &[
+            "the order rule clamped becomes single",
+            "What 6.12 allocates is not known",
+            "no boot has measured",
+        ],
+    );
+    check(
+        "slub@5.16",
+        false,
+        &["The rules that choose orders stay the same. What 5.16 allocates is not known"],
+    );
+    check("slub@6.1", true, &["the change alters no cache"]);
+}
+
+/// The range is that of the question, the size of the machine and its state.
+#[test]
+fn ranges_have_a_class() {
+    let of = |name: &str, change: Change| predict(&boot(name).state, &change).expect("a prediction").range;
+    let cpus = |cpus| Change { cpus: Some(cpus), ..Change::default() };
+    let said = |range: Range| range.to_string();
+    assert_eq!(
+        said(of("amd64_smp4.before", cpus(8))),
+        "90 % of measured boots fall inside; cpus, up to 8 CPUs, just after boot"
+    );
+    assert!(said(of("amd64_smp4.after", cpus(16))).ends_with("cpus, more than 8 CPUs, after a load"));
+    assert!(of("amd64_smp4.before", cpus(16)).ln() > 2.0 * of("amd64_smp4.before", cpus(8)).ln());
+    assert_eq!(of("amd64_smp4.before", cpus(4)), Range::Unchanged);
+    let guess = of("amd64_smp4.before", Change { page_size: Some(65536), ..Change::default() });
+    assert!(!guess.is_measured() && guess.ln() >= of("ppc64_smp16.before", cpus(160)).ln());
+}
