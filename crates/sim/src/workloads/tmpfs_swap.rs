@@ -13,6 +13,7 @@
 //! | `site` | where one build works: its tree, its outputs |
 //! | `unpack` | the removal of a tree, the archive and the pipe |
 //! | `make` | objects and links |
+//! | `counts` | what an iteration is measured by |
 //!
 //! What an object does is [`kbuild`](super::kbuild)'s table of steps, with its source, its headers and its
 //! outputs in files whose pages can be evicted, and the compiler's heap in memory that can be swapped out.
@@ -28,6 +29,7 @@
 //! divides the machine's memory, and [`part_of`] what is free, in swap and in queues. What an object
 //! computes, looks up and opens stays.
 
+mod counts;
 mod make;
 mod site;
 mod unpack;
@@ -37,19 +39,20 @@ use super::tree::{Size, Tree};
 use crate::disk::pool::PoolSpec;
 use crate::disk::queue::QueueSpec;
 use crate::ext2::Format;
-use crate::kernel::{CpuTime, Task};
+use crate::kernel::Task;
 use crate::memory::loopback::LoopRules;
 use crate::memory::volume::{Keeps, Volume};
-use crate::memory::{Guest, Memory, ORDERS, Reader, with_recorded_memory};
+use crate::memory::{Guest, Memory, with_recorded_memory};
 use crate::micro::Setup;
 use crate::process::{Children, Kind};
 use crate::record::Recorder;
 use crate::tally::{Failed, Outcome};
+pub use counts::{Built, Counts, Iteration};
 use make::Programs;
 use site::Site;
 use slablab_model::{Ps, Timed};
 use slablab_vm::mm::{self, Rules};
-use slablab_vm::{Counter, Replacement, Settings};
+use slablab_vm::{Replacement, Settings};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -135,104 +138,6 @@ pub fn part_of(whole: Guest, kib: u64, part: u32) -> Guest {
     }
 }
 
-/// What one build did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Built {
-    /// From the common start to its end.
-    pub elapsed: Ps,
-    /// CPU time of its programs in themselves, and in the kernel.
-    pub cpu: CpuTime,
-    /// Objects that it compiled.
-    pub objects: u32,
-    /// Blocks of each order that it requested of the page allocator.
-    pub requests: [u64; ORDERS],
-    /// Pages read from swap for it, by [`Cause`](crate::memory::Cause); the second build's with loop0's.
-    pub swap_ins: [u64; 3],
-}
-
-/// What the machine counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Pages read from swap, by [`Reader`].
-    pub swap_ins: [u64; 3],
-    /// Pages written to swap.
-    pub swap_outs: u64,
-    /// Wake-ups of kswapd, by order.
-    pub wakes: [u64; ORDERS],
-    /// Requests of each order that found no block above the low mark.
-    pub low: [u64; ORDERS],
-    /// Rounds of direct reclaim, by order.
-    pub direct: [u64; ORDERS],
-    /// Pages reclaimed by kswapd, and by allocations.
-    pub stolen: [u64; 2],
-    /// Slabs of names that were asked for.
-    pub name_slabs: u64,
-    /// Pages written through the loop device, and read.
-    pub transfers: (u64, u64),
-    /// KiB of programs read from their disk.
-    pub text_kib: u64,
-}
-
-/// One iteration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Iteration {
-    /// The two builds.
-    pub builds: [Built; 2],
-    /// When the first build ended, the second one still unpacked.
-    pub is_unpacking: bool,
-    /// From the start of the run to the iteration's end.
-    pub total: Ps,
-    /// What was counted during the iteration.
-    pub counts: Counts,
-}
-
-impl Built {
-    fn since(self, before: Built, elapsed: Ps) -> Built {
-        let CpuTime { user, system } = self.cpu;
-        Built {
-            elapsed,
-            cpu: CpuTime { user: user - before.cpu.user, system: system - before.cpu.system },
-            objects: self.objects,
-            requests: std::array::from_fn(|order| self.requests[order] - before.requests[order]),
-            swap_ins: std::array::from_fn(|cause| self.swap_ins[cause] - before.swap_ins[cause]),
-        }
-    }
-}
-
-impl Counts {
-    fn now(memory: &Memory, site: &Site) -> Counts {
-        let heap = &memory.kernel.heap;
-        let names = heap.named("names_cache");
-        Counts {
-            swap_ins: [Reader::Program, Reader::LoopRead, Reader::LoopWrite]
-                .map(|reader| memory.swap_ins(reader)),
-            swap_outs: memory.vm.with(|state| state.counters.get(Counter::PswpOut)),
-            wakes: std::array::from_fn(|order| memory.kswapd_wakes(order as u8)),
-            low: std::array::from_fn(|order| memory.short_requests(order as u8).0),
-            direct: std::array::from_fn(|order| memory.short_requests(order as u8).1),
-            stolen: [Counter::PgStealKswapd, Counter::PgStealDirect]
-                .map(|counter| memory.vm.with(|state| state.counters.get(counter))),
-            name_slabs: names.map_or(0, |names| heap.counted(names, slablab_platform::Event::AllocSlab)),
-            transfers: site.volume.device().map_or((0, 0), |device| device.transfers()),
-            text_kib: memory.file_reads(),
-        }
-    }
-
-    fn since(self, before: Counts) -> Counts {
-        Counts {
-            swap_ins: std::array::from_fn(|at| self.swap_ins[at] - before.swap_ins[at]),
-            swap_outs: self.swap_outs - before.swap_outs,
-            wakes: std::array::from_fn(|at| self.wakes[at] - before.wakes[at]),
-            low: std::array::from_fn(|order| self.low[order] - before.low[order]),
-            direct: std::array::from_fn(|order| self.direct[order] - before.direct[order]),
-            stolen: std::array::from_fn(|at| self.stolen[at] - before.stolen[at]),
-            name_slabs: self.name_slabs - before.name_slabs,
-            transfers: (self.transfers.0 - before.transfers.0, self.transfers.1 - before.transfers.1),
-            text_kib: self.text_kib - before.text_kib,
-        }
-    }
-}
-
 /// Both builds, once. Returns what they did, and whether the second unpacked when the first ended.
 fn build_both(task: &Task, sites: &[Rc<Site>; 2]) -> ([Built; 2], bool) {
     let begin = Timed::clock();
@@ -258,7 +163,6 @@ fn build_both(task: &Task, sites: &[Rc<Site>; 2]) -> ([Built; 2], bool) {
     (*built.borrow(), *is_unpacking.borrow())
 }
 
-/// The main task's program.
 /// What a run has so far.
 #[derive(Default)]
 struct Results {
@@ -266,6 +170,7 @@ struct Results {
     outcome: Option<Outcome>,
 }
 
+/// The main task's program.
 fn main(task: &Task, memory: &Rc<Memory>, program: &TmpfsSwap, results: &RefCell<Results>) {
     let tree = Rc::new(Tree::new(Size::LINUX.part(program.part), TREE));
     let programs = Rc::new(Programs::new(task, memory, program.part));
