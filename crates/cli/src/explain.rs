@@ -6,6 +6,7 @@ use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use crate::replay::title;
+use slablab_lab::Pulse;
 use slablab_lab::experiment::{self, Change, Experiment, INSTALLED, Size};
 use slablab_lab::explain::cells::{CellsExplained, explain_cells};
 use slablab_lab::explain::parameters;
@@ -161,9 +162,9 @@ fn under_a_script(args: &Args) -> Result<Done, Failure> {
     let options = pressure::run::Options::of(&args.from, engine, machine, &[])?;
     let script = Arc::new(pressure::script::load(&args.recording)?);
     let (path, seeds) = (args.recording.as_path(), u64::from(args.repeats));
-    let question =
-        script::Question { path, script: &script, options: &options, to, seeds, counts: &args.counts };
-    let progress = Progress::new("explain");
+    let (counts, pulse) = (args.counts.as_slice(), Pulse::default());
+    let progress = Progress::of_runs("explain", &pulse);
+    let question = script::Question { path, script: &script, options: &options, to, seeds, counts, pulse };
     let _interrupts = Interrupts::new(&progress)?;
     let answer = script::explain_script(&question, &|done, whole| progress.at(done, whole))?;
     drop(progress);
@@ -197,11 +198,9 @@ fn in_an_experiment(args: &Args) -> Result<Done, Failure> {
     }
     let change = Change { size: Some(Size::Quick), repeats: Some(args.repeats), ..Change::default() };
     let options = experiment::Options { change, ..experiment::Options::default() };
-    let progress = Progress::new("explain");
+    let progress = Progress::of_runs("explain", &options.pulse);
     let _interrupts = Interrupts::new(&progress)?;
-    // In milliseconds of one core.
-    let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
-    let answer = explained(args, experiment, &options, &tick)?;
+    let answer = explained(args, experiment, &options, &|done, whole| progress.at(done, whole))?;
     drop(progress);
     let others = args.metrics.get(1..).unwrap_or_default();
     let text = match args.out.format {

@@ -4,6 +4,7 @@ use crate::outcome::{Failure, tell};
 use crate::output::{Named, named};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_doctor::state::{self, State};
+use slablab_lab::Pulse;
 use slablab_lab::import::{self, Input};
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
@@ -13,6 +14,9 @@ use slablab_slabs::{Preset, Release};
 use slablab_workloads::Reader;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// The slab memory of which machine.
 #[derive(clap::Args)]
@@ -156,27 +160,58 @@ pub(crate) fn open(path: &Path, recording: Option<&str>) -> Result<Reader, Failu
     Ok(import::open(input, &mut |events| progress.at(events, events))?)
 }
 
+/// Time between two looks at how far runs are.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// Progress on a terminal only. It is cleared at its end.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress(ProgressBar, Arc<Ended>);
+
+/// What is done and the whole, of runs that ended.
+#[derive(Default)]
+struct Ended([AtomicU64; 2]);
 
 impl Progress {
     pub(crate) fn new(what: &str) -> Progress {
         if !std::io::stderr().is_terminal() {
-            return Progress(ProgressBar::hidden());
+            return Progress(ProgressBar::hidden(), Arc::default());
         }
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} % {per_sec} {eta}");
         let bar = ProgressBar::new(0).with_style(style.expect("the template is right"));
-        Progress(bar.with_message(what.to_string()))
+        Progress(bar.with_message(what.to_string()), Arc::default())
+    }
+
+    /// Progress of simulated runs, within a run too: `pulse` counts in the unit of [`Progress::at`].
+    pub(crate) fn of_runs(what: &str, pulse: &Pulse) -> Progress {
+        let progress = Progress::new(what);
+        if !progress.0.is_hidden() {
+            let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} % {prefix} {eta}");
+            progress.0.set_style(style.expect("the template is right"));
+            let (bar, ended, pulse) = (progress.0.clone(), progress.1.clone(), pulse.clone());
+            std::thread::spawn(move || show_runs(&bar, &ended, &pulse));
+        }
+        progress
     }
 
     pub(crate) fn at(&self, done: u64, whole: u64) {
         self.0.set_length(whole);
         self.0.set_position(done);
+        self.1.0.iter().zip([done, whole]).for_each(|(at, now)| at.store(now, Relaxed));
     }
 
     /// The bar, to be cleared from another thread.
     pub(crate) fn bar(&self) -> ProgressBar {
         self.0.clone()
+    }
+}
+
+/// Draws how far the runs are until the bar is finished. A bar without a whole yet has no length.
+fn show_runs(bar: &ProgressBar, ended: &Ended, pulse: &Pulse) {
+    while !bar.is_finished() {
+        let [done, whole] = [0, 1].map(|at| ended.0[at].load(Relaxed));
+        bar.set_prefix(format!("{} s simulated", pulse.simulated() / 1_000_000_000_000));
+        bar.set_position(done + pulse.partial().min(whole - done.min(whole)));
+        bar.tick();
+        std::thread::sleep(LOOK_EVERY);
     }
 }
 

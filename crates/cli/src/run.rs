@@ -5,6 +5,7 @@ use crate::interrupts::Interrupts;
 use crate::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{check, named, write_out};
+use slablab_lab::Pulse;
 use slablab_lab::experiment::observe;
 use slablab_lab::experiment::run::program;
 use slablab_lab::experiment::{
@@ -16,6 +17,7 @@ use slablab_lab::output::{
     experiment_table, experiments_list, locks_table, reproduce_csv, reproduce_json, reproduce_markdown,
     reproduce_table, write_perfetto,
 };
+use slablab_lab::pressure::run::RUN;
 use slablab_report::json::document;
 use slablab_workloads::AtomicFile;
 use std::io::BufWriter;
@@ -221,6 +223,7 @@ impl How {
             threads: self.threads.map(usize::from),
             force: self.force,
             program: program(env!("CARGO_PKG_VERSION"), &path)?,
+            pulse: Pulse::default(),
         })
     }
 }
@@ -266,8 +269,12 @@ fn logs(experiment: &Experiment, options: &Options, args: &Args) -> Result<Done,
     let plan = Plan::new(experiment, &options.change)?;
     let every =
         args.logs.times().into_iter().flatten().reduce(greatest_common_divisor).unwrap_or(LOGGED_EVERY);
-    let _interrupts = Interrupts::new(&Progress::new("run"))?;
-    let (looked, failed) = observe::looked(experiment, &plan, args.views.at(), every * MS)?;
+    let progress = Progress::of_runs("run", &options.pulse);
+    let _interrupts = Interrupts::new(&progress)?;
+    progress.at(0, RUN);
+    let beat = options.pulse.run(RUN);
+    let (looked, failed) = observe::looked(experiment, &plan, args.views.at(), every * MS, beat)?;
+    drop(progress);
     write_out(&args.logs.texts(&looked).join("\n"), None)?;
     failed.iter().for_each(|failed| tell(format!("cell {}: {failed}", args.views.cell)));
     Ok(if failed.is_some() { Done::Incomplete } else { Done::Complete })
@@ -280,11 +287,9 @@ pub(crate) fn answer(
     folder: Option<&Path>,
 ) -> Result<Results, Failure> {
     let folder = folder.map(Folder::open).transpose()?;
-    let progress = Progress::new("run");
+    let progress = Progress::of_runs("run", &options.pulse);
     let _interrupts = Interrupts::new(&progress)?;
-    // In milliseconds of one core.
-    let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
-    Ok(run_cells(experiment, options, folder.as_ref(), &tick)?)
+    Ok(run_cells(experiment, options, folder.as_ref(), &|done, whole| progress.at(done, whole))?)
 }
 
 /// Runs that failed leave cells without numbers.

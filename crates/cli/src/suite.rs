@@ -58,10 +58,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         drop(AtomicFile::create(path)?);
     }
     let options = Options { shard: args.shard, ..args.how.options(REPEATS, false)? };
-    let progress = Progress::new("suite");
+    let progress = Progress::of_runs("suite", &options.pulse);
     let _interrupts = Interrupts::new(&progress)?;
-    // In milliseconds of one core.
-    let tick = |done: u64, whole: u64| progress.at(done / 1_000_000, whole / 1_000_000);
+    let tick = |done, whole| progress.at(done, whole);
     let answer = suite.run(&options, args.how.output.as_deref(), &tick)?;
     drop(progress);
     if let Some(path) = &args.html {

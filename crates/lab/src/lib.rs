@@ -24,3 +24,4 @@ pub mod replay;
 pub mod verify;
 
 pub use slablab_report::{Error, Result};
+pub use slablab_sim::pulse::Pulse;

@@ -19,6 +19,7 @@ use crate::era::Era;
 use crate::heap::{CacheNumber, Heap, Kmalloc};
 use crate::messages::Messages;
 use crate::objects::{Held, Object};
+use crate::pulse::Beat;
 use crate::sched::{Idle, Kick, Leave, Scheduler, Spec, TaskId, Why};
 use crate::tally::{CacheTally, Failed, Tally};
 use rand_core::Rng;
@@ -136,6 +137,8 @@ pub struct Kernel {
     failed: RefCell<Option<Failed>>,
     /// What is recorded; `None` if nothing is.
     watch: Option<watch::Watch>,
+    /// Who is told how far the run is.
+    beat: Option<Beat>,
 }
 
 impl Kernel {
@@ -172,6 +175,21 @@ impl Kernel {
     /// The run has failed: every task stops at its next preemption point.
     pub(crate) fn fail(&self, failed: Failed) {
         self.failed.borrow_mut().get_or_insert(failed);
+    }
+
+    /// The run did `done` of `whole` that it will do: a reader may be told, the run is not changed.
+    pub(crate) fn has_done(&self, done: u64, whole: u64) {
+        if let Some(beat) = &self.beat {
+            beat.done(done, whole);
+        }
+    }
+
+    /// An event of the run, for those who are told how far it is.
+    #[inline]
+    fn beat_at(&self, now: Ps) {
+        if let Some(beat) = &self.beat {
+            beat.at(now);
+        }
     }
 
     /// The number of a new process.
@@ -350,6 +368,7 @@ impl Kernel {
     #[inline]
     fn left(&self, cpu: CpuId, task: TaskId) {
         self.observe();
+        self.beat_at(Timed::clock());
         self.count_cpu(task);
         if let Some(watch) = &self.watch {
             watch.left(cpu, task, self.heap.slab_bytes());

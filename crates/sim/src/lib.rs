@@ -21,6 +21,7 @@
 //! | [`tally`], [`profile`] | what a run counts; where its time went |
 //! | [`vm`] | mappings of a process: their objects, pages and locks |
 //! | [`workloads`] | programs |
+//! | [`pulse`] | how far runs are, for a reader on another thread |
 //! | [`record`], [`trace`] | what a run records for a viewer; functions that allocations enter |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
 
@@ -44,6 +45,7 @@ pub mod pipe;
 pub mod placement;
 pub mod process;
 pub mod profile;
+pub mod pulse;
 pub mod record;
 pub mod sched;
 pub mod tally;

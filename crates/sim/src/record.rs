@@ -20,6 +20,7 @@
 //! track.
 
 use crate::profile::lock_name;
+use crate::pulse::Beat;
 use crate::trace::{Trace, Tracer};
 use slablab_model::{Ps, Timed};
 use std::any::Any;
@@ -30,7 +31,7 @@ use std::rc::Rc;
 
 /// Records, or does not. A clone records into the same recording.
 #[derive(Clone, Debug, Default)]
-pub struct Recorder(Option<Rc<RefCell<State>>>);
+pub struct Recorder(Option<Rc<RefCell<State>>>, Option<Beat>);
 
 /// What is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,16 +214,28 @@ impl Recorder {
 
     fn with(limits: Limits, sparse: Option<Sparse>, tracer: Option<Tracer>) -> Recorder {
         let (tracks, names) = (BTreeMap::new(), BTreeMap::new());
-        Recorder(Some(Rc::new(RefCell::new(State {
-            recording: Recording::default(),
-            tracks,
-            names,
-            limits,
-            sparse,
-            samples: (SAMPLE_EVERY, false),
-            tracer,
-            handed: None,
-        }))))
+        Recorder(
+            Some(Rc::new(RefCell::new(State {
+                recording: Recording::default(),
+                tracks,
+                names,
+                limits,
+                sparse,
+                samples: (SAMPLE_EVERY, false),
+                tracer,
+                handed: None,
+            }))),
+            None,
+        )
+    }
+
+    /// The recorder, on or off, of a run that tells `beat` how far it is.
+    pub fn with_beat(self, beat: Beat) -> Recorder {
+        Recorder(self.0, Some(beat))
+    }
+
+    pub(crate) fn beat(&self) -> Option<Beat> {
+        self.1.clone()
     }
 
     /// A recorder of samples of memory, one every `every` picoseconds: they are kept beside their tracks.

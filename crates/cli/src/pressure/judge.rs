@@ -4,6 +4,7 @@ use crate::input::{Progress, command_line};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
+use slablab_lab::Pulse;
 use slablab_lab::output::{
     judgement_csv, judgement_differences, judgement_json, judgement_page, judgement_pages_csv,
     judgement_summary,
@@ -76,8 +77,9 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
         machine: &args.machine,
         seeds: args.seeds,
         threads: args.threads.map(usize::from),
+        pulse: Pulse::default(),
     };
-    let progress = Progress::new("judge");
+    let progress = Progress::of_runs("judge", &wanted.pulse);
     let interrupts = Interrupts::new(&progress)?;
     let modelled = model(&chosen, &wanted, &|done, all| progress.at(done, all))?;
     drop(progress);

@@ -4,8 +4,9 @@ use super::views::Views;
 use crate::input::Progress;
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
+use slablab_lab::Pulse;
 use slablab_lab::output::{Column, mmtests_vmstat};
-use slablab_lab::pressure::run::{Failed, Options, Run, usual_engine};
+use slablab_lab::pressure::run::{Failed, Options, RUN, Run, usual_engine};
 use slablab_lab::pressure::{records, rows, script};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,14 +116,15 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let options = args.vms.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     let recorders = args.views.recorders(args.format == Format::Mmtests);
     let all = args.seeds * options.len() as u64;
-    let progress = Progress::new("pressure run");
+    let pulse = Pulse::default();
+    let progress = Progress::of_runs("pressure run", &pulse);
     let interrupts = Interrupts::new(&progress)?;
     let (mut runs, mut recording, mut is_whole) = (Vec::new(), None, true);
     for options in &options {
         let mut of_vm = Vec::new();
         for seed in (0..args.seeds).map(|at| args.seed.wrapping_add(at)) {
-            progress.at((runs.len() as u64) * args.seeds + of_vm.len() as u64, all);
-            let recorder = recorders.of(recording.is_none());
+            progress.at(RUN * ((runs.len() as u64) * args.seeds + of_vm.len() as u64), RUN * all);
+            let recorder = recorders.of(recording.is_none()).with_beat(pulse.run(RUN));
             let run = match options.run_recorded(&script, seed, &recorder) {
                 Ok(run) => run,
                 Err(bad @ Failed::Machine(_)) => return Err(format!("seed {seed}: {bad}").into()),

@@ -18,6 +18,7 @@ mod outputs;
 mod pressure;
 mod pressure_ends;
 mod pressure_views;
+mod progress;
 mod run;
 mod screenshots;
 mod watch;

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use slablab_model::Ps;
 use slablab_report::error::{Error, Result};
 use slablab_sim::profile::Profile;
+use slablab_sim::pulse::Beat;
 use slablab_sim::record::{Holds, Limits, MEMORY, Recorder, Recording};
 use slablab_sim::tally::Failed;
 use slablab_sim::trace::Trace;
@@ -137,7 +138,7 @@ pub fn record(experiment: &Experiment, plan: &Plan, cell: usize) -> Result<Recor
 }
 
 /// The memory of the first repeat of a cell over time, a sample every `every` picoseconds; and how the run
-/// failed, if it did.
+/// failed, if it did. `beat` is told how far it is.
 ///
 /// # Errors
 /// A cell that does not exist, a workload without page replacement.
@@ -146,9 +147,10 @@ pub fn looked(
     plan: &Plan,
     cell: usize,
     every: Ps,
+    beat: Beat,
 ) -> Result<(Looked, Option<Failed>)> {
     expect_cell(experiment, plan, cell)?;
-    let recorder = recorder(every, 0);
+    let recorder = recorder(every, 0).with_beat(beat);
     let run = observe(experiment, plan, cell, &recorder);
     let Some(looked) = Looked::of(&recorder) else {
         let name = experiment.file.workload.name;

@@ -9,6 +9,8 @@ use rayon::prelude::*;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use slablab_report::error::{At, Error, Result};
+use slablab_sim::pulse::Pulse;
+use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -32,6 +34,8 @@ pub struct Options {
     pub force: bool,
     /// The program and its version: results of another one are not used again.
     pub program: String,
+    /// Told how far the runs are that have not ended, in the unit of `progress` ([`run`]).
+    pub pulse: Pulse,
 }
 
 /// One of several equal parts of the cells.
@@ -86,7 +90,7 @@ pub fn run(
         folder.write_inputs(experiment)?;
         folder.write_plan(&plan.json(&options.program, &keys))?;
     }
-    let work = Work::new(experiment, &plan, &todo, folder, &keys);
+    let work = Work::new((experiment, &plan), &todo, folder, &keys, &options.pulse);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(&experiment.path)?;
     let found = pool.install(|| work.all(progress))?;
     for (at, found) in todo.iter().zip(found) {
@@ -198,6 +202,7 @@ struct Work<'a> {
     /// Estimated nanoseconds of all runs that are known to be needed.
     whole: AtomicU64,
     done: AtomicU64,
+    pulse: &'a Pulse,
 }
 
 /// A cell whose runs are not all done.
@@ -211,11 +216,11 @@ struct Open {
 
 impl<'a> Work<'a> {
     fn new(
-        experiment: &'a Experiment,
-        plan: &'a Plan,
+        (experiment, plan): (&'a Experiment, &'a Plan),
         todo: &'a [usize],
         folder: Option<&'a Folder>,
         keys: &'a [String],
+        pulse: &'a Pulse,
     ) -> Work<'a> {
         let open = |at: &usize| {
             let cell = &plan.cells[*at];
@@ -230,12 +235,13 @@ impl<'a> Work<'a> {
         let cells: Vec<Open> = todo.iter().map(open).collect();
         let whole: u64 = cells.iter().map(|cell| cell.each * cell.left.load(Ordering::Relaxed) as u64).sum();
         let whole = AtomicU64::new(whole);
-        Work { experiment, plan, folder, keys, todo, cells, whole, done: AtomicU64::new(0) }
+        Work { experiment, plan, folder, keys, todo, cells, whole, done: AtomicU64::new(0), pulse }
     }
 
     /// Runs all of it. Which thread runs what does not matter: each run has its own machine and seed, and a
     /// cell's own runs alone decide whether it needs more.
     fn all(self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Vec<Runs>> {
+        progress(0, self.whole.load(Ordering::Relaxed));
         loop {
             let each = self.missing();
             if each.is_empty() {
@@ -266,7 +272,10 @@ impl<'a> Work<'a> {
         let setup = self.plan.setup(self.experiment, cell, run);
         let workload = self.experiment.file.workload;
         let seed = self.plan.seed_of(run);
-        let ran = catch_unwind(AssertUnwindSafe(|| workload.run(&setup, &cell.values, seed)));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let recorder = Recorder::default().with_beat(self.pulse.run(open.each));
+            (workload.observe)(&setup, &cell.values, seed, &recorder).map(|observed| observed.sample)
+        }));
         let ran = ran.unwrap_or_else(|panic| Err(broken(&*panic)));
         open.runs.lock().expect("no run panics while it is kept")[run as usize] = Some(ran);
         let done = self.done.fetch_add(open.each, Ordering::Relaxed) + open.each;

@@ -14,10 +14,12 @@ use super::shapley::Plan;
 use crate::pressure::guests::Facts;
 use crate::pressure::judge::{SMALL, Spread};
 use crate::pressure::measure::{MEASURES, Measure};
-use crate::pressure::run::{Options, Run};
+use crate::pressure::run::{Options, RUN, Run};
 use rayon::prelude::*;
 use slablab_report::error::{Error, Result};
 use slablab_report::nearest::nearest;
+use slablab_sim::pulse::Pulse;
+use slablab_sim::record::Recorder;
 use slablab_vm::preset::Preset;
 use slablab_workloads::script::Script;
 use std::path::Path;
@@ -41,6 +43,8 @@ pub struct Question<'a> {
     pub seeds: u64,
     /// The counts that are taken apart, by the names of [`MEASURES`]; those that differ most if empty.
     pub counts: &'a [String],
+    /// Told how far the runs are that have not ended, in the unit of `progress`.
+    pub pulse: Pulse,
 }
 
 /// The answer.
@@ -83,7 +87,7 @@ impl Place {
     }
 }
 
-/// Explains the difference.
+/// Explains the difference. `progress` gets the number of runs that ended, and of all, each times [`RUN`].
 ///
 /// # Errors
 /// A count that there is not; policies of which a combination cannot run the script.
@@ -97,15 +101,18 @@ pub fn explain_script(question: &Question, progress: &(dyn Fn(u64, u64) + Sync))
     let jobs = coalitions.iter().flat_map(|chosen| (1..=question.seeds).map(move |seed| (*chosen, seed)));
     let jobs: Vec<_> = jobs.collect();
     let ended = AtomicU64::new(0);
+    progress(0, RUN * jobs.len() as u64);
     let run = |(chosen, seed): &(u64, u64)| {
         let vm = groups.variant(*chosen);
         // The guest is the kernel's, unless the caller changed it.
         let (own, facts) = (Facts::of(from.kernel), question.options.facts);
         let facts = if facts == own { Facts::of(vm.kernel) } else { facts };
         let options = Options { vm, facts, ..question.options.clone() };
-        let run =
-            options.run(question.script, *seed).map_err(|why| at(format!("{vm}, seed {seed}: {why}")))?;
-        progress(ended.fetch_add(1, Ordering::Relaxed) + 1, jobs.len() as u64);
+        let recorder = Recorder::default().with_beat(question.pulse.run(RUN));
+        let run = options
+            .run_recorded(question.script, *seed, &recorder)
+            .map_err(|why| at(format!("{vm}, seed {seed}: {why}")))?;
+        progress(RUN * (ended.fetch_add(1, Ordering::Relaxed) + 1), RUN * jobs.len() as u64);
         match run.killed.first() {
             Some(killed) => Err(at(format!(
                 "{vm}, seed {seed}: no page was free, and {:?} was killed; nothing can be taken apart",

@@ -22,6 +22,9 @@ use slablab_workloads::script::{PAGE_BYTES, Script};
 use std::path::Path;
 use std::sync::Arc;
 
+/// A whole run in what progress counts.
+pub const RUN: u64 = 1_000;
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -1,13 +1,15 @@
 //! Every scenario of real records on every machine, modelled, for the judge.
 
 use super::judge::{SEEDS_LEAST, is_bimodal};
-use super::run::Options;
+use super::run::{Options, RUN};
 use super::runs::Runs;
 use super::scenario::Settings;
 use super::script::load;
 use rayon::prelude::*;
 use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
+use slablab_sim::pulse::Pulse;
+use slablab_sim::record::Recorder;
 use slablab_workloads::script::Script;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +51,8 @@ pub struct Wanted<'a> {
     pub seeds: u64,
     /// Threads; as many as the host has CPUs if not given.
     pub threads: Option<usize>,
+    /// Told how far the runs are that have not ended: 1 is a whole run's [`RUN`]-th part.
+    pub pulse: Pulse,
 }
 
 /// Those of the runs that are of these scenarios and of these machines, each by its name or its policy
@@ -88,7 +92,7 @@ fn unknown<'a>(option: &str, what: &str, given: &str, names: impl Iterator<Item 
 }
 
 /// Runs each scenario of `real` whose script is in the folder, with each seed. `progress` gets the number of
-/// runs that ended, and of all.
+/// runs that ended, and of all, each times [`RUN`].
 ///
 /// # Errors
 /// A script that cannot be read, a machine that cannot be used.
@@ -114,7 +118,7 @@ pub fn model(real: &Runs, wanted: &Wanted, progress: &(dyn Fn(u64, u64) + Sync))
     }
     let threads = wanted.threads.unwrap_or_else(rayon::current_num_threads).max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(Path::new("--threads"))?;
-    let mut modelled = pool.install(|| run_all(jobs, progress));
+    let mut modelled = pool.install(|| run_all(jobs, &wanted.pulse, progress));
     failed.append(&mut modelled.failed);
     Ok(Modelled { failed, ..modelled })
 }
@@ -173,13 +177,14 @@ fn script_names(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn run_all(jobs: Vec<Job>, progress: &(dyn Fn(u64, u64) + Sync)) -> Modelled {
+fn run_all(jobs: Vec<Job>, pulse: &Pulse, progress: &(dyn Fn(u64, u64) + Sync)) -> Modelled {
     let (ended, all) = (AtomicU64::new(0), jobs.len() as u64);
+    progress(0, RUN * all);
     let done: Vec<_> = jobs
         .into_par_iter()
         .map(|(scenario, machine, script, options, seed)| {
-            let run = options.run(&script, seed);
-            progress(ended.fetch_add(1, Ordering::Relaxed) + 1, all);
+            let run = options.run_recorded(&script, seed, &Recorder::default().with_beat(pulse.run(RUN)));
+            progress(RUN * (ended.fetch_add(1, Ordering::Relaxed) + 1), RUN * all);
             (scenario, machine, seed, run)
         })
         .collect();

@@ -1,5 +1,6 @@
 //! Machines of records: what `config.csv` and `facts.start` say, and what is modelled then.
 
+use slablab_lab::Pulse;
 use slablab_lab::pressure::config::Configs;
 use slablab_lab::pressure::guests::GUESTS;
 use slablab_lab::pressure::runs::Runs;
@@ -94,7 +95,8 @@ fn a_folder_of_another_memory_size_is_judged_with_it() {
     write("config.csv", "run,zone_managed,zone_free,release,lru_gen\nmine/box-r1,14000,8000,6.1.0,0x0000\n");
     let real = Runs::open(&folder).unwrap();
     let scripts = folder.join("scen");
-    let wanted = Wanted { scripts: &scripts, machine: Path::new("vm-guest"), seeds: 1, threads: Some(1) };
+    let (machine, pulse) = (Path::new("vm-guest"), Pulse::default());
+    let wanted = Wanted { scripts: &scripts, machine, seeds: 1, threads: Some(1), pulse };
     let modelled = model(&real, &wanted, &|_, _| {}).unwrap();
     assert_eq!(modelled.failed, Vec::<String>::new());
     let run = |scenario: &str, machine: &str| modelled.runs.scenarios[scenario][machine][0][""].clone();

@@ -1,10 +1,12 @@
 //! Memory pressure: the bundled runs, and the judge on real and on made runs.
 
 use slablab_kernel::vmrecord::{Counter, ObjectResidency, Phase, Record, Residency, State};
+use slablab_lab::Pulse;
 use slablab_lab::output::{judgement_csv, judgement_differences, judgement_pages_csv, judgement_summary};
 use slablab_lab::pressure::judge::{Judgement, SEEDS_LEAST, Spread, Verdict, judge};
+use slablab_lab::pressure::looked::Recorder;
 use slablab_lab::pressure::measure::MEASURES;
-use slablab_lab::pressure::run::Options;
+use slablab_lab::pressure::run::{Options, RUN};
 use slablab_lab::pressure::runs::{Run, Runs};
 use slablab_lab::pressure::script;
 use slablab_lab::pressure::tally::{Tally, null_tallies, repeat_tallies, tallies};
@@ -320,6 +322,26 @@ fn seeds_differ_and_repeat() {
     let generations = one.lru_gen().unwrap();
     let pages: u64 = generations.iter().map(|one| one.anon + one.file).sum();
     assert!(generations.len() >= 2 && (8_000..13_000).contains(&pages), "{generations:?}");
+}
+
+/// A run is the same whether it tells how far it is or not; at its end it has told the time of all of it, and
+/// no part of it is left.
+#[test]
+fn a_run_that_tells_how_far_it_is_is_the_same() {
+    let text = "anon a 32\nphase fill\nacc x1 a seq m w\nphase work\ncompute 3000\nacc 2000 a uni m r\n";
+    let script = Arc::new(Script::parse("s.t", text, &mut |_| Err(String::new())).unwrap());
+    let options = Options::of("vm@6.1", "slub@6.1", Path::new("vm-guest"), &[]).unwrap();
+    let plain = options.run(&script, 1).unwrap();
+    let pulse = Pulse::default();
+    let recorder = Recorder::default().with_beat(pulse.run(RUN));
+    let told = options.run_recorded(&script, 1, &recorder).unwrap();
+    assert!(plain == told, "the records differ");
+    let last = &told.records[0].1.phases[1];
+    let (told, whole) = (pulse.simulated() / 1_000, last.uptime_ns);
+    assert!(told <= whole && told > whole / 2, "told {told} ns of {whole}");
+    assert!((1..RUN).contains(&pulse.partial()), "{}", pulse.partial());
+    drop(recorder);
+    assert_eq!(pulse.partial(), 0);
 }
 
 /// The guests' CPU is emulated, and all that it does is slow: 40,000 lookups of cached names took 0.35 to

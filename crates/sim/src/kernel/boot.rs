@@ -185,6 +185,7 @@ impl Kernel {
             processes: Cell::new(0),
             failed: RefCell::new(None),
             watch,
+            beat: recorder.beat(),
         }
     }
 }

@@ -56,6 +56,7 @@ impl Kernel {
     fn tick(&self, cpu: CpuId) {
         let processor = &self.cpus[cpu.0 as usize];
         let now = Timed::clock();
+        self.beat_at(now);
         processor.next_tick.set((now / self.prices.tick + 1) * self.prices.tick);
         let mut sched = self.sched.borrow_mut();
         let expired = sched.tick(cpu, now);

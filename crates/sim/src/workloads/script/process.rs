@@ -146,7 +146,10 @@ impl Process<'_> {
     fn run(&mut self) -> Result<(), Killed> {
         let script = self.script.clone();
         self.lock(self.shared.memory.guest.locked[usize::from(self.me.is_some())]);
-        for line in &script.commands {
+        for (at, line) in script.commands.iter().enumerate() {
+            if self.me.is_none() {
+                self.shared.memory.kernel.has_done(at as u64, script.commands.len() as u64);
+            }
             self.command(&script, &line.command)?;
             if self.shared.memory.is_killed(self.task.id) {
                 return Err(Killed);

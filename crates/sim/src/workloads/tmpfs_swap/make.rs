@@ -12,7 +12,7 @@ use slablab_model::Timed;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, Touched};
 use slablab_vm::{MappingId, RegionId, SpaceId};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -32,6 +32,8 @@ pub(super) struct Programs {
     texts: Vec<MappingId>,
     absent: Vec<Rc<Entry>>,
     libraries: Libraries,
+    /// Objects of all builds whose compilers were started.
+    started: Cell<u64>,
 }
 
 impl Programs {
@@ -50,6 +52,7 @@ impl Programs {
                 found: (0..2).map(|_| bin.create(task)).collect(),
                 absent: bin.absent(task),
             },
+            started: Cell::new(0),
         }
     }
 }
@@ -84,6 +87,7 @@ impl Site {
             let job = Rc::new(Job { unpacked: unpacked.clone(), source: *source, headers, assembly });
             let site = self.clone();
             let shell = move |child: &Task, image: Image| site.compile(child, image, &job);
+            self.tell_started(task);
             task.syscall(|| children.fork(task, &image, shell));
             task.syscall(|| children.wait_for(task, kbuild.jobs - 1));
         }
@@ -100,6 +104,14 @@ impl Site {
         drop(outputs);
         memory.end(self, task);
         image.end(task);
+    }
+
+    /// Tells how far the run is: the builds of all iterations compile the same number of objects.
+    fn tell_started(&self, task: &Task) {
+        let started = self.programs.started.get() + 1;
+        self.programs.started.set(started);
+        let whole = 2 * self.tree.sources.len() as u64 * u64::from(self.program.iterations);
+        task.kernel.has_done(started, whole);
     }
 
     fn exec(&self, task: &Task, image: Image, table: &FileTable, at: usize) -> Image {
