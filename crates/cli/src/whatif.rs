@@ -5,20 +5,25 @@ use crate::input::{command_line, page_size};
 use crate::outcome::{Done, Failure};
 use crate::output::{Form, OutputArgs, named};
 use slablab_doctor::output::whatif_page;
+use slablab_doctor::output::{per_cpu_csv, per_cpu_json, per_cpu_table};
 use slablab_doctor::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
 use slablab_doctor::state::{Input, State, read};
-use slablab_doctor::whatif::{Against, Debug, Grid, Policy, missing, predict};
+use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, missing, predict_with};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
 
 /// Predicts slab memory with something changed.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab whatif --max-order 0                       this machine\n  slablab whatif sosreport.tar.xz --page-size 64K --cpus 160\n  slablab whatif dump.tar --max-order 0,1,2,3 --page-size 4K,64K\n\nLists give one line for each combination."
+    after_help = "Examples:\n  slablab whatif --max-order 0                       this machine\n  slablab whatif sosreport.tar.xz --page-size 64K --cpus 160\n  slablab whatif dump.tar --max-order 0,1,2,3 --page-size 4K,64K\n  slablab whatif --input 4cpus.tar --input 16cpus.tar --cpus 64\n\nLists give one line for each combination."
 )]
 pub(crate) struct Args {
     /// Directory, tar, support bundle or slabinfo; - for standard input; without it, this machine
     input: Option<PathBuf>,
+    /// A dump like INPUT; may be repeated. Dumps of one machine with different numbers of CPUs tell what its
+    /// kernel allocates for each CPU: the first is predicted. Without a change the table is printed
+    #[arg(long = "input", value_name = "DUMP")]
+    more: Vec<PathBuf>,
     /// Order policy: clamped, single, halving, patel-v3, slqb, online-cpus ... (a wrong name lists all)
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = Policy::parse)]
     policy: Vec<Policy>,
@@ -92,6 +97,20 @@ fn debug(letters: &str) -> Result<Debug, String> {
     Debug::parse(letters).map_err(|error| error.what)
 }
 
+/// What the kernel of these dumps allocates for each CPU, in the form asked for.
+fn per_cpu(table: &PerCpu, out: &OutputArgs<Format>) -> Result<(), Failure> {
+    let text = match out.format {
+        Format::Table => per_cpu_table(table),
+        Format::Json => slablab_report::json::document(&per_cpu_json(table)),
+        Format::Csv => per_cpu_csv(table),
+        Format::Mail => return Err("--format mail has no table for CPUs: expected table, json or csv".into()),
+    };
+    if out.html.is_some() {
+        return Err("--html has no page for this table; say what changes, as --cpus 16".into());
+    }
+    out.write(&text)
+}
+
 /// Two dumps that are columns of one table.
 fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
     let machine = |state: &State| (state.page_size, state.cpus.map(|cpus| cpus.present));
@@ -107,7 +126,8 @@ fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    let inputs = named("the input", &args.input).chain(named("--against", &args.against));
+    let inputs = named("the input", &args.input).chain(named("--input", &args.more));
+    let inputs = inputs.chain(named("--against", &args.against));
     args.out.check(inputs.chain(named("--after", &args.after)))?;
     let engine = |text: &String| Preset::parse(text).map_err(|bad| format!("--engine {text}: {bad}"));
     let grid = Grid {
@@ -133,8 +153,22 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         read(&Input { path, page_size: args.input_page_size, cpus: args.input_cpus })
             .map_err(|error| Failure::from(error.to_string().replace("--page-size", "--input-page-size")))
     };
-    let state = read_at(args.input)?;
-    let predictions = changes.iter().map(|change| predict(&state, change)).collect::<Result<Vec<_>, _>>()?;
+    let mut paths: Vec<Option<PathBuf>> = args.input.into_iter().chain(args.more).map(Some).collect();
+    if paths.is_empty() {
+        paths.push(None);
+    }
+    let states = paths.into_iter().map(read_at).collect::<Result<Vec<State>, _>>()?;
+    let state = &states[0];
+    let tables = match states.as_slice() {
+        [_] => PerCpu::builtin(),
+        several => vec![PerCpu::of(&several.iter().collect::<Vec<_>>())?],
+    };
+    if let ([table], true) = (tables.as_slice(), states.len() > 1 && grid == Grid::default()) {
+        per_cpu(table, &args.out)?;
+        return Ok(Done::Complete);
+    }
+    let predict = |state: &State, change| predict_with(state, change, &tables);
+    let predictions = changes.iter().map(|change| predict(state, change)).collect::<Result<Vec<_>, _>>()?;
     let against = args.against.map(|path| match predictions.as_slice() {
         [one] => {
             let real =
@@ -145,20 +179,20 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     });
     let against = against.transpose()?;
     args.out
-        .write_html(|| whatif_page(&state, &predictions, against.as_ref(), &command_line(), args.lines))?;
+        .write_html(|| whatif_page(state, &predictions, against.as_ref(), &command_line(), args.lines))?;
     let text = match args.out.format {
-        Format::Table => whatif_table(&state, &predictions, against.as_ref(), args.lines),
-        Format::Json => slablab_report::json::document(&whatif_json(&state, &predictions, against.as_ref())),
+        Format::Table => whatif_table(state, &predictions, against.as_ref(), args.lines),
+        Format::Json => slablab_report::json::document(&whatif_json(state, &predictions, against.as_ref())),
         Format::Csv => whatif_csv(&predictions),
         Format::Mail => {
             let after = args.after.map(|path| read_at(Some(path))).transpose()?;
             if let Some(after) = &after {
-                same_machine(&state, after)?;
+                same_machine(state, after)?;
             }
             let after = after.map(|state| predict(&state, &changes[0])).transpose()?;
             whatif_mail(&predictions[0], after.as_ref())
         }
     };
     args.out.write(&text)?;
-    Ok(if missing(&state).next().is_none() { Done::Complete } else { Done::Incomplete })
+    Ok(if missing(state).next().is_none() { Done::Complete } else { Done::Incomplete })
 }

@@ -11,9 +11,11 @@
 //! FOLDER has the dumps as files `*.tar.xz`, or as folders with such files.
 
 use slablab_doctor::state::{self, Input};
-use slablab_doctor::whatif::errors::measure::{Boot, Measured, Summary, measure, summary, without};
+use slablab_doctor::whatif::errors::measure::{
+    Boot, Measured, Summary, measure, summary, touched_twice, without,
+};
 use slablab_doctor::whatif::errors::{COLUMNS, Question, row};
-use slablab_doctor::whatif::reach::fit;
+use slablab_doctor::whatif::reach::{fit, repeated};
 use slablab_doctor::whatif::touch::touched;
 use slablab_doctor::whatif::{PER_CPU_COLUMNS, PerCpu};
 use std::path::{Path, PathBuf};
@@ -67,13 +69,15 @@ fn boots(folder: &Path) -> Result<Vec<Boot>> {
 fn touches(boots: &[Boot]) {
     let mut all = Vec::new();
     for boot in boots {
-        let touched = touched(&boot.state);
+        let touched: Vec<(u32, u64)> =
+            touched(&boot.state).into_iter().map(|(_, cpus, held)| (cpus, held)).collect();
         let (mean, deviation) = fit(&touched);
         println!("{}: {} caches, mean {mean:.1}, deviation {deviation:.1}", boot.name, touched.len());
         all.extend(touched);
     }
     let (mean, deviation) = fit(&all);
-    println!("all: {} caches, mean {mean:.1}, deviation {deviation:.1}", all.len());
+    let twice = repeated(touched_twice(boots).into_iter());
+    println!("all: {} caches, mean {mean:.1}, deviation {deviation:.1}, repeated {twice:.2}", all.len());
 }
 
 fn pair(one: &Measured) {
@@ -118,5 +122,5 @@ fn table(measured: &[Measured]) {
             });
         }
     }
-    line(["all", "all", "all"], &|_| true);
+    line(["any", "all", "all"], &|one| one.class.question != Question::Nothing);
 }

@@ -45,7 +45,7 @@ fn a_table_for_people_is_80_wide() {
     );
     of(
         &[&large, "--page-size", "4K", "--cpus", "4096"],
-        &["page_size=4K", "cpus=4096", "What the numbers assume", "kernel threads"],
+        &["page_size=4K", "cpus=4096", "What the numbers assume", "for each CPU"],
     );
     of(
         &[&large, "--max-order", "0", "--against", &dump("ppc64_smp160_maxorder0")],
@@ -104,6 +104,66 @@ fn json_has_today_beside_the_change() {
         &["whatif,cache,ordinal,", "order,order_whatif"],
     );
     assert_eq!(csv.lines().count(), 1 + 2 * 143);
+}
+
+/// `--input` twice: what the kernel allocates for each CPU, and a prediction by that.
+#[test]
+fn two_inputs_tell_what_each_cpu_has() {
+    let (few, many) = (dump("ppc64_smp16_maxorder0"), dump("ppc64_smp160_maxorder0"));
+    let both = ["--input", few.as_str(), "--input", many.as_str()];
+    let with = |more: &[&'static str]| -> Vec<String> {
+        both.iter().chain(more).map(|word| word.to_string()).collect()
+    };
+    let run = |more: &[&'static str], words: &[&str]| {
+        let args = with(more);
+        check(&args.iter().map(String::as_str).collect::<Vec<_>>(), words)
+    };
+    run(
+        &[],
+        &[
+            "What 6.1 on ppc64le with pages of 64K allocates",
+            "by dumps with 16,",
+            "kmalloc-128k",
+            "1.0",
+            "thread_stack",
+        ],
+    );
+    let csv = run(&["--format", "csv"], &["release,arch,page_size_bytes,cpus,cache,objects_per_cpu"]);
+    assert!(csv.contains("\n6.1,ppc64le,65536,16 160,kmalloc-128k,1.000,1.000,1.000,no\n"), "{csv}");
+    let json: Value = serde_json::from_str(&run(&["--format", "json"], &[])).expect("JSON");
+    assert_eq!((&json["schema"], &json["cpus"][1]), (&"slablab.per-cpu.1".into(), &160.into()));
+    run(&["--cpus", "160"], &["cpus=160", "predicted:", "90 % of measured", "What the kernel allocates"]);
+    // The same dump as INPUT and --input; and dumps that tell nothing together.
+    run(&["--cpus", "64", "-N", "1"], &["What the kernel allocates for each CPU is that of"]);
+    check(&[&few, "--input", &many, "--cpus", "64"], &["What the kernel allocates for each CPU is that of"]);
+    let other = dump("amd64_smp4");
+    check_error(&["--input", &few, "--input", &other, "--cpus", "8"], &["x86_64", "expected 6.1 on ppc64le"]);
+    check_error(&["--input", &few, "--input", &few, "--cpus", "8"], &["--input", "all dumps have 16 CPUs"]);
+    check_error(&["--input", &few, "--input", &many, "--format", "mail"], &["expected table, json or csv"]);
+    check_error(
+        &["--input", &few, "--input", &many, "--html", "x.html"],
+        &["--html has no page for this table"],
+    );
+}
+
+/// The range says where it is from; another release gets none of boots.
+#[test]
+fn a_range_says_what_it_contains() {
+    let small = dump("amd64_smp4");
+    check(&[&small, "--max-order", "0"], &["90 % of measured", "order, up to 8 CPUs"]);
+    let said = check(
+        &[&small, "--engine", "slub@6.12"],
+        &["range unknown", "clamped becomes single", "6.12 allocates is not"],
+    );
+    assert!(!said.contains("0 % at most"), "{said}");
+    let json: Value =
+        serde_json::from_str(&check(&[&small, "--cpus", "8", "--format", "json"], &[])).expect("JSON");
+    let (range, total) = (&json["variants"][0]["range"], &json["variants"][0]["total"]);
+    assert_eq!((&range["coverage"], &range["question"]), (&0.9.into(), &"cpus".into()));
+    let bytes = |key: &str| total[key].as_f64().expect("a number");
+    let factor = range["factor"].as_f64().expect("a number");
+    assert!((bytes("total_high_bytes") / bytes("total_bytes") - factor).abs() < 1e-6);
+    assert!((bytes("total_bytes") / bytes("total_low_bytes") - factor).abs() < 1e-6);
 }
 
 #[test]

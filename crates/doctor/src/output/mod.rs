@@ -6,4 +6,5 @@ mod whatif;
 
 pub use diagnosis::{Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table};
 pub use orders::{orders_csv, orders_json, orders_table};
+pub use whatif::{per_cpu_csv, per_cpu_json, per_cpu_table};
 pub use whatif::{whatif_csv, whatif_json, whatif_mail, whatif_page, whatif_table};

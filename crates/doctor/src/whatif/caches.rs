@@ -187,7 +187,7 @@ impl<'a> Caches<'a> {
     }
 
     /// The release asked for, if the dump is of another, or of none that it tells.
-    fn other_release(&self) -> Option<Release> {
+    pub(super) fn other_release(&self) -> Option<Release> {
         let Some(Preset::Slub(policy)) = self.change.engine else { return None };
         let minor = |release: Release| (release.major, release.minor);
         let same = self.state.release.is_some_and(|own| minor(own) == minor(policy.release));

@@ -104,13 +104,16 @@ impl Held {
     }
 
     /// Slabs when no CPU holds one, as with debugging: each object comes from the first slab that has room.
+    /// Slabs on the nodes' lists keep their room for the objects that a load freed. Of those on CPUs' lists
+    /// half of the objects are taken to be in use: at least one is not, and the kernel does not count
+    /// further.
     pub fn without_cpu_slabs(&self, per_slab: u64) -> u64 {
         let fillers = self.fillers();
         let few = self.cpu_slabs as f64 - fillers;
-        let room = self.others as f64 * self.per_slab as f64 - self.free as f64;
+        let room = (self.others as f64 - self.listed as f64 / 2.0) * self.per_slab as f64;
         let objects = match self.live {
             Some(live) => live as f64,
-            None => room.max(0.0) + fillers * self.per_slab as f64 / 2.0 + few,
+            None => room + fillers * self.per_slab as f64 / 2.0 + few,
         };
         whole(objects / per_slab.max(1) as f64)
     }

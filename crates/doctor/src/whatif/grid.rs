@@ -5,7 +5,7 @@ use slablab_report::error::{Error, Result};
 use slablab_slabs::Preset;
 
 /// Values for each knob; an empty list leaves it as it is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
     /// Engines or releases.
     pub engines: Vec<Preset>,

@@ -181,6 +181,7 @@ pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result
     caches.assume(&unexplained, &mut assumed);
     let same = rows.iter().all(|row: &Row| row.today == row.whatif);
     let range = match caches.measured() {
+        false if caches.other_release().is_some() => Range::Unknown,
         false => Range::guess(),
         true if same => Range::Unchanged,
         true => Range::measured(Class::of(state, change, &rules_whatif)),

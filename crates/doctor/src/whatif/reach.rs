@@ -12,26 +12,34 @@ pub const LN_MEAN: f64 = 1.7;
 /// Standard deviation of the natural logarithm of a cache's touches.
 pub const LN_DEVIATION: f64 = 1.5;
 
+/// How much of a cache's distance from the mean another boot of the same machine repeats: the slope of one
+/// boot's `ln k` over another's, both from [`LN_MEAN`].
+pub const REPEATED: f64 = 0.94;
+
 /// Widths of the sum over `ln k`, and where it ends: 160,000 touches.
 const STEP: f64 = 0.02;
 const STEPS: u32 = 600;
 
-/// CPUs of `then` that hold a slab, on average, if `held` of `today` do.
+/// CPUs of `then` that hold a slab in another boot, on average, if `held` of `today` do in this one.
 pub fn reached(today: u32, held: u64, then: u32) -> f64 {
     let (cpus, wanted) = (f64::from(today), f64::from(then));
     if held < u64::from(today) {
-        return distinct(wanted, touches(today, held));
+        return distinct(wanted, again(touches(today, held).ln()));
     }
     let (mut sum, mut weights) = (0.0, 0.0);
     for step in 0..STEPS {
         let ln = f64::from(step) * STEP;
-        let touches = ln.exp();
         let away = (ln - LN_MEAN) / LN_DEVIATION;
-        let weight = (-away * away / 2.0).exp() * all_hit(cpus, touches);
-        sum += weight * distinct(wanted, touches);
+        let weight = (-away * away / 2.0).exp() * all_hit(cpus, ln.exp());
+        sum += weight * distinct(wanted, again(ln));
         weights += weight;
     }
     if weights > 0.0 { sum / weights } else { wanted }
+}
+
+/// Touches in another boot, likely ones, of a cache whose touches in this boot have this logarithm.
+fn again(ln: f64) -> f64 {
+    (LN_MEAN + REPEATED * (ln - LN_MEAN)).exp()
 }
 
 /// Touches that hit `held` of `cpus` CPUs on average, fewer than all.
@@ -75,4 +83,16 @@ pub fn fit(observed: &[(u32, u64)]) -> (f64, f64) {
     grid.map(|point| (likely(&point), point))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map_or((0.0, 0.0), |best| best.1)
+}
+
+/// The slope of one boot's `ln k` over another's, both from [`LN_MEAN`]: touches of one cache in two boots of
+/// one machine.
+pub fn repeated(touches: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (one, other) in touches {
+        let (one, other) = (one.ln() - LN_MEAN, other.ln() - LN_MEAN);
+        products += one * other;
+        squares += one * one;
+    }
+    products / squares
 }

@@ -144,13 +144,14 @@ fn cpu_partial_slabs(cache: &Cache) -> u64 {
     partial.and_then(|counts| counts.total.slabs).unwrap_or(0)
 }
 
-/// CPUs, and CPUs that hold a slab, of each cache that programs touch: of those that the kernel does not
-/// allocate from on every CPU.
-pub fn touched(state: &State) -> Vec<(u32, u64)> {
+/// Name, CPUs, and CPUs that hold a slab, of each cache that programs touch: of those that the kernel does
+/// not allocate from on every CPU.
+pub fn touched(state: &State) -> Vec<(&str, u32, u64)> {
     let cpus = state.cpus.map_or(0, |cpus| cpus.online);
     let programs = state.caches.iter().filter(|cache| !of_every_cpu(&cache.name, None));
-    let held = programs.map(|cache| cpu_slabs(cache, state, true).min(cpus.into()));
-    held.filter(|held| *held > 0).map(|held| (cpus, held)).collect()
+    let held =
+        programs.map(|cache| (cache.name.as_str(), cpus, cpu_slabs(cache, state, true).min(cpus.into())));
+    held.filter(|(_, _, held)| *held > 0).collect()
 }
 
 /// Whether the input has anything of CPU slabs at all.

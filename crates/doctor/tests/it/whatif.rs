@@ -1,6 +1,7 @@
 //! Predictions, compared with real boots. The limits of the tests are the errors in docs/whatif.md.
 
 use slablab_doctor::state::{self, Input, State};
+use slablab_doctor::whatif::errors::Range;
 use slablab_doctor::whatif::fill::{Held, Then};
 use slablab_doctor::whatif::{Against, Change, Debug, Grid, Policy, Prediction, Row, Rules, predict};
 use slablab_slabs::Preset;
@@ -278,7 +279,9 @@ fn objects_move_to_slabs_of_another_size() {
     // With debugging no CPU holds one: 24 and 4 objects, then 24, 4 for one CPU and one for the other.
     let held = |cpu_slabs| Held { cpu_slabs, others: 3, listed: 0, per_slab: 8, free: 0, live: None };
     assert_eq!(held(1).without_cpu_slabs(4), 7);
-    assert_eq!(Held { free: 4, ..held(1) }.without_cpu_slabs(4), 6);
+    // What a load freed leaves its room on the nodes' lists. Of a CPU's list half is in use.
+    assert_eq!(Held { free: 4, ..held(1) }.without_cpu_slabs(4), 7);
+    assert_eq!(Held { listed: 2, ..held(1) }.without_cpu_slabs(4), 5);
     assert_eq!(Held { live: Some(9), ..held(1) }.without_cpu_slabs(4), 3);
 }
 
@@ -297,7 +300,7 @@ fn slabs_follow_cpus() {
     check("ppc64_smp160", 16, "thread_stack", 11); // 11, and 9 in another boot
     check("ppc64_smp160", 16, "names_cache", 13); // 8, 16
     check("ppc64_smp16", 160, "kmalloc-64k", 160); // 160
-    check("ppc64_smp16", 160, "kmalloc-128k", 41); // 40
+    check("ppc64_smp16", 160, "kmalloc-128k", 40); // 40
     check("ppc64_smp16", 160, "thread_stack", 44); // 47, 45
     check("ppc64_smp16", 160, "names_cache", 10); // 25, 15
     check("ppc64_smp160", 320, "kmalloc-64k", 320);
@@ -312,7 +315,8 @@ fn what_was_never_measured_is_a_guess() {
         let engine = Some(Preset::parse(text).expect("a preset"));
         let prediction = predict(&read("amd64_smp4"), &Change { engine, ..Change::default() }).unwrap();
         assert_eq!(prediction.range.is_measured(), measured, "{text}");
-        assert_eq!(prediction.whatif.high > prediction.whatif.bytes, !measured, "{text}");
+        let guess = matches!(prediction.range, Range::Guess { .. });
+        assert_eq!(prediction.whatif.high > prediction.whatif.bytes, guess, "{text}");
         assert!(prediction.assumed.iter().any(|said| said.contains(assumed)) || measured, "{text}");
     }
     check("slub@6.1", true, "");

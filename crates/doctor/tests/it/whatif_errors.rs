@@ -1,9 +1,9 @@
 //! The tables that were measured on dumps, derived anew from them, and what is claimed of predictions.
 
 use slablab_doctor::state::{self, Input};
-use slablab_doctor::whatif::errors::measure::{Boot, Measured, measure, summary, without};
+use slablab_doctor::whatif::errors::measure::{Boot, Measured, measure, summary, touched_twice, without};
 use slablab_doctor::whatif::errors::{COLUMNS, Question, Range, is_loaded, row};
-use slablab_doctor::whatif::reach::{LN_DEVIATION, LN_MEAN, fit, reached};
+use slablab_doctor::whatif::reach::{LN_DEVIATION, LN_MEAN, REPEATED, fit, reached, repeated};
 use slablab_doctor::whatif::touch::touched;
 use slablab_doctor::whatif::{Change, PER_CPU_COLUMNS, PerCpu, predict};
 use slablab_slabs::Preset;
@@ -50,29 +50,47 @@ fn the_built_in_tables_are_those_of_the_dumps() {
 }
 
 /// Ranges hold: about nine of ten boots are inside, if nothing that made the range comes from the machine
-/// that is predicted. More CPUs are not predicted too low, nor fewer too high.
+/// that is predicted.
 #[test]
 fn nine_of_ten_boots_are_in_their_ranges() {
-    let all = summary(&MEASURED, |_| true);
-    assert_eq!(all.count, 256);
-    assert!((0.86..=0.94).contains(&all.coverage), "{all:?}");
-    let cpus = summary(&MEASURED, |one| one.class.question == Question::Cpus);
-    assert!((0.86..=0.94).contains(&cpus.coverage), "{cpus:?}");
-    assert!(cpus.median < 0.05 && cpus.bias.abs() < 0.03, "{cpus:?}");
-    let small = |fewer| {
-        summary(&MEASURED, move |one| {
-            one.class.question == Question::Cpus && !one.class.large && one.fewer == fewer
-        })
-    };
-    assert!(small(true).bias < 0.03 && small(false).bias > -0.03, "{:?} {:?}", small(true), small(false));
+    assert_eq!(summary(&MEASURED, |_| true).count, 256);
+    let all = summary(&MEASURED, |one| one.class.question != Question::Nothing);
+    assert!((0.88..=0.92).contains(&all.coverage), "{all:?}");
+    for question in [Question::Cpus, Question::Order] {
+        let one = summary(&MEASURED, |one| one.class.question == question);
+        assert!((0.87..=0.92).contains(&one.coverage), "{question:?}: {one:?}");
+    }
+}
+
+/// Other CPUs are predicted to within 5 % in half of the cases. On small machines more CPUs are not predicted
+/// too low and fewer not too high by more than 3 % on average, and over all machines by 2 %.
+#[test]
+fn other_cpus_have_no_bias() {
+    let asked = |one: &Measured| one.change.cpus.is_some();
+    let all = summary(&MEASURED, asked);
+    assert!(all.count == 148 && all.median < 0.05 && all.bias.abs() < 0.02, "{all:?}");
+    for fewer in [true, false] {
+        let small = summary(&MEASURED, |one| asked(one) && !one.class.large && one.fewer == fewer);
+        assert!(small.median < 0.04 && small.bias.abs() < 0.03, "fewer {fewer}: {small:?}");
+    }
+}
+
+/// With debugging, slabs keep the room of what a load freed.
+#[test]
+fn debugging_after_a_load() {
+    let debug = summary(&MEASURED, |one| one.class.question == Question::Debug && one.class.loaded);
+    assert!(debug.count == 14 && debug.median < 0.03 && debug.worst.abs() < 0.08, "{debug:?}");
 }
 
 /// How often caches are touched is the same on machines of 4 to 160 CPUs: without any of them the fit is much
 /// like that of all.
 #[test]
 fn touches_are_spread_as_the_dumps_say() {
-    let observed: Vec<(u32, u64)> = BOOTS.iter().flat_map(|boot| touched(&boot.state)).collect();
+    let observed: Vec<(u32, u64)> =
+        BOOTS.iter().flat_map(|boot| touched(&boot.state)).map(|(_, cpus, held)| (cpus, held)).collect();
     assert_eq!(fit(&observed), (LN_MEAN, LN_DEVIATION));
+    let again = repeated(touched_twice(&BOOTS).into_iter());
+    assert!((again - REPEATED).abs() < 0.005, "{again}");
     for cpus in [4, 160] {
         let without: Vec<(u32, u64)> = observed.iter().copied().filter(|(known, _)| *known != cpus).collect();
         let (mean, deviation) = fit(&without);
@@ -91,12 +109,14 @@ fn cpus_that_are_reached() {
         let found = reached(today, held, then);
         assert!((found - expected).abs() < 0.05, "{held} of {today}, then of {then}: {found}");
     }
-    check(160, 1, 16, 1.0);
-    check(4, 2, 4, 2.0);
-    // ln(1 - 25/160) / ln(1 - 1/160) = 27.1 touches; 16 (1 - (15/16)^27.1) = 13.2.
-    check(160, 25, 16, 13.2);
+    // exp(1.7 - 0.94 * 1.7) = 1.11 touches in another boot.
+    check(160, 1, 16, 1.1);
+    check(4, 2, 8, 2.29);
+    // ln(1 - 25/160) / ln(1 - 1/160) = 27.1 touches, exp(1.7 + 0.94 (ln 27.1 - 1.7)) = 24.6 in another boot;
+    // 16 (1 - (15/16)^24.6) = 12.7.
+    check(160, 25, 16, 12.7);
     // One CPU tells nothing: the mean of 4 (1 - (3/4)^k) over the distribution of touches.
-    check(1, 1, 4, 3.17);
+    check(1, 1, 4, 3.19);
     check(4, 4, 8, 6.8);
     check(160, 160, 16, 16.0);
 }
@@ -145,11 +165,7 @@ fn another_release_has_other_rules_and_unknown_objects() {
     check(
         "slub@6.12",
         false,
-        &[
-            "the order rule clamped becomes single",
-            "What 6.12 allocates is not known",
-            "no boot has measured",
-        ],
+        &["the order rule clamped becomes single", "What 6.12 allocates is not known", "range unknown"],
     );
     check(
         "slub@5.16",

@@ -49,10 +49,11 @@ fn variant(prediction: &Prediction) -> Value {
     })
 }
 
-/// Where `total_low_bytes` and `total_high_bytes` are from: null if the change has no effect.
+/// Where `total_low_bytes` and `total_high_bytes` are from: null if the change has no effect (`measured`
+/// is true), or if the range is unknown (`measured` is false).
 fn range(range: Range) -> Value {
     let class = match range {
-        Range::Unchanged => return Value::Null,
+        Range::Unchanged | Range::Unknown => return Value::Null,
         Range::Measured { class, .. } => Some(class),
         Range::Guess { .. } => None,
     };

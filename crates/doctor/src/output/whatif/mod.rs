@@ -4,9 +4,11 @@ mod figures;
 mod json;
 mod mail;
 mod page;
+mod per_cpu;
 mod table;
 
 pub use json::{whatif_csv, whatif_json};
 pub use mail::whatif_mail;
 pub use page::whatif_page;
+pub use per_cpu::{per_cpu_csv, per_cpu_json, per_cpu_table};
 pub use table::whatif_table;

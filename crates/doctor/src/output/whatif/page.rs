@@ -3,6 +3,7 @@
 use super::figures::counts;
 use crate::output::diagnosis::machine;
 use crate::state::State;
+use crate::whatif::errors::Range;
 use crate::whatif::{Against, Change, Prediction, Row, Total};
 use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Pair, Pairs, Scale, Series, Shape};
 use slablab_report::html::{Cell, Head, Page, Table, number};
@@ -41,12 +42,15 @@ fn lede(predictions: &[Prediction]) -> String {
         return "Nothing was asked.".into();
     };
     let (today, then) = (&least.today, &least.whatif);
-    let range = format!(
-        "{} ({} to {})",
-        number::bytes(then.bytes),
-        number::bytes(then.low),
-        number::bytes(then.high)
-    );
+    let range = match least.range {
+        Range::Unknown => format!("{} ({})", number::bytes(then.bytes), least.range),
+        _ => format!(
+            "{} ({} to {})",
+            number::bytes(then.bytes),
+            number::bytes(then.low),
+            number::bytes(then.high)
+        ),
+    };
     let now = number::bytes(today.bytes);
     if predictions.len() == 1 {
         return format!("Slabs take {now} today. With {} they would take {range}.", least.change);

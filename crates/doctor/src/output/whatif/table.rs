@@ -73,6 +73,11 @@ fn totals(prediction: &Prediction) -> String {
     add("objects", today.objects, then.objects);
     let range = match prediction.range {
         Range::Unchanged => format!("predicted: no change of slab memory: {}", prediction.range),
+        Range::Unknown => format!(
+            "predicted for the objects of today: {} KiB of slab memory ({}); {changed} caches change order",
+            grouped(then.bytes >> 10),
+            prediction.range
+        ),
         range => format!(
             "predicted: {} to {} KiB of slab memory ({range}); {changed} caches change order",
             grouped(then.low >> 10),

@@ -6,7 +6,7 @@
 
 use super::Class;
 use crate::state::State;
-use crate::whatif::{Change, Kernel, PerCpu, Rules, layout, merge, predict_with};
+use crate::whatif::{Change, Kernel, PerCpu, Rules, layout, merge, predict_with, reach, touch};
 use slablab_report::error::Result;
 use std::collections::HashSet;
 
@@ -100,6 +100,29 @@ pub fn without(machine: &str, boots: &[Boot]) -> Vec<PerCpu> {
         others = rest;
     }
     tables
+}
+
+/// Touches of a cache in two boots of one machine in one state, for all caches that some but not all CPUs
+/// hold a slab of, and all such boots.
+pub fn touched_twice(boots: &[Boot]) -> Vec<(f64, f64)> {
+    let mut twice = Vec::new();
+    let touched: Vec<Vec<(&str, u32, u64)>> = boots.iter().map(|boot| touch::touched(&boot.state)).collect();
+    let some = |(_, cpus, held): &(&str, u32, u64)| *held < u64::from(*cpus);
+    for (at, one) in boots.iter().enumerate() {
+        for (other_at, other) in boots.iter().enumerate().filter(|(other_at, _)| *other_at != at) {
+            let key =
+                |boot: &Boot| (machine(&boot.state), Kernel::of(&boot.state), super::is_loaded(&boot.state));
+            if key(one) != key(other) {
+                continue;
+            }
+            for cache in touched[at].iter().filter(|cache| some(cache)) {
+                let same = touched[other_at].iter().find(|other| other.0 == cache.0 && some(other));
+                let touches = |cache: &(&str, u32, u64)| reach::touches(cache.1, cache.2);
+                twice.extend(same.map(|other| (touches(cache), touches(other))));
+            }
+        }
+    }
+    twice
 }
 
 /// What to ask of one dump to predict the other; `None` for other kernels, or another state.

@@ -52,6 +52,8 @@ pub enum Range {
         /// Half of the width, as a logarithm.
         ln: f64,
     },
+    /// Another release was asked for: what it allocates is not known, and the dump is no bound.
+    Unknown,
     /// No boot was there for comparison. The range is the widest of any class, a guess.
     Guess {
         /// Half of the width, as a logarithm.
@@ -74,7 +76,7 @@ impl Range {
     /// Half of the width, as a logarithm.
     pub fn ln(self) -> f64 {
         match self {
-            Range::Unchanged => 0.0,
+            Range::Unchanged | Range::Unknown => 0.0,
             Range::Measured { ln, .. } | Range::Guess { ln } => ln,
         }
     }
@@ -87,7 +89,7 @@ impl Range {
 
     /// Whether boots measured predictions of this kind.
     pub fn is_measured(self) -> bool {
-        !matches!(self, Range::Guess { .. })
+        matches!(self, Range::Unchanged | Range::Measured { .. })
     }
 }
 
@@ -98,6 +100,9 @@ impl fmt::Display for Range {
             Range::Unchanged => f.write_str("the change alters no cache"),
             Range::Measured { class, .. } => {
                 write!(f, "{percent:.0} % of measured boots fall inside; {class}")
+            }
+            Range::Unknown => {
+                f.write_str("range unknown: what another release allocates is not in the dump of this one")
             }
             Range::Guess { .. } => write!(
                 f,

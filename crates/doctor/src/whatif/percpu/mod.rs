@@ -108,7 +108,7 @@ impl PerCpu {
             true => format!("What the kernel allocates for each CPU is that of {from}."),
             false => format!(
                 "What {own} allocates for each CPU is not known: it is assumed to be that of {from}. Two \
-                 dumps of one machine with different numbers of CPUs would tell (PerCpu::of)."
+                 dumps of one machine with different numbers of CPUs tell: --input DUMP --input DUMP."
             ),
         }
     }
