@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Reproduces published figures.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 2026 -o results --format markdown\n  slablab reproduce 004 -o results --threads 2\n  slablab reproduce mine.toml --quick"
+    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 000 --full --no-ranges -o results\n  slablab reproduce 2026 -o results --format markdown\n  slablab reproduce 004 -o results --threads 2\n  slablab reproduce mine.toml --quick"
 )]
 pub(crate) struct Args {
     /// Experiments: files (TOML), or names of those that come with the program. A name stands for all

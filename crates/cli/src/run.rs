@@ -160,8 +160,11 @@ pub(crate) struct How {
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
     /// Short runs, at most 3 of each cell
-    #[arg(long)]
+    #[arg(long, conflicts_with = "full")]
     quick: bool,
+    /// Runs as long as the real program, or what the experiment's `[parameters.full]` say
+    #[arg(long)]
+    full: bool,
     /// Runs of each cell
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: Option<u32>,
@@ -210,8 +213,13 @@ pub(crate) enum Format {
 impl How {
     /// The options for an experiment that repeats its cells `repeats` times.
     pub(crate) fn options(&self, repeats: u32, sensitivity: bool) -> Result<Options, Failure> {
+        let size = match (self.quick, self.full) {
+            (true, _) => Some(Size::Quick),
+            (_, true) => Some(Size::Full),
+            _ => None,
+        };
         let change = Change {
-            size: self.quick.then_some(Size::Quick),
+            size,
             repeats: self.repeats.or(self.quick.then_some(repeats.min(3))),
             seed: self.seed,
             sensitivity,

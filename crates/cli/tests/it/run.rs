@@ -50,9 +50,20 @@ fn a_description_is_text_or_a_document() {
         &["2026", "--describe"],
         &["machines: numa8", "parameters", "queues = 16", "kernel objects of"],
     );
-    let json = answered("run", &["2026", "--quick", "--describe", "--format", "json"]);
-    let json: serde_json::Value = serde_json::from_str(&json).expect("a document");
-    assert_eq!((&json["schema"], &json["size"]), (&"slablab.description.1".into(), &"quick".into()));
+    let sized = |experiment, size| {
+        let json = answered("run", &[experiment, size, "--describe", "--format", "json"]);
+        let json: serde_json::Value = serde_json::from_str(&json).expect("a document");
+        assert_eq!(json["schema"], "slablab.description.1");
+        json
+    };
+    assert_eq!(sized("2026", "--quick")["size"], "quick");
+    let whole = sized("000", "--full");
+    assert_eq!(whole["size"], "full");
+    let parameters = whole["parameters"].as_array().expect("parameters");
+    let value = |name: &str| &parameters.iter().find(|one| one["name"] == name).expect(name)["values"];
+    assert_eq!((value("part"), value("jobs")), (&serde_json::json!([1]), &serde_json::json!([2])));
+    let output = common::slablab(&["run"], &["2026", "--quick", "--full"]);
+    assert_eq!(output.status.code(), Some(2));
     let output = common::slablab(&["run"], &["2026", "--describe", "--format", "csv"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("expected --format table or json"), "{}", text(&output.stderr));
