@@ -128,6 +128,30 @@ fn a_load_shows_in_partial_slabs() {
     }
 }
 
+/// Slabs on CPUs' partial lists go with the CPUs, as the square root. The boots with 16 CPUs had 30 and 31
+/// slabs of these two caches, of which 12 and 11 were on lists.
+#[test]
+fn lists_of_partial_slabs_follow_cpus() {
+    let change = Change { cpus: Some(16), ..Change::default() };
+    let prediction = predict(&boot("ppc64_smp160.after").state, &change).expect("a prediction");
+    for (cache, today, then) in [("skbuff_head_cache", 207, 74), ("kmalloc-cg-512", 217, 83)] {
+        let row = prediction.rows.iter().find(|row| row.cache == cache).expect("the cache");
+        assert_eq!((row.today.slabs, row.whatif.slabs), (today, then), "{cache}");
+    }
+}
+
+/// Each of 160 CPUs allocates from kmalloc-64k when it comes up. Programs had touched kmalloc-4k on each of
+/// 16 CPUs, and touch it on some of 160: 23 and 16 in two boots.
+#[test]
+fn not_every_kmalloc_is_on_every_cpu() {
+    let change = Change { cpus: Some(160), ..Change::default() };
+    let prediction = predict(&boot("ppc64_smp16_rep2.before").state, &change).expect("a prediction");
+    for (cache, then) in [("kmalloc-64k", 160), ("kmalloc-4k", 62)] {
+        let row = prediction.rows.iter().find(|row| row.cache == cache).expect("the cache");
+        assert_eq!((row.today.slabs, row.whatif.slabs), (16, then), "{cache}");
+    }
+}
+
 /// Two dumps bound what a kernel allocates for each CPU. On ppc64le each has seven threads, whose stacks are
 /// slab objects, and one object of 128 KiB.
 #[test]
