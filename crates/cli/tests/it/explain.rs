@@ -116,7 +116,10 @@ fn interrupted() {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program runs");
-    std::thread::sleep(Duration::from_millis(500));
+    // It catches signals once the recording is read.
+    while !common::catches_interrupts(child.id()) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     // SIGTERM, which ends it as SIGINT does: that one is ignored where the tests themselves run in the
     // background.
     let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
@@ -144,4 +147,64 @@ fn an_experiment_is_explained_too() {
     has(&of(&["--cache", "dentry"]), 2, &["--cache is of recordings"]);
     has(&of(&["--html", "page.html"]), 2, &["--html is of recordings"]);
     has(&["slub@7.0", "slup@7.1"], 2, &["B slup@7.1", "near it: slub"]);
+}
+
+const BUILDS: &str = r#"name = "builds"
+title = "two builds"
+machines = ["laptop"]
+engines = ["slqb@2009-01", "slub@2.6.29"]
+workload = "tmpfs-swap"
+repeats = 1
+[parameters]
+part = 32
+iterations = 2
+jobs = [1, 2]
+"#;
+
+/// A file's blocks that are discarded are not read again before they are overwritten; on tmpfs there are none
+/// of them, so there the choice alone says nothing.
+#[test]
+fn values_of_parameters_are_taken_apart() {
+    let file = folder("explain-values").join("builds.toml");
+    std::fs::write(&file, BUILDS).expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let both = ["jobs=2,discard=no,second=loop", "jobs=2,discard=yes,second=tmpfs"];
+    let of = |engine: &str, more: &[&str]| {
+        let metrics = ["--metric", "swap_ins_garbage", "--metric", "swap_outs"];
+        let args = [&both[..], &["--engine", engine, "--repeats", "1"], &metrics, more].concat();
+        let output = common::slablab(&["explain", file], &args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stderr), "", "{args:?}: no terminal, no progress");
+        text(&output.stdout)
+    };
+    let json = |engine: &str| -> Value {
+        serde_json::from_str(&of(engine, &["--format", "json"])).expect("a document")
+    };
+    let found = json("slub@2.6.29,max_order=0");
+    assert_eq!(
+        (&found["combinations"], &found["from"], &found["to"]),
+        (&4.into(), &both[0].into(), &both[1].into())
+    );
+    let measure = &found["rows"][0]["measures"][0];
+    assert_eq!(measure["metric"], "swap_ins_garbage");
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {measure}"));
+    assert!(number(&measure["from"]) > 100.0 && measure["to"] == 0.0, "{measure}");
+    let parts = measure["parts"].as_array().expect("parts");
+    let names: Vec<&Value> = parts.iter().map(|part| &part["group"]).collect();
+    assert_eq!(names, ["discard", "second"]);
+    let sum: f64 = parts.iter().map(|part| number(&part["value"])).sum();
+    assert!((sum - number(&measure["change"])).abs() < 1e-6, "{measure}");
+    assert!(number(&parts[0]["alone"]) < -100.0 && parts[0]["last"] == 0.0, "{measure}");
+    assert_ne!(json("slqb@2009-01")["rows"], found["rows"], "--engine");
+    let said = of("slub@2.6.29,max_order=0", &[]);
+    let head = format!("builds: {} to {}, swap_ins_garbage", both[0], both[1]);
+    check_order(
+        &both,
+        &said.split_whitespace().collect::<Vec<_>>().join(" "),
+        &[&head, "laptop jobs=2, swap_outs", "left out", "jobs=1"],
+    );
+    let metric = ["--metric", "swap_out"];
+    check_error(&[&[file], &both[..], &metric].concat(), &["--metric swap_out", "near it: swap_outs"]);
+    check_error(&[file, "discrad=yes", "discard=no"], &["A discrad=yes", "near it: discard"]);
+    check_error(&[file, "discard=no", "slub"], &["B slub: slub is no parameter of tmpfs-swap"]);
 }
