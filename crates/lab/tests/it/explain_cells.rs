@@ -79,6 +79,11 @@ fn policies_of_an_experiment_are_taken_apart() {
     let measure = &found.rows[0].measures[0];
     assert_eq!(measure.metric, "swapped_in_kib");
     assert!(measure.from != measure.to, "{measure:?}");
+    // The runs of all combinations begin and end with the runs of the two policies.
+    let mut metrics = experiment.file.workload.metrics.iter();
+    let metric = metrics.find(|metric| metric.name == measure.metric).expect("a metric");
+    let end = |cell| found.ends.sample(cell, metric).expect("numbers").mean();
+    assert_eq!([measure.from, measure.to], [end(0), end(1)]);
     assert_eq!(measure.parts[0].value, measure.to - measure.from);
     let said = explain_cells_table(&found, &[]);
     assert!(said.contains("vm@2.4.10 to vm@2.4.10,slots=until-full, swapped_in_kib"), "{said}");
