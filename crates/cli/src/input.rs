@@ -76,6 +76,18 @@ pub(crate) struct Start {
     /// may say a part only
     #[arg(long, value_name = "MACHINE")]
     machine: Option<PathBuf>,
+    /// Release of the recording kernel, if neither the recording nor the dump tells it, for example 6.1
+    #[arg(long, value_name = "RELEASE", value_parser = release)]
+    release: Option<Release>,
+    /// Take a dump of another release, architecture or page size than the recording's
+    #[arg(long)]
+    force: bool,
+}
+
+/// A release as `uname -r` has it.
+fn release(text: &str) -> Result<Release, String> {
+    let expected = || "expected a release of a kernel, for example 6.1 or 6.1.0-50-amd64".to_string();
+    Release::parse(text).ok_or_else(expected)
 }
 
 /// The forms of a dump that `--before` and `--after` take.
@@ -107,7 +119,8 @@ impl Start {
         let machine = machine.transpose()?;
         let machine = machine.as_deref().map(machine::find).transpose()?.unwrap_or_default();
         let before = Before::read_all(&self.before)?;
-        Ok(Options { machine, before, ..Options::default() })
+        let Start { release, force, .. } = *self;
+        Ok(Options { machine, before, release, force, ..Options::default() })
     }
 }
 

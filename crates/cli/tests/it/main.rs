@@ -21,6 +21,7 @@ mod pressure_views;
 mod progress;
 mod run;
 mod screenshots;
+mod suited;
 mod watch;
 mod what;
 mod whatif;

@@ -23,6 +23,7 @@ pub mod plan;
 mod plug;
 pub mod run;
 mod start;
+mod suited;
 pub mod survey;
 pub mod timeline;
 pub mod tuned;
@@ -60,6 +61,10 @@ pub struct Options {
     pub kernel_only: bool,
     /// CPUs that go off and on.
     pub hotplug: Vec<Command>,
+    /// The recording kernel's release, if neither recording nor dump tells it.
+    pub release: Option<Release>,
+    /// Take a dump of another release, architecture or page size.
+    pub force: bool,
 }
 
 /// A replay's answer.
@@ -154,10 +159,11 @@ impl<'a> Prepared<'a> {
         let metadata = reader.metadata().clone();
         let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
         check_numbers(&metadata, reader.rows(), path)?;
+        let unsuited = suited::check(&metadata, options, path)?;
         let machine = machine::choose(&metadata, dump, &options.machine, path)?;
         let hotplug = Schedule::new(&options.hotplug, &metadata, &machine.spec)?;
         let mut assumed = hotplug.assumed.clone();
-        let kernel = recorded_kernel(&metadata, options.before.as_ref(), &mut assumed);
+        let kernel = recorded_kernel(&metadata, options, &mut assumed);
         let table =
             CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
         assumed.extend(table.ambiguous.clone());
@@ -178,6 +184,8 @@ impl<'a> Prepared<'a> {
             assumed.extend(tuned::sentence(caches));
             warnings = differences::found(&table, &survey, &plan, before);
         }
+        warnings
+            .splice(0..0, unsuited.into_iter().chain(suited::idle(&metadata, machine.spec.cpu_node.len())));
         let commands = options.hotplug.clone();
         Ok(Prepared {
             reader,
@@ -289,11 +297,12 @@ fn check_numbers(metadata: &Metadata, rows: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The SLUB or SLAB that the recording kernel ran: as the recording says, or the dump.
-fn recorded_kernel(metadata: &Metadata, before: Option<&Before>, assumed: &mut Vec<String>) -> Preset {
+/// The SLUB or SLAB that the recording kernel ran: as the user says, the recording, or the dump.
+fn recorded_kernel(metadata: &Metadata, options: &Options, assumed: &mut Vec<String>) -> Preset {
+    let before = options.before.as_ref();
     let dump = before.and_then(|before| before.dump.as_ref());
     let texts = [metadata.release.as_deref(), dump.and_then(|dump| dump.release.as_deref())];
-    let release = texts.into_iter().flatten().find_map(Release::parse);
+    let release = options.release.or_else(|| texts.into_iter().flatten().find_map(Release::parse));
     // SLUB writes 0 for the limit of arrays that it does not have.
     let has_arrays = |before: &Before| before.caches.iter().any(|cache| cache.knobs.limit.is_some());
     let is_slab =
@@ -317,7 +326,10 @@ fn recorded_kernel(metadata: &Metadata, before: Option<&Before>, assumed: &mut V
         }
         None => {
             let preset = Preset::parse(if is_slab { "slab" } else { "slub" }).expect("both have presets");
-            assumed.push(format!("{preset} ran on the recording machine: it does not say which kernel"));
+            assumed.push(format!(
+                "neither recording nor dump says which kernel ran: {preset}, the newest of its engine, is taken \
+                 (--release says another)"
+            ));
             preset
         }
     }
