@@ -178,10 +178,11 @@ impl<'a> Caches<'a> {
         }
     }
 
-    /// Whether boots measured predictions of this kind: CPUs hold objects in CPU slabs, pages keep their
-    /// size, and the kernel stays the same one.
+    /// Whether boots measured predictions of this kind: CPUs hold objects in CPU slabs, which the input
+    /// counts, pages keep their size, and the kernel stays the same one.
     pub(super) fn measured(&self) -> bool {
         self.holds_otherwise().is_none()
+            && self.has_attrs
             && self.rules.page_size == self.rules_whatif.page_size
             && self.other_release().is_none()
     }

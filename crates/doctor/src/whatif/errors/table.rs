@@ -106,8 +106,7 @@ impl fmt::Display for Range {
             }
             Range::Guess { .. } => write!(
                 f,
-                "assumed: as wide as the widest measured range; no boot has measured such a prediction, \
-                 `replay` runs the engine"
+                "assumed: as wide as the widest measured range; no boot has measured such a prediction"
             ),
         }
     }
