@@ -23,6 +23,8 @@ pub struct Pages<P: Platform> {
     pressure: P::PerNode<Pressure<P>>,
     /// 1 while kswapd of a node reclaims (`ZONE_RECLAIM_ACTIVE`). Made when it is first used.
     reclaiming: P::PerNode<Pressure<P>>,
+    /// `zone_reclaim_mode` on node 0: 1 off, 2 on. Made when it is first set.
+    pub(crate) near: P::PerNode<Pressure<P>>,
     /// [`Tuning`], packed, on node 0. Made when it is first set: without, no CPU reads a word for it.
     ///
     /// [`Tuning`]: crate::Tuning
@@ -66,6 +68,7 @@ impl<P: Platform> Pages<P> {
             zonelists: Zonelists::new(),
             pressure: P::PerNode::new(),
             reclaiming: P::PerNode::new(),
+            near: P::PerNode::new(),
             tuning: P::PerNode::new(),
         }
     }
@@ -248,7 +251,7 @@ impl<P: Platform> Pages<P> {
                 }
                 let may_take = is_there
                     && (zone.watermark_ok(request.order, request.class, flags)
-                        || self.machine.zone_reclaim && self.reclaimed(zone, request, flags));
+                        || self.reclaims_near() && self.reclaimed(zone, request, flags));
                 if may_take && let Some(pfn) = self.alloc_from_zone(zone, request, flags) {
                     if zone.takes_wake() && request.gfp.has(Gfp::KSWAPD_RECLAIM) {
                         P::reclaim(request.reclaim(node, ReclaimStep::WakeKswapd, 0));

@@ -68,6 +68,22 @@ impl<P: Platform> Pages<P> {
         self.zone(node, zone).is_above_times(times, order, class, flags)
     }
 
+    /// Whether a request that finds a near zone below its watermark asks for pages of it before it goes to
+    /// another node (`zone_reclaim_mode`).
+    pub fn reclaims_near(&self) -> bool {
+        match self.near.peek(NodeId(0)).map_or(0, |word| word.0.load()) {
+            0 => self.machine.zone_reclaim,
+            set => set == 2,
+        }
+    }
+
+    /// Sets [`Pages::reclaims_near`], which [`PagesPolicy::zone_reclaim`] decides at first.
+    ///
+    /// [`PagesPolicy::zone_reclaim`]: crate::PagesPolicy::zone_reclaim
+    pub fn set_reclaims_near(&self, reclaims: bool) {
+        self.near.get(NodeId(0)).0.store(1 + u64::from(reclaims));
+    }
+
     /// What is set now.
     pub fn tuning(&self) -> Tuning {
         let set = self.tuning.peek(NodeId(0)).and_then(|word| Tuning::unpack(word.0.load()));

@@ -44,6 +44,7 @@ counters! {
     PgScanFile "pgscan_file" "Pages looked at on inactive lists that are of files.",
     PgStealAnon "pgsteal_anon" "Pages reclaimed that are anonymous or of tmpfs.",
     PgStealFile "pgsteal_file" "Pages reclaimed that are of files.",
+    ZoneReclaimFailed "zone_reclaim_failed" "Reclaims of an allocation's own zone or node that freed too little.",
     PgInodeSteal "pginodesteal" "Pages dropped with an inode by allocations.",
     KswapdInodeSteal "kswapd_inodesteal" "Pages dropped with an inode by kswapd.",
     RefaultAnon "workingset_refault_anon" "Evicted anonymous pages that came back.",

@@ -60,6 +60,7 @@ pub mod lists;
 pub mod mappings;
 mod migrate;
 pub mod mm;
+pub mod near;
 pub mod pageout;
 pub mod preset;
 mod reclaimers;

@@ -76,6 +76,21 @@ const SETTINGS: &[Knob<Settings>] = &[
         "how readily dentries and inodes are reclaimed, in percent",
         vfs_cache_pressure: number 0 to 10000
     ),
+    knob!(
+        "zone_reclaim_mode",
+        "pages reclaimed before another node is asked: 1 clean, 2 dirty, 4 mapped ones; auto: by distance",
+        zone_reclaim_mode: auto or 0 to 7
+    ),
+    knob!(
+        "min_unmapped_ratio",
+        "percent of a node that pages of files keep from zone_reclaim_mode",
+        min_unmapped_ratio: number 0 to 100
+    ),
+    knob!(
+        "min_slab_ratio",
+        "percent of a node that reclaimable slabs keep from zone_reclaim_mode",
+        min_slab_ratio: number 0 to 100
+    ),
 ];
 
 /// A column with its choices.

@@ -45,6 +45,46 @@ pub struct Freed {
     pub page: Option<Frame>,
 }
 
+/// What reclaim near an allocation knows of a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Near {
+    /// Pages of files that page tables map.
+    pub mapped: u64,
+    /// Pages of files and devices that are dirty.
+    pub dirty: u64,
+    /// A task reclaims there (`ZONE_RECLAIM_LOCKED`).
+    pub is_locked: bool,
+    /// Until when it counts as full, in nanoseconds.
+    pub full_until: u64,
+}
+
+/// What a release reclaims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The zone, its slabs on their own afterwards; dirty pages count as pages that could go; a zone without
+    /// enough is full for a second (2.6.29).
+    Zone,
+    /// All zones of the node, with slabs; failures are counted (6.x).
+    Node,
+}
+
+/// One pass of a policy, at a priority.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// The zone; under [`Rule::Node`] its node is meant.
+    pub zone: usize,
+    /// From 4 to 0.
+    pub priority: u32,
+    /// Pages may be written.
+    pub write: bool,
+    /// Mapped pages may go.
+    pub unmap: bool,
+    /// Pages scanned by the passes so far.
+    pub scanned: u64,
+    /// Pages freed by them.
+    pub freed: u64,
+}
+
 /// Pages of each kind, for /proc/meminfo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {

@@ -6,6 +6,7 @@ use crate::host::Place;
 use crate::ids::{Frame, MappingId, RegionId, Slot};
 use crate::lists::{ListId, Lists};
 use crate::mappings::{Entry, Kind, Mappings};
+use crate::replacement::Near;
 use crate::scanners::Scanners;
 use crate::spaces::{Backing, Pte, Spaces};
 use crate::swap::Swap;
@@ -47,6 +48,14 @@ pub struct Settings {
     /// Most pages that a file is read ahead, of files that are opened from then on; `None`: as the release
     /// does.
     pub read_ahead_pages: Option<u32>,
+    /// Which pages of its own node an allocation reclaims before it goes to another node, as bits: 1 clean
+    /// ones that are not mapped, 2 dirty ones too, 4 mapped ones too; 0: none. `None`: as the kernel sets it
+    /// at boot.
+    pub zone_reclaim_mode: Option<u8>,
+    /// Percent of a node's pages: with fewer pages of files that could go, none is reclaimed for that.
+    pub min_unmapped_ratio: u8,
+    /// Percent of a node's pages: with fewer pages of reclaimable slabs, none of these is.
+    pub min_slab_ratio: u8,
     /// The memory stands for one that is so many times as large, in the same time: a pass of reclaim by
     /// shares of the lists looks at as many pages as there ([`crate::split`]).
     pub part: u32,
@@ -87,6 +96,9 @@ impl Settings {
         dirty_expire: 30_000_000_000,
         min_ttl_ms: None,
         read_ahead_pages: None,
+        zone_reclaim_mode: None,
+        min_unmapped_ratio: 1,
+        min_slab_ratio: 5,
         part: 1,
     };
 }
@@ -120,6 +132,8 @@ pub struct State {
     pub settings: Settings,
     /// What compaction remembers of each zone.
     pub scanners: Vec<Scanners>,
+    /// What reclaim before other nodes knows of each zone.
+    pub near: Vec<Near>,
     /// Pages of files that are dirty; of these, under writeback; of all pages, under writeback.
     pub dirty: Dirty,
 }
@@ -167,6 +181,7 @@ impl State {
             frames: Frames::new(frames),
             lists: Lists::new(frames, lists),
             scanners: vec![Scanners::default(); zones.len()],
+            near: vec![Near::default(); zones.len()],
             mappings: Mappings::default(),
             spaces: Spaces::default(),
             swap,
@@ -203,6 +218,10 @@ impl State {
         let old = self.spaces.region_mut(region).set(page, pte);
         assert!(old.frame().is_none(), "page {page} of {region:?} is mapped");
         self.frames.map(frame, true);
+        if self.frames.mapped(frame) == 1 && !self.frames.has(frame, Flags::SWAPBACKED) {
+            let zone = self.zone_of(frame);
+            self.near[zone].mapped += 1;
+        }
         if let Some(slot) = old.slot() {
             self.swap.drop_user(slot);
         }
@@ -214,6 +233,10 @@ impl State {
         let old = self.spaces.region_mut(region).set(page, left);
         let frame = old.frame().expect("a frame is mapped");
         self.frames.map(frame, false);
+        if self.frames.mapped(frame) == 0 && !self.frames.has(frame, Flags::SWAPBACKED) {
+            let zone = self.zone_of(frame);
+            self.near[zone].mapped -= 1;
+        }
         if old.is_dirty() && self.frames.has(frame, Flags::ANON) {
             self.frames.set(frame, Flags::DIRTY);
         }
@@ -335,6 +358,8 @@ impl State {
             if matches!(mapping.kind, Kind::File | Kind::Device) {
                 mapping.set_dirty(index, true);
                 self.dirty.file += 1;
+                let zone = self.zone_of(frame);
+                self.near[zone].dirty += 1;
                 self.counters.add(Counter::Dirtied, 1);
             }
         }
@@ -351,6 +376,8 @@ impl State {
             let mapping = self.mappings.get_mut(mapping);
             if matches!(mapping.kind, Kind::File | Kind::Device) && mapping.set_dirty(index, false) {
                 self.dirty.file -= 1;
+                let zone = self.zone_of(frame);
+                self.near[zone].dirty -= 1;
             }
         }
         true
@@ -458,6 +485,17 @@ impl State {
         let of_tmpfs = self.mappings.iter().filter(|(_, mapping)| mapping.kind == Kind::Tmpfs);
         let tmpfs: u64 = of_tmpfs.map(|(_, mapping)| u64::from(mapping.frames)).sum();
         let is = (used, dirty, written, tmpfs);
+        let near: u64 = self.near.iter().map(|zone| zone.dirty).sum();
+        if near != dirty {
+            return Err(format!("zones have {near} dirty pages of files, not {dirty}"));
+        }
+        let is_of_file = |frame: &Frame| !self.frames.has(*frame, Flags::SWAPBACKED);
+        let files = (0..self.frames.count()).map(Frame).filter(is_of_file);
+        let mapped = files.filter(|frame| self.frames.mapped(*frame) > 0).count() as u64;
+        let near: u64 = self.near.iter().map(|zone| zone.mapped).sum();
+        if near != mapped {
+            return Err(format!("zones have {near} mapped pages of files, not {mapped}"));
+        }
         let dirty = &self.dirty;
         let says = (self.swap.used() as usize, dirty.file, dirty.writeback as usize, dirty.tmpfs);
         let text = || format!("slots, dirty pages, writes, pages of tmpfs: {is:?}, not {says:?}");

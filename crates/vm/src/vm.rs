@@ -4,7 +4,7 @@ use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 use crate::ids::Frame;
-use crate::replacement::{Enter, Freed, Sizes, Verdict};
+use crate::replacement::{Enter, Freed, Pass, Rule, Sizes, Verdict};
 use crate::state::State;
 use std::cell::RefCell;
 
@@ -161,6 +161,10 @@ pub trait Host {
     fn shrinkable(&self, shrinker: usize) -> u64;
     /// A shrinker looks at `n` objects.
     fn shrink(&self, vm: &Vm, shrinker: usize, n: u64) -> Shrunk;
+    /// Pages of reclaimable slabs (`NR_SLAB_RECLAIMABLE`), of all nodes.
+    fn reclaimable_slabs(&self) -> u64 {
+        0
+    }
     /// Frees empty slabs that caches keep (`kmem_cache_reap`). Returns pages that came back.
     fn reap_slabs(&self) -> u64;
     /// Frames of a pageblock.
@@ -279,6 +283,22 @@ pub trait Replacement {
 
     /// An allocation reclaims pages.
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed;
+
+    /// What the policy reclaims before another node is asked ([`crate::near`]); `None`: nothing.
+    fn near(&self) -> Option<Rule> {
+        None
+    }
+
+    /// Pages of files in a zone's lists.
+    fn files_of(&self, _state: &State, _zone: usize) -> u64 {
+        0
+    }
+
+    /// One pass of [`crate::near::reclaim`] over a zone or its node, which adds to what it freed.
+    fn shrink_near(&self, _vm: &Vm, _host: &dyn Host, _ask: &Ask, _pass: &mut Pass) {}
+
+    /// Slab caches are shrunk on their own, until so many pages are freed ([`Rule::Zone`]).
+    fn shrink_slabs_near(&self, _vm: &Vm, _host: &dyn Host, _pass: &mut Pass, _wanted: u64) {}
 
     /// The page allocator wakes kswapd of a node. Returns whether there is work for it; if not, it stays
     /// asleep, although the order is remembered (`wakeup_kswapd`).

@@ -147,6 +147,15 @@ impl Options {
         self.run_recorded(script, seed, &Recorder::default())
     }
 
+    /// Shares the managed pages of the guest among the machine's nodes, as the machine's memory is.
+    fn share(&self, nodes: &mut [NodeSpec], page_shift: u32) {
+        let whole: u64 = nodes.iter().map(|node| node.bytes).sum();
+        for node in nodes {
+            let pages = u128::from(self.facts.managed) * u128::from(node.bytes) / u128::from(whole);
+            node.bytes = (pages as u64) << page_shift;
+        }
+    }
+
     /// Runs a script once, and tells `recorder` what happens.
     ///
     /// # Errors
@@ -158,8 +167,10 @@ impl Options {
         recorder: &Recorder,
     ) -> std::result::Result<Run, Failed> {
         let mut spec = self.machine.spec.clone();
-        spec.nodes = vec![NodeSpec { bytes: self.facts.managed << spec.page_shift }];
+        self.share(&mut spec.nodes, spec.page_shift);
         if self.facts.cpus > 1 {
+            spec.nodes.truncate(1);
+            spec.nodes[0].bytes = self.facts.managed << spec.page_shift;
             spec.cpu_node = vec![0; usize::from(self.facts.cpus)];
         }
         spec.seed = seed;

@@ -344,6 +344,21 @@ fn a_run_that_tells_how_far_it_is_is_the_same() {
     assert_eq!(pulse.partial(), 0);
 }
 
+/// A node that is full of a file gives its pages to a request, if the mode says so, before another node does.
+#[test]
+fn a_node_is_reclaimed_before_another_one_gives_pages() {
+    let text = "file f 60\nanon a 30\nphase read\nacc x1 f seq s r\nphase fill\nacc x1 a seq s w\n";
+    let script = Arc::new(Script::parse("s.t", text, &mut |_| Err(String::new())).unwrap());
+    let machine = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/machines/2-nodes.toml");
+    let stolen = [0, 1].map(|mode| {
+        let vm = format!("vm@6.1,zone_reclaim_mode={mode}");
+        let options = Options::of(&vm, "slub@6.1", Path::new(machine), &[]).unwrap();
+        let run = options.run(&script, 1).unwrap();
+        run.records[0].1.phases.iter().map(|phase| phase.delta("pgsteal_direct")).sum::<i64>()
+    });
+    assert!(stolen[0] == 0 && stolen[1] > 1_000, "{stolen:?}");
+}
+
 /// The guests' CPU is emulated, and all that it does is slow: 40,000 lookups of cached names took 0.35 to
 /// 1.54 s.
 #[test]

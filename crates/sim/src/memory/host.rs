@@ -276,6 +276,10 @@ impl Host for Here<'_> {
         self.memory.shrinker(shrinker).shrink(self.memory, n)
     }
 
+    fn reclaimable_slabs(&self) -> u64 {
+        self.memory.reclaimable_slabs()
+    }
+
     fn reap_slabs(&self) -> u64 {
         self.memory.kernel.heap.reap()
     }

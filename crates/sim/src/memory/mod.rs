@@ -262,6 +262,9 @@ impl Memory {
             samples: RefCell::default(),
             parts: RefCell::default(),
         });
+        if let Some(mode) = guest.settings.zone_reclaim_mode {
+            memory.kernel.heap.pages().set_reclaims_near(mode > 0);
+        }
         memory.take_kernel_pages();
         memory.open_account();
         guest.names.iter().for_each(|unused| memory.register_shrinker(Rc::new(Names::new(*unused))));
@@ -271,16 +274,28 @@ impl Memory {
         memory
     }
 
-    /// The kernel's own pages: what is not free when programs start. They stay.
+    /// The kernel's own pages: what is not free when programs start. They stay. Each node has its share of
+    /// what is free, in its highest zone.
     fn take_kernel_pages(&self) {
         let Some(free) = self.guest.free_pages else { return };
         let heap = &self.kernel.heap;
-        let (node, zone) = self.zones[self.zones.len() - 1];
+        let (here, _) = self.zones[self.zones.len() - 1];
         // Free ones go to the CPU's list of the kind that programs take from.
         let user = Gfp::KERNEL | Gfp::HARDWALL | Gfp::HIGHMEM | Gfp::MOVABLE;
         let cached: Vec<_> =
-            (0..self.guest.cached_pages).map_while(|_| heap.alloc_pages(0, user, node)).collect();
-        while heap.pages().zone_free(node, zone) > free && heap.alloc_pages(0, Gfp::KERNEL, node).is_some() {}
+            (0..self.guest.cached_pages).map_while(|_| heap.alloc_pages(0, user, here)).collect();
+        let managed: Vec<u64> = self.vm.with(|state| state.zones.iter().map(|zone| zone.managed).collect());
+        let whole: u64 = managed.iter().sum();
+        let mut of_node = 0;
+        for (at, (node, zone)) in self.zones.iter().copied().enumerate() {
+            of_node += managed[at];
+            if self.zones.get(at + 1).is_some_and(|next| next.0 == node) {
+                continue;
+            }
+            let left = free * std::mem::take(&mut of_node) / whole;
+            let gfp = Gfp::KERNEL | Gfp::THISNODE;
+            while heap.pages().zone_free(node, zone) > left && heap.alloc_pages(0, gfp, node).is_some() {}
+        }
         cached.into_iter().for_each(|pfn| heap.free_pages(pfn));
     }
 

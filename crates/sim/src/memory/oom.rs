@@ -10,7 +10,7 @@ use crate::tally::Failed;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{Gfp, NodeId, Pfn, Reclaim, ReclaimStep, Reclaimed, Topology};
 use slablab_vm::spaces::TABLE;
-use slablab_vm::{Ask, Counter, Host, SpaceId, Throttle};
+use slablab_vm::{Ask, Counter, Host, SpaceId, Throttle, near};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -151,6 +151,7 @@ impl Memory {
                 Reclaimed::NOTHING
             }
             ReclaimStep::Direct if !self.is_killed(task.id) => self.direct(&here, task, ask),
+            ReclaimStep::Zone if !self.is_killed(task.id) => self.near(&here, task, ask),
             ReclaimStep::Oom => self.out_of_memory(task, ask),
             ReclaimStep::Compact if !self.is_killed(task.id) => self.compact(&here, ask),
             ReclaimStep::StealClean => self.steal_clean(&here, ask),
@@ -211,6 +212,15 @@ impl Memory {
         self.end_plug(task);
         let progress = freed.progress || self.tries_again(task, ask.attempt);
         Reclaimed { freed: freed.pages, progress, page: freed.page.map(|frame| Pfn(frame.0)) }
+    }
+
+    /// Reclaim of a zone or its node before another node is asked.
+    fn near(self: &Rc<Self>, here: &Here, task: &Task, ask: Reclaim) -> Reclaimed {
+        let Some(zone) = self.zone(ask.node, ask.zone) else { return Reclaimed::NOTHING };
+        self.plugged(task);
+        let freed = near::reclaim(&self.vm, here, zone, &self.ask_of(task, ask));
+        self.end_plug(task);
+        Reclaimed { freed: freed.pages, progress: freed.progress, page: None }
     }
 
     /// Whether a request goes on although a round of reclaim has freed nothing: 16 times in a row since 4.7

@@ -5,6 +5,7 @@ use super::sampler::Frames;
 use crate::heap::{CacheNumber, Named};
 use slablab_model::Timed;
 use slablab_platform::NodeId;
+use slablab_slabs::CacheFlags;
 use slablab_vm::{Census, Counter};
 
 /// A page of the room `vm` has 4 KiB.
@@ -62,6 +63,14 @@ pub struct SlabRow {
 }
 
 impl Memory {
+    /// Pages of slabs of caches that say they can shrink (`SReclaimable`).
+    pub(super) fn reclaimable_slabs(&self) -> u64 {
+        let heap = &self.kernel.heap;
+        let caches = heap.caches().iter().enumerate();
+        let ours = caches.filter(|(_, cache)| cache.spec.flags.has(CacheFlags::RECLAIM_ACCOUNT));
+        ours.map(|(at, _)| heap.usage(CacheNumber(at as u16)).frames).sum()
+    }
+
     /// /proc/slabinfo: the caches that have slabs.
     pub fn slabinfo(&self) -> Vec<SlabRow> {
         let heap = &self.kernel.heap;

@@ -22,6 +22,7 @@ mod machine;
 mod messages;
 mod micro;
 mod mkfs;
+mod near;
 mod netperf;
 mod oltp;
 mod pressure;

@@ -104,11 +104,7 @@ fn settings_that_cannot_be_have_their_line() {
         words.iter().for_each(|word| assert!(said.contains(word), "no {word:?} in {said}"));
     };
     let all = ["min_free_kbytes", "lru_gen/enabled", "read_ahead_kb", "compact_memory"];
-    check(
-        "vm@6.1",
-        "set /proc/sys/vm/zone_reclaim_mode 1",
-        &[&["zone_reclaim_mode is not modelled"][..], &all].concat(),
-    );
+    check("vm@6.1", "set /proc/sys/vm/laptop_mode 1", &[&["laptop_mode is not modelled"][..], &all].concat());
     check("vm@6.1", "set /proc/sys/vm/swappiness 201", &["swappiness 201: expected 0 to 200"]);
     check("vm@6.1", "set /proc/sys/vm/swappiness -1", &["is a number, but \"-1\" is none"]);
     check("vm@6.1", "set /proc/sys/vm/min_free_kbytes 9000", &["expected 0 to 8800"]);

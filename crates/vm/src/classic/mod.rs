@@ -30,8 +30,8 @@ use crate::frames::Flags;
 use crate::host::Ask;
 use crate::ids::Frame;
 use crate::lists::ListId;
-use crate::reclaimers::{reclaim_directly, run_kswapd, should_wake};
-use crate::replacement::{Enter, Freed, Sizes};
+use crate::reclaimers::{reclaim_directly, run_kswapd, should_wake, shrink_near};
+use crate::replacement::{Enter, Freed, Pass, Rule, Sizes};
 use crate::shrinker::Owed;
 use crate::state::State;
 use crate::vm::{Host, Replacement, Vm};
@@ -298,6 +298,20 @@ impl Replacement for Classic {
 
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
         reclaim_directly(self, vm, host, ask)
+    }
+
+    fn near(&self) -> Option<Rule> {
+        Some(Rule::Node)
+    }
+
+    fn files_of(&self, state: &State, zone: usize) -> u64 {
+        let of = &state.zones[zone];
+        let class = usize::from(of.class);
+        self.node(of.node, |node| node.sizes[INACTIVE[FILE]][class] + node.sizes[ACTIVE[FILE]][class])
+    }
+
+    fn shrink_near(&self, vm: &Vm, host: &dyn Host, ask: &Ask, pass: &mut Pass) {
+        shrink_near(self, vm, host, ask, pass);
     }
 
     fn wants_kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) -> bool {

@@ -138,7 +138,7 @@ impl Classic {
             references: References::Modern,
             io: round.io,
             fs: round.fs,
-            unmap: true,
+            unmap: !round.keeps_mapped,
             write: round.write,
             writing: Writing::Aside,
             file_writes: self.choices.file_writes,

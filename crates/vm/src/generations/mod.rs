@@ -47,11 +47,11 @@ use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::Ask;
 use crate::ids::Frame;
-use crate::reclaimers::{reclaim_directly, run_kswapd, should_wake};
-use crate::replacement::{Enter, Freed, Sizes, Verdict};
+use crate::reclaimers::{reclaim_directly, run_kswapd, should_wake, shrink_near};
+use crate::replacement::{Enter, Freed, Pass, Rule, Sizes, Verdict};
 use crate::state::State;
 use crate::vm::{Host, Replacement, Vm};
-use node::Node;
+use node::{Node, list};
 use shadow::Shadow;
 use std::cell::RefCell;
 use word::Word;
@@ -162,6 +162,19 @@ impl Replacement for Generations {
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
         vm.with(|state| self.find_zones(state));
         reclaim_directly(self, vm, host, ask)
+    }
+
+    fn near(&self) -> Option<Rule> {
+        Some(Rule::Node)
+    }
+
+    fn files_of(&self, state: &State, zone: usize) -> u64 {
+        let lists = (0..GENERATIONS as u8).map(|at| list(zone, Type::File, at));
+        lists.map(|list| u64::from(state.lists.len(list))).sum()
+    }
+
+    fn shrink_near(&self, vm: &Vm, host: &dyn Host, ask: &Ask, pass: &mut Pass) {
+        shrink_near(self, vm, host, ask, pass);
     }
 
     fn wants_kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) -> bool {

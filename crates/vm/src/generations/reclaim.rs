@@ -89,10 +89,11 @@ impl Generations {
         }
     }
 
-    /// The pass since 6.3: no second one for a large block, none at all for raised marks, and what kswapd got
+    /// The pass since 6.3: no second one for a large block, none at all for raised marks or for a reclaimer
+    /// that leaves dirty or mapped pages alone (from memory), and what kswapd got
     /// in earlier passes does not stop this one.
     fn shrink_once(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
-        if !round.write {
+        if !round.write || round.keeps_mapped {
             return;
         }
         self.first_priority(vm, round);
@@ -190,7 +191,7 @@ impl Generations {
     /// Evicts a batch (`evict_folios`). Returns the pages looked at, 0 if there is nothing to get, and their
     /// type.
     fn evict_pages(&self, vm: &Vm, host: &dyn Host, round: &mut Round, swappiness: u32) -> (u32, Type) {
-        let may = May { class: round.class, io: round.write && round.io, unmap: true };
+        let may = May { class: round.class, io: round.write && round.io, unmap: !round.keeps_mapped };
         let (taken, scanned) = vm.with(|state| {
             self.with_node(round.node, |node| {
                 let taken = node.isolate(state, &self.rules, swappiness, may);
@@ -213,7 +214,7 @@ impl Generations {
             references: References::Modern,
             io: round.io,
             fs: round.fs,
-            unmap: true,
+            unmap: !round.keeps_mapped,
             write: round.write,
             writing: Writing::Aside,
             file_writes: FileWrites::Flusher,

@@ -195,6 +195,10 @@ impl Node {
                 continue;
             }
             let frame = pte.frame().expect("an accessed entry maps a frame");
+            // Each node's walk promotes its own pages alone.
+            if !self.zones.contains(&state.zone_of(frame)) {
+                continue;
+            }
             // Since 6.14 a page that a reclaimer holds is left to that one.
             let is_held = Word::of(state, frame).generation.is_none();
             let is_skipped = is_held && rules.promotion == Promotion::SecondLook;

@@ -3,7 +3,7 @@
 use super::{COSTLY, FIRST, RETRIES, Reclaimer, Round, TICK, WANTED, can_compact, compact_gap, zones_up_to};
 use crate::counters::Counter;
 use crate::host::{Ask, Mark, Throttle};
-use crate::replacement::Freed;
+use crate::replacement::{Freed, Pass};
 use crate::vm::{Host, Vm};
 
 /// Frees 32 pages, at falling priorities from 12 to 0.
@@ -48,6 +48,28 @@ pub(crate) fn reclaim_directly(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host
     }
     let progress = round.reclaimed > 0 || round.compaction_ready;
     Freed { pages: round.reclaimed as u32, progress, page: None }
+}
+
+/// A pass over the node of a zone, before other nodes are asked ([`crate::near`]).
+pub(crate) fn shrink_near(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, ask: &Ask, pass: &mut Pass) {
+    let node = vm.with(|state| state.zones[pass.zone].node);
+    let mut round = Round {
+        node,
+        class: ask.class,
+        order: ask.order,
+        priority: pass.priority,
+        io: ask.io,
+        fs: ask.fs,
+        write: pass.write,
+        keeps_mapped: !pass.unmap,
+        swap: true,
+        target: WANTED.max(1 << ask.order),
+        reclaimed: pass.freed,
+        ..Round::default()
+    };
+    policy.shrink_node(vm, host, &mut round);
+    pass.freed = round.reclaimed;
+    pass.scanned += round.scanned;
 }
 
 /// All nodes, from the asking one on.

@@ -6,7 +6,7 @@
 mod direct;
 mod kswapd;
 
-pub(crate) use direct::reclaim_directly;
+pub(crate) use direct::{reclaim_directly, shrink_near};
 pub(crate) use kswapd::{run_kswapd, should_wake};
 
 use crate::host::{Mark, Throttle};
@@ -39,6 +39,8 @@ pub(crate) struct Round {
     /// Pages may be written; anonymous pages may go to swap.
     pub(crate) write: bool,
     pub(crate) swap: bool,
+    /// Mapped pages stay.
+    pub(crate) keeps_mapped: bool,
     /// Pages wanted, freed, scanned.
     pub(crate) target: u64,
     pub(crate) reclaimed: u64,

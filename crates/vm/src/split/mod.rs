@@ -27,7 +27,7 @@ use crate::frames::Flags;
 use crate::host::{Ask, Mark};
 use crate::ids::Frame;
 use crate::lists::ListId;
-use crate::replacement::{Enter, Freed, Sizes};
+use crate::replacement::{Enter, Freed, Pass, Rule, Sizes};
 use crate::shrinker::Owed;
 use crate::state::State;
 use crate::vm::{Host, Replacement, Vm};
@@ -196,6 +196,22 @@ impl Replacement for Split {
 
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
         self.reclaim_directly(vm, host, ask)
+    }
+
+    fn near(&self) -> Option<Rule> {
+        Some(Rule::Zone)
+    }
+
+    fn files_of(&self, state: &State, zone: usize) -> u64 {
+        size(state, zone, INACTIVE[FILE]) + size(state, zone, ACTIVE[FILE])
+    }
+
+    fn shrink_near(&self, vm: &Vm, host: &dyn Host, ask: &Ask, pass: &mut Pass) {
+        self.shrink_zone_near(vm, host, ask, pass);
+    }
+
+    fn shrink_slabs_near(&self, vm: &Vm, host: &dyn Host, pass: &mut Pass, wanted: u64) {
+        self.shrink_slabs_only(vm, host, pass, wanted);
     }
 
     fn wants_kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) -> bool {

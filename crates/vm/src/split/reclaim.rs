@@ -4,7 +4,7 @@ use super::zone::{FIRST, Round, all_pages};
 use super::{BITE, Split, lru_pages};
 use crate::counters::Counter;
 use crate::host::{Ask, Mark};
-use crate::replacement::Freed;
+use crate::replacement::{Freed, Pass};
 use crate::shrinker::shrink_slab_by_scan;
 use crate::state::State;
 use crate::vm::{Host, Vm};
@@ -44,6 +44,36 @@ impl Split {
         }
         let progress = round.reclaimed >= BITE || round.reclaimed > 0 && !is_hopeless;
         Freed { pages: round.reclaimed as u32, progress, page: None }
+    }
+
+    /// A pass over a zone, before other nodes are asked ([`crate::near`]).
+    pub(super) fn shrink_zone_near(&self, vm: &Vm, host: &dyn Host, ask: &Ask, pass: &mut Pass) {
+        let mut round = Round {
+            order: ask.order,
+            priority: pass.priority,
+            io: ask.io,
+            fs: ask.fs,
+            keeps_mapped: !pass.unmap,
+            keeps_dirty: !pass.write,
+            reclaimed: pass.freed,
+            ..Round::default()
+        };
+        self.shrink_zone(vm, host, pass.zone, &mut round);
+        pass.freed = round.reclaimed;
+        pass.scanned += round.scanned;
+    }
+
+    /// Shrinks slab caches until they free no object, or so many pages came back.
+    pub(super) fn shrink_slabs_only(&self, vm: &Vm, host: &dyn Host, pass: &mut Pass, wanted: u64) {
+        let pages = vm.with(|state| lru_pages(state, pass.zone));
+        let end = pass.freed + wanted;
+        while self.choices.slabs && pass.freed < end {
+            let shrunk = shrink_slab_by_scan(vm, host, &self.owed, pass.scanned, pages);
+            pass.freed += shrunk.pages;
+            if shrunk.freed == 0 {
+                break;
+            }
+        }
     }
 
     /// Shrinks slab caches by the share of the lists that was scanned. Returns objects freed.

@@ -29,6 +29,9 @@ pub(super) struct Round {
     pub kswapd: bool,
     pub io: bool,
     pub fs: bool,
+    /// Mapped pages stay, and dirty ones.
+    pub keeps_mapped: bool,
+    pub keeps_dirty: bool,
     pub reclaimed: u64,
     pub scanned: u64,
 }
@@ -205,8 +208,8 @@ impl Split {
             references: References::Any { lumpy: is_costly },
             io: round.io,
             fs: round.fs,
-            unmap: true,
-            write: true,
+            unmap: !round.keeps_mapped,
+            write: !round.keeps_dirty,
             writing: Writing::Keep,
             file_writes: self.choices.file_writes,
             met_writeback: false,

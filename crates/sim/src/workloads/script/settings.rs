@@ -147,6 +147,26 @@ const FILES: &[File] = &[
         }),
     ),
     file(
+        "/proc/sys/vm/zone_reclaim_mode",
+        (2, 6, 16),
+        Value::Number(0..=7, |of, mode| {
+            change(of, |settings| settings.zone_reclaim_mode = Some(mode as u8));
+            of.kernel.heap.pages().set_reclaims_near(mode > 0);
+        }),
+    ),
+    file(
+        "/proc/sys/vm/min_unmapped_ratio",
+        (2, 6, 18),
+        Value::Number(0..=100, |of, percent| {
+            change(of, |settings| settings.min_unmapped_ratio = percent as u8);
+        }),
+    ),
+    file(
+        "/proc/sys/vm/min_slab_ratio",
+        (2, 6, 19),
+        Value::Number(0..=100, |of, percent| change(of, |settings| settings.min_slab_ratio = percent as u8)),
+    ),
+    file(
         "/proc/sys/vm/compact_memory",
         (2, 6, 35),
         Value::Ask(1..=1, |of, _| {
