@@ -4,7 +4,7 @@
 //! from the machine that is predicted: what kernels allocate for each CPU is derived anew, without the dumps
 //! of that machine (its architecture and number of CPUs).
 
-use super::Class;
+use super::{Class, Error};
 use crate::state::State;
 use crate::whatif::{Change, Kernel, PerCpu, Rules, layout, merge, predict_with, reach, touch};
 use slablab_report::error::Result;
@@ -43,6 +43,11 @@ impl Measured {
     /// The natural logarithm of real over predicted bytes.
     pub fn ln(&self) -> f64 {
         (self.real.max(1) as f64 / self.predicted.max(1) as f64).ln()
+    }
+
+    /// What a range needs of it.
+    fn as_error(&self) -> Error {
+        Error { class: self.class, machine: self.machine.clone(), ln: self.ln() }
     }
 
     /// The error as a part of the real bytes; positive if the prediction is too high.
@@ -179,21 +184,21 @@ pub struct Summary {
 /// Sums up those of `measured` that are `wanted`. Each prediction's range comes from `measured` without the
 /// predictions of the same machine.
 pub fn summary(measured: &[Measured], wanted: impl Fn(&Measured) -> bool) -> Summary {
+    let errors: Vec<Error> = measured.iter().map(Measured::as_error).collect();
     let chosen: Vec<&Measured> = measured.iter().filter(|one| wanted(one)).collect();
-    let mut errors: Vec<f64> = chosen.iter().map(|one| one.error().abs()).collect();
-    errors.sort_by(f64::total_cmp);
+    let mut sizes: Vec<f64> = chosen.iter().map(|one| one.error().abs()).collect();
+    sizes.sort_by(f64::total_cmp);
     let count = chosen.len();
     let mean = |sum: f64| sum / count.max(1) as f64;
     let signed = chosen.iter().map(|one| one.error());
     let ranges = chosen.iter().map(|one| {
-        let others = measured.iter().filter(|other| other.machine != one.machine);
-        let ln = super::half_width(others.map(|other| (other.class, other.ln())), one.class);
+        let ln = super::half_width(errors.iter().filter(|other| other.machine != one.machine), one.class);
         (one.ln().abs() <= ln, ln.exp_m1())
     });
     let ranges: Vec<(bool, f64)> = ranges.collect();
     Summary {
         count,
-        median: errors.get(count / 2).copied().unwrap_or(0.0),
+        median: sizes.get(count / 2).copied().unwrap_or(0.0),
         worst: signed.clone().max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0),
         bias: mean(signed.sum()),
         coverage: mean(ranges.iter().filter(|(inside, _)| *inside).count() as f64),

@@ -25,8 +25,7 @@ use std::fmt;
 /// The part of boots that a range is meant to contain.
 pub const COVERAGE: f64 = 0.9;
 
-/// Errors of a class that a range needs, so that the rank of 90 % is not the largest error: below, a wider
-/// class is used.
+/// Errors of a class that a range needs, so that the rank of 90 % is not the largest error.
 pub const FEWEST: usize = 10;
 
 /// CPUs up to which a machine is small.
@@ -121,24 +120,44 @@ pub fn is_loaded(state: &State) -> bool {
     !known || partial as f64 > LOADED * all as f64
 }
 
-/// Half the width of the range of a class, as a logarithm, from measured errors. Classes with fewer than
-/// [`FEWEST`] errors take those of the question in any state, then of any size, then all errors.
-pub fn half_width(errors: impl Iterator<Item = (Class, f64)>, class: Class) -> f64 {
-    let errors: Vec<(Class, f64)> = errors.collect();
+/// The error of one prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    /// What it depends on.
+    pub class: Class,
+    /// Architecture and CPUs of the predicted machine.
+    pub machine: String,
+    /// `ln(real / predicted)`.
+    pub ln: f64,
+}
+
+/// Half the width of the range of a class, as a logarithm, from measured errors. If they are fewer than
+/// [`FEWEST`], or on one machine only, the range is at least as wide as that of the question in any state,
+/// then of any size, then of all questions.
+pub fn half_width<'a>(errors: impl Iterator<Item = &'a Error>, class: Class) -> f64 {
+    let errors: Vec<&Error> = errors.collect();
     let wider: [&dyn Fn(Class) -> bool; 4] = [
         &|other| other == class,
         &|other| other.question == class.question && other.large == class.large,
         &|other| other.question == class.question,
         &|_| true,
     ];
-    for (at, of_class) in wider.iter().enumerate() {
-        let chosen = errors.iter().filter(|(other, _)| of_class(*other));
-        let mut sizes: Vec<f64> = chosen.map(|(_, ln)| ln.abs()).collect();
-        if sizes.len() >= FEWEST || at + 1 == wider.len() {
-            sizes.sort_by(f64::total_cmp);
-            let rank = (COVERAGE * (sizes.len() + 1) as f64).ceil() as usize;
-            return sizes.get(rank.min(sizes.len()).saturating_sub(1)).copied().unwrap_or(0.0);
+    let mut width: f64 = 0.0;
+    for of_class in wider {
+        let chosen: Vec<&&Error> = errors.iter().filter(|error| of_class(error.class)).collect();
+        width = width.max(quantile(&chosen));
+        let several = chosen.iter().any(|error| error.machine != chosen[0].machine);
+        if chosen.len() >= FEWEST && several {
+            break;
         }
     }
-    0.0
+    width
+}
+
+/// The size of the error of rank `ceil(0.9 (n + 1))`, or of the largest.
+fn quantile(errors: &[&&Error]) -> f64 {
+    let mut sizes: Vec<f64> = errors.iter().map(|error| error.ln.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let rank = (COVERAGE * (sizes.len() + 1) as f64).ceil() as usize;
+    sizes.get(rank.min(sizes.len()).saturating_sub(1)).copied().unwrap_or(0.0)
 }

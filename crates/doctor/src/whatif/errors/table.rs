@@ -1,6 +1,6 @@
 //! The errors that are built in, and the range of a prediction.
 
-use super::{COVERAGE, Class, Question, half_width};
+use super::{COVERAGE, Class, Error, Question, half_width};
 use crate::whatif::errors::measure::Measured;
 use std::fmt;
 use std::sync::LazyLock;
@@ -8,29 +8,35 @@ use std::sync::LazyLock;
 const BUILTIN: &str = include_str!("../../../data/whatif-errors.csv");
 
 /// The columns of the table.
-pub const COLUMNS: [&str; 8] =
-    ["from", "to", "change", "question", "large", "loaded", "predicted_bytes", "real_bytes"];
+pub const COLUMNS: [&str; 9] =
+    ["from", "to", "machine", "change", "question", "large", "loaded", "predicted_bytes", "real_bytes"];
 
-/// Measured errors: class and `ln(real / predicted)`.
-static ERRORS: LazyLock<Vec<(Class, f64)>> =
-    LazyLock::new(|| BUILTIN.lines().skip(1).filter_map(error).collect());
+/// Measured errors.
+static ERRORS: LazyLock<Vec<Error>> = LazyLock::new(|| BUILTIN.lines().skip(1).filter_map(error).collect());
 
-fn error(line: &str) -> Option<(Class, f64)> {
+/// The width of the widest range.
+static WIDEST: LazyLock<f64> = LazyLock::new(|| {
+    let widths = ERRORS.iter().map(|error| half_width(ERRORS.iter(), error.class));
+    widths.fold(0.0, f64::max)
+});
+
+fn error(line: &str) -> Option<Error> {
     let cells: Vec<&str> = line.split(',').collect();
-    let [_, _, _, question, large, loaded, predicted, real] = <[&str; 8]>::try_from(cells).ok()?;
+    let [_, _, machine, _, question, large, loaded, predicted, real] = <[&str; 9]>::try_from(cells).ok()?;
     let question = Question::ALL.into_iter().find(|known| known.name() == question)?;
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|bytes| *bytes > 0.0);
     let class = Class { question, large: large == "yes", loaded: loaded == "yes" };
-    Some((class, (number(real)? / number(predicted)?).ln()))
+    Some(Error { class, machine: machine.into(), ln: (number(real)? / number(predicted)?).ln() })
 }
 
 /// A prediction as a row of [`COLUMNS`].
-pub fn row(one: &Measured) -> [String; 8] {
+pub fn row(one: &Measured) -> [String; 9] {
     let Class { question, large, loaded } = one.class;
     let word = |yes: bool| String::from(if yes { "yes" } else { "no" });
     [
         one.from.clone(),
         one.to.clone(),
+        one.machine.clone(),
         one.change.to_string(),
         question.name().into(),
         word(large),
@@ -64,13 +70,12 @@ pub enum Range {
 impl Range {
     /// The range of a class.
     pub fn measured(class: Class) -> Range {
-        Range::Measured { class, ln: half_width(ERRORS.iter().copied(), class) }
+        Range::Measured { class, ln: half_width(ERRORS.iter(), class) }
     }
 
     /// The widest range of any class.
     pub fn guess() -> Range {
-        let widths = ERRORS.iter().map(|(class, _)| half_width(ERRORS.iter().copied(), *class));
-        Range::Guess { ln: widths.fold(0.0, f64::max) }
+        Range::Guess { ln: *WIDEST }
     }
 
     /// Half of the width, as a logarithm.
