@@ -20,6 +20,7 @@ use slablab_lab::output::{
     explain_script_table, explain_table, remarks,
 };
 use slablab_lab::pressure;
+use slablab_lab::replay::{Evidence, Options};
 use slablab_report::nearest::nearest;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         exact: args.exact as usize,
         samples: args.samples as usize,
     };
-    let options = args.start.options()?;
+    let options = Options { evidence: Evidence::Pages, ..args.start.options()? };
     let reader = open(&args.recording, None)?;
     let progress = Progress::new("explain");
     let _interrupts = Interrupts::new(&progress)?;

@@ -8,7 +8,7 @@ use slablab_lab::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
 };
 use slablab_lab::replay::hotplug::Command;
-use slablab_lab::replay::{Replay, replay};
+use slablab_lab::replay::{Evidence, Replay, replay};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -40,6 +40,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     args.out.check(named("the recording", [&args.recording]).chain(args.choice.start.files()))?;
     let mut options = args.choice.options()?;
+    options.evidence = Evidence::Pages;
     options.hotplug =
         args.at.chunks_exact(2).map(|pair| command(&pair[0], &pair[1])).collect::<Result<_, _>>()?;
     let reader = open(&args.recording, None)?;

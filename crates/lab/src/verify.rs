@@ -6,11 +6,24 @@
 
 pub mod change;
 pub mod counters;
+pub mod judged;
 pub mod pages;
 
 pub use change::{Change, Moved, Skill, verify_change};
 pub use counters::{Counter, Tally, Values, verify_counters};
 pub use pages::SlabPages;
+
+use crate::replay::{Evidence, Options};
+use slablab_report::error::{Error, Result};
+use std::path::Path;
+
+/// Refuses to predict page events with a start that was made from them.
+fn without_page_frees(options: &Options, path: &Path) -> Result<()> {
+    match options.evidence {
+        Evidence::None => Ok(()),
+        Evidence::Pages => Err(Error::new(path, "verify predicts page events: they cannot set the start")),
+    }
+}
 
 /// Real and predicted, and what follows from it.
 #[derive(Clone, Debug)]

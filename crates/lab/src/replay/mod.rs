@@ -6,6 +6,7 @@
 //!    ├─ caches   which cache a row belongs to
 //!    ├─ before   what a dump says about the start
 //!    ├─ plan     the slabs to begin with; differences: where the dump has others
+//!    │  └─ fill     what the dump counts beyond the objects seen; occupancy: how full slabs were
 //!    ├─ hotplug  CPUs that go offline and online, by `--at`
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
 //!       └─ plug  the effects of hotplug on engines
@@ -16,8 +17,11 @@
 pub mod before;
 pub mod caches;
 mod differences;
+mod evidence;
+pub mod fill;
 mod finish;
 pub mod hotplug;
+mod occupancy;
 pub mod outcome;
 pub mod plan;
 mod plug;
@@ -31,6 +35,7 @@ pub mod tuned;
 use crate::machine::{self, Chosen};
 use before::Before;
 use caches::CacheTable;
+pub use evidence::{Evidence, StartFacts};
 use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use rayon::prelude::*;
@@ -65,6 +70,8 @@ pub struct Options {
     pub release: Option<Release>,
     /// Take a dump of another release, architecture or page size.
     pub force: bool,
+    /// What may set the start besides the dump and the events of objects.
+    pub evidence: Evidence,
 }
 
 /// A replay's answer.
@@ -78,6 +85,8 @@ pub struct Replay {
     pub machine: Chosen,
     /// What was assumed about the start and the caches.
     pub assumed: Vec<String>,
+    /// What the start rests on.
+    pub start: StartFacts,
     /// Where the planned start is not what the dump says.
     pub warnings: Vec<String>,
     /// CPUs that went off and on.
@@ -146,6 +155,7 @@ pub(crate) struct Prepared<'a> {
     /// What ran on the recording machine.
     kernel: Preset,
     assumed: Vec<String>,
+    start: StartFacts,
     warnings: Vec<String>,
     table: CacheTable,
     plan: plan::Plan,
@@ -176,7 +186,10 @@ impl<'a> Prepared<'a> {
             );
         }
         let survey = survey::survey(path, reader, &table, options)?;
-        let plan = plan::plan(&table, &survey, options.before.as_ref(), &machine, &mut assumed);
+        let evidence = options.evidence;
+        let plan = plan::plan(&table, &survey, options.before.as_ref(), (&machine, evidence), &mut assumed);
+        let start = StartFacts { evidence, drawn: plan.drawn, proven: plan.proven };
+        assumed.extend(start.sentences());
         let mut warnings = Vec::new();
         if let Some(before) = &options.before {
             assumed.extend(before.assumed.iter().cloned());
@@ -194,6 +207,7 @@ impl<'a> Prepared<'a> {
             machine,
             kernel,
             assumed,
+            start,
             warnings,
             table,
             plan,
@@ -216,8 +230,8 @@ impl<'a> Prepared<'a> {
 
     /// Runs with what they rest on.
     pub(crate) fn replay(self, outcomes: Vec<Outcome>) -> Replay {
-        let Prepared { path, metadata, machine, assumed, warnings, commands: hotplug, .. } = self;
-        Replay { path: path.to_path_buf(), metadata, machine, assumed, warnings, hotplug, outcomes }
+        let Prepared { path, metadata, machine, assumed, start, warnings, commands: hotplug, .. } = self;
+        Replay { path: path.to_path_buf(), metadata, machine, assumed, start, warnings, hotplug, outcomes }
     }
 }
 

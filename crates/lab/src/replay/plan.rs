@@ -5,12 +5,16 @@
 //!    got anything of, is that CPU's slab.
 //! 2. Further slabs from before that a CPU got objects of are on its partial list, up to the number in the
 //!    dump (without a dump: none); the rest are on their node's list.
-//! 3. A slab from before of which only frees are seen is full, its unseen objects stay allocated.
-//! 4. What the dump counts beyond that is added: CPU slabs of CPUs without one, partial slabs, full slabs.
+//! 3. A slab from before of which only frees are seen is full or partial, as the dump's totals and the frees
+//!    make likely; without a dump it is full. Its unseen objects stay allocated.
+//! 4. What the dump counts beyond that is added: slabs of CPUs, partial slabs, full slabs ([`super::fill`]).
+//! 5. Evidence by [`Evidence::Pages`] comes first: a slab whose pages were freed had no object then.
 
+use super::Evidence;
 use super::before::nodes::node_at;
 use super::before::{Before, CacheBefore};
 use super::caches::{CacheEntry, CacheTable};
+use super::fill::{Drawn, fill};
 use super::survey::{OldFree, SlabSurvey, Survey};
 use crate::machine::Chosen;
 use rustc_hash::FxHashMap;
@@ -31,6 +35,10 @@ pub struct Plan {
     pub windows: Vec<(u64, u64)>,
     /// Frees of objects whose cache is unknown.
     pub unknown_frees: u64,
+    /// Slabs of which only frees are seen.
+    pub drawn: Drawn,
+    /// Slabs with objects that page frees prove to have been free at the start; 0 if that is not used.
+    pub proven: u64,
 }
 
 /// A slab to begin with.
@@ -60,7 +68,7 @@ pub fn plan(
     table: &CacheTable,
     survey: &Survey,
     before: Option<&Before>,
-    machine: &Chosen,
+    (machine, evidence): (&Chosen, Evidence),
     assumed: &mut Vec<String>,
 ) -> Plan {
     if before.is_none() && !survey.old.is_empty() {
@@ -83,14 +91,20 @@ pub fn plan(
         let mut places = Places::new(dump, machine);
         for (address, seen) in survey.caches[cache].initial() {
             let number = |index: u16| numbers.get(&(cache as u32, address, index)).copied();
-            let objects = starts(seen, entry.objects, number, &mut planned);
+            let mut objects = starts(seen, entry.objects, number, &mut planned);
+            if evidence == Evidence::Pages && seen.emptied {
+                plan.proven += u64::from(free_the_unseen(&mut objects));
+            }
             let node = node_of(address, survey, before);
             slabs.push(PlannedSlab { node, place: places.of(seen), objects });
         }
         let cpu_has = places.cpu_has;
         fit_to_active(&mut slabs, &survey.caches[cache].initial(), dump, entry, machine);
         if let Some(dump) = dump {
-            add_unseen(&mut slabs, dump, entry.objects, &cpu_has, machine);
+            let known = evidence == Evidence::Pages && survey.has_page_frees;
+            let drawn = fill(&mut slabs, dump, entry, (&cpu_has, machine), known);
+            plan.drawn.slabs += drawn.slabs;
+            plan.drawn.partial += drawn.partial;
         }
         // The newest of a CPU's chain is the one it uses first: it is put there last.
         slabs.reverse();
@@ -124,6 +138,18 @@ fn starts(
         }
     }
     starts
+}
+
+/// A slab that is empty when its last seen object is freed has no other object. Answers whether that frees
+/// any.
+fn free_the_unseen(objects: &mut [Start]) -> bool {
+    let known = objects.iter().filter(|start| matches!(start, Start::Free(_))).count() as u16;
+    let mut turn = known;
+    for start in objects.iter_mut().filter(|start| **start == Start::Kept) {
+        *start = Start::Free(turn);
+        turn += 1;
+    }
+    turn > known
 }
 
 fn node_of(address: u64, survey: &Survey, before: Option<&Before>) -> u16 {
@@ -192,86 +218,6 @@ fn fit_to_active(
     }
 }
 
-/// Slabs that the dump counts and the recording does not touch.
-fn add_unseen(
-    slabs: &mut Vec<PlannedSlab>,
-    dump: &CacheBefore,
-    objects: u32,
-    cpu_has: &[bool],
-    machine: &Chosen,
-) {
-    let Some(total) = dump.slabs.as_ref() else { return };
-    let nodes = machine.spec.nodes.len() as u16;
-    for node in 0..nodes {
-        let whole = |part: &slablab_kernel::text::Breakdown| match part.nodes.is_empty() {
-            true if node == 0 => part.total.value,
-            true => 0,
-            false => part.node(node as u32),
-        };
-        let here = |slabs: &[PlannedSlab], wanted: fn(&PlannedSlab) -> bool| {
-            slabs.iter().filter(|slab| slab.node == node && wanted(slab)).count() as u64
-        };
-        let is_free = |slab: &PlannedSlab| slab.objects.iter().any(|start| matches!(start, Start::Free(_)));
-        let mut missing = whole(total).saturating_sub(here(slabs, |_| true));
-        // Partial slabs that no row touched, with the free objects that the dump counts beyond those of known
-        // slabs.
-        let partial = dump.partial.as_ref().map_or(0, whole);
-        let in_use = dump.objects_partial.as_ref().map_or(0, whole);
-        let known: Vec<_> = slabs
-            .iter()
-            .filter(|slab| slab.node == node && slab.place == Place::Node && is_free(slab))
-            .collect();
-        let known_free: u64 = known.iter().map(|slab| free_objects(slab)).sum();
-        let unseen = partial.saturating_sub(known.len() as u64).min(missing);
-        let mut free = (partial * objects as u64).saturating_sub(in_use).saturating_sub(known_free);
-        if dump.partial.is_none() && node == 0 {
-            // Only slabinfo: free objects on node lists are what is not active; how many slabs hold them is
-            // not said.
-            let room = whole(total) * objects as u64;
-            free = room.saturating_sub(dump.active).saturating_sub(known_free);
-            let slabs_needed = free.div_ceil(objects.max(1) as u64 / 2 + 1).min(missing);
-            missing -= push_partial(slabs, slabs_needed, free, node, objects);
-        } else {
-            missing -= push_partial(slabs, unseen, free, node, objects);
-        }
-        // CPU slabs of CPUs that never allocate: they look full, and frees to them must find them frozen.
-        let frozen = dump.cpu_slabs.as_ref().map_or(0, whole);
-        let known_frozen = here(slabs, |slab| slab.place != Place::Node);
-        let mut idle = (0..cpu_has.len() as u16)
-            .filter(|cpu| !cpu_has[*cpu as usize] && machine.spec.cpu_node[*cpu as usize] == node);
-        for _ in 0..frozen.saturating_sub(known_frozen).min(missing) {
-            let Some(cpu) = idle.next() else { break };
-            slabs.push(PlannedSlab {
-                node,
-                place: Place::Cpu(CpuId(cpu)),
-                objects: vec![Start::Kept; objects as usize],
-            });
-            missing -= 1;
-        }
-        for _ in 0..missing {
-            slabs.push(PlannedSlab {
-                node,
-                place: Place::Node,
-                objects: vec![Start::Kept; objects as usize],
-            });
-        }
-    }
-}
-
-fn free_objects(slab: &PlannedSlab) -> u64 {
+pub(super) fn free_objects(slab: &PlannedSlab) -> u64 {
     slab.objects.iter().filter(|start| matches!(start, Start::Free(_))).count() as u64
-}
-
-/// Adds partial slabs that share `free` free objects evenly; answers how many.
-fn push_partial(slabs: &mut Vec<PlannedSlab>, count: u64, free: u64, node: u16, objects: u32) -> u64 {
-    for index in 0..count {
-        let share = (free * (index + 1) / count - free * index / count).clamp(1, objects as u64) as u16;
-        let start = |at: u16| if at < share { Start::Free(at) } else { Start::Kept };
-        slabs.push(PlannedSlab {
-            node,
-            place: Place::Node,
-            objects: (0..objects as u16).map(start).collect(),
-        });
-    }
-    count
 }

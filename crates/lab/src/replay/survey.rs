@@ -25,6 +25,8 @@ pub struct Survey {
     pub unknown_frees: u64,
     /// Where the kernel's linear map begins: an address minus its frame's number times the page size.
     pub linear_map: Option<u64>,
+    /// Whether the recording has frees of pages.
+    pub has_page_frees: bool,
 }
 
 /// A free of an object from before.
@@ -56,6 +58,8 @@ pub struct SlabSurvey {
     pub free: Vec<(u16, u16)>,
     /// Objects that were allocated and are freed later.
     pub live: Vec<u16>,
+    /// Its pages were freed in the recording: then it had no object.
+    pub emptied: bool,
     /// Its pages were allocated in the recording, or again: nothing more is learnt from it.
     closed: bool,
     /// A bit for each object whose start is known.
@@ -82,6 +86,8 @@ struct Pass<'a> {
     in_window: Vec<bool>,
     /// Frame number to the last row that allocated it.
     page_rows: FxHashMap<u64, u64>,
+    /// The cache of a slab from before, by its real address.
+    owners: FxHashMap<u64, u32>,
     /// Frees whose cache is found when all slabs are known.
     homeless: Vec<(u64, u64)>,
     page_shift: u32,
@@ -113,6 +119,7 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
         },
         in_window: vec![false; metadata.statistics.object_ids as usize],
         page_rows: FxHashMap::default(),
+        owners: FxHashMap::default(),
         homeless: Vec::new(),
         page_shift,
         hashed: metadata.pairing_only,
@@ -156,6 +163,7 @@ impl Pass<'_> {
                     self.page_rows.insert(frame, row);
                 }
             }
+            EventKind::PageFree if batch.pfn[index] >= 0 => self.page_free(batch.pfn[index] as u64),
             _ if address == 0 || batch.flags[index] & (flags::NULL | flags::ZERO_SIZE) != 0 => {}
             _ if event.is_alloc() || event.is_free() => {
                 let home = self.table.home(batch.cache[index], batch.bytes_alloc[index], batch.gfp[index]);
@@ -168,6 +176,17 @@ impl Pass<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn page_free(&mut self, frame: u64) {
+        self.survey.has_page_frees = true;
+        let Some(base) = self.survey.linear_map else { return };
+        let address = base.wrapping_add(frame << self.page_shift);
+        let Some(cache) = self.owners.remove(&address) else { return };
+        let slab = self.survey.caches[cache as usize].slabs.get_mut(&address);
+        if let Some(slab) = slab.filter(|slab| !slab.closed) {
+            slab.emptied = true;
         }
     }
 
@@ -206,6 +225,9 @@ impl Pass<'_> {
         touched.closed |= page_row.is_some_and(|page_row| page_row > touched.first_row);
         if touched.closed || !touched.is_news(at) {
             return;
+        }
+        if touched.first_row == row {
+            self.owners.insert(slab, cache);
         }
         if event.is_alloc() {
             touched.free.push((at, cpu));

@@ -5,7 +5,8 @@
 //! is no better than "nothing changes", below 0 is worse. Bytes, as another engine's slabs have another size
 //! than the kernel's.
 
-use super::{Compared, SlabPages, Verified};
+use super::judged::{Tracing, groups, own_balance, shares};
+use super::{Compared, SlabPages, Verified, without_page_frees};
 use crate::replay::before::{Before, read_dump};
 use crate::replay::outcome::{CacheOutcome, Split};
 use crate::replay::{Options, Replay, replay};
@@ -28,6 +29,10 @@ pub struct Change {
     pub real: Moved,
     /// What the engine would have done.
     pub predicted: Moved,
+    /// What the recording's own balance of allocations and frees would make, in whole slabs of the kernel.
+    pub balance: Moved,
+    /// Which of its allocations and frees have events.
+    pub tracing: Tracing,
     /// Bytes of a slab of the kernel and of an object.
     pub bytes: (u64, u64),
     /// Why the two differ, as far as the recording tells.
@@ -68,15 +73,20 @@ pub fn verify_change(
     let Some(before) = &options.before else {
         return Err(Error::new(path, "verify needs the state before the recording: --before"));
     };
+    without_page_frees(options, path)?;
     let missing = || Error::new(&before.path, "has no proc/slabinfo");
     let start = before.slabinfo.clone().ok_or_else(missing)?;
     let end = slabinfo(after)?;
     let replay = replay(reader, path, options, progress)?;
     let mut changes = changes(&replay, before, &start, &end);
     let skill = skill(&changes);
-    let pages = SlabPages::of(reader, path, &replay.outcomes[0])?;
+    let page_size = replay.outcomes[0].page_size;
+    let pages = SlabPages::of(reader, path, &replay.outcomes[0], own_balance(&changes, page_size))?;
+    let (groups, balance) = (groups(&changes), null_skill(&changes));
     let mut summary = summary(&changes, skill, &replay);
-    summary.extend(pages.as_ref().map(SlabPages::sentence));
+    summary.splice(0..0, pages.as_ref().map(SlabPages::sentence));
+    summary.extend(shares(&groups));
+    summary.push("the recording's page frees are predicted: they do not set the start".into());
     changes.retain(|change| change.real != Moved::default() || change.predicted != Moved::default());
     changes.sort_by_key(|change| {
         let least_first = (change.error_bytes(), change.real.slab_bytes.abs());
@@ -89,7 +99,14 @@ pub fn verify_change(
             "engine": replay.outcomes[0].engine().to_string(),
             "skill_slab_bytes": skill.slabs,
             "skill_active_bytes": skill.objects,
+            "null_models": {
+                "nothing_changes": { "skill_slab_bytes": 0.0, "skill_active_bytes": 0.0 },
+                "own_balance": { "skill_slab_bytes": balance.slabs, "skill_active_bytes": balance.objects },
+            },
             "slab_pages": pages.as_ref().map(SlabPages::json),
+            "traced": groups.iter().map(|group| group.json()).collect::<Vec<_>>(),
+            "start": replay.start.json(),
+            "page_frees_used": false,
         }),
         compared: Compared::Changes(changes, skill),
     };
@@ -130,6 +147,8 @@ fn changes(replay: &Replay, before: &Before, start: &Slabinfo, end: &Slabinfo) -
             start: (row.num_slabs, row.active_objs),
             real,
             predicted,
+            balance: Moved::balance(cache, row, slab_bytes),
+            tracing: Tracing::of(cache.map(|cache| &cache.traffic)),
             bytes: (slab_bytes, row.objsize),
             cause: cause(cache, row, real, predicted),
         })
@@ -146,6 +165,14 @@ impl Moved {
             slab_bytes: bytes(&cache.end) - bytes(&cache.start),
             active: cache.end.active_objects() as i64 - cache.start.active_objects() as i64,
         }
+    }
+
+    /// What the balance of the cache's allocations and frees fills, in whole slabs of the kernel.
+    fn balance(cache: Option<&CacheOutcome>, row: &SlabinfoRow, slab_bytes: u64) -> Moved {
+        let net = cache.map_or(0, |cache| cache.traffic.allocs as i64 - cache.traffic.frees as i64);
+        let objects = row.objperslab.max(1) as i64;
+        let slabs = net.signum() * ((2 * net.abs() + objects) / (2 * objects));
+        Moved { slabs, slab_bytes: slabs * slab_bytes as i64, active: net }
     }
 }
 
@@ -193,17 +220,27 @@ impl Change {
 
 /// The skill over caches.
 pub fn skill(changes: &[Change]) -> Skill {
-    let ratio = |of: fn(&Change) -> (i64, i64)| {
+    skill_of(changes, |change| change.predicted)
+}
+
+/// The skill of the recording's own balance in whole slabs.
+pub fn null_skill(changes: &[Change]) -> Skill {
+    skill_of(changes, |change| change.balance)
+}
+
+fn skill_of(changes: &[Change], model: fn(&Change) -> Moved) -> Skill {
+    let ratio = |of: fn(&Change, Moved) -> i64| {
         let (mut wrong, mut all) = (0.0, 0.0);
-        for (real, predicted) in changes.iter().map(of) {
-            wrong += predicted.abs_diff(real) as f64;
+        for change in changes {
+            let real = of(change, change.real);
+            wrong += of(change, model(change)).abs_diff(real) as f64;
             all += real.unsigned_abs() as f64;
         }
         if all == 0.0 { if wrong == 0.0 { 1.0 } else { f64::NEG_INFINITY } } else { 1.0 - wrong / all }
     };
     Skill {
-        slabs: ratio(|change| (change.real.slab_bytes, change.predicted.slab_bytes)),
-        objects: ratio(Change::active_bytes),
+        slabs: ratio(|_, moved| moved.slab_bytes),
+        objects: ratio(|change, moved| moved.active * change.bytes.1 as i64),
     }
 }
 
@@ -214,14 +251,17 @@ fn summary(changes: &[Change], skill: Skill, replay: &Replay) -> Vec<String> {
     let mut errors: Vec<f64> =
         held.map(|change| 100.0 * change.error_bytes() as f64 / level(change) as f64).collect();
     errors.sort_by(f64::total_cmp);
+    let null = null_skill(changes);
     let exact = changes.iter().filter(|change| change.error_bytes() == 0).count();
     vec![
         format!(
-            "{}: skill {:.3} in bytes of slabs, {:.3} in bytes of active objects (1 is perfect; predicting \
-             no change is 0)",
+            "{}: skill {:.3} in bytes of slabs, {:.3} in bytes of active objects (1 is perfect; \"nothing \
+             changes\" has 0, the recording's own balance in whole slabs {:.3} and {:.3})",
             replay.outcomes[0].engine(),
             skill.slabs,
-            skill.objects
+            skill.objects,
+            null.slabs,
+            null.objects
         ),
         format!(
             "slab memory changed by {:+} K, predicted {:+} K; slabs exact in {exact} of {} caches",

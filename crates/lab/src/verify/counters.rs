@@ -1,6 +1,6 @@
 //! Compares every counter of a kernel with SLUB_STATS with the model's counter.
 
-use super::{Compared, Verified};
+use super::{Compared, Verified, without_page_frees};
 use crate::replay::before::nodes::{NodeSpan, of_messages};
 use crate::replay::{Options, Replay, before::Before, replay};
 use serde_json::json;
@@ -124,6 +124,7 @@ pub fn verify_counters(
     options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(Verified, Replay)> {
+    without_page_frees(options, run)?;
     let path = run.join("slub_stats.csv");
     let stats = parse_stats(File::open(&path).at(&path)?).at(&path)?;
     let complete = complete_caches(run, label)?;

@@ -12,7 +12,7 @@ use slablab_workloads::{Batch, Columns, EventKind, NONE, Reader, flags};
 use std::path::Path;
 
 /// Slabs by order: taken and returned.
-type ByOrder = [(u64, u64); 11];
+pub(super) type ByOrder = [(u64, u64); 11];
 
 /// Slabs taken and returned, real and predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct SlabPages {
     pub real: ByOrder,
     /// What the engine would have done.
     pub predicted: ByOrder,
+    /// What the recording's own balance would make: whole slabs for what it allocates more than it frees.
+    pub balance: ByOrder,
 }
 
 impl SlabPages {
@@ -29,16 +31,30 @@ impl SlabPages {
     ///
     /// # Errors
     /// A trace that cannot be read.
-    pub fn of(reader: &Reader, path: &Path, outcome: &Outcome) -> Result<Option<SlabPages>> {
+    pub fn of(
+        reader: &Reader,
+        path: &Path,
+        outcome: &Outcome,
+        balance: ByOrder,
+    ) -> Result<Option<SlabPages>> {
         let real = recorded(reader, path)?;
-        Ok(real.map(|real| SlabPages { real, predicted: outcome.slabs_by_order() }))
+        Ok(real.map(|real| SlabPages { real, predicted: outcome.slabs_by_order(), balance }))
     }
 
     /// By how many pages the prediction is off in all orders, both ways, in percent of the pages that really
     /// moved.
     pub fn error_percent(&self) -> f64 {
+        self.off_by(&self.predicted)
+    }
+
+    /// The same of the recording's own balance in whole slabs.
+    pub fn balance_error_percent(&self) -> f64 {
+        self.off_by(&self.balance)
+    }
+
+    fn off_by(&self, model: &ByOrder) -> f64 {
         let (mut moved, mut off) = (0u64, 0u64);
-        for (order, (real, predicted)) in self.real.iter().zip(&self.predicted).enumerate() {
+        for (order, (real, predicted)) in self.real.iter().zip(model).enumerate() {
             moved += (real.0 + real.1) << order;
             off += (real.0.abs_diff(predicted.0) + real.1.abs_diff(predicted.1)) << order;
         }
@@ -51,12 +67,14 @@ impl SlabPages {
         let returned = |of: &ByOrder| of.iter().map(|both| both.1).sum::<u64>();
         format!(
             "in the recording {} slabs were taken, predicted {}, and {} returned, predicted {}: off by \
-             {:.1} % of the pages",
+             {:.1} % of the pages (\"nothing changes\": 100 %; the recording's own balance in whole slabs: \
+             {:.1} %)",
             taken(&self.real),
             taken(&self.predicted),
             returned(&self.real),
             returned(&self.predicted),
-            self.error_percent()
+            self.error_percent(),
+            self.balance_error_percent()
         )
     }
 
@@ -74,7 +92,11 @@ impl SlabPages {
                 }));
             }
         }
-        json!({ "error_percent": self.error_percent(), "orders": orders })
+        json!({
+            "error_percent": self.error_percent(),
+            "error_percent_own_balance": self.balance_error_percent(),
+            "orders": orders,
+        })
     }
 }
 

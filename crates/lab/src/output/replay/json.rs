@@ -27,7 +27,7 @@ pub fn cache_json(replay: &Replay, name: &str) -> Option<Value> {
 
 fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
     let losses = &replay.metadata.losses;
-    json!({
+    let mut json = json!({
         "schema": SCHEMA,
         "recording": replay.path.display().to_string(),
         "release": replay.metadata.release,
@@ -46,7 +46,11 @@ fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
         })).collect::<Vec<_>>(),
         "remarks": remarks(replay),
         "engines": replay.outcomes.iter().map(|outcome| engine(outcome, shown)).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(start) = replay.start.json() {
+        json["start"] = start;
+    }
+    json
 }
 
 fn engine(outcome: &Outcome, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {

@@ -121,6 +121,13 @@ impl Recorder {
                 address: 16,
                 ..Row::default()
             }),
+            // The page that holds an object goes back to the page allocator.
+            [_, "return", home, object] => {
+                let (cache, size) = self.home(home);
+                let address = Recorder::address(cache, size, object.parse().expect("a number"));
+                let pfn = (address - LINEAR_MAP) as i64 >> 12;
+                self.push(Row { event: EventKind::PageFree as u8, pfn, ..Row::default() });
+            }
             [_, verb, home, objects, ref rest @ ..] => {
                 let gfp = match rest.first() {
                     Some(&"reclaimable") => Gfp::KERNEL | Gfp::RECLAIMABLE,

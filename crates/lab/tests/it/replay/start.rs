@@ -2,8 +2,8 @@
 
 use super::program::trace;
 use super::{check_with, presets, run};
-use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
+use slablab_lab::replay::{Evidence, Options};
 use std::path::Path;
 
 #[test]
@@ -93,4 +93,68 @@ fn a_cache_counts_in_its_window() {
         &options(),
         "filp: allocs=3; total: allocs=3",
     );
+}
+
+/// Eight slabs of 16 objects, all partial, with these objects in use.
+fn eight_partial(name: &str, in_use: &str) -> Before {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    let filp = folder.join("sys/kernel/slab/filp");
+    std::fs::create_dir_all(&filp).expect("a folder can be made");
+    for (name, content) in [
+        ("slab_size", "256\n"),
+        ("object_size", "256\n"),
+        ("objs_per_slab", "16\n"),
+        ("order", "0\n"),
+        ("slabs", "8 N0=8\n"),
+        ("partial", "8 N0=8\n"),
+        ("objects_partial", in_use),
+        ("cpu_slabs", "0\n"),
+    ] {
+        std::fs::write(filp.join(name), content).expect("a file can be written");
+    }
+    Before::read(&folder).expect("a dump")
+}
+
+/// One object of each slab is freed: the dump says whether it was the last.
+#[test]
+fn a_slab_of_which_only_frees_are_seen_is_as_full_as_the_dump_says() {
+    let frees = (63..71).map(|slab| format!("0 free filp {}", slab * 16)).collect::<Vec<_>>().join("; ");
+    let program = format!("cache filp 256; {frees}");
+    let check = |name: &str, in_use: &str, expected: &str| {
+        let before = Some(eight_partial(name, in_use));
+        let options = Options { engines: presets(&["slub@6.1"]), before, ..Options::default() };
+        check_with(&program, "6.1.0", &options, expected);
+    };
+    // While the node's list has five slabs, an empty one goes back.
+    check("last_ones", "8 N0=8\n", "filp: slabs_start=8 objects_start=8 frees_old=8 free_slab=4 slabs=4");
+    check("many", "112 N0=112\n", "filp: slabs_start=8 objects_start=112 frees_old=8 free_slab=0 slabs=8");
+}
+
+/// A page that is freed holds no object: for other engines, not for predictions of the kernel's own pages.
+#[test]
+fn page_frees_prove_slabs_empty_where_they_are_evidence() {
+    let program = "cache filp 256; 0 free filp 1008-1009; 0 free filp 1024-1025; 0 return filp 1008";
+    let check = |evidence, expected: &str, used: Option<&str>| {
+        let options = Options { engines: presets(&["slub@6.1"]), evidence, ..Options::default() };
+        check_with(program, "6.1.0", &options, expected);
+        let answer = run(&trace("6.1.0", program), &options);
+        let said = answer.assumed.iter().find(|text| text.contains("freed their pages"));
+        assert_eq!(said.map(|text| &text[..7]), used, "{said:?}");
+        let json = slablab_lab::output::replay_json(&answer);
+        assert_eq!(json["start"]["slabs_empty_by_page_frees"].as_u64(), used.map(|_| 1));
+    };
+    check(Evidence::None, "filp: slabs_start=2 objects_start=32 frees_old=4", None);
+    check(Evidence::Pages, "filp: slabs_start=2 objects_start=18 frees_old=4", Some("1 slabs"));
+}
+
+#[test]
+fn verify_does_not_take_page_frees() {
+    let before = || Some(eight_partial("circular", "8 N0=8\n"));
+    let options = Options { before: before(), evidence: Evidence::Pages, ..Options::default() };
+    let reader = trace("6.1.0", "cache filp 256; 0 free filp 1008");
+    let path = Path::new("program");
+    let refused = slablab_lab::verify::verify_change(&reader, path, path, &options, &|_, _| {});
+    let refused = refused.expect_err("page frees are what verify predicts").to_string();
+    assert!(refused.contains("they cannot set the start"), "{refused}");
 }

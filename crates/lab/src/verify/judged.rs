@@ -1,0 +1,173 @@
+//! Null models, and what of a change has no events.
+//!
+//! A kernel frees in bulk (`kmem_cache_free_bulk`, `kvfree_rcu`, nodes of maple trees) without an event, and
+//! some caches have no event at all. What the recording does not have, no engine can predict: caches are
+//! judged in three groups beside the whole.
+
+use super::change::{Change, null_skill, skill};
+use super::pages::ByOrder;
+use crate::replay::outcome::Traffic;
+use serde_json::{Value, json};
+
+/// Which of a cache's allocations and frees have events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracing {
+    /// All that the recording tells of: each free has its allocation.
+    All,
+    /// Some: later events imply others.
+    Some,
+    /// None, though the dumps have the cache.
+    None,
+}
+
+impl Tracing {
+    /// Of a cache with this traffic; `None` for a cache without an event.
+    pub(super) fn of(traffic: Option<&Traffic>) -> Tracing {
+        match traffic.filter(|traffic| traffic.allocs + traffic.frees > 0) {
+            Some(traffic) if traffic.bulk + traffic.implied > 0 => Tracing::Some,
+            Some(_) => Tracing::All,
+            None => Tracing::None,
+        }
+    }
+
+    fn key(self) -> &'static str {
+        match self {
+            Tracing::All => "all",
+            Tracing::Some => "some",
+            Tracing::None => "none",
+        }
+    }
+}
+
+/// Caches with the same tracing that changed, or should have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Group {
+    /// Which of their allocations and frees have events.
+    pub tracing: Tracing,
+    /// How many caches.
+    pub caches: usize,
+    /// Bytes of slabs by which they changed, each cache's sign aside.
+    pub real_bytes: u64,
+    /// Bytes of slabs by which the prediction is wrong.
+    pub error_bytes: u64,
+    /// Skill of the prediction and of the recording's own balance, in bytes of slabs; `None` if no byte
+    /// changed.
+    pub skills: Option<(f64, f64)>,
+}
+
+/// The groups of caches, those with all events first.
+pub fn groups(changes: &[Change]) -> [Group; 3] {
+    [Tracing::All, Tracing::Some, Tracing::None].map(|tracing| {
+        let of: Vec<Change> = changes.iter().filter(|change| change.tracing == tracing).cloned().collect();
+        let real_bytes: u64 = of.iter().map(|change| change.real.slab_bytes.unsigned_abs()).sum();
+        let moved = |change: &&Change| change.real.slab_bytes != 0 || change.error_bytes() != 0;
+        Group {
+            tracing,
+            caches: of.iter().filter(moved).count(),
+            real_bytes,
+            error_bytes: of.iter().map(Change::error_bytes).sum(),
+            skills: (real_bytes > 0).then(|| (skill(&of).slabs, null_skill(&of).slabs)),
+        }
+    })
+}
+
+impl Group {
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        json!({
+            "events": self.tracing.key(),
+            "caches": self.caches,
+            "slab_bytes_changed_real": self.real_bytes,
+            "error_bytes": self.error_bytes,
+            "skill_slab_bytes": self.skills.map(|skills| skills.0),
+            "skill_slab_bytes_own_balance": self.skills.map(|skills| skills.1),
+        })
+    }
+}
+
+/// Sentences: skill where all is traced, and what has no events.
+pub fn shares(groups: &[Group; 3]) -> Vec<String> {
+    let [all, some, none] = groups;
+    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let changed = |group: &Group| percent(group.real_bytes, groups.iter().map(|one| one.real_bytes).sum());
+    let wrong = |group: &Group| percent(group.error_bytes, groups.iter().map(|one| one.error_bytes).sum());
+    let mut said = Vec::new();
+    if let Some((skill, balance)) = all.skills {
+        said.push(format!(
+            "over {} caches whose events are all traced: skill {skill:.3} in bytes of slabs, own balance \
+             {balance:.3}",
+            all.caches
+        ));
+    }
+    said.push(format!(
+        "of the bytes that changed, {:.1} % are of caches without an event and {:.1} % of caches with untraced \
+         allocations or frees (bulk, RCU); of the bytes predicted wrong, {:.1} % and {:.1} %",
+        changed(none),
+        changed(some),
+        wrong(none),
+        wrong(some)
+    ));
+    said
+}
+
+/// Slabs that the recording's own balance takes and returns, by order.
+pub(super) fn own_balance(changes: &[Change], page_size: u64) -> ByOrder {
+    let mut orders = ByOrder::default();
+    for change in changes {
+        let order = (change.bytes.0 / page_size.max(1)).max(1).ilog2() as usize;
+        let Some(both) = orders.get_mut(order) else { continue };
+        let slabs = change.balance.slabs.unsigned_abs();
+        if change.balance.slabs > 0 { both.0 += slabs } else { both.1 += slabs }
+    }
+    orders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::Moved;
+    use super::*;
+
+    fn change(tracing: Tracing, real: i64, predicted: i64, balance: i64) -> Change {
+        let moved = |slabs| Moved { slabs, slab_bytes: slabs * 8192, active: 0 };
+        Change {
+            name: "filp".into(),
+            start: (10, 100),
+            real: moved(real),
+            predicted: moved(predicted),
+            balance: moved(balance),
+            tracing,
+            bytes: (8192, 256),
+            cause: String::new(),
+        }
+    }
+
+    #[test]
+    fn caches_are_judged_by_what_has_events() {
+        let changes = [
+            change(Tracing::All, -10, -8, -5),
+            change(Tracing::Some, 5, -5, 0),
+            change(Tracing::None, 5, 0, 0),
+            change(Tracing::None, 0, 0, 0),
+        ];
+        let groups = groups(&changes);
+        assert_eq!(groups[0].skills, Some((0.8, 0.5)));
+        assert_eq!(groups.map(|group| group.caches), [1, 1, 1], "a cache that stays is none");
+        assert_eq!(groups[1].skills, Some((-1.0, 0.0)));
+        let said = shares(&groups).join("\n");
+        assert!(said.contains("25.0 % are of caches without an event and 25.0 % of caches with"), "{said}");
+        assert!(said.contains("predicted wrong, 29.4 % and 58.8 %"), "{said}");
+    }
+
+    #[test]
+    fn the_own_balance_counts_by_order() {
+        let changes = [change(Tracing::All, 0, 0, 3), change(Tracing::All, 0, 0, -2)];
+        assert_eq!(own_balance(&changes, 4096)[1], (3, 2));
+    }
+
+    #[test]
+    fn events_of_part_of_a_cache_are_some() {
+        let of = |allocs, bulk| Tracing::of(Some(&Traffic { allocs, bulk, ..Traffic::default() }));
+        assert_eq!([of(0, 0), of(9, 0), of(9, 1)], [Tracing::None, Tracing::All, Tracing::Some]);
+        assert_eq!(Tracing::of(None), Tracing::None);
+    }
+}
