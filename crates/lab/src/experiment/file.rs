@@ -20,6 +20,7 @@ use super::merit::Merit;
 use super::ranges::Ranges;
 use super::repeats::{LEAST_MIN, Repeats, Until};
 use super::rows::{Cells, Expect, Fitted, Published, float, metric, near, value};
+use super::shown::Shown;
 use super::workload::{Kind, Parameter, Size, Value, Workload};
 use super::workloads::{WORKLOADS, find};
 use slablab_machines::Bad;
@@ -53,6 +54,7 @@ const NAMES: &[&str] = &[
     "expect",
     "linear",
     "merit",
+    "shown",
     "ranges",
 ];
 
@@ -100,6 +102,8 @@ pub struct ExperimentFile {
     pub linear: Vec<Linear>,
     /// Columns of figures whose order is published.
     pub merit: Vec<Merit>,
+    /// Metrics that are shown of every cell.
+    pub shown: Vec<Shown>,
     /// What is varied, if that is not each assumed cost.
     pub ranges: Option<Ranges>,
     /// The text of the file.
@@ -147,6 +151,7 @@ impl ExperimentFile {
             expect: Vec::new(),
             linear: Vec::new(),
             merit: Vec::new(),
+            shown: Vec::new(),
             ranges: None,
             text: text.to_string(),
         };
@@ -163,8 +168,9 @@ impl ExperimentFile {
         let expect = rows(&doc, &table, "expect", |value| cells.expect(&doc, value, &published))?;
         let linear = rows(&doc, &table, "linear", |value| cells.linear(&doc, value))?;
         let merit = rows(&doc, &table, "merit", |value| cells.merit(&doc, value))?;
+        let shown = rows(&doc, &table, "shown", |value| cells.shown(&doc, value))?;
         (file.fitted, file.published, file.expect) = (fitted, published, expect);
-        (file.linear, file.merit) = (linear, merit);
+        (file.linear, file.merit, file.shown) = (linear, merit, shown);
         file.ranges = table.get("ranges").map(|value| reader.ranges(&file, value)).transpose()?;
         Ok(file)
     }

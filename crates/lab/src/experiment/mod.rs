@@ -26,6 +26,7 @@ pub mod repeats;
 pub mod results;
 pub mod rows;
 pub mod run;
+pub mod shown;
 pub mod source;
 pub mod suite;
 pub mod summary;

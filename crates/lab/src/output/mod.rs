@@ -15,6 +15,7 @@ mod pressure;
 mod replay;
 mod reproduce;
 mod run_page;
+mod shown;
 mod suite;
 mod suite_page;
 mod trace;

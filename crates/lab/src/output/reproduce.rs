@@ -2,6 +2,7 @@
 
 use super::experiment::{failures, head};
 use super::merit::{merit_json, merit_lines, merit_sum, merit_table};
+use super::shown::{shown_json, shown_tables};
 use crate::experiment::linear::{Fit, Linear, fits};
 use crate::experiment::ranges::Costs;
 use crate::experiment::results::Results;
@@ -48,6 +49,9 @@ pub fn reproduce_table(results: &Results, wrap: Option<usize>) -> String {
         out += &format!("\n{}{}\n", wrapped(&head), table.print_within(width));
         merit_lines(results).iter().for_each(|line| out += &wrapped(line));
     }
+    for (head, table) in shown_tables(results) {
+        out += &format!("\n{}{}", wrapped(&head), table.print_within(width));
+    }
     out.push('\n');
     out += &wrapped(&sum(results, score(&judged)));
     out + &failures(results)
@@ -64,6 +68,9 @@ pub fn reproduce_markdown(results: &Results) -> String {
     }
     if let Some((head, table)) = merit_table(results) {
         out += &format!("{head}\n\n{}\n{}\n\n", table.markdown(), merit_lines(results).join("\n"));
+    }
+    for (head, table) in shown_tables(results) {
+        out += &format!("{head}\n\n{}\n", table.markdown());
     }
     format!("{out}{score}\n")
 }
@@ -131,6 +138,7 @@ pub fn reproduce_json(results: &Results) -> Value {
         "figures": figures,
         "linear": results.experiment.file.linear.iter().map(|row| linear_json(results, row)).collect::<Vec<_>>(),
         "merit": merit_json(results),
+        "shown": shown_json(results),
         "relations": judged.iter().map(|row| relation_json(results, row)).collect::<Vec<_>>(),
         "agree": of.agree,
         "rows": of.rows,

@@ -27,6 +27,7 @@ mod relations;
 mod repeats;
 mod replay;
 mod rounding;
+mod shown;
 mod suite;
 mod trace;
 #[path = "../../../report/tests/it/trace_decode.rs"]

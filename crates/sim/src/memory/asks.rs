@@ -3,7 +3,7 @@
 use super::loopback::Loop;
 use super::{DATA, Memory};
 use crate::kernel::Group;
-use slablab_model::ReclaimPolicy;
+use slablab_model::{Ps, ReclaimPolicy, Timed};
 use slablab_platform::{Reclaim, ReclaimStep, Reclaimed};
 use slablab_vm::{Flags, Frame, MappingId, Slot};
 use std::cell::{Cell, RefCell};
@@ -43,6 +43,8 @@ enum Holds {
     File(MappingId, u32),
 }
 
+const SECOND: Ps = 1_000_000_000_000;
+
 /// The counters.
 #[derive(Default)]
 pub(super) struct Asks {
@@ -59,6 +61,8 @@ pub(super) struct Asks {
     requests: RefCell<Vec<[u64; ORDERS]>>,
     /// What each slot was last written with.
     slots: RefCell<Vec<Holds>>,
+    /// Pages written to swap in each second since boot.
+    out: RefCell<Vec<u64>>,
 }
 
 fn add(count: &Cell<u64>, n: u64) {
@@ -93,6 +97,7 @@ impl Memory {
 
     /// Pages go to swap, from `first` on.
     pub(super) fn swapped_out(&self, first: Slot, frames: &[Frame]) {
+        self.swaps_out(frames.len());
         let slots = &mut *self.asks.slots.borrow_mut();
         let end = first as usize + frames.len();
         if slots.len() < end {
@@ -105,6 +110,19 @@ impl Memory {
                 *slot = if is_anon { Holds::Program } else { Holds::File(owner().0, owner().1) };
             }
         });
+    }
+
+    fn swaps_out(&self, pages: usize) {
+        let (out, second) = (&mut *self.asks.out.borrow_mut(), (Timed::clock() / SECOND) as usize);
+        if out.len() <= second {
+            out.resize(second + 1, 0);
+        }
+        out[second] += pages as u64;
+    }
+
+    /// Pages written to swap in each second since boot: what `vmstat 1` shows as `so`.
+    pub fn swapped_out_by_second(&self) -> Vec<u64> {
+        self.asks.out.borrow().clone()
     }
 
     /// Pages come from swap, from `first` on.

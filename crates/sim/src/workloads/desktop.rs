@@ -103,13 +103,23 @@ pub struct Step {
     pub names: (u64, u64),
     /// Music that was played in it; the longest gap is that of the run until then.
     pub played: Played,
+    /// `ps` at its end: each process that has memory.
+    pub processes: Vec<Resident>,
+}
+
+impl Step {
+    /// RSS and VSZ of the programs of a name.
+    pub fn resident(&self, name: &str) -> (u64, u64) {
+        let of = self.processes.iter().filter(|process| process.name == name);
+        of.fold((0, 0), |sum, process| (sum.0 + process.resident, sum.1 + process.pages))
+    }
 }
 
 /// Pages of a process that are in frames, and all: RSS and VSZ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resident {
     /// Its program.
-    pub name: &'static str,
+    pub name: String,
     /// In frames.
     pub resident: u64,
     /// All.
@@ -121,14 +131,14 @@ pub struct Resident {
 pub struct Answer {
     /// Its parts, in their order.
     pub steps: Vec<Step>,
-    /// `ps`: each process after the last part that loads memory; daemons first, those that run last of them.
-    pub processes: Vec<Resident>,
     /// CPU time of kswapd: pages and entries that it looked at, pages that it freed and wrote.
     pub kswapd: Ps,
     /// When each client of the file server had done its work, in that order.
     pub ended: Vec<Ps>,
     /// The slowest answer of the interactive task.
     pub answer_longest: Ps,
+    /// Pages written to swap in each second since boot.
+    pub out_by_second: Vec<u64>,
     /// /proc/vmstat at the end.
     pub counters: Vec<(&'static str, u64)>,
     /// From boot to end.
@@ -141,6 +151,11 @@ impl Answer {
     /// The sum over the parts with this name.
     pub fn step(&self, name: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.name == name)
+    }
+
+    /// RSS and VSZ of the programs of a name at the end of a part.
+    pub fn resident(&self, part: &str, name: &str) -> (u64, u64) {
+        self.step(part).map_or((0, 0), |step| step.resident(name))
     }
 
     /// Pages written to swap and read from it.
@@ -156,12 +171,6 @@ impl Answer {
             silent: sum.silent + step.played.silent,
             music: sum.music + step.played.music,
         })
-    }
-
-    /// RSS and VSZ of the programs of a name.
-    pub fn resident(&self, name: &str) -> (u64, u64) {
-        let of = self.processes.iter().filter(|process| process.name == name);
-        of.fold((0, 0), |sum, process| (sum.0 + process.resident, sum.1 + process.pages))
     }
 }
 
@@ -229,6 +238,7 @@ pub fn run(
         let mut answer = desktop.answer.take();
         answer.kswapd = memory.kswapd_work();
         answer.answer_longest = desktop.answer_longest.get();
+        answer.out_by_second = memory.swapped_out_by_second();
         answer.counters = memory.snapshot().vmstat;
         Ok(answer)
     })
@@ -292,18 +302,16 @@ impl Desktop {
             swapped: (now.0 - swapped.0, now.1 - swapped.1),
             names: names.counts(),
             played: self.played.get().since(played),
+            processes: self.processes(),
         });
         self.memory.end_part(|| name.into());
         Ok(result)
     }
 
-    /// Notes what each process has in frames (`ps`).
-    fn list<'a>(&self, apps: impl Iterator<Item = &'a App>) {
-        let list = apps.map(|app| {
-            let (resident, pages) = app.resident(self);
-            Resident { name: app.size.name, resident, pages }
-        });
-        self.answer.borrow_mut().processes = list.collect();
+    /// What each process has in frames (`ps`).
+    fn processes(&self) -> Vec<Resident> {
+        let all = self.memory.processes().into_iter();
+        all.map(|of| Resident { name: of.name, resident: of.resident, pages: of.virtual_pages }).collect()
     }
 
     fn swapped(&self) -> (u64, u64) {

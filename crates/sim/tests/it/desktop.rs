@@ -69,7 +69,7 @@ fn applications_that_fit_stay() {
         let answer = test(vm, 512, MS, &APPS, None);
         assert_eq!(answer.swapped(), (0, 0), "{vm}");
         // Of 32 clusters 3 pages each, and GIMP's heap and image; of a daemon's 24 clusters 6 pages, and 48.
-        let of = |name: &str| answer.resident(name);
+        let of = |name: &str| answer.resident("rotate", name);
         assert_eq!((of("mail"), of("gimp").0), ((96 * 3 + 2_048, 1_536 + 2_048), 128 * 3 + 1_536 + 14_400));
         assert_eq!((of("daemon"), of("cron")), ((9 * 192, 9 * 512), (3 * 192, 3 * 512)), "{vm}");
         let names: Vec<(u64, u64)> = answer.steps.iter().map(|step| step.names).collect();
@@ -86,7 +86,10 @@ fn applications_that_do_not_fit_swap() {
         let answer = run();
         let (out, back) = answer.swapped();
         assert!(out > 0 && back > 0 && answer.kswapd > 0, "{vm}: {out} out, {back} in");
-        assert!(answer.processes.iter().any(|of| of.resident < of.pages), "{vm}");
+        let at_rotation = &answer.step("rotate").expect("a step").processes;
+        assert!(at_rotation.iter().any(|of| of.resident < of.pages), "{vm}");
+        let all = answer.counters.iter().find(|(name, _)| *name == "pswpout").map(|(_, pages)| *pages);
+        assert_eq!(Some(answer.out_by_second.iter().sum::<u64>()), all, "{vm}");
         if ["2.4.9-ac14", "2.4.10"].contains(&vm) {
             let again = run();
             assert_eq!((&answer.steps, &answer.counters), (&again.steps, &again.counters), "{vm}");
@@ -99,7 +102,7 @@ fn applications_that_do_not_fit_swap() {
 fn daemons_that_run_stay() {
     let habits = Habits { running: 6, wakes: 2_000 * MS, ..HEAVY };
     let answer = test_with("vm@2.4.10", 128, MS, &APPS, None, habits);
-    let [(idle, all), (running, of_all)] = ["daemon", "cron"].map(|name| answer.resident(name));
+    let [(idle, all), (running, of_all)] = ["daemon", "cron"].map(|name| answer.resident("rotate", name));
     assert_eq!((all, of_all), (6 * 512, 6 * 512));
     assert!(running > 6 * 192 / 4 && idle < running / 2, "{idle} of idle daemons, {running} of others");
 }

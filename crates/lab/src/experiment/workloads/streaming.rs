@@ -96,7 +96,7 @@ fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Re
 
 fn own(answer: &Answer) -> Vec<(&'static str, u64)> {
     let (swapped_out, swapped_in) = answer.swapped();
-    let (resident, pages) = answer.resident("daemon");
+    let (resident, pages) = answer.resident("cat", "daemon");
     let mut own = vec![
         (OUT.name, swapped_out * 4),
         (IN.name, swapped_in * 4),

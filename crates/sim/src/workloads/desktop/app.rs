@@ -119,17 +119,6 @@ impl App {
         task.syscall(|| mm::exit(vm, &here, self.space));
     }
 
-    /// Pages in frames, and all pages: RSS and VSZ.
-    pub(super) fn resident(&self, desktop: &Desktop) -> (u64, u64) {
-        desktop.memory.vm.with(|state| {
-            let regions = state.spaces.space(self.space).regions.iter();
-            regions.fold((0, 0), |(resident, pages), region| {
-                let region = state.spaces.region(*region);
-                (resident + u64::from(region.resident), pages + u64::from(region.pages()))
-            })
-        })
-    }
-
     /// The region of its text.
     pub(super) fn text(&self) -> RegionId {
         self.text

@@ -104,7 +104,6 @@ pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, apps: &Apps) -> Result<()
     })?;
     task.sleep(apps.pause);
     desktop.step("rotate", &names, || gimp.rotate(desktop, task, &screen))?;
-    desktop.list(daemons.iter().chain([&screen, &gimp.app, &office]).chain(&suite));
     task.sleep(apps.pause);
     desktop.step("close", &names, || {
         suite.into_iter().rev().try_for_each(|app| close(desktop, task, app, &screen))?;

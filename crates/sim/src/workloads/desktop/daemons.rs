@@ -20,11 +20,9 @@ const RUN: u32 = 25;
 /// How long a daemon sleeps at most before it looks whether the machine goes down.
 const LOOK: Ps = 1_000_000_000_000;
 
-/// The daemons of a machine.
+/// The idle daemons of a machine: those that run end by themselves.
 pub(super) struct Daemons {
     idle: Vec<App>,
-    /// They end by themselves.
-    running: Vec<Rc<App>>,
 }
 
 impl Daemons {
@@ -39,12 +37,7 @@ impl Daemons {
             let daemon = daemon.clone();
             desktop.start("daemon", move |desktop, task| run(desktop, task, &daemon));
         }
-        Ok(Daemons { idle, running })
-    }
-
-    /// All of them, those that run last.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &App> {
-        self.idle.iter().chain(self.running.iter().map(Rc::as_ref))
+        Ok(Daemons { idle })
     }
 
     /// The machine goes down. Those that run end when the desktop is over.

@@ -74,7 +74,6 @@ pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, make: &Make) -> Result<()
         }
         Ok(())
     })?;
-    desktop.list(daemons.iter().chain([&screen]));
     daemons.stop(desktop, task);
     screen.close(desktop, task, 0)
 }

@@ -69,7 +69,6 @@ pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, server: &Server) -> Resul
         }
         Ok(())
     })?;
-    desktop.list(daemons.iter().chain([&screen]));
     daemons.stop(desktop, task);
     screen.close(desktop, task, 0)
 }

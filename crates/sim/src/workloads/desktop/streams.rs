@@ -50,7 +50,6 @@ pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, streams: &Streams) -> Res
     let file = desktop.memory.vm.with(|state| state.mappings.create(Kind::File, pages));
     desktop.step("dd", &names, || write_all(desktop, task, file, pages))?;
     desktop.step("cat", &names, || read_all(desktop, task, file, pages))?;
-    desktop.list(daemons.iter().chain([&screen]));
     over.set(true);
     while left.get() > 0 {
         task.sleep(EVERY);
