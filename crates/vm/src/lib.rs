@@ -50,6 +50,7 @@ mod census;
 pub mod classic;
 pub mod compact;
 pub mod counters;
+pub mod flush;
 pub mod frames;
 pub mod generations;
 pub mod host;

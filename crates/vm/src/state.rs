@@ -1,6 +1,7 @@
 //! The data of one machine's memory, and the steps that change more than one part of it.
 
 use crate::counters::{Counter, Counters};
+use crate::flush::Flush;
 use crate::frames::{Flags, Frames};
 use crate::host::Place;
 use crate::ids::{Frame, MappingId, RegionId, Slot};
@@ -136,6 +137,8 @@ pub struct State {
     pub near: Vec<Near>,
     /// Pages of files that are dirty; of these, under writeback; of all pages, under writeback.
     pub dirty: Dirty,
+    /// Dirty pages of files in the order in which they became dirty (2.4).
+    pub flush: Flush,
 }
 
 /// Dirty pages of a machine.
@@ -190,6 +193,7 @@ impl State {
             zones,
             settings,
             dirty: Dirty::default(),
+            flush: Flush::default(),
         }
     }
 
@@ -353,10 +357,11 @@ impl State {
         }
         self.frames.set(frame, Flags::DIRTY);
         if !self.frames.has(frame, Flags::ANON) && !self.frames.has(frame, Flags::SWAPCACHE) {
-            let (mapping, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
-            let mapping = self.mappings.get_mut(mapping);
+            let (id, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
+            let mapping = self.mappings.get_mut(id);
             if matches!(mapping.kind, Kind::File | Kind::Device) {
                 mapping.set_dirty(index, true);
+                self.flush.add(id, index);
                 self.dirty.file += 1;
                 let zone = self.zone_of(frame);
                 self.near[zone].dirty += 1;
@@ -372,9 +377,10 @@ impl State {
             return false;
         }
         if !self.frames.has(frame, Flags::ANON) && !self.frames.has(frame, Flags::SWAPCACHE) {
-            let (mapping, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
-            let mapping = self.mappings.get_mut(mapping);
+            let (id, index) = (MappingId(self.frames.owner(frame)), self.frames.index(frame));
+            let mapping = self.mappings.get_mut(id);
             if matches!(mapping.kind, Kind::File | Kind::Device) && mapping.set_dirty(index, false) {
+                self.flush.remove(id, index);
                 self.dirty.file -= 1;
                 let zone = self.zone_of(frame);
                 self.near[zone].dirty -= 1;
@@ -485,6 +491,9 @@ impl State {
         let of_tmpfs = self.mappings.iter().filter(|(_, mapping)| mapping.kind == Kind::Tmpfs);
         let tmpfs: u64 = of_tmpfs.map(|(_, mapping)| u64::from(mapping.frames)).sum();
         let is = (used, dirty, written, tmpfs);
+        if self.flush.is_on() && self.flush.len() as u64 != dirty {
+            return Err(format!("{} pages are in the list of dirty buffers, not {dirty}", self.flush.len()));
+        }
         let near: u64 = self.near.iter().map(|zone| zone.dirty).sum();
         if near != dirty {
             return Err(format!("zones have {near} dirty pages of files, not {dirty}"));
@@ -567,7 +576,11 @@ impl State {
         self.clear_dirty(frame);
         self.frames.set(frame, Flags::WRITEBACK);
         self.dirty.writeback += 1;
-        self.dirty.file_writeback += u64::from(!self.frames.has(frame, Flags::SWAPBACKED));
+        if !self.frames.has(frame, Flags::SWAPBACKED) {
+            self.dirty.file_writeback += 1;
+            let frames = &self.frames;
+            self.flush.lock(frame, |frame| frames.has(frame, Flags::WRITEBACK));
+        }
     }
 
     /// The contents at a place of a disk: the `at`th page from there.

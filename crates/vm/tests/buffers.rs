@@ -101,10 +101,10 @@ fn a_mapped_page_gets_one_when_it_is_written() {
     assert_eq!((room.buffers(file.mapping), room.frames()), (0, vec![]));
 }
 
-/// Who wakes bdflush gets one batch of 64 pages, also below the limit; later kernels write down to it.
+/// Who wakes bdflush gets one batch of 32 pages, also below the limit; later kernels write down to it.
 #[test]
 fn bdflush_writes_a_batch() {
-    for (vm, expected) in [("vm@2.4.9", 64), ("vm@6.1", 0)] {
+    for (vm, expected) in [("vm@2.4.9", 32), ("vm@6.1", 0)] {
         let room = Room::new(vm);
         let mut files = [room.file(Kind::File), room.file(Kind::File)];
         files.iter_mut().for_each(|file| room.write(file, 40));

@@ -199,7 +199,8 @@ impl Flusher {
             }
             let since = Timed::clock();
             this.works.set(true);
-            memory.flush(&here, this.is_asked.replace(false), this.pages.replace(0));
+            let is_due = since >= next;
+            memory.flush(&here, this.is_asked.replace(false), this.pages.replace(0), is_due);
             memory.unplug(task);
             this.works.set(false);
             memory.record_awake(|| "flusher".into(), since);

@@ -310,12 +310,15 @@ impl Memory {
     }
 
     /// The flusher's work: what was asked for, then what is too old.
-    fn flush(&self, here: &Here, is_asked: bool, pages: u64) {
+    fn flush(&self, here: &Here, is_asked: bool, pages: u64, is_due: bool) {
         let write = |why| mm::write_back(&self.vm, here, &self.rules, why);
         if is_asked {
             write(if pages > 0 { mm::Why::Pages(pages) } else { mm::Why::Background });
         }
-        write(mm::Why::Old);
+        // 2.4 has a task for old pages alone, which nobody wakes before its time.
+        if is_due || self.rules.dirty != mm::DirtyRule::Buffers {
+            write(mm::Why::Old);
+        }
     }
 
     /// The daemons end: no program is left.

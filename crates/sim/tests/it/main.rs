@@ -18,6 +18,7 @@ mod hackbench;
 mod heap;
 mod kbuild;
 mod kernel;
+mod kupdate;
 mod machine;
 mod messages;
 mod micro;

@@ -80,9 +80,10 @@ fn dirty(vm: &Vm, rules: &Rules) -> Dirty {
     Dirty { file: dirty.file + more, ..dirty }
 }
 
-/// 2.4: the writer writes 32 pages above the soft limit; above the hard limit it also waits and wakes the
-/// flusher.
+/// 2.4: the writer writes the 32 oldest pages above the soft limit; above the hard limit it also waits for
+/// the oldest write and wakes the flusher.
 fn balance_buffers(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
+    writeback::keep_order(vm);
     let limits = Limits::of(vm, host, rules);
     let dirty = restart(vm, rules).file;
     if dirty <= limits.background {
@@ -93,7 +94,7 @@ fn balance_buffers(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
         return false;
     }
     host.wake_flushers(0);
-    writeback::wait_for_one(vm, host)
+    writeback::wait_for_oldest(vm, host)
 }
 
 /// 2.6.29: looked at every 1024 pages of a large machine, every 8 when the limit is near. The disk has all of

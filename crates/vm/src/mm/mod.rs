@@ -159,6 +159,7 @@ pub fn map_first(vm: &Vm, space: SpaceId, mapping: MappingId, pages: u32) -> Reg
 
 /// A page of a file is newer than the disk: notes when, for the first dirty page of the file.
 fn mark_dirty(state: &mut State, frame: Frame, now: u64) {
+    state.flush.tick(now);
     if state.frames.has(frame, Flags::ANON) || !state.set_dirty(frame) {
         return;
     }

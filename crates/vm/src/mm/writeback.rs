@@ -1,4 +1,10 @@
 //! Dirty pages of files: who writes them when.
+//!
+//! ```text
+//! 2.4      writer, bdflush   the oldest dirty pages of all files, 32 at a time
+//!          kupdate           those of them that became dirty before `dirty_expire`
+//! later    flusher           file by file, each in the order of its pages
+//! ```
 
 use super::dirty::Limits;
 use super::{DirtyRule, Rules};
@@ -15,7 +21,7 @@ use crate::vm::{Host, Vm};
 pub enum Why {
     /// Until fewer pages are dirty than the background limit.
     Background,
-    /// Files whose first dirty page is older than [`crate::Settings::dirty_expire`].
+    /// Files whose first dirty page is older than [`crate::Settings::dirty_expire`]; 2.4: such pages.
     Old,
     /// So many pages.
     Pages(u64),
@@ -25,11 +31,14 @@ pub enum Why {
 const REQUEST: usize = 256;
 /// Pages that a flusher writes of a file before it looks at the next one.
 const ROUND: u64 = 1024;
-/// Pages of a batch of bdflush (2.4, `ndirty`).
-const BATCH: u64 = 64;
+/// Pages of a batch of bdflush and kupdate (2.4).
+const BATCH: u64 = 32;
 
 /// Writes dirty pages of files: what a flusher does. Returns how many.
 pub fn write_back(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
+    if rules.dirty == DirtyRule::Buffers {
+        return write_buffers(vm, host, rules, why);
+    }
     match why {
         Why::Pages(pages) => write_pages(vm, host, rules, pages),
         Why::Old => write_old(vm, host, rules),
@@ -68,26 +77,11 @@ fn write_old(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
 }
 
 fn write_background(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
-    let is_over = || {
-        let background = Limits::of(vm, host, rules).background;
-        vm.with(|state| state.dirty.file) > background
-    };
     let mut written = 0;
-    if rules.dirty == DirtyRule::Buffers {
-        // bdflush looks at the limit after a batch: who wakes it gets one at least.
-        loop {
-            let batch = write_pages(vm, host, rules, BATCH);
-            written += batch;
-            if batch == 0 || !is_over() {
-                return written;
-            }
-            host.resched();
-        }
-    }
     loop {
         let before = written;
         for mapping in dirty_mappings(vm) {
-            if !is_over() {
+            if !is_over(vm, host, rules) {
                 return written;
             }
             written += write_mapping(vm, host, rules, mapping, ROUND, false);
@@ -95,6 +89,99 @@ fn write_background(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
         }
         if written == before {
             return written;
+        }
+    }
+}
+
+/// More pages are dirty than the background limit.
+fn is_over(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
+    let background = Limits::of(vm, host, rules).background;
+    vm.with(|state| state.dirty.file) > background
+}
+
+/// Keeps dirty pages in the order in which they become dirty, from now on. Those of before have that of
+/// their files.
+pub(super) fn keep_order(vm: &Vm) {
+    vm.with(|state| {
+        if state.flush.is_on() {
+            return;
+        }
+        let files = state.mappings.iter().filter(|(_, file)| file.dirtied > 0);
+        let pages = files.flat_map(|(id, file)| {
+            let next = |index: &u32| file.next_dirty(index + 1);
+            std::iter::successors(file.next_dirty(0), next).map(move |index| (id, index))
+        });
+        let pages = pages.collect();
+        state.flush.start(pages);
+    });
+}
+
+/// 2.4: batches of the oldest dirty pages. bdflush looks at the limit after a batch: who wakes it gets one at
+/// least; at the end it waits for a write. kupdate goes on while the oldest page is old enough.
+fn write_buffers(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
+    keep_order(vm);
+    let age = vm.with(|state| state.settings.dirty_expire);
+    let until = if why == Why::Old { host.now().checked_sub(age) } else { Some(u64::MAX) };
+    let Some(until) = until else { return 0 };
+    let mut written = 0;
+    loop {
+        let most = if let Why::Pages(pages) = why { pages } else { BATCH };
+        let batch = write_oldest(vm, host, rules, most, until);
+        written += batch;
+        let goes_on = match why {
+            Why::Pages(_) => return written,
+            Why::Old => true,
+            Why::Background => is_over(vm, host, rules),
+        };
+        if batch == 0 || !goes_on {
+            break;
+        }
+        host.resched();
+    }
+    if why == Why::Background {
+        wait_for_oldest(vm, host);
+    }
+    written
+}
+
+/// Writes at most `most` dirty pages, the oldest first, that became dirty at `until` or before. Pages that
+/// are locked or written are left out. Returns how many.
+fn write_oldest(vm: &Vm, host: &dyn Host, rules: &Rules, most: u64, until: u64) -> u64 {
+    let (mut from, mut written) = (0, 0);
+    while written < most {
+        let run = vm.with(|state| next_run(state, rules, &mut from, (most - written) as usize, until));
+        let Some((first, frames)) = run else { break };
+        written += frames.len() as u64;
+        vm.submit(host, Io { place: first, frames: &frames, write: true, sync: false, reclaim: false });
+    }
+    written
+}
+
+/// Takes the oldest dirty pages at `from` and behind it for writing, as long as they follow each other in one
+/// file.
+fn next_run(
+    state: &mut State,
+    rules: &Rules,
+    from: &mut u64,
+    most: usize,
+    until: u64,
+) -> Option<(Place, Vec<Frame>)> {
+    let mut run: Option<(Place, Vec<Frame>)> = None;
+    loop {
+        let next = state.flush.from(*from).next().filter(|next| next.at <= until);
+        let Some(next) = next else { return run };
+        let follows = |(place, frames): &(Place, Vec<Frame>)| {
+            *place == Place::Mapping(next.mapping, next.index.wrapping_sub(frames.len() as u32))
+                && frames.len() < most
+        };
+        if run.as_ref().is_some_and(|run| !follows(run)) {
+            return run;
+        }
+        *from = next.place + 1;
+        if let Some(frame) = begin(state, rules, next.mapping, next.index) {
+            let (_, frames) =
+                run.get_or_insert_with(|| (Place::Mapping(next.mapping, next.index), Vec::new()));
+            frames.push(frame);
         }
     }
 }
@@ -236,12 +323,13 @@ fn drop_page(state: &mut State, id: MappingId, index: u32) -> Option<Option<Fram
     Some(Some(frame))
 }
 
-/// Waits for the end of a write of a file's page, if one is under way. Returns whether it waited.
-pub(super) fn wait_for_one(vm: &Vm, host: &dyn Host) -> bool {
+/// Waits for the end of the oldest write of a file's page that is under way, if one is. Returns whether it
+/// waited.
+pub(super) fn wait_for_oldest(vm: &Vm, host: &dyn Host) -> bool {
     let written = vm.with(|state| {
-        let files = state.mappings.iter().filter(|(_, file)| matches!(file.kind, Kind::File | Kind::Device));
-        let frames = files.flat_map(|(_, file)| (0..file.pages()).filter_map(|at| file.entry(at).frame()));
-        frames.into_iter().find(|frame| state.frames.has(*frame, Flags::WRITEBACK))
+        let State { flush, frames, .. } = state;
+        let is_written = |frame| frames.has(frame, Flags::WRITEBACK) && !frames.has(frame, Flags::SWAPBACKED);
+        flush.oldest_write(is_written)
     });
     if let Some(frame) = written {
         host.wait(vm, frame, Waited::Writeback);
