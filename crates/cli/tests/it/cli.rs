@@ -73,7 +73,9 @@ fn verify_says_its_skill_and_a_threshold_is_an_exit_code() {
     let args = ["verify", &recording(), "--before", &start, "--after", &end];
     let output = slablab(&args);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("skill 0."), "{}", text(&output.stdout));
+    for said in ["skill 0.", "free ones that are parked at CPUs"] {
+        assert!(text(&output.stdout).contains(said), "{said}: {}", text(&output.stdout));
+    }
     let output = slablab(&[&args[..], &["--fail-below", "0.99"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }

@@ -263,6 +263,9 @@ fn summary(changes: &[Change], skill: Skill, replay: &Replay) -> Vec<String> {
             null.slabs,
             null.objects
         ),
+        "active objects are those that the kernel counts: live ones, and free ones that are parked at CPUs; so \
+         they also change when objects are parked"
+            .to_string(),
         format!(
             "slab memory changed by {:+} K, predicted {:+} K; slabs exact in {exact} of {} caches",
             kib(|change| change.real.slab_bytes),
