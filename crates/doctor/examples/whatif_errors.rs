@@ -3,6 +3,8 @@
 //! ```text
 //! whatif_errors table FOLDER      median, worst, bias and coverage by question, size and state
 //! whatif_errors pairs FOLDER      a line for each prediction
+//! whatif_errors caches FOLDER     the caches that carry the errors of other CPUs
+//! whatif_errors tables FOLDER     what the table of another kernel, and none, cost
 //! whatif_errors csv FOLDER        data/whatif-errors.csv
 //! whatif_errors per-cpu FOLDER    data/per-cpu.csv
 //! whatif_errors touches FOLDER    the distribution of touches
@@ -10,28 +12,37 @@
 //!
 //! FOLDER has the dumps as files `*.tar.xz`, or as folders with such files.
 
-use slablab_doctor::state::{self, Input};
+use slablab_doctor::state::{self, Input, State};
 use slablab_doctor::whatif::errors::measure::{
-    Boot, Measured, Summary, measure, summary, touched_twice, without,
+    Boot, Measured, Summary, machine, measure, measure_with, summary, touched_twice, without,
 };
 use slablab_doctor::whatif::errors::{COLUMNS, Question, row};
-use slablab_doctor::whatif::reach::{fit, repeated};
+use slablab_doctor::whatif::reach::{Touches, slope};
 use slablab_doctor::whatif::touch::touched;
-use slablab_doctor::whatif::{PER_CPU_COLUMNS, PerCpu};
+use slablab_doctor::whatif::{Kernel, PER_CPU_COLUMNS, PerCpu};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// The tables that predict a dump.
+type TablesOf<'a> = &'a dyn Fn(&State) -> Vec<PerCpu>;
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Caches to list for each machine and direction.
+const MOST: usize = 22;
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, folder] = args.as_slice() else {
-        return Err("usage: whatif_errors table|pairs|csv|per-cpu FOLDER".into());
+        return Err("usage: whatif_errors table|pairs|caches|tables|csv|per-cpu|touches FOLDER".into());
     };
     let boots = boots(Path::new(folder))?;
     match what.as_str() {
         "table" => table(&measure(&boots)?),
         "pairs" => measure(&boots)?.iter().for_each(pair),
         "touches" => touches(&boots),
+        "caches" => caches(&measure(&boots)?),
+        "tables" => tables(&boots)?,
         "csv" => {
             println!("{}", COLUMNS.join(","));
             measure(&boots)?.iter().for_each(|one| println!("{}", row(one).join(",")));
@@ -41,7 +52,11 @@ fn main() -> Result<()> {
             let rows = without("", &boots).iter().flat_map(PerCpu::rows).collect::<Vec<_>>();
             rows.iter().for_each(|row| println!("{}", row.join(",")));
         }
-        _ => return Err(format!("{what}: expected table, pairs, csv or per-cpu").into()),
+        _ => {
+            return Err(
+                format!("{what}: expected table, pairs, caches, tables, csv, per-cpu or touches").into()
+            );
+        }
     }
     Ok(())
 }
@@ -65,25 +80,87 @@ fn boots(folder: &Path) -> Result<Vec<Boot>> {
     paths.into_iter().map(boot).collect()
 }
 
-/// The distribution of touches, machine by machine and of all.
+/// How often programs touched the caches of each dump, and the distribution over dumps.
 fn touches(boots: &[Boot]) {
     let mut all = Vec::new();
     for boot in boots {
-        let touched: Vec<(u32, u64)> =
-            touched(&boot.state).into_iter().map(|(_, cpus, held)| (cpus, held)).collect();
-        let (mean, deviation) = fit(&touched);
-        println!("{}: {} caches, mean {mean:.1}, deviation {deviation:.1}", boot.name, touched.len());
-        all.extend(touched);
+        let cpus = boot.state.cpus.map_or(0, |cpus| cpus.online);
+        let held: Vec<u64> = touched(&boot.state).into_iter().map(|(_, held)| held).collect();
+        if cpus > 1 && !held.is_empty() {
+            let (alone, with) = (Touches::alone(cpus, &held).ln_most, Touches::of(cpus, &held).ln_most);
+            println!("{}: {} caches, ln T {alone:.2}, with what is assumed {with:.2}", boot.name, held.len());
+            all.push(alone);
+        }
     }
-    let (mean, deviation) = fit(&all);
-    let twice = repeated(touched_twice(boots).into_iter());
-    println!("all: {} caches, mean {mean:.1}, deviation {deviation:.1}, repeated {twice:.2}", all.len());
+    let mean = all.iter().sum::<f64>() / all.len() as f64;
+    let variance = all.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>() / all.len() as f64;
+    let repeated = slope(&touched_twice(boots));
+    println!(
+        "all: {} dumps, mean {mean:.2}, deviation {:.2}, a cache's distance repeated {repeated:.2}",
+        all.len(),
+        variance.sqrt()
+    );
 }
 
 fn pair(one: &Measured) {
     let percent = 100.0 * one.error();
     let (from, to, class, change) = (&one.from, &one.to, one.class, &one.change);
     println!("{from} {to} [{class}] {change}: {} {} {percent:+.1} %", one.predicted >> 10, one.real >> 10);
+}
+
+/// The caches that carry the errors of predictions for other CPUs, by machine and direction: KiB too many,
+/// and their size, on average over predictions.
+fn caches(measured: &[Measured]) {
+    let asked = |one: &&Measured| {
+        one.change.cpus.is_some() && one.change.merge.is_none() && one.class.question == Question::Cpus
+    };
+    let mut groups: BTreeMap<(&str, bool, bool), Vec<&Measured>> = BTreeMap::new();
+    for one in measured.iter().filter(asked) {
+        groups.entry((&one.machine, one.fewer, one.class.loaded)).or_default().push(one);
+    }
+    println!("| to | from | state | cache | too many, KiB | off by, KiB |\n|---|---|---|---|---|---|");
+    for ((machine, fewer, loaded), group) in groups {
+        let mut of: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+        for (cache, bytes) in group.iter().flat_map(|one| &one.caches) {
+            let sums = of.entry(cache).or_default();
+            *sums = (sums.0 + bytes, sums.1 + bytes.abs());
+        }
+        let mut of: Vec<(&str, (i64, i64))> = of.into_iter().collect();
+        of.sort_by_key(|(_, (_, size))| std::cmp::Reverse(*size));
+        let (from, state) =
+            (if fewer { "more CPUs" } else { "fewer CPUs" }, if loaded { "load" } else { "boot" });
+        let sums = of.iter().fold((0, 0), |sums, (_, one)| (sums.0 + one.0, sums.1 + one.1));
+        for (cache, (sum, size)) in std::iter::once(("all", sums)).chain(of.into_iter().take(MOST)) {
+            let each = |bytes: i64| bytes / group.len() as i64 / 1024;
+            println!("| {machine} | {from} | {state} | {cache} | {:+} | {} |", each(sum), each(size));
+        }
+    }
+}
+
+/// Predictions for other CPUs with the kernel's own table, with that of another architecture and with none.
+fn tables(boots: &[Boot]) -> Result<()> {
+    println!("| table | machine | n | median | worst | bias |\n|---|---|---|---|---|---|");
+    let all = without("", boots);
+    let own = |state: &State| all.iter().filter(|table| table.kernel == Kernel::of(state)).cloned().collect();
+    let other =
+        |state: &State| all.iter().filter(|table| table.kernel != Kernel::of(state)).cloned().collect();
+    let of_size = |state: &State| without(&machine(state), boots);
+    let kinds: [(&str, TablesOf<'_>); 4] = [
+        ("its own, the predicted machine's dumps included", &own),
+        ("of all other machines", &of_size),
+        ("of the other architecture", &other),
+        ("none", &|_| Vec::new()),
+    ];
+    for (name, tables) in kinds {
+        let measured = measure_with(boots, tables)?;
+        for (large, machine) in [(false, "to 8 CPUs"), (true, "more CPUs")] {
+            let found = summary(&measured, |one| one.change.cpus.is_some() && one.class.large == large);
+            let [median, worst, bias] = [found.median, found.worst, found.bias].map(|part| 100.0 * part);
+            let count = found.count;
+            println!("| {name} | {machine} | {count} | {median:.1} % | {worst:+.1} % | {bias:+.1} % |");
+        }
+    }
+    Ok(())
 }
 
 fn table(measured: &[Measured]) {

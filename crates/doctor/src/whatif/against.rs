@@ -36,6 +36,8 @@ pub struct Against {
     pub error_by_cpus: Option<f64>,
     /// What was off most in bytes: cache, predicted slabs, real slabs, bytes too many.
     pub worst: Vec<(String, u64, u64, i64)>,
+    /// All caches that both have: bytes too many.
+    pub off: Vec<(String, i64)>,
 }
 
 /// A cache whose geometry is not as predicted: size, order, objects per slab.
@@ -79,6 +81,7 @@ impl Against {
                 (row.cache.clone(), row.whatif.slabs, cache.slabs, bytes)
             })
             .collect();
+        let off_by = worst.iter().map(|(cache, _, _, bytes)| (cache.clone(), *bytes)).collect();
         worst.sort_by_key(|(_, _, _, bytes)| std::cmp::Reverse(bytes.abs()));
         worst.truncate(WORST);
         let bytes = real.bytes();
@@ -108,6 +111,7 @@ impl Against {
             error_unchanged: over(today),
             error_by_cpus: (cpus.0 != cpus.1).then(|| over(today * f64::from(cpus.1) / f64::from(cpus.0))),
             worst,
+            off: off_by,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::fill::Held;
 use super::percpu::{Kernel, PerCpu};
+use super::reach::Touches;
 use super::{Change, Figures, Row, Rules, layout, merge, touch};
 use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
@@ -30,6 +31,8 @@ pub(super) struct Caches<'a> {
     apart: bool,
     /// What the kernel allocates for each CPU, if another number of CPUs is asked for.
     per_cpu: Option<PerCpu>,
+    /// How often programs touched caches, if another number of CPUs is asked for.
+    touches: Touches,
 }
 
 impl<'a> Caches<'a> {
@@ -68,6 +71,7 @@ impl<'a> Caches<'a> {
         let has_attrs = touch::has_attrs(state);
         let apart = change.merge == Some(false) || debug.prevents_merging();
         let threads = touch::threads(state);
+        let touches = touch::touches(state);
         Ok(Caches {
             state,
             change,
@@ -80,6 +84,7 @@ impl<'a> Caches<'a> {
             folded_into,
             apart,
             per_cpu: PerCpu::nearest(state, tables),
+            touches,
         })
     }
 
@@ -127,7 +132,15 @@ impl<'a> Caches<'a> {
     /// Slabs with the change.
     fn slabs(&self, cache: &Cache, mut held: Held, per_slab: u64) -> u64 {
         let cpus = (self.rules.cpus.online, self.rules_whatif.cpus.online);
-        let mut then = touch::on_cpus(&cache.name, &mut held, cpus, per_slab, self.per_cpu.as_ref());
+        let mut then = touch::on_cpus(
+            &cache.name,
+            &mut held,
+            cpus,
+            per_slab,
+            self.per_cpu.as_ref(),
+            &self.touches,
+            self.threads_per_cpu(),
+        );
         let debugged = layout::of_cache(cache).is_on();
         match self.change.debug {
             Some(debug) if debug.is_on() && !debugged => held.without_cpu_slabs(per_slab),
@@ -138,6 +151,13 @@ impl<'a> Caches<'a> {
             }
             _ => held.with(&then),
         }
+    }
+
+    /// Threads that each CPU has, if dumps tell.
+    fn threads_per_cpu(&self) -> Option<f64> {
+        let own = Kernel::of(self.state);
+        let table = self.per_cpu.as_ref()?;
+        table.threads_of_cpu(&own, self.threads, self.rules.cpus.online)
     }
 
     /// Bytes from one object to the next.
@@ -243,11 +263,12 @@ impl<'a> Caches<'a> {
                     touch::THREADS_PER_CPU
                 )),
             }
-            assumed.push(
-                "The number of all other objects stays. Programs touch CPUs at random. Slabs on the CPUs' \
-                 partial lists grow as the square root of the CPUs that hold slabs."
-                    .into(),
-            );
+            assumed.push(format!(
+                "The number of all other objects stays. Programs touch CPUs at random, no cache more often \
+                 than {:.0} times. Memory nodes stay: one that comes with CPUs has threads, partial slabs and \
+                 objects of its own, 1 % of slab memory on 8 CPUs.",
+                self.touches.ln_most.exp()
+            ));
         }
         let mut say = |text: &str| assumed.push(text.into());
         match (self.apart, self.change.merge) {

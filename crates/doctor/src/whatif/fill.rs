@@ -58,6 +58,13 @@ impl Held {
         distinct(self.cpu_slabs as f64, self.others as f64)
     }
 
+    /// Objects in use that stay whatever CPUs there are: without slabs on CPUs' lists, and without what those
+    /// CPUs that filled them have in their next slabs.
+    fn elsewhere(&self) -> f64 {
+        let (per_slab, full) = (self.per_slab as f64, (self.others - self.listed) as f64);
+        full * per_slab + distinct(self.cpu_slabs as f64, full) * per_slab / 2.0
+    }
+
     /// Objects in use, half of a slab for each CPU that has filled one: what the theory counts.
     pub fn objects(&self) -> f64 {
         let per_slab = self.per_slab as f64;
@@ -83,16 +90,19 @@ impl Held {
             return self.slabs();
         }
         let after = then.per_slab.max(1) as f64;
-        let listed = (then.listed - self.listed as f64) * self.per_slab as f64;
+        let per_slab = self.per_slab as f64;
         let same_cpus = then.cpu_slabs == self.cpu_slabs as f64 && then.more == 0.0;
         let counted = self.live.map(|live| (live as f64 + then.more).max(0.0));
-        let objects = counted.unwrap_or((self.objects() + listed + then.more).max(0.0));
         let held = then.cpu_slabs.round() as u64;
         let slabs = if same_cpus {
+            let listed = (then.listed - self.listed as f64) * per_slab;
+            let objects = counted.unwrap_or(self.objects() + listed);
             held + whole((objects - self.fillers() * after / 2.0).max(0.0) / after)
         } else {
+            let elsewhere = counted.unwrap_or((self.elsewhere() + then.more).max(0.0));
+            let listed = if counted.is_some() { 0.0 } else { then.listed * per_slab };
             // An average: a part of a slab is in a CPU's slab, if there is one.
-            let filled = beside(then.cpu_slabs, objects / after);
+            let filled = beside(then.cpu_slabs, elsewhere / after) + listed / after;
             held + if held > 0 { filled.round() as u64 } else { whole(filled) }
         };
         match counted {

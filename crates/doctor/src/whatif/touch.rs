@@ -14,7 +14,7 @@
 
 use super::fill::{Held, Then};
 use super::percpu::PerCpu;
-use super::reach::reached;
+use super::reach::Touches;
 use crate::state::{Cache, State};
 use slablab_slabs::Release;
 
@@ -75,6 +75,8 @@ pub(super) fn on_cpus(
     cpus: (u32, u32),
     per_slab: u64,
     per_cpu: Option<&PerCpu>,
+    touches: &Touches,
+    threads_per_cpu: Option<f64>,
 ) -> Then {
     let same = Then { per_slab, ..held.unchanged() };
     if cpus.0 == cpus.1 || held.slabs() == 0 {
@@ -87,15 +89,18 @@ pub(super) fn on_cpus(
     } else if held.cpu_slabs >= cpus.0.into() && of_every_cpu(name, per_cpu) {
         then
     } else {
-        reached(cpus.0, held.cpu_slabs, cpus.1)
+        touches.reached(held.cpu_slabs, cpus.1)
     };
     let listed = held.listed as f64
-        * listed_ratio(if held.cpu_slabs < 1 { then / today } else { touched / cpu_slabs });
-    let more = if let Some(rate) = per_cpu.and_then(|table| table.caches.get(name)) {
+        * listed_ratio(if held.cpu_slabs < 1 { then / today } else { touched / cpu_slabs }, per_cpu);
+    let counted = threads_per_cpu.filter(|_| PER_THREAD.contains(&name));
+    let more = if let Some(threads) = counted {
+        // The stacks that meminfo counts are exact; objects in CPU slabs are not.
+        threads * (then - today)
+    } else if let Some(rate) = per_cpu.and_then(|table| table.caches.get(name)) {
         rate.objects * (then - today)
     } else if PER_THREAD.contains(&name) {
-        let threads = per_cpu.and_then(|table| table.threads);
-        threads.unwrap_or(THREADS_PER_CPU as f64) * (then - today)
+        THREADS_PER_CPU as f64 * (then - today)
     } else if let Some(live) = for_each_cpu(held, u64::from(cpus.0)) {
         held.live = Some(live);
         live as f64 * (then / today - 1.0)
@@ -105,11 +110,11 @@ pub(super) fn on_cpus(
     Then { cpu_slabs: touched, listed, more, ..same }
 }
 
-/// How the number of slabs on CPUs' partial lists follows the number of CPUs that hold slabs. Assumed:
-/// halfway, as factors, between two bounds. If frees come from one load that does not grow, the number stays.
-/// If each CPU has a load of its own, it grows as the CPUs do.
-fn listed_ratio(cpus: f64) -> f64 {
-    cpus.sqrt()
+/// How the number of slabs on CPUs' partial lists follows the number of CPUs that hold slabs. If frees come
+/// from one load that does not grow, the number stays; if each CPU has a load of its own, it grows as the
+/// CPUs do. Where no dumps tell, halfway between the two is assumed, as factors.
+fn listed_ratio(cpus: f64, per_cpu: Option<&PerCpu>) -> f64 {
+    cpus.powf(per_cpu.and_then(|table| table.lists).unwrap_or(0.5))
 }
 
 /// Objects in use if they are the same number for each CPU and that is hardly by chance: what is possible
@@ -124,6 +129,11 @@ fn of_every_cpu(name: &str, per_cpu: Option<&PerCpu>) -> bool {
     if let Some(known) = per_cpu.and_then(|table| table.every_cpu(name)) {
         return known;
     }
+    named_of_every_cpu(name)
+}
+
+/// Whether a cache has a name as if the kernel allocated from it for each CPU that comes up.
+pub(super) fn named_of_every_cpu(name: &str) -> bool {
     let accounted = name.starts_with("kmalloc-cg-") || name.starts_with("kmalloc-rcl-");
     (name.starts_with("kmalloc-") && !accounted) || OF_EVERY_CPU.contains(&name)
 }
@@ -144,14 +154,19 @@ fn cpu_partial_slabs(cache: &Cache) -> u64 {
     partial.and_then(|counts| counts.total.slabs).unwrap_or(0)
 }
 
-/// Name, CPUs, and CPUs that hold a slab, of each cache that programs touch: of those that the kernel does
-/// not allocate from on every CPU.
-pub fn touched(state: &State) -> Vec<(&str, u32, u64)> {
+/// Name, and CPUs that hold a slab, of each cache that programs touch: of those that the kernel does not
+/// allocate from on every CPU.
+pub fn touched(state: &State) -> Vec<(&str, u64)> {
     let cpus = state.cpus.map_or(0, |cpus| cpus.online);
-    let programs = state.caches.iter().filter(|cache| !of_every_cpu(&cache.name, None));
-    let held =
-        programs.map(|cache| (cache.name.as_str(), cpus, cpu_slabs(cache, state, true).min(cpus.into())));
-    held.filter(|(_, _, held)| *held > 0).collect()
+    let programs = state.caches.iter().filter(|cache| !named_of_every_cpu(&cache.name));
+    let held = programs.map(|cache| (cache.name.as_str(), cpu_slabs(cache, state, true).min(cpus.into())));
+    held.filter(|(_, held)| *held > 0).collect()
+}
+
+/// How often programs touched the caches of a machine.
+pub fn touches(state: &State) -> Touches {
+    let held: Vec<u64> = touched(state).into_iter().map(|(_, held)| held).collect();
+    Touches::of(state.cpus.map_or(0, |cpus| cpus.online), &held)
 }
 
 /// Whether the input has anything of CPU slabs at all.

@@ -3,9 +3,9 @@
 use slablab_doctor::state::{self, Input};
 use slablab_doctor::whatif::errors::measure::{Boot, Measured, measure, summary, touched_twice, without};
 use slablab_doctor::whatif::errors::{COLUMNS, Question, Range, is_loaded, row};
-use slablab_doctor::whatif::reach::{LN_DEVIATION, LN_MEAN, REPEATED, fit, reached, repeated};
+use slablab_doctor::whatif::reach::{LN_MOST_DEVIATION, LN_MOST_MEAN, REPEATED, Touches, slope};
 use slablab_doctor::whatif::touch::touched;
-use slablab_doctor::whatif::{Change, PER_CPU_COLUMNS, PerCpu, predict};
+use slablab_doctor::whatif::{Change, PER_CPU_COLUMNS, PerCpu, predict, predict_with};
 use slablab_slabs::Preset;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -58,12 +58,19 @@ fn nine_of_ten_boots_are_in_their_ranges() {
     assert!((0.88..=0.92).contains(&all.coverage), "{all:?}");
     for question in [Question::Cpus, Question::Order] {
         let one = summary(&MEASURED, |one| one.class.question == question);
-        assert!((0.87..=0.92).contains(&one.coverage), "{question:?}: {one:?}");
+        assert!((0.88..0.94).contains(&one.coverage), "{question:?}: {one:?}");
+    }
+    // A machine of 160 CPUs is predicted from 16 with a range from predictions of 16 CPUs, which are better.
+    for (large, least) in [(false, 0.88), (true, 0.85)] {
+        let of = |one: &Measured| one.class.large == large && one.change.cpus.is_some();
+        let one = summary(&MEASURED, of);
+        assert!((least..0.95).contains(&one.coverage), "large {large}: {one:?}");
     }
 }
 
 /// Other CPUs are predicted to within 5 % in half of the cases. On small machines more CPUs are not predicted
-/// too low and fewer not too high by more than 3 % on average, and over all machines by 2 %.
+/// too low and fewer not too high by more than 3 % on average, nor on large ones, and over all machines by
+/// 2 %.
 #[test]
 fn other_cpus_have_no_bias() {
     let asked = |one: &Measured| one.change.cpus.is_some();
@@ -71,7 +78,9 @@ fn other_cpus_have_no_bias() {
     assert!(all.count == 148 && all.median < 0.05 && all.bias.abs() < 0.02, "{all:?}");
     for fewer in [true, false] {
         let small = summary(&MEASURED, |one| asked(one) && !one.class.large && one.fewer == fewer);
-        assert!(small.median < 0.04 && small.bias.abs() < 0.03, "fewer {fewer}: {small:?}");
+        assert!(small.median < 0.031 && small.bias.abs() < 0.03, "fewer {fewer}: {small:?}");
+        let large = summary(&MEASURED, |one| asked(one) && one.class.large && one.fewer == fewer);
+        assert!(large.bias.abs() < 0.03 && large.worst.abs() < 0.25, "fewer {fewer}: {large:?}");
     }
 }
 
@@ -82,43 +91,75 @@ fn debugging_after_a_load() {
     assert!(debug.count == 14 && debug.median < 0.03 && debug.worst.abs() < 0.08, "{debug:?}");
 }
 
-/// How often caches are touched is the same on machines of 4 to 160 CPUs: without any of them the fit is much
-/// like that of all.
+/// How often the most touched cache was touched is about the same on machines of 4 to 160 CPUs: without any
+/// of them, mean and deviation are much like those of all.
 #[test]
 fn touches_are_spread_as_the_dumps_say() {
-    let observed: Vec<(u32, u64)> =
-        BOOTS.iter().flat_map(|boot| touched(&boot.state)).map(|(_, cpus, held)| (cpus, held)).collect();
-    assert_eq!(fit(&observed), (LN_MEAN, LN_DEVIATION));
-    let again = repeated(touched_twice(&BOOTS).into_iter());
-    assert!((again - REPEATED).abs() < 0.005, "{again}");
-    for cpus in [4, 160] {
-        let without: Vec<(u32, u64)> = observed.iter().copied().filter(|(known, _)| *known != cpus).collect();
-        let (mean, deviation) = fit(&without);
-        assert!(
-            (mean - LN_MEAN).abs() < 0.21 && (deviation - LN_DEVIATION).abs() < 0.21,
-            "{mean} {deviation}"
-        );
+    let seen = BOOTS.iter().filter_map(|boot| {
+        let (cpus, held) = seen(boot);
+        (cpus > 1 && !held.is_empty()).then(|| (cpus, Touches::alone(cpus, &held).ln_most))
+    });
+    let most: Vec<(u32, f64)> = seen.collect();
+    let of = |wanted: &dyn Fn(u32) -> bool| {
+        let of: Vec<f64> = most.iter().filter(|(cpus, _)| wanted(*cpus)).map(|(_, most)| *most).collect();
+        let mean = of.iter().sum::<f64>() / of.len() as f64;
+        (mean, (of.iter().map(|most| (most - mean).powi(2)).sum::<f64>() / of.len() as f64).sqrt())
+    };
+    let (mean, deviation) = of(&|_| true);
+    assert!((mean - LN_MOST_MEAN).abs() < 0.05 && (deviation - LN_MOST_DEVIATION).abs() < 0.05);
+    for cpus in [4, 8, 16, 160] {
+        let (mean, deviation) = of(&|other| other != cpus);
+        let near = (mean - LN_MOST_MEAN).abs() < 0.15 && (deviation - LN_MOST_DEVIATION).abs() < 0.15;
+        assert!(near, "without {cpus}: {mean} {deviation}");
     }
+    let again = slope(&touched_twice(&BOOTS));
+    assert!((again - REPEATED).abs() < 0.005, "{again}");
 }
 
-/// Where some CPUs hold a slab, touches are known; where all do, they are likely to be more than that takes.
+/// CPUs of a boot, and those that hold a slab of each cache that programs touch.
+fn seen(boot: &Boot) -> (u32, Vec<u64>) {
+    let held = touched(&boot.state).into_iter().map(|(_, held)| held).collect();
+    (boot.state.cpus.expect("CPUs").online, held)
+}
+
+/// Where some CPUs hold a slab, touches are known; where all do, those of the other caches bound them.
 #[test]
 fn cpus_that_are_reached() {
     #[track_caller]
-    fn check(today: u32, held: u64, then: u32, expected: f64) {
-        let found = reached(today, held, then);
+    fn check(ln_most: f64, (today, held): (u32, u64), then: u32, expected: f64) {
+        let mut touches = Touches::of(today, &[held]);
+        touches.ln_most = ln_most;
+        let found = touches.reached(held, then);
         assert!((found - expected).abs() < 0.05, "{held} of {today}, then of {then}: {found}");
     }
-    // exp(1.7 - 0.94 * 1.7) = 1.11 touches in another boot.
-    check(160, 1, 16, 1.1);
-    check(4, 2, 8, 2.29);
-    // ln(1 - 25/160) / ln(1 - 1/160) = 27.1 touches, exp(1.7 + 0.94 (ln 27.1 - 1.7)) = 24.6 in another boot;
-    // 16 (1 - (15/16)^24.6) = 12.7.
-    check(160, 25, 16, 12.7);
-    // One CPU tells nothing: the mean of 4 (1 - (3/4)^k) over the distribution of touches.
-    check(1, 1, 4, 3.19);
-    check(4, 4, 8, 6.8);
-    check(160, 160, 16, 16.0);
+    // exp(1.75 - 0.95 * 1.75) = 1.09 touches in another boot.
+    check(3.5, (160, 1), 16, 1.1);
+    // ln(1 - 25/160) / ln(1 - 1/160) = 27.1 touches, exp(1.75 + 0.95 (ln 27.1 - 1.75)) = 25.1 in another;
+    // 16 (1 - (15/16)^25.1) = 12.8.
+    check(3.5, (160, 25), 16, 12.8);
+    // Two touches are on two CPUs of 4 with a chance of 3/4, three with 9/16, four with 21/64, ...
+    check(3.5, (4, 2), 8, 2.5);
+    // All of 16 CPUs: of at most 33 touches, of at most 148, and more than 33 if fewer cannot reach all.
+    check(3.5, (16, 16), 160, 25.5);
+    check(5.0, (16, 16), 160, 61.8);
+    check(3.5, (160, 160), 16, 16.0);
+    // One CPU tells nothing but the bound.
+    check(3.5, (1, 1), 4, 2.7);
+}
+
+/// On 16 CPUs of 16, a cache was touched as often as the others of the machine allow: programs came to
+/// another CPU some 80 times in one boot, and 16 times in another.
+#[test]
+fn caches_of_a_machine_tell_how_often_programs_moved() {
+    let of = |name: &str| {
+        let (cpus, held) = seen(boot(name));
+        Touches::of(cpus, &held).ln_most.exp()
+    };
+    assert!((70.0..90.0).contains(&of("ppc64_smp16_rep2.before")), "{}", of("ppc64_smp16_rep2.before"));
+    assert!((14.0..18.0).contains(&of("ppc64_smp16.before")), "{}", of("ppc64_smp16.before"));
+    assert!((150.0..300.0).contains(&of("ppc64_smp160.after")), "{}", of("ppc64_smp160.after"));
+    // Nothing seen: what is assumed.
+    assert!((Touches::of(4, &[]).ln_most - LN_MOST_MEAN).abs() < 0.02);
 }
 
 #[test]
@@ -128,13 +169,14 @@ fn a_load_shows_in_partial_slabs() {
     }
 }
 
-/// Slabs on CPUs' partial lists go with the CPUs, as the square root. The boots with 16 CPUs had 30 and 31
-/// slabs of these two caches, of which 12 and 11 were on lists.
+/// Slabs on CPUs' partial lists go with the CPUs, by the power that the dumps of this kernel show, and so do
+/// the halves of slabs that their owners hold. The boots with 16 CPUs had 30 and 31 slabs of these two
+/// caches, of which 12 and 11 were on lists.
 #[test]
 fn lists_of_partial_slabs_follow_cpus() {
     let change = Change { cpus: Some(16), ..Change::default() };
     let prediction = predict(&boot("ppc64_smp160.after").state, &change).expect("a prediction");
-    for (cache, today, then) in [("skbuff_head_cache", 207, 74), ("kmalloc-cg-512", 217, 83)] {
+    for (cache, today, then) in [("skbuff_head_cache", 207, 33), ("kmalloc-cg-512", 217, 39)] {
         let row = prediction.rows.iter().find(|row| row.cache == cache).expect("the cache");
         assert_eq!((row.today.slabs, row.whatif.slabs), (today, then), "{cache}");
     }
@@ -146,10 +188,48 @@ fn lists_of_partial_slabs_follow_cpus() {
 fn not_every_kmalloc_is_on_every_cpu() {
     let change = Change { cpus: Some(160), ..Change::default() };
     let prediction = predict(&boot("ppc64_smp16_rep2.before").state, &change).expect("a prediction");
-    for (cache, then) in [("kmalloc-64k", 160), ("kmalloc-4k", 62)] {
+    for (cache, then) in [("kmalloc-64k", 160), ("kmalloc-4k", 47)] {
         let row = prediction.rows.iter().find(|row| row.cache == cache).expect("the cache");
         assert_eq!((row.today.slabs, row.whatif.slabs), (16, then), "{cache}");
     }
+}
+
+/// Without a dump of many CPUs, those of 16 CPUs tell that programs touch kmalloc-4k on some of them only.
+/// That each CPU has kmalloc-64k is assumed from its name.
+#[test]
+fn dumps_of_one_size_tell_what_not_every_cpu_holds() {
+    let tables = without("ppc64le-160", &BOOTS);
+    let own = tables.iter().find(|table| table.kernel.arch == "ppc64le").expect("a table of 16 CPUs");
+    assert!(own.caches.is_empty() && own.some_cpus.contains("kmalloc-4k"), "{own:?}");
+    assert!(!own.some_cpus.contains("kmalloc-64k") && !own.some_cpus.contains("names_cache"), "{own:?}");
+    let change = Change { cpus: Some(160), ..Change::default() };
+    let prediction = predict_with(&boot("ppc64_smp16_rep2.before").state, &change, &tables).expect("one");
+    for (cache, then) in [("kmalloc-64k", 160), ("kmalloc-4k", 47)] {
+        let row = prediction.rows.iter().find(|row| row.cache == cache).expect("the cache");
+        assert_eq!((row.today.slabs, row.whatif.slabs), (16, then), "{cache}");
+    }
+}
+
+/// What each CPU has is told best by dumps with many CPUs between them, and lists of partial slabs by dumps
+/// after a load. Threads are counted.
+#[test]
+fn the_table_of_all_dumps() {
+    let tables = without("", &BOOTS);
+    let of = |arch: &str| tables.iter().find(|table| table.kernel.arch == arch).expect("a table");
+    let (small, large) = (of("x86_64"), of("ppc64le"));
+    // The kernel of 8 CPUs has 1,500 files in sysfs more than that of one: by the median of all pairs, the
+    // bounds were 162 and 255.
+    let files = small.caches["kernfs_node_cache"];
+    assert!(files.low > 200.0 && files.high < 260.0, "{files:?}");
+    let powers = (small.lists.expect("lists"), large.lists.expect("lists"));
+    assert!((0.55..0.65).contains(&powers.0) && (0.9..0.95).contains(&powers.1), "{powers:?}");
+    let own = |table: &PerCpu, threads, cpus| table.threads_of_cpu(&large.kernel, threads, cpus);
+    assert_eq!(own(large, Some(156), 16), large.threads);
+    // 36.2 threads do not belong to a CPU: 119.8 are left for 16. With 2,000 threads programs have them.
+    let found = own(small, Some(156), 16).expect("threads");
+    assert!((7.4..7.6).contains(&found), "{found}");
+    assert_eq!(own(small, Some(2000), 16), small.threads);
+    assert_eq!(own(small, None, 16), small.threads);
 }
 
 /// Two dumps bound what a kernel allocates for each CPU. On ppc64le each has seven threads, whose stacks are

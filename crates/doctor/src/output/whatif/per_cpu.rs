@@ -49,6 +49,9 @@ pub fn per_cpu_json(table: &PerCpu) -> Value {
         "page_size_bytes": table.kernel.page_size,
         "cpus": table.cpus,
         "threads_per_cpu": table.threads,
+        "threads_of_no_cpu": table.threads_once,
+        "power_of_lists": table.lists,
+        "some_cpus": table.some_cpus,
         "caches": caches.collect::<Vec<_>>(),
     })
 }

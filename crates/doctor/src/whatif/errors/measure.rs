@@ -6,7 +6,7 @@
 
 use super::{Class, Error};
 use crate::state::State;
-use crate::whatif::{Change, Kernel, PerCpu, Rules, layout, merge, predict_with, reach, touch};
+use crate::whatif::{Against, Change, Kernel, PerCpu, Rules, layout, merge, predict_with, reach, touch};
 use slablab_report::error::Result;
 use std::collections::HashSet;
 
@@ -37,6 +37,8 @@ pub struct Measured {
     pub predicted: u64,
     /// Bytes of slabs of the boot.
     pub real: u64,
+    /// The caches that are off, by name: bytes too many.
+    pub caches: Vec<(String, i64)>,
 }
 
 impl Measured {
@@ -56,23 +58,34 @@ impl Measured {
     }
 }
 
-/// All predictions that these dumps allow, in the order of the dumps.
+/// All predictions that these dumps allow, in the order of the dumps, from the tables of all other machines.
 ///
 /// # Errors
 /// A dump that does not tell what the rules need.
 pub fn measure(boots: &[Boot]) -> Result<Vec<Measured>> {
+    measure_with(boots, |state| without(&machine(state), boots))
+}
+
+/// All predictions that these dumps allow, in the order of the dumps, from the tables given for a dump that
+/// is predicted: the same ones for each machine.
+///
+/// # Errors
+/// A dump that does not tell what the rules need.
+pub fn measure_with(boots: &[Boot], tables_of: impl Fn(&State) -> Vec<PerCpu>) -> Result<Vec<Measured>> {
     let mut measured = Vec::new();
     let mut tables: Vec<(String, Vec<PerCpu>)> = Vec::new();
     for to in boots {
         let machine = machine(&to.state);
         if tables.iter().all(|(known, _)| *known != machine) {
-            tables.push((machine.clone(), without(&machine, boots)));
+            tables.push((machine.clone(), tables_of(&to.state)));
         }
         let Some((_, tables)) = tables.iter().find(|(known, _)| *known == machine) else { continue };
         for from in boots.iter().filter(|from| from.name != to.name) {
             let Some(change) = question(&from.state, &to.state)? else { continue };
             let prediction = predict_with(&from.state, &change, tables)?;
+            let caches = Against::new(&prediction, &to.state).off;
             measured.push(Measured {
+                caches,
                 from: from.name.clone(),
                 to: to.name.clone(),
                 class: Class::of(&from.state, &change, &prediction.rules_whatif),
@@ -88,43 +101,36 @@ pub fn measure(boots: &[Boot]) -> Result<Vec<Measured>> {
 }
 
 /// Architecture and CPUs: boots of one machine share them.
-fn machine(state: &State) -> String {
+pub fn machine(state: &State) -> String {
     let arch = state.dump.arch.as_deref().unwrap_or("unknown");
     format!("{arch}-{}", state.cpus.map_or(0, |cpus| cpus.online))
 }
 
-/// What kernels allocate for each CPU, from the dumps just after boot of all other machines.
+/// What kernels allocate for each CPU, from the dumps just after boot of all other machines; and how lists of
+/// partial slabs follow CPUs, from the dumps after a load.
 pub fn without(machine: &str, boots: &[Boot]) -> Vec<PerCpu> {
     let others = boots.iter().map(|boot| &boot.state).filter(|state| self::machine(state) != machine);
-    let mut others: Vec<&State> = others.filter(|state| !super::is_loaded(state)).collect();
+    let (loaded, mut booted) = others.partition::<Vec<&State>, _>(|state| super::is_loaded(state));
     let mut tables = Vec::new();
-    while let Some(first) = others.first().copied() {
-        let (same, rest) =
-            others.iter().partition::<Vec<&State>, _>(|state| Kernel::of(state) == Kernel::of(first));
-        tables.extend(PerCpu::of(&same).ok());
-        others = rest;
+    while let Some(first) = booted.first().copied() {
+        let own = |state: &&State| Kernel::of(state) == Kernel::of(first);
+        let (same, rest) = booted.iter().partition::<Vec<&State>, _>(|state| own(state));
+        let loaded: Vec<&State> = loaded.iter().copied().filter(own).collect();
+        let table = PerCpu::of(&same).or_else(|_| PerCpu::of_one_size(&same));
+        tables.extend(table.and_then(|table| table.with_lists(&loaded)).ok());
+        booted = rest;
     }
     tables
 }
 
-/// Touches of a cache in two boots of one machine in one state, for all caches that some but not all CPUs
-/// hold a slab of, and all such boots.
+/// [`reach::twice`] of all pairs of boots of one machine in one state.
 pub fn touched_twice(boots: &[Boot]) -> Vec<(f64, f64)> {
+    let key = |boot: &Boot| (machine(&boot.state), Kernel::of(&boot.state), super::is_loaded(&boot.state));
     let mut twice = Vec::new();
-    let touched: Vec<Vec<(&str, u32, u64)>> = boots.iter().map(|boot| touch::touched(&boot.state)).collect();
-    let some = |(_, cpus, held): &(&str, u32, u64)| *held < u64::from(*cpus);
-    for (at, one) in boots.iter().enumerate() {
-        for (other_at, other) in boots.iter().enumerate().filter(|(other_at, _)| *other_at != at) {
-            let key =
-                |boot: &Boot| (machine(&boot.state), Kernel::of(&boot.state), super::is_loaded(&boot.state));
-            if key(one) != key(other) {
-                continue;
-            }
-            for cache in touched[at].iter().filter(|cache| some(cache)) {
-                let same = touched[other_at].iter().find(|other| other.0 == cache.0 && some(other));
-                let touches = |cache: &(&str, u32, u64)| reach::touches(cache.1, cache.2);
-                twice.extend(same.map(|other| (touches(cache), touches(other))));
-            }
+    for one in boots {
+        let cpus = one.state.cpus.map_or(0, |cpus| cpus.online);
+        for other in boots.iter().filter(|other| other.name != one.name && key(one) == key(other)) {
+            twice.extend(reach::twice(cpus, &touch::touched(&one.state), &touch::touched(&other.state)));
         }
     }
     twice
