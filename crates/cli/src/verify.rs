@@ -23,6 +23,10 @@ pub(crate) struct Args {
     /// State after the recording
     #[arg(long, value_name = "DUMP")]
     after: Option<PathBuf>,
+    /// Draws of the start to predict from: the answer is the first, beside it stand median and range
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true,
+        value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
     /// Rows to show
     #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
     top: usize,
@@ -48,11 +52,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         (Some(label), None) => {
             options.before = Some(start_of(&args.input, label)?);
             let reader = open(&args.input, Some(label))?;
-            verify_counters(&args.input, label, &reader, &options, &tick)?
+            verify_counters(&args.input, label, &reader, (&options, args.seeds), &tick)?
         }
         (None, Some(after)) => {
             let reader = open(&args.input, None)?;
-            verify_change(&reader, &args.input, after, &options, &tick)?
+            verify_change(&reader, &args.input, after, (&options, args.seeds), &tick)?
         }
         _ => {
             return Err(

@@ -8,6 +8,7 @@ pub mod change;
 pub mod counters;
 pub mod judged;
 pub mod pages;
+pub mod seeds;
 
 pub use change::{Change, Moved, Skill, verify_change};
 pub use counters::{Counter, Tally, Values, verify_counters};

@@ -24,7 +24,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The state before a recording.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Before {
     /// Where it was read.
     pub path: PathBuf,

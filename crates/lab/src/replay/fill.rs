@@ -33,19 +33,19 @@ pub(super) fn fill(
     entry: &CacheEntry,
     (cpu_has, machine): (&[bool], &Chosen),
     returned_known: bool,
+    quantiles: &mut Quantiles,
 ) -> Drawn {
     let Some(total) = dump.slabs.as_ref() else { return Drawn::default() };
     let mut drawn = Drawn::default();
-    let mut quantiles = Quantiles::of(&entry.name);
     for node in 0..machine.spec.nodes.len() as u16 {
         let missing = whole(total, node).saturating_sub(on(slabs, node).count() as u64);
         let candidates = (0..slabs.len()).filter(|at| slabs[*at].node == node && is_undecided(&slabs[*at]));
         let mut freed: Vec<(u64, usize)> = candidates.map(|at| (old_objects(&slabs[at]), at)).collect();
         freed.sort_unstable();
         let rest = Rest::of(slabs, dump, node, entry.objects, freed.len() as u64 + missing);
-        let fills = draw(&rest, &freed, missing, returned_known, &mut quantiles);
+        let fills = draw(&rest, &freed, missing, returned_known, quantiles);
         for (fill, (_, at)) in fills.seen.iter().zip(&freed) {
-            take_objects(&mut slabs[*at], fill.used, &mut quantiles);
+            take_objects(&mut slabs[*at], fill.used, quantiles);
         }
         drawn.slabs += freed.len() as u64;
         drawn.partial += fills.seen.iter().filter(|fill| fill.used < rest.objects).count() as u64;
@@ -54,7 +54,7 @@ pub(super) fn fill(
             unseen.push(1, Place::Node, rest.objects - fill.used);
         }
         let full = missing - fills.unseen.len() as u64;
-        let full = unseen.add_frozen(dump, (cpu_has, machine), full, &mut quantiles);
+        let full = unseen.add_frozen(dump, (cpu_has, machine), full, quantiles);
         unseen.push(full, Place::Node, 0);
     }
     drawn
@@ -119,7 +119,8 @@ impl Unseen<'_> {
         let known = on(self.slabs, self.node).filter(|slab| slab.place != Place::Node).count() as u64;
         let mut left = frozen.saturating_sub(known);
         let node_of = |cpu: &u16| machine.spec.cpu_node[*cpu as usize];
-        let here: Vec<u16> = (0..cpu_has.len() as u16).filter(|cpu| node_of(cpu) == self.node).collect();
+        let (mut here, elsewhere): (Vec<u16>, Vec<u16>) =
+            (0..cpu_has.len() as u16).partition(|cpu| node_of(cpu) == self.node);
         for cpu in here.iter().filter(|cpu| !cpu_has[**cpu as usize]) {
             let one = left.min(full).min(1);
             self.push(one, Place::Cpu(CpuId(*cpu)), 0);
@@ -133,6 +134,8 @@ impl Unseen<'_> {
         let mut seen: Vec<usize> = (0..self.slabs.len())
             .filter(|at| self.slabs[*at].node == self.node && is_undecided(&self.slabs[*at]))
             .collect();
+        // A free of any node's object puts its slab on the CPU's list.
+        here.extend(elsewhere);
         for cpu in here {
             let place = Place::CpuPartial(CpuId(cpu));
             let known = self.slabs.iter().filter(|slab| slab.place == place).count() as u64;
@@ -296,7 +299,7 @@ mod tests {
         let mut freed: Vec<(u64, usize)> = freed.iter().map(|freed| (*freed, 0)).collect();
         freed.sort_unstable();
         for known in [false, true] {
-            let fills = draw(&rest, &freed, missing, known, &mut Quantiles::of("filp"));
+            let fills = draw(&rest, &freed, missing, known, &mut Quantiles::of("filp", 0));
             let partial = fills.seen.iter().chain(&fills.unseen).filter(|fill| fill.used < rest.objects);
             let found = partial.fold((0, 0), |sum, fill| (sum.0 + 1, sum.1 + fill.used));
             assert_eq!(found, (rest.partial, rest.in_use), "{rest:?} {freed:?}");

@@ -54,7 +54,7 @@ use std::path::{Path, PathBuf};
 use tuned::Tuned;
 
 /// What to replay, on what, from which start.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Engines; none means the recording kernel's own and the others.
     pub engines: Vec<Choice>,
@@ -72,6 +72,9 @@ pub struct Options {
     pub force: bool,
     /// What may set the start besides the dump and the events of objects.
     pub evidence: Evidence,
+    /// Which of the starts that fit the dump is drawn, and the machine's random numbers with it: 0 for the
+    /// machine's own.
+    pub seed: u64,
 }
 
 /// A replay's answer.
@@ -170,7 +173,8 @@ impl<'a> Prepared<'a> {
         let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
         check_numbers(&metadata, reader.rows(), path)?;
         let unsuited = suited::check(&metadata, options, path)?;
-        let machine = machine::choose(&metadata, dump, &options.machine, path)?;
+        let mut machine = machine::choose(&metadata, dump, &options.machine, path)?;
+        machine.spec.seed = machine.spec.seed.wrapping_add(options.seed);
         let hotplug = Schedule::new(&options.hotplug, &metadata, &machine.spec)?;
         let mut assumed = hotplug.assumed.clone();
         let kernel = recorded_kernel(&metadata, options, &mut assumed);
@@ -186,8 +190,8 @@ impl<'a> Prepared<'a> {
             );
         }
         let survey = survey::survey(path, reader, &table, options)?;
+        let plan = plan::plan(&table, &survey, &machine, options, &mut assumed);
         let evidence = options.evidence;
-        let plan = plan::plan(&table, &survey, options.before.as_ref(), (&machine, evidence), &mut assumed);
         let start = StartFacts { evidence, drawn: plan.drawn, proven: plan.proven };
         assumed.extend(start.sentences());
         let mut warnings = Vec::new();

@@ -8,14 +8,16 @@
 //! 3. A slab from before of which only frees are seen is full or partial, as the dump's totals and the frees
 //!    make likely; without a dump it is full. Its unseen objects stay allocated.
 //! 4. What the dump counts beyond that is added: slabs of CPUs, partial slabs, full slabs ([`super::fill`]).
-//! 5. Evidence by [`Evidence::Pages`] comes first: a slab whose pages were freed had no object then.
+//! 5. Slabs of a node's list that objects came of are ahead of the others (`in_order`).
+//! 6. Evidence by [`Evidence::Pages`] comes first: a slab whose pages were freed had no object then.
 
-use super::Evidence;
 use super::before::nodes::node_at;
 use super::before::{Before, CacheBefore};
 use super::caches::{CacheEntry, CacheTable};
 use super::fill::{Drawn, fill};
+use super::occupancy::Quantiles;
 use super::survey::{OldFree, SlabSurvey, Survey};
+use super::{Evidence, Options};
 use crate::machine::Chosen;
 use rustc_hash::FxHashMap;
 use slablab_platform::CpuId;
@@ -67,10 +69,11 @@ pub enum Start {
 pub fn plan(
     table: &CacheTable,
     survey: &Survey,
-    before: Option<&Before>,
-    (machine, evidence): (&Chosen, Evidence),
+    machine: &Chosen,
+    options: &Options,
     assumed: &mut Vec<String>,
 ) -> Plan {
+    let (before, evidence) = (options.before.as_ref(), options.evidence);
     if before.is_none() && !survey.old.is_empty() {
         assumed.push(
             "the start is what the recording itself shows: slabs of which it sees no object are not there"
@@ -87,7 +90,7 @@ pub fn plan(
     let mut planned = vec![false; numbers.len()];
     for (cache, entry) in table.entries.iter().enumerate() {
         let dump = entry.before.and_then(|row| Some(&before?.caches[row]));
-        let mut slabs = Vec::new();
+        let (mut slabs, mut gave) = (Vec::new(), Vec::new());
         let mut places = Places::new(dump, machine);
         for (address, seen) in survey.caches[cache].initial() {
             let number = |index: u16| numbers.get(&(cache as u32, address, index)).copied();
@@ -95,6 +98,7 @@ pub fn plan(
             if evidence == Evidence::Pages && seen.emptied {
                 plan.proven += u64::from(free_the_unseen(&mut objects));
             }
+            gave.push(!seen.free.is_empty());
             let node = node_of(address, survey, before);
             slabs.push(PlannedSlab { node, place: places.of(seen), objects });
         }
@@ -102,12 +106,14 @@ pub fn plan(
         fit_to_active(&mut slabs, &survey.caches[cache].initial(), dump, entry, machine);
         if let Some(dump) = dump {
             let known = evidence == Evidence::Pages && survey.has_page_frees;
-            let drawn = fill(&mut slabs, dump, entry, (&cpu_has, machine), known);
+            let mut quantiles = Quantiles::of(&entry.name, options.seed);
+            let drawn = fill(&mut slabs, dump, entry, (&cpu_has, machine), known, &mut quantiles);
             plan.drawn.slabs += drawn.slabs;
             plan.drawn.partial += drawn.partial;
+            slabs = in_order(slabs, &gave, &mut quantiles);
+        } else {
+            slabs.reverse();
         }
-        // The newest of a CPU's chain is the one it uses first: it is put there last.
-        slabs.reverse();
         plan.caches.push(slabs);
     }
     let number = |old: &OldFree| {
@@ -150,6 +156,29 @@ fn free_the_unseen(objects: &mut [Start]) -> bool {
         turn += 1;
     }
     turn > known
+}
+
+/// The order in which an engine makes the slabs, the first `gave.len()` of which the recording sees.
+/// `gave`: whether it shows an allocation of an object that was free at the start.
+fn in_order(slabs: Vec<PlannedSlab>, gave: &[bool], quantiles: &mut Quantiles) -> Vec<PlannedSlab> {
+    let (mut held, mut first, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, slab) in slabs.into_iter().enumerate() {
+        match slab.place {
+            Place::Cpu(_) | Place::CpuPartial(_) => held.push(slab),
+            Place::Node if gave.get(at) == Some(&true) => first.push(slab),
+            Place::Node => others.push(slab),
+        }
+    }
+    // The newest of a CPU's chain is the one it uses first: it is put there last.
+    held.reverse();
+    // CPUs take a node's slabs from the head of the list: those that objects came of were ahead of those that
+    // gave none. Which of the others were ahead of which nothing says.
+    for at in (1..others.len()).rev() {
+        others.swap(at, quantiles.below(at as u64 + 1) as usize);
+    }
+    held.append(&mut first);
+    held.append(&mut others);
+    held
 }
 
 fn node_of(address: u64, survey: &Survey, before: Option<&Before>) -> u16 {
@@ -220,4 +249,36 @@ fn fit_to_active(
 
 pub(super) fn free_objects(slab: &PlannedSlab) -> u64 {
     slab.objects.iter().filter(|start| matches!(start, Start::Free(_))).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slab on a node's list, known by its number.
+    fn slab(place: Place, number: u16) -> PlannedSlab {
+        PlannedSlab { node: number, place, objects: Vec::new() }
+    }
+
+    #[test]
+    fn slabs_that_objects_came_of_are_first_on_the_list() {
+        let (cpu, chain) = (Place::Cpu(CpuId(0)), Place::CpuPartial(CpuId(0)));
+        let seen = [(cpu, true), (chain, true), (Place::Node, false), (chain, true), (Place::Node, true)];
+        let gave: Vec<bool> = seen.iter().map(|(_, gave)| *gave).chain([true]).collect();
+        let planned = seen.iter().map(|(place, _)| *place).chain([Place::Node; 20]).enumerate();
+        let slabs = || planned.clone().map(|(at, place)| slab(place, at as u16)).collect::<Vec<_>>();
+        let order = |seed| -> Vec<u16> {
+            let ordered = in_order(slabs(), &gave, &mut Quantiles::of("filp", seed));
+            ordered.iter().map(|slab| slab.node).collect()
+        };
+        let first = order(0);
+        // The chain's newest is made last; the node's list follows in the order of use.
+        assert_eq!(first[..5], [3, 1, 0, 4, 5]);
+        let mut all = first.clone();
+        all.sort_unstable();
+        assert_eq!(all, (0..25).collect::<Vec<_>>(), "each slab is made once");
+        assert!(first[5..].contains(&2), "a slab that only frees are seen of gave nothing");
+        assert_eq!(order(1)[..5], first[..5]);
+        assert_ne!(order(1)[5..], first[5..], "which of the others is ahead is drawn");
+    }
 }

@@ -6,9 +6,11 @@
 //! than the kernel's.
 
 use super::judged::{Tracing, groups, own_balance, shares};
+use super::pages::ByOrder;
+use super::seeds::{Spread, json as json_of, judge, sentence};
 use super::{Compared, SlabPages, Verified, without_page_frees};
 use crate::replay::before::{Before, read_dump};
-use crate::replay::outcome::{CacheOutcome, Split};
+use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::{Options, Replay, replay};
 use serde_json::json;
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
@@ -59,7 +61,7 @@ pub struct Skill {
     pub objects: f64,
 }
 
-/// Verifies a recording between two dumps.
+/// Verifies a recording between two dumps, with the range over `seeds` draws of the start.
 ///
 /// # Errors
 /// An input that cannot be read.
@@ -67,7 +69,7 @@ pub fn verify_change(
     reader: &Reader,
     path: &Path,
     after: &Path,
-    options: &Options,
+    (options, seeds): (&Options, u64),
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(Verified, Replay)> {
     let Some(before) = &options.before else {
@@ -82,9 +84,24 @@ pub fn verify_change(
     let skill = skill(&changes);
     let page_size = replay.outcomes[0].page_size;
     let pages = SlabPages::of(reader, path, &replay.outcomes[0], own_balance(&changes, page_size))?;
+    let spreads = match seeds {
+        0 | 1 => Vec::new(),
+        _ => {
+            let draw = |replay: Replay| -> Result<Draw> {
+                let changes = self::changes(&replay, before, &start, &end);
+                Ok(Draw::of(self::skill(&changes), pages.as_ref(), &replay.outcomes[0]))
+            };
+            let mut draws = vec![Draw::of(skill, pages.as_ref(), &replay.outcomes[0])];
+            draws.extend(judge(reader, path, (options, seeds), progress, &draw)?);
+            Draw::spreads(&draws, pages.as_ref())
+        }
+    };
     let (groups, balance) = (groups(&changes), null_skill(&changes));
     let mut summary = summary(&changes, skill, &replay);
     summary.splice(0..0, pages.as_ref().map(SlabPages::sentence));
+    if !spreads.is_empty() {
+        summary.insert(usize::from(pages.is_some()) + 1, sentence(&spreads));
+    }
     summary.extend(shares(&groups));
     summary.push("the recording's page frees are predicted: they do not set the start".into());
     changes.retain(|change| change.real != Moved::default() || change.predicted != Moved::default());
@@ -107,10 +124,48 @@ pub fn verify_change(
             "traced": groups.iter().map(|group| group.json()).collect::<Vec<_>>(),
             "start": replay.start.json(),
             "page_frees_used": false,
+            "seeds": json_of(&spreads),
         }),
         compared: Compared::Changes(changes, skill),
     };
     Ok((verified, replay))
+}
+
+/// What one draw of the start makes.
+struct Draw {
+    skill: Skill,
+    /// Slabs taken and returned.
+    slabs: (u64, u64),
+    /// By how many percent the pages are off.
+    off: Option<f64>,
+}
+
+impl Draw {
+    fn of(skill: Skill, pages: Option<&SlabPages>, outcome: &Outcome) -> Draw {
+        let predicted = outcome.slabs_by_order();
+        let off = pages.map(|pages| SlabPages { predicted, ..*pages }.error_percent());
+        Draw { skill, slabs: both(&predicted), off }
+    }
+
+    fn spreads(draws: &[Draw], pages: Option<&SlabPages>) -> Vec<Spread> {
+        let of = |name, real, get: fn(&Draw) -> f64| Spread::new(name, real, draws.iter().map(get).collect());
+        let mut spreads = vec![
+            of("skill_slab_bytes", None, |draw| draw.skill.slabs),
+            of("skill_active_bytes", None, |draw| draw.skill.objects),
+        ];
+        if let Some(pages) = pages {
+            let real = both(&pages.real);
+            spreads.push(of("slabs_taken", Some(real.0), |draw| draw.slabs.0 as f64));
+            spreads.push(of("slabs_returned", Some(real.1), |draw| draw.slabs.1 as f64));
+            spreads.push(of("error_percent", None, |draw| draw.off.unwrap_or(0.0)));
+        }
+        spreads
+    }
+}
+
+/// Slabs of all orders, taken and returned.
+fn both(orders: &ByOrder) -> (u64, u64) {
+    orders.iter().fold((0, 0), |sum, order| (sum.0 + order.0, sum.1 + order.1))
 }
 
 /// /proc/slabinfo of a dump, whatever form the dump has.

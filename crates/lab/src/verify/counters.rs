@@ -1,9 +1,10 @@
 //! Compares every counter of a kernel with SLUB_STATS with the model's counter.
 
+use super::seeds::{Spread, json as json_of, judge, sentence};
 use super::{Compared, Verified, without_page_frees};
 use crate::replay::before::nodes::{NodeSpan, of_messages};
 use crate::replay::{Options, Replay, before::Before, replay};
-use serde_json::json;
+use serde_json::{Value, json};
 use slablab_kernel::compressed::Decompressed;
 use slablab_kernel::counters::{StatRow, parse_const, parse_state, parse_stats};
 use slablab_platform::Event;
@@ -56,7 +57,14 @@ pub struct Tally {
     pub real: u64,
     /// By how much the predictions are off, each counter's sign aside.
     pub errors: u64,
+    /// Counters of which the kernel counted more than [`MANY`].
+    pub many: usize,
+    /// Of these, predicted more than 5 % and more than 10 % wrong.
+    pub off: (usize, usize),
 }
+
+/// Below this one event decides about percents.
+pub const MANY: u64 = 100;
 
 impl Tally {
     /// Adds up the values of all caches, without percentages and without values that already are such sums.
@@ -67,7 +75,13 @@ impl Tally {
             tally.counters += 1;
             tally.exact += usize::from(counter.is_exact());
             tally.real += real.unsigned_abs();
-            tally.errors += predicted.abs_diff(real);
+            let error = predicted.abs_diff(real);
+            tally.errors += error;
+            if real.unsigned_abs() > MANY {
+                tally.many += 1;
+                tally.off.0 += usize::from(20 * error > real.unsigned_abs());
+                tally.off.1 += usize::from(10 * error > real.unsigned_abs());
+            }
         }
         tally
     }
@@ -121,7 +135,7 @@ pub fn verify_counters(
     run: &Path,
     label: &str,
     reader: &Reader,
-    options: &Options,
+    (options, seeds): (&Options, u64),
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(Verified, Replay)> {
     without_page_frees(options, run)?;
@@ -129,12 +143,55 @@ pub fn verify_counters(
     let stats = parse_stats(File::open(&path).at(&path)?).at(&path)?;
     let complete = complete_caches(run, label)?;
     let replay = replay(reader, run, options, progress)?;
-    let mut real: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
+    let mut real = Counted::new();
     for StatRow { label: of, cache, stat, delta, .. } in &stats {
         if of == label && complete.contains(cache) {
             real.entry(cache).or_default().insert(stat, *delta);
         }
     }
+    let (counters, json_caches) = compare(&replay, &real);
+    let tally = Tally::of(&counters);
+    let mut summary = vec![
+        format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
+        format!(
+            "{}: {} of {} counters exact; all errors together are {:.1} % of what the kernel counted",
+            replay.outcomes[0].preset,
+            tally.exact,
+            tally.counters,
+            tally.error_percent()
+        ),
+        format!(
+            "of {} counters above {MANY}, {} are more than 5 % off and {} more than 10 %",
+            tally.many, tally.off.0, tally.off.1
+        ),
+    ];
+    let spreads = spreads((reader, run), (options, seeds), &real, tally, progress)?;
+    if !spreads.is_empty() {
+        summary.push(sentence(&spreads));
+    }
+    let json = json!({
+        "schema": "slablab.verify-counters.1",
+        "engine": replay.outcomes[0].engine().to_string(),
+        "label": label,
+        "counters": tally.counters,
+        "counters_exact": tally.exact,
+        "counted_real": tally.real,
+        "errors": tally.errors,
+        "above_100": tally.many,
+        "above_100_over_5_percent": tally.off.0,
+        "above_100_over_10_percent": tally.off.1,
+        "seeds": json_of(&spreads),
+        "caches": json_caches,
+    });
+    identities(&replay)?;
+    Ok((Verified { compared: Compared::Counters(counters), summary, json }, replay))
+}
+
+/// What the kernel counted, by cache and counter.
+type Counted<'a> = BTreeMap<&'a str, BTreeMap<&'a str, i64>>;
+
+/// Every counter of every cache that the kernel counted completely, and the caches as JSON.
+fn compare(replay: &Replay, real: &Counted<'_>) -> (Vec<Counter>, Vec<Value>) {
     let mut counters = Vec::new();
     let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     let mut json_caches = Vec::new();
@@ -178,29 +235,30 @@ pub fn verify_counters(
             counters.push(count(ALL, *event, *found, *predicted));
         }
     }
-    let tally = Tally::of(&counters);
-    let summary = vec![
-        format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
-        format!(
-            "{}: {} of {} counters exact; all errors together are {:.1} % of what the kernel counted",
-            replay.outcomes[0].preset,
-            tally.exact,
-            tally.counters,
-            tally.error_percent()
-        ),
-    ];
-    let json = json!({
-        "schema": "slablab.verify-counters.1",
-        "engine": replay.outcomes[0].engine().to_string(),
-        "label": label,
-        "counters": tally.counters,
-        "counters_exact": tally.exact,
-        "counted_real": tally.real,
-        "errors": tally.errors,
-        "caches": json_caches,
-    });
-    identities(&replay)?;
-    Ok((Verified { compared: Compared::Counters(counters), summary, json }, replay))
+    (counters, json_caches)
+}
+
+/// How the tally is spread over draws, of which the first is known.
+fn spreads(
+    (reader, run): (&Reader, &Path),
+    (options, seeds): (&Options, u64),
+    real: &Counted<'_>,
+    first: Tally,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Vec<Spread>> {
+    if seeds < 2 {
+        return Ok(Vec::new());
+    }
+    let tally = |replay: Replay| -> Result<Tally> { Ok(Tally::of(&compare(&replay, real).0)) };
+    let mut draws = vec![first];
+    draws.extend(judge(reader, run, (options, seeds), progress, &tally)?);
+    let of = |name, get: fn(&Tally) -> f64| Spread::new(name, None, draws.iter().map(get).collect());
+    Ok(vec![
+        of("counters_exact", |tally| tally.exact as f64),
+        of("above_100_over_5_percent", |tally| tally.off.0 as f64),
+        of("above_100_over_10_percent", |tally| tally.off.1 as f64),
+        of("error_percent", Tally::error_percent),
+    ])
 }
 
 fn count(cache: &str, event: Event, real: i64, predicted: i64) -> Counter {

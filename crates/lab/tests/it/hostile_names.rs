@@ -48,11 +48,12 @@ fn verified() -> [(Verified, Replay); 2] {
     let dump = |end: &str| root(&format!("../../examples/data/hackbench-6.18.slabinfo-{end}.txt"));
     let before = Before::read(&dump("start")).expect("slabinfo is right");
     let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
-    let change = verify_change(&open(&path, None), &path, &dump("end"), &options, &|_, _| {});
+    let change = verify_change(&open(&path, None), &path, &dump("end"), (&options, 1), &|_, _| {});
     let run = root("testdata/slub_smp4_numa4");
     let before = start_of(&run, "trace_s1").expect("the state is right");
     let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
-    let counters = verify_counters(&run, "trace_s1", &open(&run, Some("trace_s1")), &options, &|_, _| {});
+    let counters =
+        verify_counters(&run, "trace_s1", &open(&run, Some("trace_s1")), (&options, 1), &|_, _| {});
     [change, counters].map(|answer| answer.expect("it can be verified"))
 }
 

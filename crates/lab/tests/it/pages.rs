@@ -93,7 +93,7 @@ fn verifications_are_pages() {
     let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
     let after = root("../../examples/data/hackbench-6.18.slabinfo-end.txt");
     let (verified, answer) =
-        verify_change(&open(&path, None), &path, &after, &options, &|_, _| {}).expect("verified");
+        verify_change(&open(&path, None), &path, &after, (&options, 1), &|_, _| {}).expect("verified");
     let page = verify_page(&verified, &answer, COMMAND);
     check_page(&page, COMMAND);
     for words in ["skill 0.", "Figure 2.", "task_struct", "one node of 64 GiB"] {
@@ -105,7 +105,7 @@ fn verifications_are_pages() {
     let before = start_of(&run, "trace_s1").expect("the state is right");
     let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
     let (verified, answer) =
-        verify_counters(&run, "trace_s1", &open(&run, Some("trace_s1")), &options, &|_, _| {})
+        verify_counters(&run, "trace_s1", &open(&run, Some("trace_s1")), (&options, 1), &|_, _| {})
             .expect("verified");
     let page = verify_page(&verified, &answer, COMMAND);
     check_page(&page, COMMAND);

@@ -49,8 +49,8 @@ fn counters_of_a_kernel_that_counted() {
     let reader = open(&run, Some("trace_s1"));
     let before = start_of(&run, "trace_s1").expect("the state is right");
     let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
-    let (verified, answer) =
-        verify_counters(&run, "trace_s1", &reader, &options, &|_, _| {}).expect("the run can be verified");
+    let (verified, answer) = verify_counters(&run, "trace_s1", &reader, (&options, 1), &|_, _| {})
+        .expect("the run can be verified");
     assert_eq!(answer.outcomes[0].preset.to_string(), "slub@6.1", "the recording says which kernel it was");
     check_counters(&verified.json, "skbuff_head_cache");
     check_counters(&verified.json, "kmalloc-512");
@@ -74,7 +74,7 @@ fn wrong_presets_are_worse_at_the_counters() {
             ..Options::default()
         };
         let (verified, _) =
-            verify_counters(&run, "trace_s1", &reader, &options, &|_, _| {}).expect("verified");
+            verify_counters(&run, "trace_s1", &reader, (&options, 1), &|_, _| {}).expect("verified");
         println!("{}", verified.summary[1]);
         verified.json["errors"].as_u64().expect("a number")
     };
@@ -171,7 +171,7 @@ fn change(engine: &str) -> serde_json::Value {
         ..Options::default()
     };
     let (verified, _) =
-        verify_change(&reader, &path, &end, &options, &|_, _| {}).expect("it can be verified");
+        verify_change(&reader, &path, &end, (&options, 1), &|_, _| {}).expect("it can be verified");
     println!("{}", verified.summary.join("\n"));
     slablab_lab::output::verify_json(&verified)
 }
@@ -236,6 +236,31 @@ fn change_of_a_real_6_18() {
         let found = found[alike];
         assert!((right.0 - found.0).abs() <= 0.05 && found.1 <= 1.5, "{alike}: {found:?}");
     }
+}
+
+/// A dump fits many starts: draws differ, the first is the answer itself, and threads change nothing.
+#[test]
+fn draws_of_the_start_have_a_range() {
+    let run = root("testdata/slub_smp4_numa4");
+    let reader = open(&run, Some("trace_s1"));
+    let verify = |seeds| {
+        let before = Some(start_of(&run, "trace_s1").expect("the state is right"));
+        let options = Options { before, kernel_only: true, ..Options::default() };
+        let answer = verify_counters(&run, "trace_s1", &reader, (&options, seeds), &|_, _| {});
+        answer.expect("the run can be verified").0
+    };
+    let (one, five) = (verify(1), verify(5));
+    assert_eq!(one.json["seeds"], serde_json::json!({}));
+    assert_eq!(one.json["caches"], five.json["caches"], "the answer is the first draw");
+    let exact = &five.json["seeds"]["error_percent"];
+    let values: Vec<f64> =
+        exact["by_rank"].as_array().expect("a list").iter().filter_map(|value| value.as_f64()).collect();
+    assert!(values.len() == 5 && values.is_sorted() && values[0] < values[4], "{values:?}");
+    let alone = 100.0 * one.json["errors"].as_f64().expect("a number")
+        / one.json["counted_real"].as_f64().expect("a number");
+    assert!(values.contains(&alone), "{alone} in {values:?}");
+    assert!(five.summary.iter().any(|text| text.contains("over 5 draws of the start")), "{:?}", five.summary);
+    assert_eq!(verify(5).json["seeds"], five.json["seeds"]);
 }
 
 /// As counted in perf's text of the same recording, by other means.

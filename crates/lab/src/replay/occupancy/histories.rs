@@ -37,7 +37,7 @@ fn history(bytes: u32, group: u64, least: u64, percent: u64) -> Left {
         let pages = Pages::<Model>::new(Preset::Slub(policy).pages());
         let (common, cache) = ((), Slub::<Model>::create(CacheId(0), &CacheSpec::of_size(bytes), &policy));
         let backing = Backing::new(&pages, &common);
-        let mut random = Quantiles::of("history");
+        let mut random = Quantiles::of("history", 0);
         let slab_of = |object: Addr| Model::locate(object).0.0 >> cache.geometry().order;
         let (mut groups, mut alive, mut in_use) = (Vec::<Vec<Addr>>::new(), 0u64, InUse::new());
         let die = |groups: &mut Vec<Vec<Addr>>, in_use: &mut InUse, random: &mut Quantiles| {

@@ -1,7 +1,7 @@
 //! What a dump or a kernel's counters say of the start.
 
 use super::program::trace;
-use super::{check_with, presets, run};
+use super::{FOUR_CPUS, check_with, machine, presets, run};
 use slablab_lab::replay::before::Before;
 use slablab_lab::replay::{Evidence, Options};
 use std::path::Path;
@@ -131,6 +131,41 @@ fn a_slab_of_which_only_frees_are_seen_is_as_full_as_the_dump_says() {
     check("many", "112 N0=112\n", "filp: slabs_start=8 objects_start=112 frees_old=8 free_slab=0 slabs=8");
 }
 
+/// A CPU's partial list holds slabs of any node: a free puts them there.
+#[test]
+fn a_list_of_a_cpu_has_slabs_of_other_nodes() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("foreign_slabs");
+    let _ = std::fs::remove_dir_all(&folder);
+    let filp = folder.join("sys/kernel/slab/filp");
+    std::fs::create_dir_all(&filp).expect("a folder can be made");
+    for (name, content) in [
+        ("slab_size", "256\n"),
+        ("object_size", "256\n"),
+        ("objs_per_slab", "16\n"),
+        ("order", "0\n"),
+        ("slabs", "10 N0=2 N1=8\n"),
+        ("partial", "0\n"),
+        ("objects_partial", "0\n"),
+        ("cpu_slabs", "8 N1=8\n"),
+        ("slabs_cpu_partial", "96(6) C0=96(6)\n"),
+    ] {
+        std::fs::write(filp.join(name), content).expect("a file can be written");
+    }
+    let options = Options {
+        engines: presets(&["slub@6.1"]),
+        before: Some(Before::read(&folder).expect("a dump")),
+        machine: machine(FOUR_CPUS),
+        ..Options::default()
+    };
+    // Two full slabs become partial: the list of seven goes to the node's list before the second.
+    check_with(
+        "cache filp 256; 0 free filp 1008; 0 free filp 1024",
+        "6.1.0",
+        &options,
+        "filp: slabs_start=10 frees_old=2 cpu_partial_free=2 cpu_partial_drain=1 free_add_partial=7",
+    );
+}
+
 /// A page that is freed holds no object: for other engines, not for predictions of the kernel's own pages.
 #[test]
 fn page_frees_prove_slabs_empty_where_they_are_evidence() {
@@ -154,7 +189,7 @@ fn verify_does_not_take_page_frees() {
     let options = Options { before: before(), evidence: Evidence::Pages, ..Options::default() };
     let reader = trace("6.1.0", "cache filp 256; 0 free filp 1008");
     let path = Path::new("program");
-    let refused = slablab_lab::verify::verify_change(&reader, path, path, &options, &|_, _| {});
+    let refused = slablab_lab::verify::verify_change(&reader, path, path, (&options, 1), &|_, _| {});
     let refused = refused.expect_err("page frees are what verify predicts").to_string();
     assert!(refused.contains("they cannot set the start"), "{refused}");
 }
