@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Compares the model with the real kernel.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Two forms:\n  slablab verify RECORDING --before DUMP --after DUMP\n  slablab verify COUNTERS-RUN TRACE     a folder with slub_stats.csv, and e.g. trace_s1"
+    after_help = "Two forms:\n  slablab verify RECORDING --before DUMP --after DUMP\n  slablab verify COUNTERS-RUN TRACE     a folder with slub_stats.csv, or slabinfo.csv of\n                                        a kernel with SLAB and its statistics; e.g. trace_s1"
 )]
 pub(crate) struct Args {
     /// Recording, or the folder of a counters run

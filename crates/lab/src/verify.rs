@@ -2,10 +2,11 @@
 //!
 //! Two kinds: the change between two dumps, judged by skill against "nothing changes", with the slabs that
 //! page events show taken and returned in between; and every counter of a kernel with SLUB_STATS, each cache
-//! in the window of its own two readings.
+//! in the window of its own two readings, or of a kernel with SLAB and its statistics.
 
 pub mod change;
 pub mod counters;
+mod cpustat;
 pub mod judged;
 pub mod pages;
 pub mod seeds;

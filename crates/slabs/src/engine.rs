@@ -199,6 +199,10 @@ pub trait Engine<P: Platform>: Sized {
         free: &[u16],
     ) -> Option<P::Ptr>;
 
+    /// Moves free objects of the current CPU's node into its array, and into the array that the node's CPUs
+    /// share, at most so many each: nothing where the engine has no arrays. After the last [`Engine::seed`].
+    fn seed_arrays(&self, _backing: &Backing<'_, P, Self::Common>, _in_array: u32, _in_shared: u32) {}
+
     /// What the cache holds now, over all nodes. Exact only while no other CPU uses the cache.
     fn usage(&self) -> Usage {
         let mut usage = Usage::default();

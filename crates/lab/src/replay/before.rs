@@ -36,12 +36,24 @@ pub struct Before {
     pub dump: Option<Dump>,
     /// The newest /proc/slabinfo of the start.
     pub slabinfo: Option<Slabinfo>,
-    /// A cache counts from the mark `SB name` to the mark `SA name` only.
-    pub windows: bool,
+    /// Which part of the recording is counted.
+    pub windows: Windows,
     /// Where each node's memory is; empty for one node, or if no file tells.
     pub nodes: Vec<NodeSpan>,
     /// Sentences: how caches were found whose names are not in the dump.
     pub assumed: Vec<String>,
+}
+
+/// The part of a recording that is counted, between marks in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Windows {
+    /// All of it.
+    #[default]
+    All,
+    /// For each cache, from the mark `SB name` to the mark `SA name`.
+    OfCaches,
+    /// For all caches, from the mark `PH before_end` to the mark `PH after_begin`.
+    One,
 }
 
 /// One cache before the recording. What the dump does not say is `None`.
@@ -94,6 +106,8 @@ pub struct Knobs {
     pub batchcount: Option<u64>,
     /// SLAB: batches in a node's shared array.
     pub shared: Option<u64>,
+    /// SLAB: objects in the shared arrays of all nodes.
+    pub shared_objects: Option<u64>,
     /// SLUB: red zones, poison, users, checks or tracing.
     pub debugged: bool,
 }
@@ -173,6 +187,11 @@ impl Before {
         .indexed()
     }
 
+    /// The start of a recorded run of a kernel with SLAB that counted: its /proc/slabinfo then.
+    pub fn from_counted_slabinfo(path: &Path, slabinfo: Slabinfo) -> Before {
+        Before { windows: Windows::One, ..Before::from_slabinfo(path, slabinfo) }
+    }
+
     /// The start of a recorded run with counters: constants and the state at each cache's `SB` mark.
     pub fn from_counters(path: &Path, constants: &[ConstRow], states: &[StateRow], label: &str) -> Before {
         let state: HashMap<&str, &StateRow> = states
@@ -209,7 +228,7 @@ impl Before {
             }
         });
         let caches = caches.collect();
-        Before { path: path.to_path_buf(), caches, windows: true, ..Before::default() }.indexed()
+        Before { path: path.to_path_buf(), caches, windows: Windows::OfCaches, ..Before::default() }.indexed()
     }
 
     fn indexed(mut self) -> Before {

@@ -37,12 +37,16 @@ pub(super) fn fill(
 ) -> Drawn {
     let Some(total) = dump.slabs.as_ref() else { return Drawn::default() };
     let mut drawn = Drawn::default();
-    for node in 0..machine.spec.nodes.len() as u16 {
-        let missing = whole(total, node).saturating_sub(on(slabs, node).count() as u64);
+    let nodes = machine.spec.nodes.len() as u16;
+    let missing = missing(total, slabs, nodes);
+    let listed = listed_free(slabs, dump, entry.objects, &missing);
+    for node in 0..nodes {
+        let (missing, listed) =
+            (missing[usize::from(node)], listed.as_ref().map(|free| free[usize::from(node)]));
         let candidates = (0..slabs.len()).filter(|at| slabs[*at].node == node && is_undecided(&slabs[*at]));
         let mut freed: Vec<(u64, usize)> = candidates.map(|at| (old_objects(&slabs[at]), at)).collect();
         freed.sort_unstable();
-        let rest = Rest::of(slabs, dump, node, entry.objects, freed.len() as u64 + missing);
+        let rest = Rest::of(slabs, dump, (node, listed), entry.objects, freed.len() as u64 + missing);
         let fills = draw(&rest, &freed, missing, returned_known, quantiles);
         for (fill, (_, at)) in fills.seen.iter().zip(&freed) {
             take_objects(&mut slabs[*at], fill.used, quantiles);
@@ -67,6 +71,45 @@ fn whole(part: &Breakdown, node: u16) -> u64 {
         true => 0,
         false => part.node(u32::from(node)),
     }
+}
+
+/// The slabs of each node that the recording does not see. Where the dump does not say which node a slab is
+/// on, they are spread as those that the recording sees.
+fn missing(total: &Breakdown, slabs: &[PlannedSlab], nodes: u16) -> Vec<u64> {
+    let seen: Vec<u64> = (0..nodes).map(|node| on(slabs, node).count() as u64).collect();
+    if !total.nodes.is_empty() {
+        let of_node = |(node, seen): (usize, &u64)| total.node(node as u32).saturating_sub(*seen);
+        return seen.iter().enumerate().map(of_node).collect();
+    }
+    spread(total.total.value.saturating_sub(slabs.len() as u64), &seen)
+}
+
+/// Free objects on the list of each node that the recording does not see, if /proc/slabinfo alone says how
+/// many there are: they are those that are not active.
+fn listed_free(slabs: &[PlannedSlab], dump: &CacheBefore, objects: u32, missing: &[u64]) -> Option<Vec<u64>> {
+    let total = dump.slabs.as_ref().filter(|_| dump.partial.is_none())?;
+    let free = (total.total.value * u64::from(objects)).saturating_sub(dump.active);
+    let known: u64 = slabs.iter().filter(|slab| slab.place == Place::Node).map(free_objects).sum();
+    let room = |(node, missing): (usize, &u64)| {
+        missing + on(slabs, node as u16).filter(|slab| is_undecided(slab)).count() as u64
+    };
+    let room: Vec<u64> = missing.iter().enumerate().map(room).collect();
+    Some(spread(free.saturating_sub(known), &room))
+}
+
+/// Divides a number in proportion to weights; all of it is the first one's without weights.
+pub(super) fn spread(number: u64, weights: &[u64]) -> Vec<u64> {
+    let sum: u64 = weights.iter().sum();
+    let mut before = 0;
+    let shares = weights.iter().enumerate().map(|(at, weight)| {
+        if sum == 0 {
+            return if at == 0 { number } else { 0 };
+        }
+        let from = number * before / sum;
+        before += weight;
+        number * before / sum - from
+    });
+    shares.collect()
 }
 
 fn on(slabs: &[PlannedSlab], node: u16) -> impl Iterator<Item = &PlannedSlab> {
@@ -180,25 +223,28 @@ struct Rest {
 }
 
 impl Rest {
-    fn of(slabs: &[PlannedSlab], dump: &CacheBefore, node: u16, objects: u32, room: u64) -> Rest {
+    /// `unseen`: free objects on the node's list that the recording does not see, if slabinfo alone says it.
+    fn of(
+        slabs: &[PlannedSlab],
+        dump: &CacheBefore,
+        (node, unseen): (u16, Option<u64>),
+        objects: u32,
+        room: u64,
+    ) -> Rest {
         let objects = u64::from(objects);
         let known = on(slabs, node).filter(|slab| slab.place == Place::Node && free_objects(slab) > 0);
         let (listed, known_free) = known.fold((0, 0), |sum, slab| (sum.0 + 1, sum.1 + free_objects(slab)));
-        let (partial, free) = match (&dump.partial, &dump.objects_partial, &dump.slabs) {
+        let (partial, free) = match (&dump.partial, &dump.objects_partial, unseen) {
             (Some(partial), in_use, _) => {
                 let (partial, in_use) =
                     (whole(partial, node), in_use.as_ref().map_or(0, |part| whole(part, node)));
-                (partial.saturating_sub(listed), (partial * objects).saturating_sub(in_use))
+                let free = (partial * objects).saturating_sub(in_use);
+                (partial.saturating_sub(listed), free.saturating_sub(known_free))
             }
-            // Only slabinfo: free objects on node lists are what is not active; how many slabs hold them is
-            // not said. Half of a slab, then.
-            (None, _, Some(total)) if node == 0 => {
-                let free = (whole(total, node) * objects).saturating_sub(dump.active);
-                (free.saturating_sub(known_free).div_ceil(objects / 2 + 1), free)
-            }
+            // How many slabs hold the free objects is not said. Half of a slab, then.
+            (None, _, Some(unseen)) => (unseen.div_ceil(objects / 2 + 1), unseen),
             (None, ..) => (0, 0),
         };
-        let free = free.saturating_sub(known_free);
         let partial = partial.min(room).min(free);
         let in_use = (partial * objects).saturating_sub(free);
         Rest { objects, partial, in_use, full: room - partial }

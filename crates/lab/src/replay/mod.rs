@@ -23,6 +23,7 @@ mod finish;
 pub mod hotplug;
 mod occupancy;
 pub mod outcome;
+mod parked;
 pub mod plan;
 mod plug;
 pub mod run;

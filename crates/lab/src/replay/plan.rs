@@ -8,14 +8,17 @@
 //! 3. A slab from before of which only frees are seen is full or partial, as the dump's totals and the frees
 //!    make likely; without a dump it is full. Its unseen objects stay allocated.
 //! 4. What the dump counts beyond that is added: slabs of CPUs, partial slabs, full slabs ([`super::fill`]).
-//! 5. Slabs of a node's list that objects came of are ahead of the others (`in_order`).
-//! 6. Evidence by [`Evidence::Pages`] comes first: a slab whose pages were freed had no object then.
+//! 5. What SLAB's arrays hold is free: as many objects as `sharedavail` says, and as the CPUs' own arrays are
+//!    seen to hold (`parked`).
+//! 6. Slabs of a node's list that objects came of are ahead of the others (`in_order`).
+//! 7. Evidence by [`Evidence::Pages`] comes first: a slab whose pages were freed had no object then.
 
 use super::before::nodes::node_at;
 use super::before::{Before, CacheBefore};
 use super::caches::{CacheEntry, CacheTable};
 use super::fill::{Drawn, fill};
 use super::occupancy::Quantiles;
+use super::parked::{Parked, park};
 use super::survey::{OldFree, SlabSurvey, Survey};
 use super::{Evidence, Options};
 use crate::machine::Chosen;
@@ -28,6 +31,8 @@ use slablab_slabs::Place;
 pub struct Plan {
     /// Per cache of the table.
     pub caches: Vec<Vec<PlannedSlab>>,
+    /// Per cache of the table: free objects in SLAB's arrays.
+    pub parked: Vec<Parked>,
     /// Frees of objects from before: row, cache, and which object; `u32::MAX` is one that no slab was planned
     /// for.
     pub old: Vec<(u64, u32, u32)>,
@@ -110,8 +115,10 @@ pub fn plan(
             let drawn = fill(&mut slabs, dump, entry, (&cpu_has, machine), known, &mut quantiles);
             plan.drawn.slabs += drawn.slabs;
             plan.drawn.partial += drawn.partial;
+            plan.parked.push(park(&mut slabs, dump, machine, &mut quantiles));
             slabs = in_order(slabs, &gave, &mut quantiles);
         } else {
+            plan.parked.push(Parked::default());
             slabs.reverse();
         }
         plan.caches.push(slabs);

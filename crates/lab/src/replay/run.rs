@@ -167,6 +167,9 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         for cpu in (0..run.cpus).map(CpuId).filter(|cpu| Model::cpu_online(*cpu)) {
             run.caches.iter().for_each(|cache| cache.cpu_up(cpu));
         }
+        for cache in 0..cache_count {
+            run.seed_arrays(cache);
+        }
         run.live_start = run.caches.iter().map(live_bytes).sum();
         run
     }

@@ -1,7 +1,7 @@
 //! The planned slabs, made in an engine.
 
 use super::plan::{PlannedSlab, Start};
-use super::run::{Run, World};
+use super::run::{Run, SheafMemory, World, sheaf_memory};
 use slablab_model::Model;
 use slablab_platform::{CpuId, Frames, NodeId, Topology};
 use slablab_slabs::{Backing, Engine, Place};
@@ -25,6 +25,22 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
                 starts.resize(objects, Start::Free(u16::MAX));
                 let place = part.iter().map(|(_, place)| *place).min().expect("a chunk is not empty");
                 self.seed_slab(cache, &PlannedSlab { node, place, objects: starts });
+            }
+        }
+    }
+
+    /// Moves free objects into SLAB's arrays, as many as planned.
+    pub(super) fn seed_arrays(&mut self, cache: usize) {
+        let parked = &self.job.plan.parked[cache];
+        let mut shared = parked.shared.clone();
+        for cpu in (0..self.cpus).map(CpuId).filter(|cpu| Model::cpu_online(*cpu)) {
+            let node = Model::cpu_memory_node(cpu).0 as usize;
+            let in_array = parked.cpus.get(cpu.0 as usize).copied().unwrap_or(0);
+            let in_shared = shared.get_mut(node).map_or(0, std::mem::take);
+            if in_array + in_shared > 0 {
+                Model::run_on(cpu);
+                let sheaf = sheaf_memory!(self);
+                self.caches[cache].seed_arrays(&sheaf.backing(), in_array, in_shared);
             }
         }
     }

@@ -6,6 +6,7 @@
 //! say none of this: then only which objects are old is known, and each stands alone.
 
 use super::Options;
+use super::before::Windows;
 use super::caches::{CacheTable, Home};
 use rustc_hash::FxHashMap;
 use slablab_report::error::{At, Result};
@@ -107,7 +108,8 @@ const ORDER_MAX: i8 = 13;
 pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Options) -> Result<Survey> {
     let metadata = reader.metadata();
     let page_shift = metadata.page_size_bytes.unwrap_or(4096).max(1).ilog2();
-    let windowed = options.before.as_ref().is_some_and(|before| before.windows);
+    let windows = options.before.as_ref().map_or(Windows::All, |before| before.windows);
+    let windowed = windows != Windows::All;
     let columns = COLUMNS | Columns::ADDRESS | Columns::PFN | Columns::ORDER | Columns::CALL_SITE;
     let mut pass = Pass {
         table,
@@ -130,7 +132,7 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
     while batches.next(&mut batch).at(path)? {
         for index in 0..batch.len() {
             if windowed && batch.event[index] == EventKind::Mark as u8 {
-                pass.mark(row, batches.texts().call_site.get(batch.call_site[index]).unwrap_or(""));
+                pass.mark(row, windows, batches.texts().call_site.get(batch.call_site[index]).unwrap_or(""));
             } else {
                 pass.row(row, &batch, index);
             }
@@ -143,7 +145,15 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
 }
 
 impl Pass<'_> {
-    fn mark(&mut self, row: u64, text: &str) {
+    fn mark(&mut self, row: u64, windows: Windows, text: &str) {
+        if windows == Windows::One {
+            match text {
+                "PH before_end" => self.survey.windows.iter_mut().for_each(|window| window.0 = row),
+                "PH after_begin" => self.survey.windows.iter_mut().for_each(|window| window.1 = row),
+                _ => {}
+            }
+            return;
+        }
         let Some((kind, name)) = text.split_once(' ') else { return };
         let Some(index) = self.table.entries.iter().position(|entry| entry.name == name) else { return };
         match kind {

@@ -1,12 +1,14 @@
-//! Compares every counter of a kernel with SLUB_STATS with the model's counter.
+//! Compares every counter of a kernel that counted with the model's counter: SLUB with SLUB_STATS, SLAB with
+//! its statistics.
 
+use super::cpustat::{self, RealCounts};
 use super::seeds::{Spread, json as json_of, judge, sentence};
 use super::{Compared, Verified, without_page_frees};
 use crate::replay::before::nodes::{NodeSpan, of_messages};
 use crate::replay::{Options, Replay, before::Before, replay};
 use serde_json::{Value, json};
 use slablab_kernel::compressed::Decompressed;
-use slablab_kernel::counters::{StatRow, parse_const, parse_state, parse_stats};
+use slablab_kernel::counters::{parse_const, parse_state, parse_stats};
 use slablab_platform::Event;
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::Preset;
@@ -95,15 +97,22 @@ impl Tally {
 /// What stands for all caches together.
 pub(crate) const ALL: &str = "all";
 
-/// Reads the start of a counters run: `slub_const.csv` and `slub_state.csv.gz` in its folder.
+/// Reads the start of a counters run: `slub_const.csv` and `slub_state.csv.gz` in its folder, or the
+/// `slabinfo.csv` of a kernel with SLAB.
 ///
 /// # Errors
 /// A file that is missing or damaged.
 pub fn start_of(run: &Path, label: &str) -> Result<Before> {
+    if cpustat::is_run(run) {
+        let mut before = Before::from_counted_slabinfo(run, cpustat::start(run, label)?);
+        before.nodes = spans(run)?;
+        return Ok(before);
+    }
     if !run.join("slub_const.csv").is_file() {
         return Err(Error::new(
             run,
-            "expected the folder of a counters run, with slub_const.csv and slub_stats.csv",
+            "expected the folder of a counters run, with slub_const.csv and slub_stats.csv, or with the \
+             slabinfo.csv of a kernel with SLAB and its statistics",
         ));
     }
     let open = |name: &str| {
@@ -139,17 +148,12 @@ pub fn verify_counters(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<(Verified, Replay)> {
     without_page_frees(options, run)?;
-    let path = run.join("slub_stats.csv");
-    let stats = parse_stats(File::open(&path).at(&path)?).at(&path)?;
+    let mut counted =
+        if cpustat::is_run(run) { Counted::slab(run, label)? } else { Counted::slub(run, label)? };
     let complete = complete_caches(run, label)?;
+    counted.real.retain(|cache, _| complete.contains(cache));
     let replay = replay(reader, run, options, progress)?;
-    let mut real = Counted::new();
-    for StatRow { label: of, cache, stat, delta, .. } in &stats {
-        if of == label && complete.contains(cache) {
-            real.entry(cache).or_default().insert(stat, *delta);
-        }
-    }
-    let (counters, json_caches) = compare(&replay, &real);
+    let (counters, json_caches) = compare(&replay, &counted);
     let tally = Tally::of(&counters);
     let mut summary = vec![
         format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
@@ -165,7 +169,7 @@ pub fn verify_counters(
             tally.many, tally.off.0, tally.off.1
         ),
     ];
-    let spreads = spreads((reader, run), (options, seeds), &real, tally, progress)?;
+    let spreads = spreads((reader, run), (options, seeds), &counted, tally, progress)?;
     if !spreads.is_empty() {
         summary.push(sentence(&spreads));
     }
@@ -187,20 +191,54 @@ pub fn verify_counters(
     Ok((Verified { compared: Compared::Counters(counters), summary, json }, replay))
 }
 
-/// What the kernel counted, by cache and counter.
-type Counted<'a> = BTreeMap<&'a str, BTreeMap<&'a str, i64>>;
+/// What a kernel counted.
+struct Counted {
+    real: RealCounts,
+    /// What it counts.
+    events: &'static [Event],
+    /// Shares in percent, of the first event in both.
+    shares: [(&'static str, [Event; 2]); 2],
+}
+
+impl Counted {
+    /// SLUB with SLUB_STATS.
+    fn slub(run: &Path, label: &str) -> Result<Counted> {
+        let path = run.join("slub_stats.csv");
+        let mut real = RealCounts::new();
+        for row in parse_stats(File::open(&path).at(&path)?).at(&path)? {
+            if row.label == label {
+                real.entry(row.cache).or_default().insert(row.stat, row.delta);
+            }
+        }
+        let shares = [
+            ("fast alloc %", [Event::AllocFastpath, Event::AllocSlowpath]),
+            ("fast free %", [Event::FreeFastpath, Event::FreeSlowpath]),
+        ];
+        Ok(Counted { real, events: &Event::ALL[..=Event::CpuPartialDrain as usize], shares })
+    }
+
+    /// SLAB with its statistics in /proc/slabinfo.
+    fn slab(run: &Path, label: &str) -> Result<Counted> {
+        let shares = [
+            ("fast alloc %", [Event::SlabAllocHit, Event::SlabAllocMiss]),
+            ("fast free %", [Event::SlabFreeHit, Event::SlabFreeMiss]),
+        ];
+        Ok(Counted { real: cpustat::counted(run, label)?, events: cpustat::EVENTS, shares })
+    }
+}
 
 /// Every counter of every cache that the kernel counted completely, and the caches as JSON.
-fn compare(replay: &Replay, real: &Counted<'_>) -> (Vec<Counter>, Vec<Value>) {
+fn compare(replay: &Replay, counted: &Counted) -> (Vec<Counter>, Vec<Value>) {
     let mut counters = Vec::new();
     let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     let mut json_caches = Vec::new();
     for cache in &replay.outcomes[0].caches {
-        let Some(real) = real.get(cache.name.as_str()) else { continue };
+        let Some(real) = counted.real.get(&cache.name) else { continue };
+        let found_of = |event: Event| real.get(event.name()).copied().unwrap_or(0);
+        let predicted_of = |event: Event| cache.counts.get(event) as i64;
         let mut json_counters = serde_json::Map::new();
-        for event in kernel_events() {
-            let found = real.get(event.name()).copied().unwrap_or(0);
-            let predicted = cache.counts.get(*event) as i64;
+        for event in counted.events {
+            let (found, predicted) = (found_of(*event), predicted_of(*event));
             if found == 0 && predicted == 0 {
                 continue;
             }
@@ -209,18 +247,12 @@ fn compare(replay: &Replay, real: &Counted<'_>) -> (Vec<Counter>, Vec<Value>) {
             counters.push(count(&cache.name, *event, found, predicted));
             json_counters.insert(event.name().into(), json!({ "real": found, "predicted": predicted }));
         }
-        for (name, fast, slow) in [
-            ("fast alloc %", "alloc_fastpath", "alloc_slowpath"),
-            ("fast free %", "free_fastpath", "free_slowpath"),
-        ] {
-            let of = |get: &dyn Fn(&str) -> i64| {
-                let (fast, slow) = (get(fast), get(slow));
+        for (name, [fast, slow]) in counted.shares {
+            let share = |of: &dyn Fn(Event) -> i64| {
+                let (fast, slow) = (of(fast), of(slow));
                 (fast + slow > 0).then(|| 100.0 * fast as f64 / (fast + slow) as f64)
             };
-            let found = of(&|name| real.get(name).copied().unwrap_or(0));
-            let event = |name: &str| Event::ALL.iter().find(|event| event.name() == name).copied();
-            let predicted = of(&|name| event(name).map_or(0, |event| cache.counts.get(event) as i64));
-            if let (Some(found), Some(predicted)) = (found, predicted) {
+            if let (Some(found), Some(predicted)) = (share(&found_of), share(&predicted_of)) {
                 counters.push(Counter {
                     cache: cache.name.clone(),
                     counter: name.into(),
@@ -230,7 +262,7 @@ fn compare(replay: &Replay, real: &Counted<'_>) -> (Vec<Counter>, Vec<Value>) {
         }
         json_caches.push(json!({ "cache": cache.name, "counters": json_counters }));
     }
-    for event in kernel_events() {
+    for event in counted.events {
         if let Some((found, predicted)) = sums.get(event.name()) {
             counters.push(count(ALL, *event, *found, *predicted));
         }
@@ -242,14 +274,14 @@ fn compare(replay: &Replay, real: &Counted<'_>) -> (Vec<Counter>, Vec<Value>) {
 fn spreads(
     (reader, run): (&Reader, &Path),
     (options, seeds): (&Options, u64),
-    real: &Counted<'_>,
+    counted: &Counted,
     first: Tally,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Vec<Spread>> {
     if seeds < 2 {
         return Ok(Vec::new());
     }
-    let tally = |replay: Replay| -> Result<Tally> { Ok(Tally::of(&compare(&replay, real).0)) };
+    let tally = |replay: Replay| -> Result<Tally> { Ok(Tally::of(&compare(&replay, counted).0)) };
     let mut draws = vec![first];
     draws.extend(judge(reader, run, (options, seeds), progress, &tally)?);
     let of = |name, get: fn(&Tally) -> f64| Spread::new(name, None, draws.iter().map(get).collect());
@@ -263,12 +295,6 @@ fn spreads(
 
 fn count(cache: &str, event: Event, real: i64, predicted: i64) -> Counter {
     Counter { cache: cache.into(), counter: event.name().into(), values: Values::Counts(real, predicted) }
-}
-
-/// The counters that SLUB_STATS has.
-fn kernel_events() -> &'static [Event] {
-    let last = Event::CpuPartialDrain as usize;
-    &Event::ALL[..=last]
 }
 
 /// Caches of which the trace has every allocation and free.

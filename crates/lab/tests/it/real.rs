@@ -160,6 +160,46 @@ fn counters_of_a_kernel_with_slab() {
     }
 }
 
+/// The load of forks begins on a kernel that ran others before: its arrays are not empty.
+#[test]
+fn a_kernel_with_slab_begins_with_its_arrays() {
+    let run = root("testdata/slab_smp4_numa4");
+    let reader = open(&run, Some("trace_fork"));
+    let before = start_of(&run, "trace_fork").expect("the state is right");
+    let options = Options { before: Some(before), kernel_only: true, ..Options::default() };
+    let (verified, answer) = verify_counters(&run, "trace_fork", &reader, (&options, 1), &|_, _| {})
+        .expect("the run can be verified");
+    assert_eq!(answer.outcomes[0].preset.to_string(), "slab@6.1", "its slabinfo says which kernel it was");
+    println!("{}", verified.summary.join("\n"));
+    let caches = verified.json["caches"].as_array().expect("caches");
+    assert_eq!(caches.len(), 23, "those whose trace is complete");
+    let mut grown = (0, 0);
+    for cache in caches {
+        for (counter, both) in cache["counters"].as_object().expect("counters") {
+            let number = |key: &str| both[key].as_i64().expect("a number");
+            let (real, predicted) = (number("real"), number("predicted"));
+            if counter == "grown" {
+                grown = (grown.0 + real, grown.1 + predicted);
+            }
+            let off = (predicted - real).abs();
+            assert!(
+                real <= 100 || off * 20 <= real,
+                "{} {counter}: {predicted}, really {real}",
+                cache["cache"]
+            );
+        }
+    }
+    // With empty arrays 55 slabs are made.
+    assert!(grown.0 == 19 && (10..=25).contains(&grown.1), "slabs made: {grown:?}");
+}
+
+#[test]
+fn a_slab_run_says_what_is_missing() {
+    let run = root("testdata/slab_smp4_numa4");
+    let error = start_of(&run, "trace_q7").expect_err("no such workload").to_string();
+    assert!(error.contains("slabinfo.csv: has no rows of trace_q7, before"), "{error}");
+}
+
 /// What `verify` says of the bundled recording, as JSON.
 fn change(engine: &str) -> serde_json::Value {
     let (reader, path) = bundled();

@@ -96,6 +96,7 @@ fn knobs_of_row(row: &SlabinfoRow) -> Knobs {
         limit: of_slab(row.limit),
         batchcount: of_slab(row.batchcount),
         shared: of_slab(row.sharedfactor),
+        shared_objects: of_slab(row.sharedavail),
         ..Knobs::default()
     }
 }

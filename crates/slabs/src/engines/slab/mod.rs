@@ -193,6 +193,10 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         self.seed_slab(backing, node, free)
     }
 
+    fn seed_arrays(&self, backing: &Backing<'_, P>, in_array: u32, in_shared: u32) {
+        self.fill_arrays(backing, in_array, in_shared);
+    }
+
     fn usage_on(&self, node: NodeId) -> Usage {
         self.report_on(node)
     }

@@ -1,16 +1,40 @@
 //! Seeding: slabs as an earlier run would have left them.
 //!
 //! A slab that another allocator held for a CPU is an ordinary slab here: its free objects are on its node's
-//! lists. The arrays start empty, because recordings do not contain them. An empty slab stays only while the
-//! node's `free_limit` has room for its objects.
+//! lists, until `fill_arrays` moves some of them into arrays. An empty slab stays only while the node's
+//! `free_limit` has room for its objects.
 
 use super::SlabEngine;
-use super::list::Owner;
+use super::list::{Owner, set_entry};
 use crate::backing::Backing;
 use crate::slab::{SlabList, SlabWord};
-use slablab_platform::{Gfp, NodeId, PerNode, Platform};
+use slablab_platform::{Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
 
 impl<P: Platform> SlabEngine<P> {
+    /// Moves free objects of the current CPU's node into its array, and into the node's shared array.
+    pub(super) fn fill_arrays(&self, backing: &Backing<'_, P>, in_array: u32, in_shared: u32) {
+        self.make_arrays(backing);
+        let Some(mut slot) = self.slots.local() else { return };
+        let array = slot.array();
+        let Some(storage) = array.storage else { return };
+        let home = self.home(slot.cpu());
+        let node = self.nodes.get(home);
+        let mut lists = self.lock_node(home, node);
+        let count = in_array.min(array.capacity - array.size);
+        let moved = self.pull_listed(node, &mut lists, count, |index, object| {
+            set_entry::<P>(storage, array.size + index, object);
+        });
+        slot.set_array(HotArray { size: array.size + moved, ..array });
+        if let Some(shared) = lists.shared.storage {
+            let size = lists.shared.size;
+            let count = in_shared.min(lists.shared.capacity - size);
+            let moved = self.pull_listed(node, &mut lists, count, |index, object| {
+                set_entry::<P>(shared, size + index, object);
+            });
+            lists.shared.size += moved;
+        }
+    }
+
     pub(super) fn seed_slab(&self, backing: &Backing<'_, P>, id: NodeId, free: &[u16]) -> Option<P::Ptr> {
         let slab = self.grow(backing, Gfp::KERNEL | Gfp::THISNODE, id)?;
         let mut word = SlabWord::unpack(slab.extra());

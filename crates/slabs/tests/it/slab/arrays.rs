@@ -137,3 +137,40 @@ fn shrink_and_free_limit_return_slabs() {
     ];
     cases.iter().for_each(check);
 }
+
+#[test]
+fn arrays_of_an_earlier_life() {
+    // Objects of 256 bytes: a slab of 6.1 has 16.
+    let cases = [
+        Case {
+            name: "free objects of the node are in the array and the shared array",
+            machine: two_nodes(),
+            presets: &[NEW],
+            size: 256,
+            steps: &[Seed(0, 10), Seed(0, 12), Seed(1, 5), SeedArrays(0, 6, 9), SeedArrays(2, 1, 0)],
+            expected: &[Parked(16), FreeInSlabs(22 - 15 + 4), Live(6 + 4 + 11), Slabs(3)],
+        },
+        Case {
+            name: "the CPU uses its array first, then a batch of the shared one",
+            machine: one_node(),
+            presets: &[OLD, NEW],
+            size: 256,
+            steps: &[Seed(0, 12), Seed(0, 12), SeedArrays(0, 6, 9), Alloc(0, 7)],
+            expected: &[
+                Counted(Event::SlabAllocHit, 6),
+                Counted(Event::SlabAllocMiss, 1),
+                Parked(8),
+                FreeInSlabs(24 - 15),
+            ],
+        },
+        Case {
+            name: "no more than the node has, and than fits",
+            machine: one_node(),
+            presets: &[NEW],
+            size: 256,
+            steps: &[Seed(0, 3), SeedArrays(0, 2, 500), SeedArrays(1, 500, 0)],
+            expected: &[Parked(3), FreeInSlabs(0), Live(13)],
+        },
+    ];
+    cases.iter().for_each(check);
+}

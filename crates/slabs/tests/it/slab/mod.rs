@@ -14,14 +14,14 @@ mod sizes;
 use Expected::{Counted, FreeInSlabs, Live, Parked, PartialSlabs, Slabs};
 use Step::{
     Alloc, AllocOn, Churn, Down, Feed, Free, FreeNewest, FreeNth, Insist, Reap, Refused, Same, SameSlab,
-    Shrink, Up, Wait,
+    Seed, SeedArrays, Shrink, Up, Wait,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Time};
 use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{CacheId, CacheSpec, Engine};
+use slablab_slabs::{CacheId, CacheSpec, Engine, Place};
 
 const MIB: u64 = 1 << 20;
 const OLD: &str = "slab@2.6.29";
@@ -60,6 +60,10 @@ enum Step {
     Wait(u64),
     /// Returns everything that can be returned.
     Shrink,
+    /// Makes a slab on a node as an earlier life left it: this many objects free, the others allocated.
+    Seed(u16, u16),
+    /// Moves free objects into the array of a CPU, and into the shared array of its node.
+    SeedArrays(u16, u32, u32),
     /// Takes a CPU offline.
     Down(u16),
     /// Brings a CPU online.
@@ -145,8 +149,23 @@ impl Heap {
                 self.due();
             }
             Shrink => drop(self.with(|cache, backing| cache.shrink(backing))),
+            Seed(node, free) => self.seed(NodeId(node), free),
+            SeedArrays(cpu, in_array, in_shared) => {
+                Model::run_on(CpuId(cpu));
+                self.with(|cache, backing| cache.seed_arrays(backing, in_array, in_shared));
+            }
             Down(cpu) => self.down(cpu),
             Up(cpu) => self.up(cpu),
+        }
+    }
+
+    fn seed(&mut self, node: NodeId, free: u16) {
+        let indexes: Vec<u16> = (0..free).collect();
+        let first = self.with(|cache, backing| cache.seed(backing, node, Place::Node, &indexes));
+        let (pfn, offset) = Model::locate(first.expect("memory is left"));
+        let (size, objects) = (u64::from(self.cache.geometry().size), self.cache.geometry().objects);
+        for index in u64::from(free)..u64::from(objects) {
+            self.held.push_back(Model::address(pfn, u64::from(offset) + index * size));
         }
     }
 
