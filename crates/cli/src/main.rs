@@ -50,7 +50,7 @@ enum Verb {
     Replay(replay::Args),
     /// Show the part of each policy in the difference between two allocators on a recording
     Explain(explain::Args),
-    /// Compare the model with the real kernel: dumps around a recording, or SLUB_STATS counters
+    /// Compare the model with the real kernel: dumps around a recording, or the kernel's counters
     Verify(verify::Args),
     /// Show the purpose of a cache, the code that creates it, and how to shrink it
     What(what::Args),

@@ -10,6 +10,11 @@ use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::{Ask, Block, Io, Mark, Place, Purpose, Shrinker, Shrunk, Throttle, Waited, Work};
 use crate::ids::Frame;
+use crate::mm::Rules;
+use crate::preset::Preset;
+use crate::settings::Settings;
+use crate::state::{State, Zone};
+use crate::swap::{SlotRule, Swap};
 use crate::vm::{Host, Vm};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -46,6 +51,22 @@ struct Request {
 }
 
 impl Instant {
+    /// A machine of one zone with so many frames under the preset `vm`, and swap of so many slots; also the
+    /// rules of the preset's release.
+    ///
+    /// # Panics
+    /// If there is no such preset.
+    pub fn machine(vm: &str, frames: u32, slots: u32) -> (Vm, Instant, Rules) {
+        let preset = Preset::parse(vm).expect("a preset");
+        let [major, minor, patch] = preset.kernel;
+        let zone = Zone { name: "Normal", node: 0, class: 0, frames: 0..frames, managed: frames.into() };
+        let policy = preset.policy();
+        let swap = Swap::new(slots, SlotRule::Clusters);
+        let state = State::new(vec![zone], swap, policy.lists(1, 1), Settings::USUAL);
+        let host = Instant::new(frames, [8, 16, 24], 4);
+        (Vm::new(state, policy), host, Rules::of(major, minor, patch))
+    }
+
     /// A host of `frames` free frames with these watermarks, and a device that holds `depth` requests.
     pub fn new(frames: u32, marks: [u64; 3], depth: usize) -> Instant {
         Instant {

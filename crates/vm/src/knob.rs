@@ -1,7 +1,7 @@
 //! Policies that can be changed by name: knobs, their values, and how values are parsed and printed. The
 //! grammar is that of the slab engines' presets.
 
-use crate::state::Settings;
+use crate::settings::Settings;
 use crate::vm::Replacement;
 use std::fmt;
 

@@ -8,8 +8,8 @@
 use crate::classic::Choices as ClassicChoices;
 use crate::generations::Rules as GenerationRules;
 use crate::knob::{BadKind, BadPreset, Knob, Policy, Setting, knob, near};
+use crate::settings::Settings;
 use crate::split::Choices as SplitChoices;
-use crate::state::Settings;
 use crate::v24;
 use crate::vm::Replacement;
 use std::fmt;

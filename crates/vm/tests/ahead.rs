@@ -3,7 +3,7 @@
 use slablab_vm::instant::Instant;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Rules, SwapReadAhead, Touched};
-use slablab_vm::{Flags, Frame, Preset, RegionId, Settings, State, Swap, Vm, Zone};
+use slablab_vm::{Flags, Frame, RegionId, Vm};
 
 struct Room {
     vm: Vm,
@@ -14,14 +14,9 @@ struct Room {
 
 impl Room {
     fn new(vm: &str, frames: u32) -> Room {
-        let preset = Preset::parse(vm).expect("a preset");
-        let [major, minor, patch] = preset.kernel;
-        let zone = Zone { name: "DMA32", node: 0, class: 0, frames: 0..frames, managed: frames.into() };
-        let policy = preset.policy();
-        let swap = Swap::new(4_096, slablab_vm::swap::SlotRule::Clusters);
-        let state = State::new(vec![zone], swap, policy.lists(1, 1), Settings::USUAL);
-        let rules = Rules { swap_read_ahead: SwapReadAhead::Region, ..Rules::of(major, minor, patch) };
-        Room { vm: Vm::new(state, policy), host: Instant::new(frames, [8, 16, 24], 4), rules, frames }
+        let (vm, host, rules) = Instant::machine(vm, frames, 4_096);
+        let rules = Rules { swap_read_ahead: SwapReadAhead::Region, ..rules };
+        Room { vm, host, rules, frames }
     }
 
     /// Touches pages; returns how many faults read.

@@ -3,7 +3,7 @@
 use slablab_vm::instant::Instant;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Rules, Why};
-use slablab_vm::{Counter, Flags, Frame, MappingId, Preset, Settings, State, Swap, Vm, Zone};
+use slablab_vm::{Counter, Flags, Frame, MappingId, Vm};
 
 const FRAMES: u32 = 1024;
 
@@ -15,16 +15,8 @@ struct Room {
 
 impl Room {
     fn new(vm: &str) -> Room {
-        let preset = Preset::parse(vm).expect("a preset");
-        let [major, minor, patch] = preset.kernel;
-        let (frames, managed) = (0..FRAMES, FRAMES.into());
-        let zone = Zone { name: "Normal", node: 0, class: 0, frames, managed };
-        let policy = preset.policy();
-        let lists = policy.lists(1, 1);
-        let swap = Swap::new(64, slablab_vm::swap::SlotRule::Clusters);
-        let state = State::new(vec![zone], swap, lists, Settings::USUAL);
-        let host = Instant::new(FRAMES, [8, 16, 24], 4);
-        Room { vm: Vm::new(state, policy), host, rules: Rules::of(major, minor, patch) }
+        let (vm, host, rules) = Instant::machine(vm, FRAMES, 64);
+        Room { vm, host, rules }
     }
 
     fn file(&self, kind: Kind) -> OpenFile {

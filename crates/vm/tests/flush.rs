@@ -5,7 +5,7 @@ use slablab_vm::host::Throttle;
 use slablab_vm::instant::Instant;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Rules, Why};
-use slablab_vm::{Host, Preset, Settings, State, Swap, Vm, Zone};
+use slablab_vm::{Host, Vm};
 
 const FRAMES: u32 = 1024;
 const SECOND: u64 = 1_000_000_000;
@@ -19,17 +19,9 @@ struct Room {
 
 impl Room {
     fn new(vm: &str) -> Room {
-        let preset = Preset::parse(vm).expect("a preset");
-        let [major, minor, patch] = preset.kernel;
-        let (frames, managed) = (0..FRAMES, FRAMES.into());
-        let zone = Zone { name: "Normal", node: 0, class: 0, frames, managed };
-        let policy = preset.policy();
-        let lists = policy.lists(1, 1);
-        let swap = Swap::new(64, slablab_vm::swap::SlotRule::Clusters);
-        let vm = Vm::new(State::new(vec![zone], swap, lists, Settings::USUAL), policy);
+        let (vm, host, rules) = Instant::machine(vm, FRAMES, 64);
         let files = [0, 1].map(|_| OpenFile::new(vm.with(|state| state.mappings.create(Kind::File, 64))));
-        let host = Instant::new(FRAMES, [8, 16, 24], 4);
-        Room { vm, host, rules: Rules::of(major, minor, patch), files }
+        Room { vm, host, rules, files }
     }
 
     fn write(&mut self, file: usize, page: u32) {

@@ -9,7 +9,7 @@ use super::Options;
 use super::before::Windows;
 use super::caches::{CacheTable, Home};
 use rustc_hash::FxHashMap;
-use slablab_report::error::{At, Result};
+use slablab_report::error::{At, Error, Result};
 use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
 use std::path::Path;
 
@@ -138,6 +138,13 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
             }
             row += 1;
         }
+    }
+    if windows == Windows::One
+        && pass.survey.windows.iter().any(|(first, last)| *last == u64::MAX || first >= last)
+    {
+        let expected =
+            "expected the marks `PH before_end` and `PH after_begin`, between which the kernel counted";
+        return Err(Error::new(path, expected));
     }
     pass.find_homes();
     pass.survey.old.sort_by_key(|old| old.row);

@@ -309,6 +309,10 @@ fn complete_caches(run: &Path, label: &str) -> Result<Vec<String>> {
             complete.push(field(1).to_string());
         }
     }
+    if complete.is_empty() {
+        let lacks = format!("no cache of \"{label}\" has its trace whole: expected rows `{label},CACHE,...`");
+        return Err(Error::new(&path, format!("{lacks} whose differences are 0")));
+    }
     Ok(complete)
 }
 

@@ -82,7 +82,12 @@ fn counts(row: &SlabinfoRow) -> Option<[u64; EVENTS.len()]> {
 fn at(run: &Path, label: &str, phase: &str) -> Result<Slabinfo> {
     let path = run.join(FILE);
     let all = parse_slabinfos(File::open(&path).at(&path)?).at(&path)?;
-    let mut found = all.into_iter().filter(|at| at.label == label && at.phase == phase);
-    let found = found.next().map(|at| at.slabinfo);
-    found.ok_or_else(|| Error::new(&path, format!("has no rows of {label}, {phase}")))
+    let mut found = all.iter().filter(|at| at.label == label && at.phase == phase);
+    let Some(found) = found.next() else {
+        let mut labels: Vec<&str> = all.iter().map(|at| at.label.as_str()).collect();
+        labels.dedup();
+        let labels = labels.join(", ");
+        return Err(Error::new(&path, format!("no rows of \"{label}\", {phase}; it has {labels}")));
+    };
+    Ok(found.slabinfo.clone())
 }

@@ -197,7 +197,22 @@ fn a_kernel_with_slab_begins_with_its_arrays() {
 fn a_slab_run_says_what_is_missing() {
     let run = root("testdata/slab_smp4_numa4");
     let error = start_of(&run, "trace_q7").expect_err("no such workload").to_string();
-    assert!(error.contains("slabinfo.csv: has no rows of trace_q7, before"), "{error}");
+    let expected = "slabinfo.csv: no rows of \"trace_q7\", before; it has trace_s1, trace_fork";
+    assert!(error.contains(expected), "{error}");
+    let verify = |label: &str| {
+        let options = Options { before: start_of(&run, label).ok(), kernel_only: true, ..Options::default() };
+        let reader = open(&run, Some(label));
+        let verified = verify_counters(&run, label, &reader, (&options, 1), &|_, _| {});
+        verified.map(drop).expect_err("it cannot be verified").to_string()
+    };
+    // Of the sockets run only two caches' events are there, without marks.
+    let error = verify("trace_s1");
+    assert!(error.contains("trace_check.csv: no cache of \"trace_s1\" has its trace whole"), "{error}");
+    let before = start_of(&run, "trace_s1").ok();
+    let options = Options { before, kernel_only: true, ..Options::default() };
+    let error = replay(&open(&run, Some("trace_s1")), &run, &options, &|_, _| {}).map(drop);
+    let error = error.expect_err("nothing is counted").to_string();
+    assert!(error.contains("expected the marks `PH before_end` and `PH after_begin`"), "{error}");
 }
 
 /// What `verify` says of the bundled recording, as JSON.

@@ -3,7 +3,7 @@
 use super::Classic;
 use crate::knob::{Column, Knob, Policy, knob};
 use crate::pageout::FileWrites;
-use crate::state::Settings;
+use crate::settings::Settings;
 use crate::vm::Replacement;
 
 /// Where a new anonymous page starts.

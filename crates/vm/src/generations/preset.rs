@@ -3,7 +3,7 @@
 use super::Generations;
 use super::rules::*;
 use crate::knob::{Column, Knob, Policy, knob};
-use crate::state::Settings;
+use crate::settings::Settings;
 use crate::vm::Replacement;
 
 impl Policy for Rules {

@@ -4,7 +4,8 @@ use super::writeback::{self, Why};
 use super::{DirtyRule, Rules};
 use crate::host::{Mark, Throttle};
 use crate::ids::MappingId;
-use crate::state::{Dirty, DirtyLimit};
+use crate::settings::DirtyLimit;
+use crate::state::Dirty;
 use crate::vm::{Host, Vm};
 
 /// A writer's nap: 100 ms.

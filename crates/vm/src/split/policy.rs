@@ -3,7 +3,7 @@
 use super::Split;
 use crate::knob::{Column, Knob, Policy, knob};
 use crate::pageout::FileWrites;
-use crate::state::Settings;
+use crate::settings::Settings;
 use crate::vm::Replacement;
 
 /// How pages to scan are divided between anonymous pages and files.

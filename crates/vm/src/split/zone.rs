@@ -8,7 +8,8 @@ use crate::frames::Flags;
 use crate::host::{Mark, Throttle, Work};
 use crate::ids::Frame;
 use crate::pageout::{References, Scan, Writing, evict_again, evict_batch, put_back};
-use crate::state::{DirtyLimit, State};
+use crate::settings::DirtyLimit;
+use crate::state::State;
 use crate::vm::{Host, Vm};
 
 /// The first priority of a reclaimer: it looks at 1/4096 of each list.

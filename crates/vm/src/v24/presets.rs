@@ -3,7 +3,7 @@
 use super::V24;
 use super::choices::*;
 use crate::knob::{Column, Knob, Policy};
-use crate::state::Settings;
+use crate::settings::Settings;
 use crate::vm::Replacement;
 
 /// 2.4.8.

@@ -95,25 +95,24 @@ fn a_cache_counts_in_its_window() {
     );
 }
 
-/// Eight slabs of 16 objects, all partial, with these objects in use.
-fn eight_partial(name: &str, in_use: &str) -> Before {
+/// A dump of one cache: `filp` with 16 objects a slab, and these files of its directory.
+fn filp(name: &str, files: &[(&str, &str)]) -> Before {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
     let filp = folder.join("sys/kernel/slab/filp");
     std::fs::create_dir_all(&filp).expect("a folder can be made");
-    for (name, content) in [
-        ("slab_size", "256\n"),
-        ("object_size", "256\n"),
-        ("objs_per_slab", "16\n"),
-        ("order", "0\n"),
-        ("slabs", "8 N0=8\n"),
-        ("partial", "8 N0=8\n"),
-        ("objects_partial", in_use),
-        ("cpu_slabs", "0\n"),
-    ] {
+    let shape =
+        [("slab_size", "256\n"), ("object_size", "256\n"), ("objs_per_slab", "16\n"), ("order", "0\n")];
+    for (name, content) in shape.iter().chain(files) {
         std::fs::write(filp.join(name), content).expect("a file can be written");
     }
     Before::read(&folder).expect("a dump")
+}
+
+/// Eight slabs, all partial, with these objects in use.
+fn eight_partial(name: &str, in_use: &str) -> Before {
+    let counts = [("slabs", "8 N0=8\n"), ("partial", "8 N0=8\n"), ("cpu_slabs", "0\n")];
+    filp(name, &[&counts[..], &[("objects_partial", in_use)]].concat())
 }
 
 /// One object of each slab is freed: the dump says whether it was the last.
@@ -134,26 +133,16 @@ fn a_slab_of_which_only_frees_are_seen_is_as_full_as_the_dump_says() {
 /// A CPU's partial list holds slabs of any node: a free puts them there.
 #[test]
 fn a_list_of_a_cpu_has_slabs_of_other_nodes() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("foreign_slabs");
-    let _ = std::fs::remove_dir_all(&folder);
-    let filp = folder.join("sys/kernel/slab/filp");
-    std::fs::create_dir_all(&filp).expect("a folder can be made");
-    for (name, content) in [
-        ("slab_size", "256\n"),
-        ("object_size", "256\n"),
-        ("objs_per_slab", "16\n"),
-        ("order", "0\n"),
+    let files = [
         ("slabs", "10 N0=2 N1=8\n"),
         ("partial", "0\n"),
         ("objects_partial", "0\n"),
         ("cpu_slabs", "8 N1=8\n"),
         ("slabs_cpu_partial", "96(6) C0=96(6)\n"),
-    ] {
-        std::fs::write(filp.join(name), content).expect("a file can be written");
-    }
+    ];
     let options = Options {
         engines: presets(&["slub@6.1"]),
-        before: Some(Before::read(&folder).expect("a dump")),
+        before: Some(filp("foreign_slabs", &files)),
         machine: machine(FOUR_CPUS),
         ..Options::default()
     };
