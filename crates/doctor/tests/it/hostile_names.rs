@@ -2,6 +2,7 @@
 //! makes a spreadsheet compute.
 
 use crate::name_check::{HOSTILE, check_characters, check_names, with_apostrophe};
+use crate::state::tars::folder;
 use slablab_doctor::diagnosis::{Options, SortKey, examine};
 use slablab_doctor::output::{
     Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table, whatif_csv, whatif_json,
@@ -11,7 +12,6 @@ use slablab_doctor::state::{self, Input, State};
 use slablab_doctor::what::{self, Entry, Known, Merged, Method, line, page, slot_json, slot_page};
 use slablab_doctor::whatif::{Against, Change, predict};
 use slablab_report::json;
-use std::path::PathBuf;
 
 /// Two caches whose names set a terminal's title, colour it, turn the direction of text and start a formula.
 const EVIL: &str = "slabinfo - version: 2.1\n\
@@ -20,15 +20,9 @@ const EVIL: &str = "slabinfo - version: 2.1\n\
     =cmd|/C+calc!A1\u{9b}\u{7f} 100 800 256 16 1 : tunables 0 0 0 : slabdata 50 50 0\n";
 
 fn evil() -> State {
-    let name = format!("slablab-evil-\u{1b}[2J-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let path = folder.join("slabinfo");
+    let path = folder("evil-\u{1b}[2J").join("slabinfo");
     std::fs::write(&path, EVIL).expect("a file");
-    let state =
-        state::read(&Input { path: Some(path), page_size: Some(4096), cpus: Some(4) }).expect("readable");
-    std::fs::remove_dir_all(&folder).expect("removed");
-    state
+    state::read(&Input { path: Some(path), page_size: Some(4096), cpus: Some(4) }).expect("readable")
 }
 
 #[test]
@@ -101,10 +95,9 @@ fn first_method(known: &Known) -> Method {
 
 #[test]
 fn errors_show_control_characters() {
-    let path = std::env::temp_dir().join(format!("slablab-bad-\u{1b}[2J-{}", std::process::id()));
+    let path = folder("bad-\u{1b}[2J").join("slabinfo");
     std::fs::write(&path, "slabinfo - version: 2.1\nOWNED\x1b[31m 1\n").expect("a file");
-    let input = Input { path: Some(PathBuf::from(&path)), ..Input::default() };
+    let input = Input { path: Some(path), ..Input::default() };
     let error = state::read(&input).expect_err("a damaged line").to_string();
-    std::fs::remove_file(&path).expect("removed");
     check_names("the error", &error);
 }

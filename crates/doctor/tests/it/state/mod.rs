@@ -5,4 +5,4 @@ mod inputs;
 mod joined;
 mod live;
 mod missing;
-mod tars;
+pub(crate) mod tars;

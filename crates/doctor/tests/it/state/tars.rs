@@ -5,6 +5,7 @@ use slablab_kernel::compressed::Decompressed;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tar::{Archive, Builder, EntryType, Header};
 
 /// The path of a real dump.
@@ -12,9 +13,11 @@ pub(crate) fn real(run: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../kernel/testdata/{run}/before.tar.xz"))
 }
 
-/// A folder of this test's own, empty.
+/// A new empty folder. Tests run side by side: no two calls give the same folder.
 pub(crate) fn folder(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state").join(name);
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let call = CALLS.fetch_add(1, Relaxed);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state").join(format!("{name}-{call}"));
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).unwrap();
     path
