@@ -9,14 +9,33 @@ use crate::edge::{Given, new_handler, throw_bad_alloc};
 use libc::{c_void, size_t};
 use slablab_malloc::api;
 
-#[inline]
+#[inline(always)]
 fn new(bytes: usize, align: usize) -> *mut c_void {
+    let at = fast(bytes, align);
+    if at.is_null() { new_rest(bytes, align) } else { at }
+}
+
+/// The thread's array: without a call, so a form that ends with a slower way needs no frame. Null for a request
+/// that needs one.
+#[inline(always)]
+fn fast(bytes: usize, align: usize) -> *mut c_void {
+    if align == 1 { api::alloc_fast(bytes).cast() } else { std::ptr::null_mut() }
+}
+
+#[inline(never)]
+extern "C-unwind" fn new_rest(bytes: usize, align: usize) -> *mut c_void {
     let at = attempt(bytes, align);
     if at.is_null() { new_slow(bytes, align) } else { at }
 }
 
-#[inline]
-fn attempt(bytes: usize, align: usize) -> *mut c_void {
+#[inline(always)]
+fn nothrow(bytes: usize, align: usize) -> *mut c_void {
+    let at = fast(bytes, align);
+    if at.is_null() { attempt(bytes, align) } else { at }
+}
+
+#[inline(never)]
+extern "C" fn attempt(bytes: usize, align: usize) -> *mut c_void {
     if bytes > isize::MAX as usize { std::ptr::null_mut() } else { api::alloc_aligned(bytes, align).cast() }
 }
 
@@ -48,7 +67,7 @@ macro_rules! new {
 macro_rules! nothrow {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) = $bytes:expr, $align:expr;)*) => {
         exports! { "C": $($(#[$doc])* fn $name($($argument: $type,)* _tag: *const c_void) -> *mut c_void {
-            attempt($bytes, $align)
+            nothrow($bytes, $align)
         })* }
     };
 }

@@ -68,7 +68,11 @@ pub mod api {
     /// `bytes` bytes, aligned to the power of two `align`, and to 16; null without memory.
     #[inline]
     pub fn alloc_aligned(bytes: usize, align: usize) -> *mut u8 {
-        if align <= classes::STEP { alloc(bytes) } else { alloc_aligned_slow(bytes, align) }
+        if align <= classes::STEP {
+            return alloc(bytes);
+        }
+        let object = classes::aligned(bytes, align).map_or(ptr::null_mut(), alloc_fast);
+        if object.is_null() { alloc_aligned_slow(bytes, align) } else { object }
     }
 
     #[inline(never)]
@@ -143,6 +147,10 @@ pub mod api {
     /// Slow rung of [`free`].
     #[inline(never)]
     extern "C" fn free_slow(at: Given) {
+        // Programs free null often.
+        if at.as_ptr().is_null() {
+            return;
+        }
         with_heap!(heap => heap.free_slow(at), cold => free_cold(at))
     }
 
