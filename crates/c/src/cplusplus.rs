@@ -15,8 +15,8 @@ fn new(bytes: usize, align: usize) -> *mut c_void {
     if at.is_null() { new_rest(bytes, align) } else { at }
 }
 
-/// The thread's array: without a call, so a form that ends with a slower way needs no frame. Null for a request
-/// that needs one.
+/// The thread's array: without a call, so a form that ends with a slower way needs no frame. Null for a
+/// request that needs one.
 #[inline(always)]
 fn fast(bytes: usize, align: usize) -> *mut c_void {
     if align == 1 { api::alloc_fast(bytes).cast() } else { std::ptr::null_mut() }

@@ -103,6 +103,13 @@ fn memory_stays_bounded_when_sizes_change() {
     check_with(&plain, &program, &[], "of 40 MB live");
 }
 
+/// Memory of freed blocks stays for the next ones, counts as free, and goes back after a while.
+#[test]
+fn freed_blocks_stay_for_a_while() {
+    let program = built("cc", "blocks.c", &["-std=gnu11", "-O1", "-Wall"], "blocks");
+    check_with(&ENGINES[..1], &program, &[], "all holds");
+}
+
 /// With the default engine; with all engines in `.ci/long`.
 #[test]
 fn every_mapping_may_fail() {

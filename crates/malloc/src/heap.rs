@@ -2,6 +2,7 @@
 
 use crate::classes;
 use crate::freed_blocks;
+use crate::kept_blocks;
 use crate::mappings;
 use crate::report;
 use crate::shared::{self, METADATA_BYTES, Named, Tenant};
@@ -168,9 +169,19 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         let frames = u32::try_from(bytes.max(1).checked_add((1 << shift) - 1)? >> shift).ok()?;
         let align_order = (align >> shift).max(1).ilog2() as u8;
         let node = Native::cpu_memory_node(Native::cpu());
-        let take = || self.pages.alloc_exact(Gfp::KERNEL, frames, align_order, node);
-        let again = || (E::GUARDS && freed_blocks::release_all(self.pages)).then(take).flatten();
-        let (pfn, untouched) = take().or_else(again)?;
+        let take = || {
+            let taken = self.pages.alloc_exact(Gfp::KERNEL, frames, align_order, node)?;
+            kept_blocks::allow_huge_pages(taken.0, frames);
+            Some(taken)
+        };
+        let again = || {
+            let any = kept_blocks::release_all(self.pages);
+            let any = E::GUARDS && freed_blocks::release_all(self.pages) || any;
+            any.then(take).flatten()
+        };
+        let kept = kept_blocks::take(self.pages, frames, align_order, node).map(|pfn| (pfn, false));
+        let (pfn, untouched) = kept.or_else(take).or_else(again)?;
+        shared::note_used(self.pages);
         Native::map_slab(pfn, 0, 0, LARGE);
         Some((Native::address(pfn, 0), untouched))
     }
@@ -197,7 +208,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         }
         Native::unmap_slab(location.slab, 0);
         if !self.keep_freed(location.slab) {
-            self.pages.free_exact(location.slab);
+            kept_blocks::keep(self.pages, location.slab);
         }
         shared::give_back();
     }

@@ -50,6 +50,7 @@ mod freed_blocks;
 #[expect(unsafe_code, reason = "implements GlobalAlloc")]
 mod global;
 mod heap;
+mod kept_blocks;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod mappings;
 mod policy;

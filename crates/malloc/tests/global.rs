@@ -254,9 +254,25 @@ fn all_wrapped() {
     }
 }
 
-/// The heap's mapping has the flag for huge pages if and only if `SLABLAB_HUGE` is set.
+/// The heap's mapping has the flag for huge pages if and only if `SLABLAB_HUGE` is set. In processes of their
+/// own: blocks of other tests have the flag if they replace others.
 #[test]
 fn huge_pages_follow_the_setting() {
+    const ALONE: &str = "HUGE_PAGES_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return check_huge_pages();
+    }
+    for huge in [false, true] {
+        let this = std::env::current_exe().expect("this test is a program");
+        let mut alone = std::process::Command::new(this);
+        alone.args(["--exact", "huge_pages_follow_the_setting"]).env(ALONE, "1");
+        let alone = if huge { alone.env("SLABLAB_HUGE", "1") } else { alone.env_remove("SLABLAB_HUGE") };
+        let done = alone.output().expect("it runs");
+        assert!(done.status.success(), "{huge}: {}", String::from_utf8_lossy(&done.stdout));
+    }
+}
+
+fn check_huge_pages() {
     let asked = std::env::var_os("SLABLAB_HUGE").is_some();
     let at = Box::new(1u8);
     let address = std::ptr::from_ref(&*at).addr();
@@ -272,16 +288,6 @@ fn huge_pages_follow_the_setting() {
     let allowed = flags.expect("flags").split_whitespace().any(|flag| flag == "hg");
     let known = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
     assert_eq!(allowed, asked && known);
-    if !asked {
-        let this = std::env::current_exe().expect("this test is a program");
-        let mut again = std::process::Command::new(this);
-        let done = again
-            .args(["--exact", "huge_pages_follow_the_setting"])
-            .env("SLABLAB_HUGE", "1")
-            .output()
-            .expect("it runs");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
-    }
 }
 
 /// Threads allocate, free and end while another thread empties all slots.

@@ -199,6 +199,9 @@ pub(crate) fn secret() -> u64 {
     PLACES.secret.load(Relaxed)
 }
 
+/// The bytes of a huge page of x86-64, and of arm64 with pages of 4 KiB.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// Gives a free block's memory back to the kernel, and the entries of its frames in the tables, except those
 /// of the first frame, which is the head of the free block. All of it reads as zeros then. `false` if the
 /// kernel refuses the block, which stays as it was.
@@ -220,6 +223,15 @@ pub(crate) fn discard(access: HeapAccess, pfn: Pfn, order: u8) -> bool {
         }
     }
     true
+}
+
+/// Allows the kernel to back the whole huge pages among a block's frames with huge pages.
+pub(crate) fn allow_huge_pages(pfn: Pfn, count: u32) {
+    let start = address(pfn, 0).addr().next_multiple_of(HUGE_PAGE);
+    let end = (address(pfn, 0).addr() + (count as usize * system::page_size())) & !(HUGE_PAGE - 1);
+    if start < end {
+        region::allow_huge_pages(start, end - start);
+    }
 }
 
 /// Makes the caller's page frames inaccessible and gives their memory back to the kernel, or makes them

@@ -165,6 +165,11 @@ impl<A: Trusted> Native<A> {
         memory::discard(Self::HEAP, pfn, order)
     }
 
+    /// Allows the kernel to back whole huge pages among the caller's `count` frames with huge pages.
+    pub fn allow_huge_pages(pfn: Pfn, count: u32) {
+        memory::allow_huge_pages(pfn, count);
+    }
+
     /// Makes the caller's page frames inaccessible, so that a read or a write of them ends the process, and
     /// gives their memory back to the kernel. `false` if the kernel refused.
     pub fn forbid(pfn: Pfn, count: u32) -> bool {

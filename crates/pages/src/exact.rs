@@ -73,6 +73,11 @@ impl<P: Platform> Pages<P> {
         P::with_frame(pfn, |frame| frame.extra.get()) as u32
     }
 
+    /// The node that an exact allocation is of.
+    pub fn exact_node(pfn: Pfn) -> NodeId {
+        P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load())).node
+    }
+
     /// Makes frames `from` to `to` of the block at `pfn` the largest aligned blocks they can be, and calls
     /// `f` with each and its state.
     fn cut(&self, pfn: Pfn, from: u32, to: u32, f: impl Fn(Pfn, FrameState)) {

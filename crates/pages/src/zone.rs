@@ -36,6 +36,8 @@ pub(crate) struct Lists {
     pub(crate) frontier_end: u32,
     /// Listed frames that may be resident (`report_free`).
     pub(crate) resident: u64,
+    /// The least of `resident` since an epoch began ([`crate::Pages::least_resident`]).
+    pub(crate) least_resident: u64,
     /// Orders whose counts changed since the lock was taken.
     pub(crate) dirty: u32,
     /// Whether the lock was ever taken.
@@ -51,6 +53,7 @@ impl Default for Lists {
             touched: 0,
             frontier_end: 0,
             resident: 0,
+            least_resident: u64::MAX,
             dirty: 0,
             opened: false,
         }
@@ -289,6 +292,8 @@ impl<P: Platform> Drop for Held<'_, P> {
         if dirty == 0 {
             return;
         }
+        let lists = &mut *self.lists;
+        lists.least_resident = lists.least_resident.min(lists.resident);
         let shared = self.zone.shared;
         shared.free.store(PUBLISHED | self.lists.free);
         shared.reserved.store(self.lists.reserved as u64);

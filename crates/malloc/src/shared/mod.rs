@@ -29,8 +29,8 @@ pub use tenants::{
     NUMBERS, Named, Registration, Tenant, is_own, leak, publish, publish_static, register, release, withdraw,
 };
 pub(crate) use tenants::{OWN, register_own, write_cache_name};
-pub(crate) use upkeep::give_back;
 pub use upkeep::{end_works, trim, upkeep};
+pub(crate) use upkeep::{give_back, note_used};
 
 use slablab_native::Sleep;
 use slablab_native::report::{self, Line};

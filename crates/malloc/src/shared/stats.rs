@@ -2,6 +2,7 @@
 
 use super::pages::pages;
 use super::tenants;
+use crate::kept_blocks;
 use crate::world::Native;
 use slablab_native::report::Line;
 use slablab_native::system;
@@ -56,7 +57,9 @@ pub fn totals() -> Totals {
     let of_nodes = |frames: fn(&Pages<Native>, NodeId) -> u64| -> u64 {
         (0..Native::nodes()).map(|node| frames(pages, NodeId(node))).sum()
     };
-    let used = of_nodes(Pages::total_frames).saturating_sub(of_nodes(Pages::free_frames));
+    let kept = kept_blocks::frames();
+    let used =
+        of_nodes(Pages::total_frames).saturating_sub(of_nodes(Pages::free_frames)).saturating_sub(kept);
     let mut totals = Totals::default();
     let slab_frames;
     let sums = Cell::new((0, 0, 0));
@@ -76,7 +79,7 @@ pub fn totals() -> Totals {
     // Frames that are in no slab are in blocks.
     totals.live_bytes += used.saturating_sub(slab_frames) << shift;
     totals.live_bytes = totals.live_bytes.saturating_sub(METADATA_BYTES.load(Relaxed));
-    totals.free_frame_bytes = pages.resident_free_frames() << shift;
+    totals.free_frame_bytes = (pages.resident_free_frames() + kept) << shift;
     totals.heap_bytes = (used << shift) + totals.free_frame_bytes;
     (totals.mappings, totals.mapping_bytes) = crate::mappings::totals();
     totals

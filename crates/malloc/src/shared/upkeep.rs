@@ -4,14 +4,23 @@
 use super::inside::Inside;
 use super::pages::pages;
 use super::tenants::{self, NUMBERS};
+use crate::kept_blocks;
 use crate::world::Native;
+use slablab_pages::Pages;
 use slablab_platform::{NodeId, Time, Topology};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// Free memory that stays for the next request, in bytes.
 const KEEP_BYTES: u64 = 4 << 20;
-/// Blocks of 2^4 frames go back first, 64 KiB on pages of 4 KiB; smaller ones only if that was not enough.
-const REPORT_ORDER: u8 = 4;
+/// The length of an epoch.
+const EPOCH_NS: u64 = 64_000_000;
+/// After so many epochs without a look, all that is free goes back.
+const PAUSE: u64 = 10;
+/// The free memory that stays is at most this part of the most that was used lately.
+const STOCK_FRACTION: u64 = 16;
+/// Blocks of 2^2 frames and more go back first, the smallest of them before larger ones, which serve more
+/// requests; smaller ones only if that was not enough.
+const REPORT_ORDER: u8 = 2;
 /// A huge page on pages of 4 KiB.
 const HUGE_ORDER: u8 = 9;
 /// How often the next cache is asked to shrink: all of them in two thirds of a second.
@@ -21,6 +30,11 @@ const TURNS_MOST: u64 = crate::classes::COUNT as u64;
 /// How long one call of [`upkeep`] shrinks caches.
 const CALLER_NS: u64 = 500_000;
 
+/// When the epoch began, in nanoseconds.
+static EPOCH_BEGAN_NS: AtomicU64 = AtomicU64::new(0);
+/// The most frames in use at a time in this epoch, and in the one before.
+static MOST_USED: AtomicU64 = AtomicU64::new(0);
+static MOST_USED_BEFORE: AtomicU64 = AtomicU64::new(0);
 /// When turns were last counted, in nanoseconds; how many are due; and how many there were.
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
 static DUE: AtomicU64 = AtomicU64::new(0);
@@ -138,25 +152,64 @@ fn take_turns(until_ns: u64) {
     }
 }
 
-/// Gives free memory beyond [`KEEP_BYTES`] back to the system.
+/// Gives the system the free memory that was not needed lately, and what is beyond a bound.
+///
+/// Time is cut into epochs of [`EPOCH_NS`]. The frames that were free all through the epoch that ends go
+/// back; after a pause of [`PAUSE`] epochs all of them do. Within an epoch, the process holds at most an
+/// eighth more than the most it used lately: fragments would grow without a bound.
 pub(crate) fn give_back() {
-    give_back_but(KEEP_BYTES);
+    let (Some(pages), shift) = (pages(), Native::page_shift()) else { return };
+    let stock = pages.resident_free_frames() + kept_blocks::frames();
+    let least = KEEP_BYTES >> shift;
+    if stock <= least {
+        return;
+    }
+    let (now, began, used) = (Native::now(), EPOCH_BEGAN_NS.load(Relaxed), note_used(pages));
+    let epochs = now.saturating_sub(began) / EPOCH_NS;
+    let ends = epochs > 0 && EPOCH_BEGAN_NS.compare_exchange(began, now, Relaxed, Relaxed).is_ok();
+    let mut idle = 0;
+    if ends {
+        MOST_USED_BEFORE.store(MOST_USED.swap(used, Relaxed), Relaxed);
+        kept_blocks::release(pages, if epochs >= PAUSE { now } else { began });
+        let least = pages.least_resident();
+        idle = if epochs >= PAUSE { stock } else { least };
+    }
+    let most_used = MOST_USED.load(Relaxed).max(MOST_USED_BEFORE.load(Relaxed));
+    let bound = (most_used + (most_used / STOCK_FRACTION).max(least)).saturating_sub(used);
+    let keep = stock.saturating_sub(idle).min(bound).max(least);
+    if keep < stock {
+        give_back_but(keep << shift);
+    }
+}
+
+/// Notes how many frames are in use, and returns it. Requests of page frames call it when they got them.
+pub(crate) fn note_used(pages: &Pages<Native>) -> u64 {
+    let used = |node| pages.total_frames(NodeId(node)).saturating_sub(pages.free_frames(NodeId(node)));
+    let used = (0..Native::nodes()).map(used).sum::<u64>().saturating_sub(kept_blocks::frames());
+    MOST_USED.fetch_max(used, Relaxed);
+    used
 }
 
 /// Gives free memory back to the system, all but `keep` bytes. Returns the bytes given back.
 fn give_back_but(keep: u64) -> u64 {
     let (Some(pages), shift) = (pages(), Native::page_shift()) else { return 0 };
-    if pages.resident_free_frames() <= keep >> shift {
+    let keep = keep >> shift;
+    // Blocks that stay whole are kept first: they were freed last.
+    let blocks = kept_blocks::frames();
+    if blocks > keep {
+        kept_blocks::release_down_to(pages, keep);
+    }
+    let keep = keep.saturating_sub(kept_blocks::frames());
+    if pages.resident_free_frames() <= keep {
         return 0;
     }
-    // Down to half, so that the next free does not come here again.
     // A huge page that is given back in part is one no more.
     let (order, whole) =
         if Native::has_huge_pages() && keep > 0 { (HUGE_ORDER, true) } else { (REPORT_ORDER, false) };
-    let large = pages.report_free(order, keep >> shift >> 1, Native::discard);
+    let large = pages.report_free(order, keep, Native::discard);
     // Small blocks are many calls to the kernel: only if they are what there is.
-    let small = match !whole && pages.resident_free_frames() > keep >> shift << 1 {
-        true => pages.report_free(0, keep >> shift, Native::discard),
+    let small = match !whole && pages.resident_free_frames() > keep << 1 {
+        true => pages.report_free(0, keep, Native::discard),
         false => 0,
     };
     (large + small) << shift

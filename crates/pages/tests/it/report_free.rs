@@ -234,3 +234,56 @@ fn what_was_used_comes_first() {
     check(true, 0);
     check(false, 34);
 }
+
+/// Single frames, blocks of 4 and of 64 frames are free; their buddies are out.
+#[test]
+fn small_blocks_go_first() {
+    fn check(order: u8, keep: u64, expected: &[u8]) {
+        let modern = PagesPolicy { zones: Some(ZoneRule::One), ..PagesPolicy::for_release(6, 18, 0) };
+        let (pcp, max_order) = (PcpRule::NONE, Some(12));
+        let policy =
+            PagesPolicy { pcp, max_order, pageblock_order: max_order, resident_first: true, ..modern };
+        World::enter(Spec::uniform(1, 1 << 14), || {
+            let pages = Pages::<World>::new(policy);
+            let block = |order| pages.alloc(Gfp::KERNEL, order, NodeId(0), FrameKind::Slab).expect("memory");
+            let sizes = [6, 2, 0, 6, 0, 2];
+            let taken: Vec<_> = sizes.iter().map(|order| (block(*order), block(*order))).collect();
+            taken.iter().for_each(|(freed, _)| pages.free(*freed));
+            let mut reported = Vec::new();
+            pages.report_free(order, keep, |_, order| {
+                reported.push(order);
+                true
+            });
+            assert_eq!(reported, expected, "from order {order} on, {keep} frames are kept");
+            assert_balanced(&pages);
+        });
+    }
+    let all = [0, 0, 2, 2, 6, 6];
+    check(0, 0, &all);
+    check(2, 0, &all[2..]);
+    check(2, 134, &all[2..3]);
+    check(0, 128, &all[..4]);
+    check(3, 74, &all[4..5]);
+}
+
+/// The least of the free resident frames, between two calls.
+#[test]
+fn what_nobody_needed_is_counted() {
+    let modern = PagesPolicy { zones: Some(ZoneRule::One), ..PagesPolicy::for_release(6, 18, 0) };
+    World::enter(Spec::uniform(1, 1 << 14), || {
+        let pages = Pages::<World>::new(PagesPolicy { pcp: PcpRule::NONE, ..modern });
+        let exact = |frames| pages.alloc_exact(Gfp::KERNEL, frames, 0, NodeId(0)).expect("there is memory").0;
+        let (large, small) = (exact(64), exact(16));
+        assert_eq!(pages.least_resident(), 0, "nothing is free");
+        pages.free_exact(large);
+        pages.free_exact(small);
+        assert_eq!(pages.least_resident(), 0, "the epoch began without free frames");
+        assert_eq!(pages.least_resident(), 80, "nobody came");
+        let again = exact(32);
+        pages.free_exact(again);
+        assert_eq!(pages.least_resident(), 48, "32 were out for a while");
+        pages.report_free(0, 0, |_, _| true);
+        assert_eq!(pages.least_resident(), 0, "none was left at the end");
+        assert_balanced(&pages);
+    });
+}

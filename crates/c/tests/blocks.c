@@ -1,0 +1,83 @@
+/* Large blocks that a program replaces again and again: their memory stays for the next block, counts as free,
+ * and goes back when nobody needs it. Exits with 1 if that does not hold. */
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { SLOTS = 8, TURNS = 300, MIB = 1 << 20 };
+
+static uint64_t random_state = 88172645463325252u;
+
+static size_t below(size_t bound) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state % bound;
+}
+
+static long faults(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) exit(2);
+    return usage.ru_minflt;
+}
+
+/* Resident memory in KiB. */
+static long resident(void) {
+    FILE *file = fopen("/proc/self/statm", "r");
+    long whole, pages;
+    if (file == NULL || fscanf(file, "%ld %ld", &whole, &pages) != 2) exit(2);
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) >> 10);
+}
+
+static void expect(int holds, const char *what, long found, long bound) {
+    if (holds) return;
+    printf("%s: found %ld, expected %ld\n", what, found, bound);
+    exit(1);
+}
+
+int main(void) {
+    static char *slots[SLOTS];
+    long page = sysconf(_SC_PAGESIZE), start = resident();
+    long before = faults(), touched = 0;
+    for (int turn = 0; turn < TURNS; turn++) {
+        int at = below(SLOTS);
+        size_t bytes = MIB + below(4 * MIB);
+        free(slots[at]);
+        slots[at] = turn % 3 == 0 ? calloc(bytes, 1) : malloc(bytes);
+        if (slots[at] == NULL) return 2;
+        for (size_t byte = 0; byte < bytes; byte += page) {
+            expect(turn % 3 != 0 || slots[at][byte] == 0, "a byte of calloc", slots[at][byte], 0);
+            slots[at][byte] = 1;
+        }
+        touched += bytes / page;
+    }
+    expect(faults() - before < touched / 3, "page faults", faults() - before, touched / 3);
+
+    for (int at = 0; at < SLOTS; at++) free(slots[at]);
+    struct mallinfo2 info = mallinfo2();
+    expect(info.uordblks < MIB, "bytes in use after all blocks are free", info.uordblks, MIB);
+    expect(info.keepcost <= info.fordblks, "bytes that go back", info.keepcost, info.fordblks);
+
+    /* Upkeep is done on slow paths: a program that goes on to allocate has some. */
+    for (int turn = 0; turn < 40; turn++) {
+        usleep(50000);
+        void *held[400];
+        for (int i = 0; i < 400; i++) held[i] = malloc(100 + i);
+        for (int i = 0; i < 400; i++) free(held[i]);
+    }
+    expect(resident() - start < 8 << 10, "KiB resident after two seconds", resident() - start, 8 << 10);
+
+    /* What `malloc_trim` returns to the kernel includes blocks that stayed. */
+    char *last = malloc(16 * MIB);
+    memset(last, 1, 16 * MIB);
+    free(last);
+    malloc_trim(0);
+    expect(resident() - start < 8 << 10, "KiB resident after malloc_trim", resident() - start, 8 << 10);
+    puts("all holds");
+    return 0;
+}

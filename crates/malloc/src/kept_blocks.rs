@@ -1,0 +1,169 @@
+//! Freed blocks of page frames that stay whole for a while, for the next request of their size.
+//!
+//! The page allocator takes a freed block in as the buddies that it is made of, and a request that is a
+//! little larger than the largest of them would get memory that was never used: a page fault for each page.
+//! So a block of at least [`LEAST_FRAMES`] frames stays here until a request takes it, until it was idle for
+//! an epoch (`shared::upkeep`), or until a bound is reached.
+
+use crate::world::Native;
+use slablab_native::Sleep;
+use slablab_pages::Pages;
+use slablab_platform::{NodeId, Pfn, Time};
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Most blocks that are kept.
+const MOST: usize = 64;
+/// Smaller blocks go to the page allocator at once: 256 KiB on pages of 4 KiB.
+const LEAST_FRAMES: u32 = 64;
+/// The end of a block that was asked for goes to the page allocator if it is more than this part of the
+/// block.
+const END_FRACTION: u32 = 16;
+/// How many blocks are tried to grow.
+const TRIES: usize = 4;
+/// The smallest block for which huge pages are worth while: 4 MiB on pages of 4 KiB.
+const HUGE_FRAMES: u32 = 1024;
+/// A new block within this time after the free of another one replaces it.
+const REPLACES_NS: u64 = 128_000_000;
+
+#[derive(Clone, Copy)]
+struct Block {
+    pfn: Pfn,
+    frames: u32,
+    freed_ns: u64,
+}
+
+struct Kept {
+    blocks: [Block; MOST],
+    count: usize,
+}
+
+const EMPTY: Block = Block { pfn: Pfn(0), frames: 0, freed_ns: 0 };
+static KEPT: Sleep<Kept> = Sleep::new(Kept { blocks: [EMPTY; MOST], count: 0 });
+/// Frames of all kept blocks. Written under the lock.
+static FRAMES: AtomicU64 = AtomicU64::new(0);
+/// When a block of at least [`HUGE_FRAMES`] was last freed.
+static HUGE_FREED_NS: AtomicU64 = AtomicU64::new(0);
+
+impl Kept {
+    fn remove(&mut self, index: usize) -> Block {
+        let block = self.blocks[index];
+        self.count -= 1;
+        self.blocks[index] = self.blocks[self.count];
+        FRAMES.store(frames() - u64::from(block.frames), Relaxed);
+        block
+    }
+
+    fn best<R: Ord>(&self, rank: impl Fn(&Block) -> Option<R>) -> Option<usize> {
+        let ranked = self.blocks[..self.count].iter().enumerate();
+        ranked.filter_map(|(index, block)| Some((rank(block)?, index))).min().map(|(_, index)| index)
+    }
+}
+
+/// Frames of kept blocks.
+pub(crate) fn frames() -> u64 {
+    FRAMES.load(Relaxed)
+}
+
+/// Keeps a freed block, which is in no slab any more; gives it to the page allocator if it is small.
+pub(crate) fn keep(pages: &Pages<Native>, pfn: Pfn) {
+    let frames = Pages::<Native>::exact_frames(pfn);
+    if frames < LEAST_FRAMES {
+        return pages.free_exact(pfn);
+    }
+    let now = Native::now();
+    if frames >= HUGE_FRAMES {
+        HUGE_FREED_NS.store(now, Relaxed);
+    }
+    put(pages, Block { pfn, frames, freed_ns: now });
+}
+
+/// Allows huge pages for a new block of a process that replaces large blocks again and again: it fills them,
+/// and each of its pages would be a page fault. A block that is never replaced may be a table with few used
+/// pages.
+pub(crate) fn allow_huge_pages(pfn: Pfn, frames: u32) {
+    if frames >= HUGE_FRAMES && Native::now().saturating_sub(HUGE_FREED_NS.load(Relaxed)) < REPLACES_NS {
+        Native::allow_huge_pages(pfn, frames);
+    }
+}
+
+/// Adds a block. The one that was idle longest makes room.
+fn put(pages: &Pages<Native>, block: Block) {
+    let mut kept = KEPT.lock();
+    let oldest = if kept.count < MOST { None } else { kept.best(|block| Some(block.freed_ns)) };
+    let oldest = oldest.map(|index| kept.remove(index));
+    let count = kept.count;
+    kept.blocks[count] = block;
+    kept.count += 1;
+    FRAMES.store(frames() + u64::from(block.frames), Relaxed);
+    // Without this lock: the page allocator has locks of its own.
+    drop(kept);
+    if let Some(oldest) = oldest {
+        pages.free_exact(oldest.pfn);
+    }
+}
+
+/// A kept block of a node with `frames` frames at a multiple of 2^`align` frames: the smallest that is large
+/// enough, else the largest that can grow where it is. Its memory may hold anything.
+pub(crate) fn take(pages: &Pages<Native>, frames: u32, align: u8, node: NodeId) -> Option<Pfn> {
+    if frames < LEAST_FRAMES || self::frames() == 0 {
+        return None;
+    }
+    let is_here = |block: &Block| {
+        block.pfn.0.trailing_zeros() >= u32::from(align) && Pages::<Native>::exact_node(block.pfn) == node
+    };
+    let is_enough = |block: &Block| (is_here(block) && block.frames >= frames).then_some(block.frames);
+    if let Some(block) = take_best(is_enough) {
+        if block.frames - frames > block.frames / END_FRACTION {
+            pages.resize_exact(block.pfn, frames);
+        }
+        return Some(block.pfn);
+    }
+    // Those that cannot grow stay out of reach until one can: the next is a smaller one.
+    let mut refused = [EMPTY; TRIES];
+    let mut taken = None;
+    for place in &mut refused {
+        let is_half = |block: &Block| is_here(block) && block.frames >= frames / 2;
+        let Some(block) = take_best(|block| is_half(block).then_some(Reverse(block.frames))) else { break };
+        if pages.resize_exact(block.pfn, frames) {
+            allow_huge_pages(block.pfn, frames);
+            taken = Some(block.pfn);
+            break;
+        }
+        *place = block;
+    }
+    for block in refused.into_iter().filter(|block| block.frames > 0) {
+        put(pages, block);
+    }
+    taken
+}
+
+/// The kept block with the least rank; `None` if no block has one.
+fn take_best<R: Ord>(rank: impl Fn(&Block) -> Option<R>) -> Option<Block> {
+    let mut kept = KEPT.lock();
+    let index = kept.best(rank)?;
+    Some(kept.remove(index))
+}
+
+/// Gives the page allocator the kept blocks that were freed before `since_ns`. `false` if there was none.
+pub(crate) fn release(pages: &Pages<Native>, since_ns: u64) -> bool {
+    let mut any = false;
+    while let Some(block) = take_best(|block| (block.freed_ns < since_ns).then_some(block.freed_ns)) {
+        pages.free_exact(block.pfn);
+        any = true;
+    }
+    any
+}
+
+/// Gives the page allocator kept blocks, the longest idle first, until at most `frames` frames are kept.
+pub(crate) fn release_down_to(pages: &Pages<Native>, frames: u64) {
+    while self::frames() > frames {
+        let Some(block) = take_best(|block| Some(block.freed_ns)) else { return };
+        pages.free_exact(block.pfn);
+    }
+}
+
+/// Gives the page allocator all kept blocks. `false` if there was none.
+pub(crate) fn release_all(pages: &Pages<Native>) -> bool {
+    release(pages, u64::MAX)
+}
