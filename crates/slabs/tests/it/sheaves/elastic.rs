@@ -49,6 +49,18 @@ fn alternating_calls_do_not_exchange_sheaves() {
     );
 }
 
+/// A barn keeps sheaves by their bytes: a swing of 4,000 objects does not go to slabs, one of 40,000 does.
+/// The kernel's barn has ten.
+#[test]
+fn a_barn_keeps_two_mebibytes() {
+    const SWING: &[Step] = &[Alloc(0, 4000), Free(0, 4000), Mark, Alloc(0, 4000), Free(0, 4000)];
+    case(SWING, &[Counted(SheafRefill, 0), Counted(SheafFlush, 0)]);
+    const LARGE: &[Step] = &[Alloc(0, 40_000), Free(0, 40_000)];
+    const MOST: u64 = (2 << 20) / (60 * 64) * 60;
+    // Main and spare hold 104 more.
+    case(LARGE, &[Parked(MOST + 104)]);
+}
+
 /// A young sheaf that is outgrown while its memory cannot be freed must wait, and must not be used as a
 /// full-size one. Here a lent sheaf is the spare, and replaces the young one on a call without memory for
 /// sheaves.

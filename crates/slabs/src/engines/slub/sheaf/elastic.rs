@@ -18,14 +18,14 @@ use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
 /// Bytes of objects that a sheaf is refilled with for each object it can hold; at least one object.
 const REFILL_BYTES: u32 = 64;
 /// Bytes of objects in a barn's full sheaves; at least one sheaf.
-const BARN_BYTES: u32 = 256 << 10;
+const BARN_BYTES: u32 = 2 << 20;
 
 /// Full sheaves that a barn may keep, if a sheaf holds `sheaf_bytes` bytes of objects.
 pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32) -> u32 {
     if policy.elastic == 0 {
         return SHEAVES_MAX;
     }
-    (BARN_BYTES / sheaf_bytes.max(1)).clamp(1, SHEAVES_MAX)
+    (BARN_BYTES / sheaf_bytes.max(1)).max(1)
 }
 
 impl<P: Platform> Slub<P> {
