@@ -1,5 +1,8 @@
-//! How the shared library is linked: the name under which programs look for it when they start, and that it
-//! stays.
+//! How the shared library is linked: the name under which programs look for it when they start, that it
+//! stays, and which of its functions lie together.
+
+use std::fs;
+use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -7,4 +10,32 @@ fn main() {
     // Threads that end and processes that fork call into it, and memory it gave is in use: closed, it must
     // stay.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    order_functions();
+}
+
+/// Has the linker put the functions that programs run at the start of the code. The kernel maps 64 KiB of a
+/// file around each page that a process touches: spread over the library, those functions make most of its
+/// code resident.
+///
+/// It is a part of a linker script, added to the linker's own. GNU ld and lld take it; gold and mold do not,
+/// and link as without it.
+fn order_functions() {
+    println!("cargo::rerun-if-changed=hot-functions");
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let linker = format!("{} {}", variable("CARGO_ENCODED_RUSTFLAGS"), variable("RUSTC_LINKER"));
+    let other = ["gold", "mold", "wild"].iter().any(|name| linker.contains(name));
+    if other || variable("CARGO_CFG_TARGET_OS") != "linux" || variable("CARGO_CFG_TARGET_ENV") != "gnu" {
+        return;
+    }
+    let list = fs::read_to_string("hot-functions").expect("crates/c/hot-functions can be read");
+    // `.text` alone holds what the C library adds to each program: it runs at the start.
+    let mut script = String::from("SECTIONS\n{\n  .text : {\n    *(.text)\n");
+    for start in list.lines() {
+        // A function of the compiler's cold ones has a prefix of its own.
+        script += &format!("    *(.text.{start}* .text.unlikely.{start}*)\n");
+    }
+    script += "  }\n}\nINSERT AFTER .init;\n";
+    let file = PathBuf::from(variable("OUT_DIR")).join("order.ld");
+    fs::write(&file, script).expect("the build script's folder can be written to");
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-T,{}", file.display());
 }

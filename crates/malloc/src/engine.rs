@@ -10,7 +10,7 @@ use crate::env;
 use crate::fast::{self, Freed, Given};
 use crate::heap::Heap;
 use crate::policy::slub_here;
-use crate::shared;
+use crate::shared::{self, Tenant};
 use crate::world::{Native, Over};
 use crate::wrapped::{Encoded, Serves, Wrapped, around};
 use slablab_native::{Object, report, system};
@@ -119,8 +119,10 @@ impl OnceHeap {
     /// The heap there is, if it is SLUB with nothing around it: the default.
     #[inline(always)]
     pub(crate) fn slub(&'static self) -> Option<&'static SlubHeap> {
-        // SAFETY: the invariant of `OnceHeap`: the room's value was loaded with Acquire.
-        (self.state.load(Acquire) == IS_SLUB).then(|| unsafe { Self::room(&self.slub) })
+        match self.get() {
+            Which::Slub(heap) => Some(heap),
+            _ => None,
+        }
     }
 
     /// The heap whose arrays serve a request, which is of a class with keys: null for any other request.
@@ -172,26 +174,18 @@ impl OnceHeap {
         }
         // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone refers
         // to the rooms.
-        unsafe {
+        let (heap, is): (&dyn Tenant, u8) = unsafe {
             match choice.preset {
                 Preset::Slub(policy) => {
-                    let heap = (*self.slub.get()).write(Heap::new(pages, first, &slub_here(policy)));
-                    shared::publish_static(&mut registration, heap);
-                    Some(IS_SLUB)
+                    (make_in(&mut *self.slub.get(), pages, first, &slub_here(policy)), IS_SLUB)
                 }
-                Preset::Slqb(policy) => {
-                    let heap = (*self.slqb.get()).write(Heap::new(pages, first, &policy));
-                    shared::publish_static(&mut registration, heap);
-                    Some(IS_SLQB)
-                }
-                Preset::Slab(policy) => {
-                    let heap = (*self.slab.get()).write(Heap::new(pages, first, &policy));
-                    shared::publish_static(&mut registration, heap);
-                    Some(IS_SLAB)
-                }
-                Preset::Slob(_) => None,
+                Preset::Slqb(policy) => (make_in(&mut *self.slqb.get(), pages, first, &policy), IS_SLQB),
+                Preset::Slab(policy) => (make_in(&mut *self.slab.get(), pages, first, &policy), IS_SLAB),
+                Preset::Slob(_) => return None,
             }
-        }
+        };
+        shared::publish_static(&mut registration, heap);
+        Some(is)
     }
 
     /// Starts the heap, once; answers whether there is one. Signals are blocked meanwhile: a handler that
@@ -236,27 +230,39 @@ impl OnceHeap {
     }
 }
 
-/// A heap in a mapping of its own. It is made in place, because the stack of the thread that allocates first
-/// may be small.
+/// Makes a heap in its room and not on the stack: the stack of the thread that allocates first may be small,
+/// and the pages of it that were touched stay.
+fn make_in<'a, E: Front<W>, W: Over>(
+    room: &'a mut MaybeUninit<Heap<E, W>>,
+    pages: &'static Pages<Native>,
+    first: u32,
+    policy: &E::Policy,
+) -> &'a Heap<E, W> {
+    let heap = room.as_mut_ptr();
+    // SAFETY: the room is borrowed, so the fields are this function's to write; each is written before the
+    // heap is referred to.
+    unsafe {
+        (&raw mut (*heap).pages).write(pages);
+        (&raw mut (*heap).common).write(E::Common::default());
+        (&raw mut (*heap).first).write(first);
+        (&raw mut (*heap).secret).write(system::secret());
+        for class in 0..classes::COUNT {
+            (&raw mut (*heap).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
+        }
+        room.assume_init_ref()
+    }
+}
+
+/// A heap in a mapping of its own.
 fn placed<E: Front<W>, W: Over>(
     pages: &'static Pages<Native>,
     first: u32,
     policy: &E::Policy,
 ) -> Option<&'static Heap<E, W>> {
     let bytes = size_of::<Heap<E, W>>().next_multiple_of(system::page_size());
-    let room: *mut Heap<E, W> = system::map_block(bytes, system::page_size())?.as_ptr().cast();
-    // SAFETY: the block is new, aligned and large enough, and stays; each field is written before the heap is
-    // referred to.
-    unsafe {
-        (&raw mut (*room).pages).write(pages);
-        (&raw mut (*room).common).write(E::Common::default());
-        (&raw mut (*room).first).write(first);
-        (&raw mut (*room).secret).write(0);
-        for class in 0..classes::COUNT {
-            (&raw mut (*room).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
-        }
-        Some(&*room)
-    }
+    let mut room = system::map_block(bytes, system::page_size())?.cast::<MaybeUninit<Heap<E, W>>>();
+    // SAFETY: the block is new, aligned and large enough, and nothing unmaps it.
+    Some(make_in(unsafe { room.as_mut() }, pages, first, policy))
 }
 
 /// The process's heap, if something is around its engine.

@@ -23,7 +23,7 @@ const SIZES: usize = 26;
 /// The address space of boot memory.
 ///
 /// Invariant: `next..end` was reserved for blocks and is in none yet; each list of `free` links blocks of its
-/// size that no [`Room`] has. Only [`Room::take`] and [`Room`]'s `drop` take and free a block.
+/// size that no [`Block`] has. Only [`Block::take`] and its `drop` take and free a block.
 struct BootMemory {
     /// Address of the next new block, and the end of the address space; 0 before the world started.
     next: usize,
@@ -55,7 +55,7 @@ impl BootMemory {
     fn take(&mut self, index: usize) -> Option<NonNull<u8>> {
         let size = SMALLEST << index;
         if let Some(block) = NonNull::new(ptr::with_exposed_provenance_mut::<u8>(self.free[index])) {
-            // SAFETY: the invariant of `BootMemory`: the block is free, `drop` of its last room wrote the
+            // SAFETY: the invariant of `BootMemory`: the block is free, `drop` of its last owner wrote the
             // link, and it has `size` bytes.
             unsafe {
                 self.free[index] = block.cast::<usize>().read();
@@ -82,44 +82,89 @@ impl BootMemory {
     }
 }
 
-/// Room for values, one after another, in a block of its own.
+/// A block, freed when it is dropped. What it does is not of each type of value, of which there are thirty.
 ///
-/// Invariant: `at` is the address of a block that no other room has, aligned for `T`, with at least `count`
-/// times the bytes of `T`. A new room is all zeros.
+/// Invariant: `at` is the address of a block that no other `Block` has, of at least `bytes` bytes, aligned to
+/// its size, a page at most.
 #[derive(Debug)]
-struct Room<T> {
-    at: NonNull<T>,
-    count: usize,
+struct Block {
+    at: NonNull<u8>,
+    bytes: usize,
 }
 
-// SAFETY: the invariant of `Room`: the block is the room's alone, and threads may read and write any memory.
-// A room drops no value: the code that puts a `T` there decides which threads may use it.
-unsafe impl<T> Send for Room<T> {}
-// SAFETY: a shared room exposes its address only.
-unsafe impl<T> Sync for Room<T> {}
+// SAFETY: the invariant of `Block`: it is the owner's alone, and threads may read and write any memory. A
+// block drops no value: the code that puts one there decides which threads may use it.
+unsafe impl Send for Block {}
+// SAFETY: a shared block exposes its address only.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// A block of at least `bytes` bytes, all zeros. `None` when the address space is used up.
+    #[inline(never)]
+    fn take(bytes: usize) -> Option<Block> {
+        let at = BOOT_MEMORY.lock().take(size_index(bytes))?;
+        Some(Block { at, bytes })
+    }
+
+    /// [`Block::take`] for a caller that cannot go on without it.
+    #[inline(never)]
+    fn take_or_die(bytes: usize) -> Block {
+        Block::take(bytes).unwrap_or_else(|| no_room())
+    }
+}
+
+impl Drop for Block {
+    #[inline(never)]
+    fn drop(&mut self) {
+        let index = size_index(self.bytes);
+        let mut memory = BOOT_MEMORY.lock();
+        // SAFETY: the invariant of `Block`: it has a word, and nothing else is in it.
+        unsafe { self.at.cast::<usize>().write(memory.free[index]) };
+        memory.free[index] = self.at.as_ptr().expose_provenance();
+    }
+}
+
+/// Room for values, one after another, in a block of its own.
+///
+/// Invariant: the block is aligned for `T`. A new room is all zeros.
+#[derive(Debug)]
+struct Room<T> {
+    block: Block,
+    values: PhantomData<fn() -> T>,
+}
 
 impl<T> Room<T> {
     /// Room for `count` values, all zeros. `None` when the address space is used up.
     fn take(count: usize) -> Option<Room<T>> {
+        Some(Room::of(Block::take(Self::bytes(count))?))
+    }
+
+    /// [`Room::take`] for a caller that cannot go on without it.
+    fn take_or_die(count: usize) -> Room<T> {
+        Room::of(Block::take_or_die(Self::bytes(count)))
+    }
+
+    fn of(block: Block) -> Room<T> {
+        Room { block, values: PhantomData }
+    }
+
+    fn bytes(count: usize) -> usize {
         const { assert!(align_of::<T>() <= SMALLEST) };
-        let at = BOOT_MEMORY.lock().take(size_index(count * size_of::<T>()))?;
-        Some(Room { at: at.cast(), count })
+        count * size_of::<T>()
+    }
+
+    fn count(&self) -> usize {
+        self.block.bytes / size_of::<T>().max(1)
+    }
+
+    fn at<U>(&self) -> NonNull<U> {
+        self.block.at.cast()
     }
 
     /// The values, made or not.
     fn values(&mut self) -> &mut [MaybeUninit<T>] {
         // SAFETY: the invariant of `Room`; a value that may be unmade may hold anything.
-        unsafe { NonNull::slice_from_raw_parts(self.at.cast(), self.count).as_mut() }
-    }
-}
-
-impl<T> Drop for Room<T> {
-    fn drop(&mut self) {
-        let index = size_index(self.count * size_of::<T>());
-        let mut memory = BOOT_MEMORY.lock();
-        // SAFETY: the invariant of `Room`: the block has a word, and nothing else is in it.
-        unsafe { self.at.cast::<usize>().write(memory.free[index]) };
-        memory.free[index] = self.at.as_ptr().expose_provenance();
+        unsafe { NonNull::slice_from_raw_parts(self.at(), self.count()).as_mut() }
     }
 }
 
@@ -144,7 +189,7 @@ impl<T: Copy> Array<T> {
 
     /// Adds a value; `false` where there is no room to be had.
     pub(crate) fn push(&mut self, value: T) -> bool {
-        if self.room.as_ref().is_none_or(|room| room.count == self.count) && !self.grow() {
+        if self.room.as_ref().is_none_or(|room| room.count() == self.count) && !self.grow() {
             return false;
         }
         let Some(room) = &mut self.room else { return false };
@@ -164,7 +209,7 @@ impl<T: Copy> Array<T> {
     }
 
     fn grow(&mut self) -> bool {
-        let capacity = self.room.as_ref().map_or(0, |room| room.count);
+        let capacity = self.room.as_ref().map_or(0, |room| room.count());
         let Some(mut room) = Room::take((capacity * 2).max(64)) else { return false };
         if let Some(old) = &mut self.room {
             room.values()[..capacity].copy_from_slice(old.values());
@@ -188,7 +233,7 @@ pub(crate) struct Row<T> {
 
 impl<T: Default> Row<T> {
     pub(crate) fn new(count: usize) -> Self {
-        Row { places: Room::take(count).unwrap_or_else(|| no_room()), values: PhantomData }
+        Row { places: Room::take_or_die(count), values: PhantomData }
     }
 
     #[inline]
@@ -206,7 +251,7 @@ impl<T: Default> Row<T> {
 
     #[cold]
     fn make(&self, index: u16) -> &T {
-        let mut room: Room<T> = Room::take(1).unwrap_or_else(|| no_room());
+        let mut room: Room<T> = Room::take_or_die(1);
         let value = ptr::from_mut(room.values()[0].write(T::default()));
         let place = &self.places()[index as usize];
         match place.compare_exchange(ptr::null_mut(), value, AcqRel, Acquire) {
@@ -223,7 +268,7 @@ impl<T> Row<T> {
     fn places(&self) -> &[AtomicPtr<T>] {
         // SAFETY: the invariant of `Room`; a new room is all zeros, which are null pointers, and the row
         // alone has it.
-        unsafe { NonNull::slice_from_raw_parts(self.places.at, self.places.count).as_ref() }
+        unsafe { NonNull::slice_from_raw_parts(self.places.at(), self.places.count()).as_ref() }
     }
 }
 
@@ -231,7 +276,10 @@ impl<T> Drop for Row<T> {
     fn drop(&mut self) {
         let values = self.places().iter().filter_map(|place| NonNull::new(place.load(Relaxed)));
         // By the invariant of `Row`: the room that `make` forgot, with its value.
-        values.for_each(|at| drop(Made(Room { at, count: 1 })));
+        values.for_each(|at| {
+            let block = Block { at: at.cast(), bytes: Room::<T>::bytes(1) };
+            drop(Made(Room::<T>::of(block)));
+        });
     }
 }
 

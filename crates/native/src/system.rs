@@ -98,7 +98,8 @@ pub fn page_size() -> usize {
     static SIZE: AtomicUsize = AtomicUsize::new(0);
     match SIZE.load(Relaxed) {
         0 => {
-            let size = sysconf(libc::_SC_PAGESIZE) as usize;
+            // Not from `sysconf`, whose table of jumps is on a page of the C library that few programs read.
+            let size = getauxval(libc::AT_PAGESZ) as usize;
             SIZE.store(size, Relaxed);
             size
         }
@@ -273,7 +274,6 @@ pub(crate) fn around_fork(before: extern "C" fn(), parent: extern "C" fn(), chil
 unsafe extern "C" {
     static environ: *const *const libc::c_char;
     safe fn getrlimit(resource: libc::__rlimit_resource_t, limit: &mut libc::rlimit) -> libc::c_int;
-    safe fn sysconf(name: libc::c_int) -> libc::c_long;
     safe fn getauxval(kind: libc::c_ulong) -> libc::c_ulong;
     safe fn clock_gettime(clock: libc::clockid_t, time: &mut libc::timespec) -> libc::c_int;
     safe fn sched_getcpu() -> libc::c_int;

@@ -63,11 +63,15 @@ struct Place {
     state: AtomicU8,
     /// Calls to the tenant that run now, its name's among them.
     calls: AtomicU32,
-    tenant: UnsafeCell<Option<Held>>,
+    tenant: UnsafeCell<Held>,
 }
 
-/// What keeps a tenant.
+/// What keeps a tenant. A place without one is all zeros, so that the registry is not part of the library's
+/// file.
+#[repr(u8)]
 enum Held {
+    /// There is no tenant.
+    Nothing = 0,
     /// The process: the tenant stays.
     Process(&'static dyn Tenant),
     /// The registry, and the tenant's owner.
@@ -99,14 +103,14 @@ impl Place {
     fn forget_tenant(&self, state: u8) {
         self.change(REGISTERED);
         // SAFETY: the invariant of `Place`: the state is `REGISTERED`, and no call is counted.
-        unsafe { *self.tenant.get() = None };
+        unsafe { *self.tenant.get() = Held::Nothing };
         self.state.store(state, Release);
     }
 }
 
-static PLACES: [Place; TENANTS] =
-    [const { Place { state: AtomicU8::new(FREE), calls: AtomicU32::new(0), tenant: UnsafeCell::new(None) } };
-        TENANTS];
+static PLACES: [Place; TENANTS] = [const {
+    Place { state: AtomicU8::new(FREE), calls: AtomicU32::new(0), tenant: UnsafeCell::new(Held::Nothing) }
+}; TENANTS];
 /// Every registered tenant's number is below this. It only grows.
 static USED: AtomicU32 = AtomicU32::new(1);
 
@@ -165,7 +169,7 @@ fn publish_held(registration: &mut Registration, tenant: Held) {
     place.change(REGISTERED);
     // SAFETY: the invariant of `Place`: the state is `REGISTERED`, the registration is the caller's alone
     // (`&mut`), and no call is counted.
-    unsafe { *place.tenant.get() = Some(tenant) };
+    unsafe { *place.tenant.get() = tenant };
     // SeqCst: pairs with `call_if`, which counts itself before it reads the state.
     place.state.store(PUBLISHED, SeqCst);
 }
@@ -220,12 +224,13 @@ fn call_if<R>(number: u32, wanted: fn(u8) -> bool, f: impl FnOnce(&dyn Tenant) -
     place.calls.fetch_add(1, SeqCst);
     let held = wanted(place.state.load(SeqCst)).then(|| {
         // SAFETY: the invariant of `Place`: published or withdrawn, and this call is counted.
-        unsafe { (*place.tenant.get()).as_ref() }
+        unsafe { &*place.tenant.get() }
     });
-    let result = held.flatten().map(|held| match held {
-        Held::Process(tenant) => f(*tenant),
-        Held::Shared(tenant) => f(&**tenant),
-    });
+    let result = match held {
+        Some(Held::Process(tenant)) => Some(f(*tenant)),
+        Some(Held::Shared(tenant)) => Some(f(&**tenant)),
+        Some(Held::Nothing) | None => None,
+    };
     less(&place.calls);
     result
 }

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Writes crates/c/hot-functions: the functions of libslablab.so that programs run, for the linker to put together.
+
+    cargo build --release -p slablab-c && cargo build --profile dist -p slablab-c
+    scripts/hot_functions.py target/release/libslablab.so target/dist/libslablab.so
+
+Runs some programs with each library preloaded under valgrind's callgrind, which records the address of every
+instruction that ran. A function is written as the start of its symbol: behind it comes a hash that changes with
+the compiler. Functions that most programs ran come first. Functions of one name, which are the same for several
+engines, cannot be told apart: of names as popular, those of many functions that did not run come last.
+"""
+
+import bisect
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / "crates/c/hot-functions"
+TEXT = "".join(f"{n} {n * n} word{n}\n" for n in range(2000))
+
+
+def programs(folder: Path) -> list[list[str]]:
+    """Commands: a program that allocates little, usual ones, and one with threads."""
+    (folder / "text").write_text(TEXT)
+    (folder / "small.c").write_text("int f(int x) { return x * 2; }\n")
+    threads = folder / "threads"
+    source = ROOT / "crates/c/tests/threads.c"
+    subprocess.run(["cc", "-O1", "-pthread", source, "-o", threads], check=True)
+    (folder / "little.c").write_text("#include <stdlib.h>\nint main(void) { free(malloc(9)); return 0; }\n")
+    subprocess.run(["cc", "-O0", folder / "little.c", "-o", folder / "little"], check=True)
+    cc1 = subprocess.run(["cc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True).stdout
+    commands = [
+        [str(folder / "little")],
+        ["sh", "-c", "for i in 1 2 3; do echo $i; done"],
+        ["awk", "{ count[$2] += $1 } END { for (n in count) print n, count[n] }", str(folder / "text")],
+        ["sed", "-n", "s/word/&s/gp", str(folder / "text")],
+        ["sort", "-k2", str(folder / "text")],
+        ["xz", "-k", "-c", str(folder / "text")],
+        [sys.executable, "-S", "-c", "print(sum(len(str(i)) for i in range(5000)))"],
+        [cc1.strip(), "-quiet", str(folder / "small.c"), "-o", "/dev/null"],
+        ["sqlite3", ":memory:", "create table t(a); insert into t values(1); select * from t;"],
+        [str(threads), "rounds", "1"],
+    ]
+    return [command for command in commands if shutil.which(command[0])]
+
+
+def addresses(library: Path, command: list[str], folder: Path) -> set[int]:
+    """Addresses in `library` of the instructions that ran."""
+    out = folder / "callgrind.out"
+    valgrind = ["valgrind", "--tool=callgrind", "--dump-instr=yes", f"--callgrind-out-file={out}"]
+    run = ["env", f"LD_PRELOAD={library}", *valgrind, *command]
+    subprocess.run(run, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    names: dict[str, str] = {}
+    found, here, at = set(), False, 0
+    for line in out.read_text(errors="replace").splitlines():
+        if match := re.match(r"c?ob=\((\d+)\) ?(.*)", line):
+            number, name = match.groups()
+            names.setdefault(number, name)
+            here = names[number] == str(library) if line.startswith("ob") else here
+        elif match := re.match(r"(0x[0-9a-f]+|[+-]\d+|\*) ", line):
+            step = match[1]
+            at = int(step, 16) if step.startswith("0x") else at + (0 if step == "*" else int(step))
+            if here:
+                found.add(at)
+    return found
+
+
+def symbols(library: Path) -> list[tuple[int, int, str]]:
+    """Address, bytes and name of every function."""
+    lines = subprocess.run(["nm", "-S", library], capture_output=True, text=True, check=True).stdout
+    fields = (line.split() for line in lines.splitlines())
+    return sorted((int(f[0], 16), int(f[1], 16), f[3]) for f in fields if len(f) == 4 and f[2] in "tTwW")
+
+
+def functions(table: list[tuple[int, int, str]], ran: set[int]) -> set[int]:
+    """The addresses of the functions that ran."""
+    starts = [start for start, _, _ in table]
+    indices = (bisect.bisect_right(starts, at) - 1 for at in ran)
+    return {table[i][0] for at, i in zip(ran, indices) if i >= 0 and at < sum(table[i][:2])}
+
+
+def start_of(symbol: str) -> str:
+    """The part of a symbol that stays from compiler to compiler, with `*` for hashes within it."""
+    return re.sub(r"Cs[0-9A-Za-z]+_", "Cs*_", re.sub(r"(17h[0-9a-f]{16}E)?(\.llvm\.\d+)?$", "", symbol))
+
+
+def main() -> None:
+    runs: dict[str, int] = {}
+    idle: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        commands = programs(folder)
+        for library in (Path(path).resolve() for path in sys.argv[1:]):
+            table = symbols(library)
+            ran = Counter(at for command in commands
+                          for at in functions(table, addresses(library, command, folder)))
+            # Some functions have several symbols.
+            hot = {start_of(symbol) for at, _, symbol in table if ran[at]}
+            sizes, unused = {}, Counter()
+            for at, size, symbol in table:
+                if (start := start_of(symbol)) in hot:
+                    sizes[at] = size
+                    unused[start] += 0 if ran[at] else size
+                    runs[start] = max(runs.get(start, 0), ran[at])
+            idle |= {start: max(idle.get(start, 0), unused[start]) for start in hot}
+            print(f"{library}: {len(hot)} names, of functions of {sum(sizes.values())} bytes,",
+                  f"of which {sum(sizes[at] for at in ran)} ran")
+    order = sorted(idle, key=lambda start: (-runs[start], idle[start], start))
+    LIST.write_text("".join(f"{start}\n" for start in order))
+
+
+main()
