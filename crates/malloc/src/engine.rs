@@ -222,7 +222,7 @@ impl OnceHeap {
         Native::on_thread_exit(shared::thread_exit);
         Native::on_child(shared::forget_other_threads);
         Native::watch_forks();
-        if settings.stats {
+        if settings.stats != env::Stats::Off {
             system::keep_standard_error();
             system::at_exit(print_stats);
         }
@@ -358,7 +358,6 @@ fn metadata() -> Option<&'static dyn Metadata<Native>> {
 }
 
 extern "C" fn print_stats() {
-    if let Some(choice) = env::choice() {
-        shared::print_stats(&choice);
-    }
+    let settings = env::settings();
+    shared::print_stats_to(&settings.choice, settings);
 }

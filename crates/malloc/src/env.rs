@@ -5,7 +5,7 @@
 //! | `SLABLAB_ENGINE` | the engine and its wrappers: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
 //! | `SLABLAB_SLOTS` | what a slot belongs to: `thread`, or `cpu` if possible; default [`DEFAULT_SLOTS`] |
 //! | `SLABLAB_HUGE` | `1`: huge pages may back the heap, if the kernel has them (`MADV_HUGEPAGE`) |
-//! | `SLABLAB_STATS` | `1`: print the size classes in slabinfo's columns when the process ends |
+//! | `SLABLAB_STATS` | `1`: print every cache in slabinfo's columns when the process ends; `json`: as JSON; a path that ends in `.json`: into that file |
 //!
 //! Any other variable that begins with `SLABLAB_` is reported and ignored, except those of the lab's tools.
 
@@ -25,11 +25,49 @@ pub(crate) const DEFAULT_SLOTS: Owner = Owner::Thread;
 const OTHERS: &[&str] =
     &["SLABLAB_BROWSER", "SLABLAB_BROWSER_REQUIRED", "SLABLAB_CXX_REQUIRED", "SLABLAB_TRUTH"];
 
+/// Where the statistics of a process go when it ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stats {
+    /// Nowhere.
+    Off,
+    /// To standard error, in slabinfo's columns.
+    Columns,
+    /// To standard error, as JSON.
+    Json,
+    /// As JSON into the file of [`Settings::stats_path`].
+    File,
+}
+
+/// A path of a file for statistics, `%p` in it not yet replaced.
+pub(crate) struct StatsPath {
+    bytes: [u8; StatsPath::MOST],
+    length: usize,
+}
+
+impl StatsPath {
+    /// Most bytes of a path.
+    const MOST: usize = 512;
+    const NONE: StatsPath = StatsPath { bytes: [0; StatsPath::MOST], length: 0 };
+
+    /// A value of `SLABLAB_STATS` as a path: it ends in `.json`, and is not too long.
+    fn new(value: &str) -> Option<StatsPath> {
+        let mut path = StatsPath { length: value.len(), ..StatsPath::NONE };
+        let room = path.bytes.get_mut(..value.len()).filter(|_| value.ends_with(".json"))?;
+        room.copy_from_slice(value.as_bytes());
+        Some(path)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
 /// The settings of a process.
 pub(crate) struct Settings {
     pub(crate) choice: Choice,
     pub(crate) wanted: Wishes,
-    pub(crate) stats: bool,
+    pub(crate) stats: Stats,
+    pub(crate) stats_path: StatsPath,
 }
 
 impl Settings {
@@ -37,7 +75,8 @@ impl Settings {
     pub(crate) fn read() -> Settings {
         let default = Choice::parse(DEFAULT_ENGINE).expect("the default is a preset");
         let wanted = Wishes { slots: DEFAULT_SLOTS, ..Wishes::default() };
-        let mut settings = Settings { choice: default, wanted, stats: false };
+        let (stats, stats_path) = (Stats::Off, StatsPath::NONE);
+        let mut settings = Settings { choice: default, wanted, stats, stats_path };
         system::each_variable(|name, value| {
             if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
                 return;
@@ -64,13 +103,17 @@ impl Settings {
                 ("SLABLAB_HUGE", other) => {
                     Line::say(format_args!("SLABLAB_HUGE={other}: expected 0 or 1; huge pages are not used"));
                 }
-                ("SLABLAB_STATS", "0" | "") => settings.stats = false,
-                ("SLABLAB_STATS", "1") => settings.stats = true,
-                ("SLABLAB_STATS", other) => {
-                    Line::say(format_args!(
-                        "SLABLAB_STATS={other}: expected 0 or 1; statistics are not printed"
-                    ));
-                }
+                ("SLABLAB_STATS", "0" | "") => settings.stats = Stats::Off,
+                ("SLABLAB_STATS", "1") => settings.stats = Stats::Columns,
+                ("SLABLAB_STATS", "json") => settings.stats = Stats::Json,
+                ("SLABLAB_STATS", other) => match StatsPath::new(other) {
+                    Some(path) => (settings.stats, settings.stats_path) = (Stats::File, path),
+                    None => Line::say(format_args!(
+                        "SLABLAB_STATS={other}: expected 0, 1, json or a path of at most {} bytes that ends \
+                         in .json; statistics are not printed",
+                        StatsPath::MOST
+                    )),
+                },
                 _ => Line::say(format_args!(
                     "{name}: no such setting; expected SLABLAB_ENGINE, SLABLAB_SLOTS, \
                      SLABLAB_HUGE or SLABLAB_STATS"

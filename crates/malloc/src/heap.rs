@@ -5,7 +5,7 @@ use crate::freed_blocks;
 use crate::kept_blocks;
 use crate::mappings;
 use crate::report;
-use crate::shared::{self, METADATA_BYTES, Named, Tenant};
+use crate::shared::{self, EachCache, METADATA_BYTES, Named, Tenant};
 use crate::world::{Native, Over};
 use slablab_native::report::misuse;
 use slablab_native::{Location, Object, stack, system};
@@ -286,10 +286,10 @@ where
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
         self.classes.iter().for_each(|class| each(&class.usage(), class.geometry().object_size));
     }
-    fn print_stats(&self) {
+    fn each_cache(&self, each: &mut EachCache<'_>) {
         for class in &self.classes {
             let geometry = class.geometry();
-            shared::print_cache(format_args!("malloc-{}", geometry.object_size), &class.usage(), geometry);
+            each(format_args!("malloc-{}", geometry.object_size), &class.usage(), geometry);
         }
     }
     fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {

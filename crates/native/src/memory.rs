@@ -202,6 +202,9 @@ pub(crate) fn secret() -> u64 {
 /// The bytes of a huge page of x86-64, and of arm64 with pages of 4 KiB.
 const HUGE_PAGE: usize = 2 << 20;
 
+/// Page frames of the heap that were given back to the kernel since the start; a frame counts each time.
+pub(crate) static GIVEN_BACK: AtomicU64 = AtomicU64::new(0);
+
 /// Gives a free block's memory back to the kernel, and the entries of its frames in the tables, except those
 /// of the first frame, which is the head of the free block. All of it reads as zeros then. `false` if the
 /// kernel refuses the block, which stays as it was.
@@ -210,6 +213,7 @@ pub(crate) fn discard(access: HeapAccess, pfn: Pfn, order: u8) -> bool {
     if !access.discard(address(pfn, 0).addr(), system::page_size() << order) {
         return false;
     }
+    GIVEN_BACK.fetch_add(1 << order, Relaxed);
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
     // The marks stay.
     for (at, bytes_each) in &tables()[..3] {

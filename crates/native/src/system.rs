@@ -188,6 +188,31 @@ pub fn complain(text: &[u8]) {
     }
 }
 
+/// Page faults of this process so far: minor ones, and major ones, which waited for a disk.
+pub fn faults() -> (u64, u64) {
+    let time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut usage = libc::rusage {
+        ru_utime: time,
+        ru_stime: time,
+        ru_maxrss: 0,
+        ru_ixrss: 0,
+        ru_idrss: 0,
+        ru_isrss: 0,
+        ru_minflt: 0,
+        ru_majflt: 0,
+        ru_nswap: 0,
+        ru_inblock: 0,
+        ru_oublock: 0,
+        ru_msgsnd: 0,
+        ru_msgrcv: 0,
+        ru_nsignals: 0,
+        ru_nvcsw: 0,
+        ru_nivcsw: 0,
+    };
+    getrusage(libc::RUSAGE_SELF, &mut usage);
+    (usage.ru_minflt as u64, usage.ru_majflt as u64)
+}
+
 /// Prints `why` and ends the process with a core dump.
 pub fn die(why: &str) -> ! {
     complain(why.as_bytes());
@@ -276,6 +301,7 @@ unsafe extern "C" {
     safe fn getrlimit(resource: libc::__rlimit_resource_t, limit: &mut libc::rlimit) -> libc::c_int;
     safe fn getauxval(kind: libc::c_ulong) -> libc::c_ulong;
     safe fn clock_gettime(clock: libc::clockid_t, time: &mut libc::timespec) -> libc::c_int;
+    safe fn getrusage(who: libc::c_int, usage: &mut libc::rusage) -> libc::c_int;
     safe fn sched_getcpu() -> libc::c_int;
     safe fn sigfillset(set: &mut libc::sigset_t) -> libc::c_int;
     safe fn pthread_sigmask(

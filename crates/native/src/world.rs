@@ -79,6 +79,11 @@ impl<A: Trusted> Native<A> {
         start::has_huge_pages()
     }
 
+    /// Page frames of the heap that were given back to the kernel since the start. A frame counts each time.
+    pub fn given_back_frames() -> u64 {
+        memory::GIVEN_BACK.load(Relaxed)
+    }
+
     /// How many slots were ever used.
     pub fn slots_used() -> u16 {
         // With slots per thread, number 0 is never given out.

@@ -10,7 +10,7 @@ use crate::shrinker;
 pub use crate::spec::{LARGEST, LARGEST_ALIGN, Spec};
 use crate::spec::{WORD, state_offset};
 use crate::{AllocError, CreateError, Stats};
-use slablab_malloc::shared::{self, Registration, SignalFrees, Tenant};
+use slablab_malloc::shared::{self, EachCache, Registration, SignalFrees, Tenant};
 use slablab_malloc::world::Native;
 use slablab_malloc::{FromHeap, Over};
 use slablab_native::{Object, PagemapEntry, stack};
@@ -499,9 +499,9 @@ impl Tenant for Inner {
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
         with!(&self.engine, cache => each(&cache.usage(), cache.geometry().object_size));
     }
-    fn print_stats(&self) {
+    fn each_cache(&self, each: &mut EachCache<'_>) {
         with!(&self.engine, cache => {
-            shared::print_cache(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
+            each(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
         });
     }
     fn write_name(&self, _cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {

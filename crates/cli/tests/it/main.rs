@@ -22,6 +22,7 @@ mod progress;
 mod run;
 mod screenshots;
 mod suited;
+mod top;
 mod watch;
 mod what;
 mod whatif;

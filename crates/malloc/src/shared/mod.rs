@@ -10,8 +10,10 @@
 //! | `signal_frees` | objects that signal handlers freed in the middle of malloc |
 //! | `upkeep` | deferred work, shrinking in turns, memory back to the system |
 //! | `stats` | totals, slabinfo's columns |
+//! | `json` | the same as JSON |
 
 mod inside;
+mod json;
 mod pages;
 mod signal_frees;
 mod stats;
@@ -23,10 +25,11 @@ pub use crate::env::choice;
 pub use pages::pages;
 pub(crate) use pages::start;
 pub use signal_frees::SignalFrees;
-pub(crate) use stats::{METADATA_BYTES, print_stats};
-pub use stats::{Totals, print_cache, totals};
+pub(crate) use stats::{METADATA_BYTES, print_stats, print_stats_to};
+pub use stats::{Totals, totals};
 pub use tenants::{
-    NUMBERS, Named, Registration, Tenant, is_own, leak, publish, publish_static, register, release, withdraw,
+    EachCache, NUMBERS, Named, Registration, Tenant, is_own, leak, publish, publish_static, register,
+    release, withdraw,
 };
 pub(crate) use tenants::{OWN, register_own, write_cache_name};
 pub use upkeep::{end_works, trim, upkeep};

@@ -1,7 +1,9 @@
 //! What all heaps and object caches hold, as numbers and in slabinfo's columns.
 
+use super::json;
 use super::pages::pages;
 use super::tenants;
+use crate::env::{Settings, Stats};
 use crate::kept_blocks;
 use crate::world::Native;
 use slablab_native::report::Line;
@@ -13,7 +15,17 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Prints what there is, in slabinfo's columns.
+/// Prints every cache when the process ends, as the environment asks.
+pub(crate) fn print_stats_to(engine: &dyn fmt::Display, settings: &Settings) {
+    match settings.stats {
+        Stats::Off => {}
+        Stats::Columns => print_stats(engine),
+        Stats::Json => json::print(engine),
+        Stats::File => json::write_file(engine, settings.stats_path.as_str()),
+    }
+}
+
+/// Prints every cache on standard error, in slabinfo's columns.
 pub(crate) fn print_stats(engine: &dyn fmt::Display) {
     Line::say(format_args!(
         "{engine}, {}, {} slots used, pages of {} bytes{}",
@@ -25,7 +37,7 @@ pub(crate) fn print_stats(engine: &dyn fmt::Display) {
     Line::print(format_args!(
         "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : slabdata <active_slabs> <num_slabs>"
     ));
-    tenants::each(|tenant| tenant.print_stats());
+    tenants::each(|tenant| tenant.each_cache(&mut print_cache));
 }
 
 /// Bytes of live objects and blocks that hold metadata of engines: they are allocated, but not by a caller of
@@ -86,7 +98,7 @@ pub fn totals() -> Totals {
 }
 
 /// Prints a cache in slabinfo's columns, unless it is empty.
-pub fn print_cache(name: fmt::Arguments<'_>, usage: &Usage, geometry: &Geometry) {
+fn print_cache(name: fmt::Arguments<'_>, usage: &Usage, geometry: &Geometry) {
     if usage.slabs > 0 {
         Line::columns(
             name,

@@ -13,7 +13,7 @@
 use super::inside::less;
 use super::upkeep;
 use slablab_platform::{CpuId, Work};
-use slablab_slabs::Usage;
+use slablab_slabs::{Geometry, Usage};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::Arc;
@@ -47,11 +47,14 @@ pub trait Tenant: Sync {
     fn shrink_all(&self);
     /// Calls `each` for each of its caches, with what the cache holds and the bytes of an object.
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32));
-    /// Prints its caches in slabinfo's columns.
-    fn print_stats(&self);
+    /// Calls `each` for each of its caches, with the cache's name.
+    fn each_cache(&self, each: &mut EachCache<'_>);
     /// Writes the name of one of its caches.
     fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result;
 }
+
+/// What [`Tenant::each_cache`] calls: with the cache's name, what the cache holds, and its layout.
+pub type EachCache<'a> = dyn FnMut(fmt::Arguments<'_>, &Usage, &Geometry) + 'a;
 
 /// A place in the registry.
 ///

@@ -1,0 +1,52 @@
+/* Holds a number of objects that the reader of statistics knows: 3,000 of 700 bytes, of which the first 1,000
+ * were freed again; 40 of 24,000 bytes; 3 blocks of 1 MB. Threads: one more, which allocates 500 objects of 700
+ * bytes, frees 200 of them and stays. Then it says "ready" and ends when standard input does. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SMALL = 3000, FREED = 1000, LARGE = 40, BLOCKS = 3, OTHERS = 500, OTHERS_FREED = 200 };
+
+static void *small[SMALL], *large[LARGE], *blocks[BLOCKS], *others[OTHERS];
+static int begun[2], ended[2];
+
+static void allocate(void **to, int count, size_t bytes)
+{
+	for (int i = 0; i < count; i++) {
+		to[i] = malloc(bytes);
+		if (!to[i])
+			_exit(2);
+		memset(to[i], 1, 64);
+	}
+}
+
+static void *other(void *unused)
+{
+	char byte = 0;
+	allocate(others, OTHERS, 700);
+	for (int i = 0; i < OTHERS_FREED; i++)
+		free(others[i]);
+	if (write(begun[1], &byte, 1) != 1 || read(ended[0], &byte, 1) != 1)
+		_exit(3);
+	return unused;
+}
+
+int main(void)
+{
+	pthread_t thread;
+	char byte = 0;
+	if (pipe(begun) || pipe(ended) || pthread_create(&thread, NULL, other, NULL))
+		return 4;
+	allocate(small, SMALL, 700);
+	allocate(large, LARGE, 24000);
+	allocate(blocks, BLOCKS, 1000000);
+	for (int i = 0; i < FREED; i++)
+		free(small[i]);
+	if (read(begun[0], &byte, 1) != 1 || write(1, "ready\n", 6) != 6)
+		return 5;
+	while (read(0, &byte, 1) > 0)
+		;
+	/* A thread that runs has a slot, in which the statistics at the end cannot look. */
+	return write(ended[1], &byte, 1) != 1 || pthread_join(thread, NULL) ? 6 : 0;
+}
