@@ -2,7 +2,7 @@
 
 use slablab_native::system;
 use slablab_slabs::engines::slub::SlubPolicy;
-use slablab_slabs::order::COSTLY_ORDER;
+use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
 
 /// Bytes of the objects of the largest sheaf: a program's bursts are longer than a kernel's.
 const SHEAF_BYTES: u32 = 256 << 10;
@@ -22,12 +22,38 @@ pub fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
     if policy.elastic == 0 {
         policy.elastic = ELASTIC;
     }
-    // In smaller slabs, of a few objects of 16 to 32 KiB each, a third would be unused.
     if policy.max_order == COSTLY_ORDER {
+        // In smaller slabs, of a few objects of 16 to 32 KiB each, a third would be unused.
         policy.max_order = MAX_ORDER;
+        if policy.order == OrderRule::of(policy.release) && policy.min_objects == 0 {
+            policy.order = OrderRule::Lean;
+        }
     }
     policy.order_cpus = system::cpus_usable();
     // The link is the first word, so that the second can hold the key by which a double free is found.
     policy.link = slablab_slabs::cache::LinkPlace::Start;
     policy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slablab_slabs::Preset;
+    use slablab_slabs::preset::Choice;
+
+    /// The order rule and the largest order of a program's heap.
+    fn chosen(text: &str) -> (OrderRule, u8) {
+        let Preset::Slub(policy) = Choice::parse(text).expect("a choice").preset else { panic!("{text}") };
+        let policy = slub_here(policy);
+        (policy.order, policy.max_order)
+    }
+
+    #[test]
+    fn slabs_are_lean_unless_the_choice_says_how_large() {
+        assert_eq!(chosen("slub@7.1"), (OrderRule::Lean, MAX_ORDER));
+        assert_eq!(chosen("slub@2.6.29"), (OrderRule::Lean, MAX_ORDER));
+        assert_eq!(chosen("slub@7.1,min_objects=8"), (OrderRule::Single, MAX_ORDER));
+        assert_eq!(chosen("slub@7.1,order=clamped"), (OrderRule::Clamped, MAX_ORDER));
+        assert_eq!(chosen("slub@7.1,max_order=2"), (OrderRule::Single, 2));
+    }
 }

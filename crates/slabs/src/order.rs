@@ -87,6 +87,10 @@ pub enum OrderRule {
     Single,
     /// Jay Patel's RFC v3 of 2023: the tolerated fraction grows with the page size (docs/theory/slub.md 5.6).
     PatelV3,
+    /// Programs' heaps, and no kernel: as [`OrderRule::Single`], but for no more objects than [`LEAN_BYTES`]
+    /// hold, or four. Most caches of a program hold few objects, and a slab's pages are touched when it is
+    /// made.
+    Lean,
     /// SLQB: order 0 if it wastes at most a quarter, else 1, else the smallest order that holds an object.
     Slqb,
     /// SLAB of 2.6.32: order 0 if it wastes at most an eighth, else 1, else the smallest order that holds an
@@ -100,13 +104,15 @@ pub enum OrderRule {
 pub const COSTLY_ORDER: u8 = 3;
 /// The largest order the page allocator serves.
 pub const MAX_ORDER: u8 = 10;
+/// Bytes that the objects of a slab of [`OrderRule::Lean`] need not exceed, if they are four.
+pub const LEAN_BYTES: u64 = 16 << 10;
 /// Most objects in a slab: 15 bits since 3.x. 2.6.32 allowed 65535, but no slab of these orders holds that
 /// many.
 pub const OBJECTS_MAX: u64 = 32767;
 
 impl OrderRule {
     /// All rules, oldest first.
-    pub const ALL: [OrderRule; 8] = [
+    pub const ALL: [OrderRule; 9] = [
         OrderRule::Slab,
         OrderRule::Halving8,
         OrderRule::Halving,
@@ -115,6 +121,7 @@ impl OrderRule {
         OrderRule::SlabIndex,
         OrderRule::PatelV3,
         OrderRule::Single,
+        OrderRule::Lean,
     ];
 
     /// The name that users write.
@@ -125,6 +132,7 @@ impl OrderRule {
             OrderRule::Clamped => "clamped",
             OrderRule::Single => "single",
             OrderRule::PatelV3 => "patel-v3",
+            OrderRule::Lean => "lean",
             OrderRule::Slqb => "slqb",
             OrderRule::Slab => "slab",
             OrderRule::SlabIndex => "slab-index",
@@ -139,6 +147,7 @@ impl OrderRule {
             OrderRule::Clamped => "SLUB 2.6.30 to 6.6",
             OrderRule::Single => "SLUB 6.7 and later",
             OrderRule::PatelV3 => "Jay Patel's RFC v3 of 2023",
+            OrderRule::Lean => "no kernel: SLUB as a program's malloc",
             OrderRule::Slqb => "SLQB",
             OrderRule::Slab => "SLAB 2.6.32, caches that are not reclaimable",
             OrderRule::SlabIndex => "SLAB 6.1, caches that are not reclaimable",
@@ -187,7 +196,11 @@ impl OrderRule {
                     input.wanted_objects().min(input.slab_bytes(input.max_order) / input.size as u64);
                 input.search_downwards(clamped, 16, |m| m - 1, true)
             }
-            OrderRule::Single => input.search_once(),
+            OrderRule::Single => input.search_once(input.wanted_objects()),
+            OrderRule::Lean => {
+                let few = (LEAN_BYTES / input.size as u64).max(4);
+                input.search_once(input.wanted_objects().min(few))
+            }
             OrderRule::PatelV3 => {
                 let clamped =
                     input.wanted_objects().min(input.slab_bytes(input.max_order) / input.size as u64);
@@ -280,9 +293,9 @@ impl OrderInput {
         self.fitting_order(self.size as u64)
     }
 
-    fn search_once(self) -> u8 {
+    fn search_once(self, wanted: u64) -> u8 {
         let most = (self.slab_bytes(self.max_order) / self.size as u64).max(1);
-        let wanted = self.wanted_objects().min(most);
+        let wanted = wanted.min(most);
         [16, 8, 4, 2]
             .into_iter()
             .find_map(|fraction| self.scan(wanted, fraction))

@@ -3,7 +3,7 @@
 
 use crate::truth;
 use slablab_slabs::Release;
-use slablab_slabs::order::OrderRule::{Clamped, Halving, Halving8, PatelV3, Single, Slab, Slqb};
+use slablab_slabs::order::OrderRule::{Clamped, Halving, Halving8, Lean, PatelV3, Single, Slab, Slqb};
 use slablab_slabs::order::slab::Shape;
 use slablab_slabs::order::{
     COSTLY_ORDER, CpuCounts, CpusCounted, MAX_ORDER, OrderInput, OrderRule, default_max_order,
@@ -351,6 +351,26 @@ fn slab_orders_match_vectors() {
     }
     assert_eq!(Shape::of((32 << 20) + 8, 8, 12, false), None, "no slab is larger than 32 MB");
     assert_eq!(Slab.order(input((32 << 20) + 8, 12, 8)), 14, "an order larger than any real one");
+}
+
+/// Up to 1 KiB as `single`, with 4 CPUs; above that as many objects as 16 KiB hold, or four.
+#[test]
+fn lean_slabs_hold_four_objects_or_16_kib() {
+    let check = |size, order, objects| {
+        check(Lean, OrderInput { max_order: COSTLY_ORDER + 1, ..input(size, 12, 4) }, order, objects)
+    };
+    for size in (8..=1024).step_by(8) {
+        let input = OrderInput { max_order: COSTLY_ORDER + 1, ..input(size, 12, 4) };
+        assert_eq!(Lean.order(input), Single.order(input), "{size}");
+    }
+    check(2048, 2, 8);
+    check(4096, 2, 4);
+    check(5120, 3, 6);
+    check(8192, 3, 4);
+    check(16384, 4, 4);
+    check(32768, 4, 2);
+    // A CPU that wants fewer objects gets no more.
+    assert_eq!(Lean.order(OrderInput { min_objects: 2, ..input(4096, 12, 4) }), 1);
 }
 
 #[test]
