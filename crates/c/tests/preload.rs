@@ -110,6 +110,15 @@ fn freed_blocks_stay_for_a_while() {
     check_with(&ENGINES[..1], &program, &[], "all holds");
 }
 
+/// A slab with a map of its free objects is used page by page; links are in all its pages.
+#[test]
+fn new_slabs_are_not_touched() {
+    let program = built("cc", "untouched.c", &["-std=gnu11", "-O1", "-Wall"], "untouched");
+    check_with(&["slub@7.1"], &program, &[], "of 7 pages");
+    let linked = run(&program, &[], "slub@7.1,harden=encode", "thread");
+    assert_eq!(String::from_utf8_lossy(&linked.stdout), "7 of 7 pages\n");
+}
+
 /// With the default engine; with all engines in `.ci/long`.
 #[test]
 fn every_mapping_may_fail() {

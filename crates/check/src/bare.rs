@@ -18,8 +18,8 @@ use crate::queue::{Queue, next_random};
 use slablab_platform::bytes::{Piece, find_other, pieces, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
-    Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank,
-    Reclaim, Reclaimed, Time, Topology, Word, Work, safe_memory,
+    Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, MAP_BYTES, NodeId, Pfn, Platform,
+    Rank, Reclaim, Reclaimed, Time, Topology, Word, Work, safe_memory,
 };
 pub use slots::{Alone, Cpus, Held, Nodes, Slots};
 use std::cell::Cell;
@@ -40,6 +40,9 @@ const WORDS: usize = (NODES * NODE_FRAMES) << (PAGE_SHIFT - 3);
 static MEMORY: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
 /// A bit for each word of memory: whether the object that starts at the word is allocated.
 static LIVE: [AtomicU64; WORDS / 64] = [const { AtomicU64::new(0) }; WORDS / 64];
+/// A bit for every [`MAP_BYTES`] of memory.
+static MAPS: [Real; MAP_WORDS] = [Real::ZERO; MAP_WORDS];
+const MAP_WORDS: usize = WORDS * 8 / (64 * MAP_BYTES as usize);
 static FRAMES: [Descriptor<Real, Real>; NODES * NODE_FRAMES] = [const {
     Descriptor {
         state: Real::ZERO,
@@ -180,6 +183,11 @@ impl<const COUNT: bool> Frames for Bare<COUNT> {
     #[inline]
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         f(&FRAMES[pfn.0 as usize & (NODES * NODE_FRAMES - 1)])
+    }
+    #[inline]
+    fn with_map<T>(pfn: Pfn, index: u32, f: impl FnOnce(&Real) -> T) -> T {
+        let first = pfn.0 << PAGE_SHIFT >> 6 >> MAP_BYTES.ilog2();
+        f(&MAPS[(first + index) as usize & (MAP_WORDS - 1)])
     }
     #[inline]
     fn address(pfn: Pfn, offset: u64) -> Place {

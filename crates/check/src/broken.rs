@@ -113,6 +113,12 @@ faults! {
             Pfn(pfn.0 & !1)
         }
     }
+    /// Two words of a map are one.
+    SharedMapWord {
+        fn map_word(index: u32) -> u32 {
+            index & !1
+        }
+    }
     /// `locate` returns an even frame for an address in an odd frame.
     FirstFrameOnly {
         fn locate(object: P::Ptr) -> (Pfn, u32) {

@@ -95,6 +95,9 @@ impl Shape {
     }
 }
 
+/// Words of blocks' maps, by the block's first frame and the word's place.
+type Maps<W> = BTreeMap<(u32, u32), Rc<W>>;
+
 /// The state of one execution.
 pub struct Machine<K: Kit> {
     pub(crate) shape: Shape,
@@ -108,6 +111,8 @@ pub struct Machine<K: Kit> {
     /// Mapped blocks: order by first frame.
     slabs: RefCell<BTreeMap<u32, u8>>,
     words: RefCell<BTreeMap<u64, Rc<K::Field>>>,
+    /// Words of blocks' maps that were used.
+    maps: RefCell<Maps<K::Word>>,
     /// Words of each object that is storage.
     storage: RefCell<BTreeMap<Address, u32>>,
     /// For each object that was ever marked: whether it is allocated.
@@ -160,6 +165,7 @@ impl<K: Kit> Machine<K> {
             frames: shape.node_frames.iter().map(frames).collect(),
             slabs: RefCell::default(),
             words: RefCell::default(),
+            maps: RefCell::default(),
             storage: RefCell::default(),
             live: RefCell::default(),
             queue: Queue::new(),
@@ -174,6 +180,11 @@ impl<K: Kit> Machine<K> {
         let index = pfn.0 % Shape::NODE_FRAMES_MAX;
         let frame = self.frames.get(node as usize).and_then(|frames| frames.get(index as usize));
         frame.unwrap_or_else(|| panic!("{pfn:?} does not exist"))
+    }
+
+    /// A word of the map of the block at `pfn`. What an earlier owner left in it stays.
+    pub(crate) fn map_word(&self, pfn: Pfn, index: u32) -> Rc<K::Word> {
+        Rc::clone(self.maps.borrow_mut().entry((pfn.0, index)).or_insert_with(|| Rc::new(K::Word::new(0))))
     }
 
     pub(crate) fn address(&self, pfn: Pfn, offset: u64) -> Address {

@@ -24,6 +24,11 @@ pub trait Twist<P: Testable>: Sized + 'static {
     fn frame(pfn: Pfn) -> Pfn {
         pfn
     }
+    /// The place of the word of a map that [`Frames::with_map`](slablab_platform::Frames::with_map) passes
+    /// on.
+    fn map_word(index: u32) -> u32 {
+        index
+    }
     /// The object whose link the contract's `link` and `set_link` read and write.
     fn linked(object: P::Ptr) -> P::Ptr {
         object
@@ -91,6 +96,9 @@ delegate! { impl[P: Testable, T: Twist<P>] Topology for Twisted<P, T> => P:
 delegate! { impl[P: Testable, T: Twist<P>] Frames for Twisted<P, T> => P:
         address commit_descriptors commit_frames map_slab unmap_slab;
     delegate! { P => T: locate }
+    fn with_map<R>(pfn: Pfn, index: u32, f: impl FnOnce(&P::Word) -> R) -> R {
+        P::with_map(pfn, T::map_word(index), f)
+    }
     fn with_frame<R>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> R) -> R {
         let result = P::with_frame(T::frame(pfn), f);
         T::settle();

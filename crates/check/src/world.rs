@@ -97,6 +97,9 @@ impl<K: Kit> Frames for Checked<K> {
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         f(Self::machine().frame(pfn))
     }
+    fn with_map<T>(pfn: Pfn, index: u32, f: impl FnOnce(&K::Word) -> T) -> T {
+        f(&Self::machine().map_word(pfn, index))
+    }
     fn address(pfn: Pfn, offset: u64) -> Address {
         Self::machine().address(pfn, offset)
     }

@@ -52,6 +52,7 @@ fn a_planted_fault_fails_in_the_check_that_names_it() {
         DistanceFromZero => "topology.distances",
         CrookedNode => "topology.node_frames",
         SharedFrame => "memory.frames_distinct",
+        SharedMapWord => "memory.maps",
         FirstFrameOnly => "memory.address_locate",
         SharedLink => "memory.links",
         WideHalf => "memory.halves",

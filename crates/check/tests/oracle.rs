@@ -72,7 +72,10 @@ fn specs() -> Vec<CacheSpec> {
 }
 
 /// Presets with one changed policy, to run code that no preset runs.
-const VARIANTS: [&str; 17] = [
+const VARIANTS: [&str; 20] = [
+    "slub@7.1,freelist=map",
+    "slub@7.1,freelist=map,elastic=12",
+    "slub@7.0,freelist=map,sheaves=off,min_partial=0",
     "slub@7.1,elastic=1",
     "slub@7.1,elastic=12",
     "slub@6.1,first_try=nowait-nokswapd-nopage",

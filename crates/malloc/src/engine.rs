@@ -177,7 +177,7 @@ impl OnceHeap {
         let (heap, is): (&dyn Tenant, u8) = unsafe {
             match choice.preset {
                 Preset::Slub(policy) => {
-                    (make_in(&mut *self.slub.get(), pages, first, &slub_here(policy)), IS_SLUB)
+                    (make_in(&mut *self.slub.get(), pages, first, &slub_here(policy, false)), IS_SLUB)
                 }
                 Preset::Slqb(policy) => (make_in(&mut *self.slqb.get(), pages, first, &policy), IS_SLQB),
                 Preset::Slab(policy) => (make_in(&mut *self.slab.get(), pages, first, &policy), IS_SLAB),
@@ -300,7 +300,7 @@ where
 {
     match choice.preset {
         Preset::Slub(policy) => {
-            let policy = around(slub_here(policy), choice);
+            let policy = around(slub_here(policy, choice.wrap.encoded), choice);
             Some(placed::<Wrapped<Slub<W>, W>, W>(pages, first, &policy)?)
         }
         Preset::Slqb(policy) => {

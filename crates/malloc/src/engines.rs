@@ -36,7 +36,7 @@ impl Engines {
         let (pages, registration) = (shared::pages()?, shared::register()?);
         Some(match preset {
             Preset::Slub(policy) => {
-                let policy = slub_here(policy);
+                let policy = slub_here(policy, false);
                 Engines::Slub(ExtraHeap::publish(registration, |first| Heap::new(pages, first, &policy)))
             }
             Preset::Slqb(policy) => {

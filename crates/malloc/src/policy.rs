@@ -1,7 +1,7 @@
 //! Values that a preset leaves open, chosen for a program.
 
 use slablab_native::system;
-use slablab_slabs::engines::slub::SlubPolicy;
+use slablab_slabs::engines::slub::{FreeList, SlubPolicy};
 use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
 
 /// Bytes of the objects of the largest sheaf: a program's bursts are longer than a kernel's.
@@ -18,7 +18,8 @@ pub fn sheaf_capacity(object_size: u32) -> u32 {
 }
 
 /// SLUB's policies for a heap or an object cache: values that a preset leaves open are chosen for a program.
-pub fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
+/// `encodes`: links are to be encoded (`harden=encode`), so there must be some.
+pub fn slub_here(mut policy: SlubPolicy, encodes: bool) -> SlubPolicy {
     if policy.elastic == 0 {
         policy.elastic = ELASTIC;
     }
@@ -28,6 +29,10 @@ pub fn slub_here(mut policy: SlubPolicy) -> SlubPolicy {
         if policy.order == OrderRule::of(policy.release) && policy.min_objects == 0 {
             policy.order = OrderRule::Lean;
         }
+    }
+    // No page of a slab is touched before an object of it is used. A CPU slab's list has links.
+    if !policy.cpu_slab && !encodes {
+        policy.freelist = FreeList::Map;
     }
     policy.order_cpus = system::cpus_usable();
     // The link is the first word, so that the second can hold the key by which a double free is found.
@@ -44,7 +49,7 @@ mod tests {
     /// The order rule and the largest order of a program's heap.
     fn chosen(text: &str) -> (OrderRule, u8) {
         let Preset::Slub(policy) = Choice::parse(text).expect("a choice").preset else { panic!("{text}") };
-        let policy = slub_here(policy);
+        let policy = slub_here(policy, false);
         (policy.order, policy.max_order)
     }
 

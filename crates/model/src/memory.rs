@@ -9,8 +9,10 @@ use crate::level::{Access, Level};
 use crate::world::Modelled;
 use slablab_platform::{Field, Frame, HotArray, NodeId, Pfn, Word};
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::num::NonZeroU64;
+use std::rc::Rc;
 
 /// An object's address in the model: frame number times page size plus offset. Address 0 is no object's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -198,7 +200,13 @@ pub(crate) struct Memory<L: Level> {
     spare_storage: RefCell<Vec<u32>>,
     /// Bytes of frames' contents.
     contents_bytes: Cell<usize>,
+    /// Lines of blocks' maps, by the block's first frame and the line's place in the map.
+    maps: RefCell<HashMap<(u32, u32), MapLine<L>>>,
 }
+
+/// Words of a block's map that share a cache line.
+type MapLine<L> = Rc<[Plain<L>; MAP_LINE]>;
+const MAP_LINE: usize = 8;
 
 impl<L: Level> Memory<L> {
     /// Memory for `frames` frames; nothing touched.
@@ -216,6 +224,7 @@ impl<L: Level> Memory<L> {
             storage: RefCell::default(),
             spare_storage: RefCell::default(),
             contents_bytes: Cell::new(0),
+            maps: RefCell::default(),
         }
     }
 
@@ -240,6 +249,16 @@ impl<L: Level> Memory<L> {
     #[inline]
     pub(crate) fn frame(&self, pfn: Pfn) -> &Frame<Modelled<L>> {
         &self.record(pfn).frame
+    }
+
+    /// Calls `f` with a word of the map of the block at `pfn`.
+    pub(crate) fn with_map<T>(&self, pfn: Pfn, index: u32, f: impl FnOnce(&Plain<L>) -> T) -> T {
+        let (line, word) = (index / MAP_LINE as u32, index as usize % MAP_LINE);
+        let words = Rc::clone(self.maps.borrow_mut().entry((pfn.0, line)).or_insert_with(|| {
+            let made = || Rc::new(std::array::from_fn(|_| Plain::made(0)));
+            L::together(Some(self.home_of(pfn)), made)
+        }));
+        f(&words[word])
     }
 
     #[inline]

@@ -320,6 +320,9 @@ impl<L: Level> Frames for Modelled<L> {
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         L::with(|state| f(state.memory.frame(pfn)))
     }
+    fn with_map<T>(pfn: Pfn, index: u32, f: impl FnOnce(&Plain<L>) -> T) -> T {
+        L::with(|state| state.memory.with_map(pfn, index, f))
+    }
     #[inline]
     fn address(pfn: Pfn, offset: u64) -> Addr {
         L::with(|state| state.memory.address(pfn, offset))

@@ -11,7 +11,7 @@ use crate::area::LocalPagemap;
 use crate::object::{FIRST_BYTES, Object, Real};
 use crate::region::{self, Access, HeapAccess, Region, Table};
 use crate::{local, system, topology};
-use slablab_platform::{Descriptor, Pfn};
+use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Where the heap is. Written once, by the thread that starts the world, before any thread has an address in
@@ -35,18 +35,21 @@ static PLACES: Places = Places {
 static MEMMAP: Table<Frame> = Table::new();
 /// A word for every frame of the heap.
 static PAGEMAP: Table<AtomicU64> = Table::new();
+/// A bit for every [`MAP_BYTES`] of the heap, for the owners of blocks.
+static MAPS: Table<Real> = Table::new();
 /// A bit for every 8 bytes of the heap, for debugging.
 static MARKS: Table<AtomicU64> = Table::new();
 /// A byte for every [`FLAG_BYTES`] of the heap.
 static FLAGS: Table<AtomicU8> = Table::new();
 
 /// The address of each of the tables, and its bytes for a frame of the heap.
-fn tables() -> [(usize, usize); 4] {
+fn tables() -> [(usize, usize); 5] {
     let page = system::page_size();
     [
         (MEMMAP.region().base(), size_of::<Frame>()),
         (PAGEMAP.region().base(), 8),
         (FLAGS.region().base(), page / FLAG_BYTES),
+        (MAPS.region().base(), page / (8 * MAP_BYTES as usize)),
         (MARKS.region().base(), page / 64),
     ]
 }
@@ -95,6 +98,8 @@ pub(crate) struct Heap {
     pub(crate) memmap: Region<Frame>,
     /// A word for every frame of the heap.
     pub(crate) pagemap: Region<AtomicU64>,
+    /// A bit for every [`MAP_BYTES`] of the heap.
+    pub(crate) maps: Region<Real>,
     /// A bit for every 8 bytes of the heap.
     pub(crate) marks: Region<AtomicU64>,
     /// A byte for every [`FLAG_BYTES`] of the heap.
@@ -106,6 +111,7 @@ pub(crate) fn start(heap: Heap) {
     PLACES.heap.store(heap.at, Relaxed);
     MEMMAP.set(heap.memmap);
     PAGEMAP.set(heap.pagemap);
+    MAPS.set(heap.maps);
     MARKS.set(heap.marks);
     FLAGS.set(heap.flags);
     PLACES.flag_of_0.store(heap.flags.base().wrapping_sub(heap.at / FLAG_BYTES), Relaxed);
@@ -154,6 +160,13 @@ impl HeapAccess {
     pub(crate) fn frame(self, pfn: Pfn) -> &'static Frame {
         debug_assert!(pfn.0 < frames(), "frame {} of {}", pfn.0, frames());
         self.at(MEMMAP.region().base() + pfn.0 as usize * size_of::<Frame>())
+    }
+
+    /// A word of the map of the block at `pfn`.
+    #[inline]
+    pub(crate) fn map_word(self, pfn: Pfn, index: u32) -> &'static Real {
+        let first = pfn.0 as usize * (1 << page_shift()) / (8 * MAP_BYTES as usize);
+        self.at(MAPS.region().base() + first + index as usize * 8)
     }
 
     /// A word of an array of addresses; the array's header comes before it.
@@ -216,7 +229,7 @@ pub(crate) fn discard(access: HeapAccess, pfn: Pfn, order: u8) -> bool {
     GIVEN_BACK.fetch_add(1 << order, Relaxed);
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
     // The marks stay.
-    for (at, bytes_each) in &tables()[..3] {
+    for (at, bytes_each) in &tables()[..4] {
         // Whole pages only.
         let from = (at + first * bytes_each).next_multiple_of(system::page_size());
         let bytes = ((at + end * bytes_each) & !(system::page_size() - 1)).saturating_sub(from);

@@ -1,7 +1,7 @@
 //! The world's address space: one mapping, reserved when the world starts, cut into parts.
 //!
 //! ```text
-//! heap | memmap | pagemap | marks | flags | areas | boot memory
+//! heap | memmap | pagemap | maps | marks | flags | areas | boot memory
 //! ```
 //!
 //! Either all parts are reserved, or nothing is, and the next start tries again.
@@ -14,7 +14,7 @@
 //! | part | committed when | by steps of |
 //! |---|---|---|
 //! | heap | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
-//! | memmap, pagemap, marks, flags | the page allocator's frontier moves on | a largest block's entries |
+//! | memmap, pagemap, maps, marks, flags | the page allocator's frontier moves on | a largest block's entries |
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
 //! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
 
@@ -23,7 +23,7 @@ use crate::boot_memory::BOOT_BYTES_AT_FIRST;
 use crate::memory::{self, FLAG_BYTES, Frame, Heap, page_shift};
 use crate::region::{Access, Region, Reserved, commit};
 use crate::system;
-use slablab_platform::Pfn;
+use slablab_platform::{MAP_BYTES, Pfn};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of the heap: without a limit of address space 1 TiB; with less than the minimum the world does not
@@ -72,6 +72,7 @@ impl Space {
             heap_bytes + align,
             frames * size_of::<Frame>(),
             frames * 8,
+            heap_bytes / (8 * MAP_BYTES as usize),
             heap_bytes / 64,
             heap_bytes / FLAG_BYTES,
             slots * AREA_BYTES,
@@ -80,7 +81,7 @@ impl Space {
         .map(|bytes| bytes.next_multiple_of(system::page_size()));
         let whole = Reserved::new(parts.iter().sum())?;
         let memmap = whole.start() + parts[0];
-        let boot_memory = whole.start() + parts[..6].iter().sum::<usize>();
+        let boot_memory = whole.start() + parts[..7].iter().sum::<usize>();
         let at_first = BOOT_BYTES_AT_FIRST.min(boot_bytes);
         if !whole.protect(memmap, boot_memory - memmap, Access::Read)
             || !whole.protect(boot_memory, at_first, Access::Write)
@@ -94,6 +95,7 @@ impl Space {
                 frames,
                 memmap: rest.entries(frames),
                 pagemap: rest.entries(frames),
+                maps: rest.entries(heap_bytes / (64 * MAP_BYTES as usize)),
                 marks: rest.entries(heap_bytes / 512),
                 flags: rest.entries(heap_bytes / FLAG_BYTES),
             },

@@ -270,6 +270,10 @@ impl<A: Trusted> Frames for Native<A> {
         f(frame)
     }
     #[inline]
+    fn with_map<T>(pfn: Pfn, index: u32, f: impl FnOnce(&Real) -> T) -> T {
+        f(Self::HEAP.map_word(pfn, index))
+    }
+    #[inline]
     fn address(pfn: Pfn, offset: u64) -> Object {
         memory::address(pfn, offset)
     }

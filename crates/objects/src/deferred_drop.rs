@@ -6,7 +6,7 @@
 
 use slablab_malloc::world::Native;
 use slablab_native::{Object, Sleep};
-use slablab_platform::Pfn;
+use slablab_platform::{Frames, Pfn};
 use slablab_slabs::Geometry;
 use slablab_slabs::slab::{Slab, SlabWord};
 
@@ -35,8 +35,8 @@ impl DeferredDrops {
     }
 }
 
-/// The objects of an empty slab. Its state is in the racing word under SLUB (`racing`), in the engine's own
-/// field elsewhere.
+/// The objects of an empty slab: by their places under SLUB (`racing`), whose first object starts where the
+/// slab does; by their links elsewhere.
 pub(crate) fn objects(
     slab: Pfn,
     racing: bool,
@@ -45,13 +45,16 @@ pub(crate) fn objects(
 ) -> impl Iterator<Item = Object> {
     // Links lead to places in the slab; an object may begin behind a red zone.
     let (link_offset, left) = (geometry.link_offset, (geometry.size - geometry.spacing) as usize);
-    let slab = Slab::<Native>::at(slab);
+    let (size, slab) = (u64::from(geometry.size), Slab::<Native>::at(slab));
     let word = if racing { slab.word() } else { SlabWord::unpack(slab.extra()) };
-    let first = word.head.map(|head| slab.object(head));
+    let (placed, first) =
+        if racing { (word.objects, None) } else { (0, word.head.map(|head| slab.object(head))) };
+    let places = (0..u64::from(placed)).map(move |place| Native::address(slab.pfn(), place * size));
     // The link is read before the object is passed to the caller.
-    std::iter::successors(first.map(|first| (first, link(first, link_offset))), move |(_, next)| {
-        next.map(|object| (object, link(object, link_offset)))
-    })
-    .filter_map(move |(slot, _)| Object::at(slot.as_ptr().wrapping_add(left)))
-    .take(word.objects as usize)
+    let linked =
+        std::iter::successors(first.map(|first| (first, link(first, link_offset))), move |(_, next)| {
+            next.map(|object| (object, link(object, link_offset)))
+        });
+    let linked = linked.map(|(slot, _)| slot).take(word.objects as usize);
+    places.chain(linked).filter_map(move |slot| Object::at(slot.as_ptr().wrapping_add(left)))
 }

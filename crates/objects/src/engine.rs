@@ -93,7 +93,7 @@ impl AnyEngine {
         }
         let mut choice = *choice;
         if let Preset::Slub(policy) = &mut choice.preset {
-            *policy = slub_here(*policy);
+            *policy = slub_here(*policy, choice.wrap.encoded);
             asked.sheaf_capacity = sheaf_capacity(asked.object_size);
         }
         if wraps {

@@ -167,6 +167,7 @@ suite! {
     words.cpu_shared_once Nothing: "A CPU's shared value is made when asked for, once, and CPUs do not share one.";
 
     memory.frames_distinct Nothing: "Frames start as zero, are distinct by number, and keep their words.";
+    memory.maps Nothing: "The words of frames' maps are distinct, and keep what was stored.";
     memory.address_locate Nothing: "locate() undoes address(), in the first frame of a block and in later ones.";
     memory.addresses_differ Nothing: "Objects of a block have distinct addresses, in its frame's number and its head's.";
     memory.links Nothing: "Every object of a slab of any size has a link of its own.";

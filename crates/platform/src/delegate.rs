@@ -24,7 +24,7 @@ macro_rules! delegate {
     };
     (impl[$($generics:tt)*] Frames for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Frames for $world => $p:
-            with_frame address locate commit_descriptors commit_frames map_slab unmap_slab; }
+            with_frame with_map address locate commit_descriptors commit_frames map_slab unmap_slab; }
     };
     (impl[$($generics:tt)*] Memory for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Memory for $world => $p: link set_link half set_half storage_attach
@@ -102,8 +102,14 @@ macro_rules! delegated {
     // Frames.
     (with_frame $p:ty, $to:ty) => {
         #[inline]
-        fn with_frame<T>(pfn: $crate::Pfn, f: impl FnOnce(&$crate::Frame<Self>) -> T) -> T {
+        fn with_frame<R>(pfn: $crate::Pfn, f: impl FnOnce(&$crate::Frame<Self>) -> R) -> R {
             <$to>::with_frame(pfn, f)
+        }
+    };
+    (with_map $p:ty, $to:ty) => {
+        #[inline]
+        fn with_map<R>(pfn: $crate::Pfn, index: u32, f: impl FnOnce(&<$p as $crate::Frames>::Word) -> R) -> R {
+            <$to>::with_map(pfn, index, f)
         }
     };
     (address $p:ty, $to:ty) => {

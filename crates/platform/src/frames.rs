@@ -7,6 +7,9 @@
 use crate::{Field, NodeId, Pfn, Topology, Word};
 use core::fmt::Debug;
 
+/// Bytes of a block for each bit of its map ([`Frames::with_map`]).
+pub const MAP_BYTES: u32 = 16;
+
 /// Page frames, their descriptors, and the addresses in them.
 pub trait Frames: Topology {
     /// An object's address: a non-zero number, natively the pointer's.
@@ -19,6 +22,10 @@ pub trait Frames: Topology {
     /// Calls `f` with the descriptor of a frame of some node ([`Topology::node_frames`]). The call is not
     /// suspended while `f` runs.
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T;
+    /// Calls `f` with a word of the map of the block that starts at `pfn`. The map has a bit for every
+    /// [`MAP_BYTES`] bytes of the block; `index` counts its words. The block's owner gives the bits a
+    /// meaning; when it gets the block, they may be anything. The call is not suspended while `f` runs.
+    fn with_map<T>(pfn: Pfn, index: u32, f: impl FnOnce(&Self::Word) -> T) -> T;
     /// The address `offset` bytes into the block that starts at `pfn`.
     fn address(pfn: Pfn, offset: u64) -> Self::Ptr;
     /// The frame an address is in, and the offset in that frame.

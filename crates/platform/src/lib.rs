@@ -47,7 +47,7 @@ pub mod topology;
 
 pub use contract::{Platform, SlotOf};
 pub use event::Event;
-pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames};
+pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames, MAP_BYTES};
 pub use gfp::Gfp;
 pub use hooks::Hooks;
 pub use memory::Memory;

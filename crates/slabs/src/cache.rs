@@ -215,6 +215,12 @@ impl Starts {
         self.has_below(offset, self.end)
     }
 
+    /// The number of the object that starts `offset` bytes from the first one.
+    #[inline(always)]
+    pub(crate) fn index(self, offset: u32) -> u32 {
+        ((offset as u128 * self.reciprocal as u128) >> 64) as u32
+    }
+
     /// The number that the products of the objects' offsets are below.
     pub(crate) fn end(self) -> u64 {
         self.end

@@ -15,6 +15,10 @@ pub trait Policy: Copy + PartialEq + 'static {
     fn release(&self) -> Release;
     /// What the administrator set `zone_reclaim_mode` to.
     fn zone_reclaim(&self) -> ZoneReclaimMode;
+    /// A value that needs another knob's value, which that does not have.
+    fn lacks(&self) -> Option<Needs> {
+        None
+    }
 }
 
 /// One policy that can be changed by name.
@@ -143,6 +147,19 @@ pub enum BadKind {
     Knob,
     /// The knob does not take this value.
     Value(Taken),
+    /// The knob's value needs another knob's.
+    Needs(Needs),
+}
+
+/// A value that needs another knob's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// The knob with the value.
+    pub knob: &'static str,
+    /// The value.
+    pub value: &'static str,
+    /// The setting that it needs.
+    pub needs: &'static str,
 }
 
 /// The allowed values of a knob, for the message.
@@ -247,6 +264,9 @@ impl fmt::Display for BadPreset<'_> {
             BadKind::Engine => write!(f, "no engine is called `{}`", self.given)?,
             BadKind::Release => {
                 return write!(f, "`{}` is no release that has a preset (see `slablab engines`)", self.given);
+            }
+            BadKind::Needs(Needs { knob, value, needs }) => {
+                return write!(f, "{knob}=`{value}`: expected {needs} with it");
             }
             BadKind::Knob => write!(f, "no knob is called `{}`", self.given)?,
             BadKind::Value(Taken { knob, number: Some((least, most)), auto }) => {

@@ -187,6 +187,9 @@ fn assemble<'a, T: Policy>(
         })?;
         (knob.set)(&mut policy, knob.read(value)?);
     }
+    if let Some(needs) = policy.lacks() {
+        return Err(BadPreset { kind: BadKind::Needs(needs), given: needs.value, nearest: [""; 3] });
+    }
     Ok(policy)
 }
 

@@ -249,6 +249,16 @@ impl<P: Platform> Slab<P> {
         ((pfn.0 - self.pfn.0) << (P::page_shift() - 3)) + offset / 8
     }
 
+    /// Prepares the `objects` objects of a slab that no other CPU can find yet, without linking them. Touches
+    /// none if there is nothing to prepare. Returns the first.
+    pub fn prepare(self, size: u32, objects: u32, new: &NewObjects<P>) -> P::Ptr {
+        let address = |index: u32| P::address(self.pfn, u64::from(index) * u64::from(size));
+        if new.makes() {
+            (0..objects).for_each(|index| new.make(address(index)));
+        }
+        address(0)
+    }
+
     /// Links the `objects` objects of a slab that no other CPU can find yet. The first starts `colour` bytes
     /// into the slab. Returns the head of the list.
     pub fn thread(

@@ -15,7 +15,7 @@ use crate::world::Kernel;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering::*};
-use slablab_platform::{Descriptor, Field, Memory, Pfn, Word};
+use slablab_platform::{Descriptor, Field, MAP_BYTES, Memory, Pfn, Word};
 
 /// What the one CPU uses.
 #[derive(Debug)]
@@ -40,6 +40,11 @@ static MEMORY: OneCpu<Ram> = OneCpu(Ram(UnsafeCell::new([0; MEMORY_BYTES])));
 static FRAMES: OneCpu<[Frame; FRAME_COUNT]> = OneCpu([const { FRESH }; FRAME_COUNT]);
 static OWNERS: OneCpu<[Cell<u32>; FRAME_COUNT]> = OneCpu([const { Cell::new(0) }; FRAME_COUNT]);
 static LIVE: [AtomicU64; MEMORY_BYTES / 512] = [const { AtomicU64::new(0) }; MEMORY_BYTES / 512];
+
+static MAPS: [Shared; MEMORY_BYTES / MAP_WORD_BYTES] =
+    [const { Shared(AtomicU64::new(0)) }; MEMORY_BYTES / MAP_WORD_BYTES];
+/// Bytes of memory for each word of a map.
+const MAP_WORD_BYTES: usize = (MAP_BYTES * u64::BITS) as usize;
 
 type Frame = Descriptor<Shared, Owned>;
 
@@ -73,6 +78,12 @@ fn index(pfn: Pfn) -> usize {
 #[inline]
 pub(crate) fn frame(pfn: Pfn) -> &'static Frame {
     &FRAMES.0[index(pfn)]
+}
+
+/// A word of the map of the block that begins at a frame.
+#[inline]
+pub(crate) fn map_word(pfn: Pfn, word: u32) -> &'static Shared {
+    &MAPS[index(pfn) * (PAGE / MAP_WORD_BYTES) + word as usize]
 }
 
 /// The cache whose slab begins at a frame.

@@ -103,6 +103,11 @@ impl Frames for Kernel {
         f(memory::frame(pfn))
     }
     #[inline]
+    fn with_map<T>(pfn: Pfn, index: u32, f: impl FnOnce(&Shared) -> T) -> T {
+        asked();
+        f(memory::map_word(pfn, index))
+    }
+    #[inline]
     fn address(pfn: Pfn, offset: u64) -> Object {
         asked();
         memory::address(pfn, offset)

@@ -56,7 +56,7 @@ fn slob(text: &str) -> SlobPolicy {
     }
 }
 
-const SLUBS: [&str; 8] = [
+const SLUBS: [&str; 10] = [
     "slub@7.1,max_order=0,min_partial=0,elastic=28",
     "slub@6.1,max_order=0,min_partial=0",
     "slub@6.12,max_order=0,min_partial=0",
@@ -65,6 +65,8 @@ const SLUBS: [&str; 8] = [
     "slub@2.6.32,max_order=0",
     "slub@7.0,max_order=0,min_partial=0,sheaves=off",
     "slub@7.1,max_order=0,min_partial=0",
+    "slub@7.0,max_order=0,min_partial=0,sheaves=off,freelist=map",
+    "slub@7.1,max_order=0,min_partial=0,freelist=map,elastic=28",
 ];
 
 const SLQBS: [&str; 3] = [

@@ -363,6 +363,9 @@ impl Frames for World {
         let frame = state.frames.borrow_mut().entry(pfn.0).or_default().clone();
         f(&frame)
     }
+    fn with_map<T>(pfn: Pfn, index: u32, _: impl FnOnce(&Self::Word) -> T) -> T {
+        unreachable!("the page allocator has no map: word {index} of {pfn:?}")
+    }
     fn address(pfn: Pfn, offset: u64) -> Addr {
         Addr(BASE | (((pfn.0 as u64) << state().spec.page_shift) + offset))
     }

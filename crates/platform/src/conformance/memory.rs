@@ -58,6 +58,22 @@ pub(super) fn frames_distinct<P: Testable>() -> Verdict {
     Ok(())
 }
 
+pub(super) fn maps<P: Testable>() -> Verdict {
+    let words = (1u32 << P::page_shift()).div_ceil(crate::MAP_BYTES * u64::BITS);
+    let each = || sampled::<P>().flat_map(|pfn| (0..words).map(move |word| (pfn, word)));
+    let value = |pfn: Pfn, word: u32| (u64::from(pfn.0) << 32) + u64::from(word) + 1;
+    for (pfn, word) in each() {
+        ensure!(P::commit_descriptors(pfn, 1), "no memory for the map of {pfn:?}");
+        P::with_map(pfn, word, |map| map.store(value(pfn, word)));
+    }
+    for (pfn, word) in each() {
+        let found = P::with_map(pfn, word, |map| map.load());
+        ensure_eq!(found, value(pfn, word), "word {word} of the map of {pfn:?}");
+        P::with_map(pfn, word, |map| map.store(0));
+    }
+    Ok(())
+}
+
 pub(super) fn address_locate<P: Testable>() -> Verdict {
     let (first, count) = P::node_frames(first_memory::<P>()?);
     let page = 1u64 << P::page_shift();

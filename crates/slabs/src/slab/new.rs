@@ -36,6 +36,11 @@ impl<P: Platform> Clone for NewObjects<P> {
 impl<P: Platform> Copy for NewObjects<P> {}
 
 impl<P: Platform> NewObjects<P> {
+    /// Whether there is anything to prepare in an object.
+    pub fn makes(&self) -> bool {
+        self.construct.is_some() || self.zones.is_some() || self.zeroed.is_some() || self.mark.is_some()
+    }
+
     /// Prepares the object whose slot starts at `start`.
     #[inline]
     pub fn make(&self, start: P::Ptr) {

@@ -5,6 +5,7 @@ mod first_try;
 mod heap;
 mod kmalloc;
 mod layout;
+mod map;
 mod merge;
 mod orders;
 mod preset;

@@ -325,7 +325,12 @@ impl<P: Platform> Slub<P> {
         let slab = Slab::at(pfn);
         slab.set_owner(self.id.0 as u64);
         slab.set_extra(0);
-        let head = slab.thread(0, geometry.size, objects, geometry.link_offset, &self.new);
+        let head = if self.has_map() {
+            self.make_map(slab, objects, |_| u64::MAX);
+            slab.prepare(geometry.size, objects, &self.new)
+        } else {
+            slab.thread(0, geometry.size, objects, geometry.link_offset, &self.new)
+        };
         self.account_slab(slab, objects, 1);
         Some(NewSlab { slab, head, objects, fell_back })
     }

@@ -177,6 +177,9 @@ impl<P: Platform> Slub<P> {
     /// lock the caller holds, or one that the caller took off its list. Returns how many it took, and whether
     /// the slab has no free object left.
     fn take_from_slab(&self, slab: Slab<P>, want: u32, put: &mut impl FnMut(P::Ptr)) -> (u32, bool) {
+        if self.has_map() {
+            return self.take_from_map(slab, want, put);
+        }
         let link = |object: P::Ptr| P::link(object, self.geometry.link_offset);
         let mut word = slab.word();
         loop {
@@ -216,6 +219,15 @@ impl<P: Platform> Slub<P> {
         if fell_back {
             self.slots.count(Event::OrderFallback, 1);
         }
+        if self.has_map() {
+            // Until the slab is listed, other CPUs know it only by the objects that were handed out.
+            slab.init_word(SlabWord { head: Some(0), inuse: 0, ..SlabWord::all_out(objects as u16) });
+            let (count, exhausted) = self.take_from_map(slab, want, put);
+            if !exhausted {
+                self.list_new(slab);
+            }
+            return count;
+        }
         let count = objects.min(want);
         let mut next = Some(head);
         for _ in 0..count {
@@ -228,10 +240,14 @@ impl<P: Platform> Slub<P> {
         // Until the slab is listed, other CPUs know it only by the objects that were handed out.
         slab.init_word(rest.unwrap_or(full));
         if rest.is_some() {
-            let node = slab.node();
-            let mut list = self.lock_node_unslotted(node);
-            self.list_head(&mut list, node, slab);
+            self.list_new(slab);
         }
         count
+    }
+
+    fn list_new(&self, slab: Slab<P>) {
+        let node = slab.node();
+        let mut list = self.lock_node_unslotted(node);
+        self.list_head(&mut list, node, slab);
     }
 }

@@ -2,11 +2,11 @@
 //! docs/theory/sheaves.md 9); and the knobs.
 
 use super::policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RefillReads, RemoteRefill,
-    RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Memoryless, MinPartial, Refill, RefillReads,
+    RemoteRefill, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
-use crate::knob::{Knob, Policy, Values, knob};
+use crate::knob::{Knob, Needs, Policy, Values, knob};
 use crate::order::{COSTLY_ORDER, OrderRule};
 use crate::release::{Release, ZoneReclaimMode};
 
@@ -38,6 +38,7 @@ const V2_6_29: SlubPolicy = SlubPolicy {
     remote_refill: RemoteRefill::Try,
     barns: Barns::MemoryNodes,
     elastic: 0,
+    freelist: FreeList::Links,
 };
 
 const V2_6_32: SlubPolicy = SlubPolicy {
@@ -202,6 +203,11 @@ impl Policy for SlubPolicy {
             elastic: number 0 to 1 << 16
         ),
         knob!(
+            "freelist",
+            "where a slab notes its free objects: links in them, as in Linux, or a map beside the descriptors",
+            freelist: FreeList ["links" = Links, "map" = Map]
+        ),
+        knob!(
             "min_partial_rule", "rule for min_partial=auto, by object size (docs/theory/slub.md 4.5)",
             min_partial: MinPartial ["log2" = Log2, "half-log2" = HalfLog2]
         ),
@@ -221,5 +227,11 @@ impl Policy for SlubPolicy {
 
     fn zone_reclaim(&self) -> ZoneReclaimMode {
         self.zone_reclaim
+    }
+
+    /// A CPU slab's list is one of links.
+    fn lacks(&self) -> Option<Needs> {
+        let needs = Needs { knob: "freelist", value: "map", needs: "cpu_slab=no, as from 7.0 on," };
+        (self.freelist == FreeList::Map && self.cpu_slab).then_some(needs)
     }
 }

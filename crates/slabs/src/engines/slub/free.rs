@@ -73,6 +73,9 @@ impl<P: Platform> Slub<P> {
                 return Ok(());
             }
         }
+        if self.has_map() {
+            self.note_free(slab, object)?;
+        }
         self.push_chain(backing, slab, state, Chain { head: object, tail: object, count: 1 }, tally)
     }
 
@@ -91,8 +94,8 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Pushes a chain of one slab's objects on the slab's own list, and moves the slab if that changes where
-    /// it belongs.
-    fn push_chain(
+    /// it belongs. With a map the objects' bits are set already, and the chain's count alone is looked at.
+    pub(super) fn push_chain(
         &self,
         backing: &Backing<'_, P>,
         slab: Slab<P>,
@@ -111,14 +114,18 @@ impl<P: Platform> Slub<P> {
         let mut list = None;
         let (before, after) = loop {
             let word = slab.word();
-            let pushed = word.pushed(slab.offset(chain.head), chain.count).ok_or(Misuse::AlreadyFree)?;
+            let head = if self.has_map() { 0 } else { slab.offset(chain.head) };
+            let pushed = word.pushed(head, chain.count).ok_or(Misuse::AlreadyFree)?;
             let to_chain = word.head.is_none() && !word.frozen && has_chain;
             let pushed = if to_chain && self.policy.partial_frozen { pushed.frozen() } else { pushed };
             if needs_list(word, pushed, has_chain) && list.is_none() {
                 list = Some(counter.lock_node(state.node));
                 continue;
             }
-            P::set_link(chain.tail, self.geometry.link_offset, word.head.map(|head| slab.object(head)));
+            if !self.has_map() {
+                let behind = word.head.map(|head| slab.object(head));
+                P::set_link(chain.tail, self.geometry.link_offset, behind);
+            }
             match slab.exchange(word, pushed) {
                 Ok(()) => break (word, pushed),
                 Err(_) => counter.count(Event::CmpxchgDoubleFail, 1),
@@ -313,6 +320,9 @@ impl<P: Platform> Slub<P> {
         tally: Tally,
     ) -> Result<(), (Misuse, P::Ptr)> {
         const LOOK_AHEAD: usize = 3;
+        if self.has_map() {
+            return self.free_to_maps(backing, objects, tally);
+        }
         // One bit for each object of a window that an earlier run took. A window is as long as a word has
         // bits.
         for window in objects.rchunks(64) {

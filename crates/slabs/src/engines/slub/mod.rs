@@ -4,6 +4,7 @@ mod alloc;
 mod direct;
 mod eras;
 mod free;
+mod map;
 mod node;
 mod policy;
 mod report;
@@ -12,8 +13,8 @@ pub mod sheaf;
 mod state;
 
 pub use policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, Memoryless, MinPartial, Refill, RefillReads, RemoteRefill,
-    RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Memoryless, MinPartial, Refill, RefillReads,
+    RemoteRefill, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
 };
 
 use crate::backing::Backing;

@@ -116,6 +116,15 @@ impl FirstTry {
     }
 }
 
+/// Where a slab notes its free objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeList {
+    /// In the objects: each links the next. All kernels.
+    Links,
+    /// In a map beside the page frames' descriptors, a bit for each object (docs/engines/slub.md). No kernel.
+    Map,
+}
+
 /// What sits in front of slabs (docs/theory/sheaves.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sheaves {
@@ -224,6 +233,8 @@ pub struct SlubPolicy {
     /// Objects that a CPU's first sheaf holds where sheaves grow with their use ([`sheaf`](super::sheaf)); 0
     /// for the kernel's, which do not.
     pub elastic: u32,
+    /// Where a slab notes its free objects.
+    pub freelist: FreeList,
 }
 
 impl SlubPolicy {

@@ -16,13 +16,19 @@ impl<P: Platform> Slub<P> {
     ) -> Option<P::Ptr> {
         let NewSlab { slab, objects, .. } = self.allocate_slab(backing, Gfp::KERNEL | Gfp::THISNODE, node)?;
         let address = |index: u16| P::address(slab.pfn(), index as u64 * self.geometry.size as u64);
-        for (place, index) in free.iter().enumerate() {
+        if self.has_map() {
+            let bit = |index: &u16| 1u64 << (index % 64);
+            let of = |word: u32| free.iter().filter(move |index| u32::from(**index) / 64 == word);
+            self.make_map(slab, objects, |word| of(word).fold(0, |bits, index| bits | bit(index)));
+        }
+        for (place, index) in free.iter().enumerate().filter(|_| !self.has_map()) {
             let next = free.get(place + 1).map(|next| address(*next));
             P::set_link(address(*index), self.geometry.link_offset, next);
         }
         let head = free.first().map(|first| address(*first));
         let full = SlabWord::all_out(objects as u16);
-        let pushed = head.and_then(|head| full.pushed(slab.offset(head), free.len() as u32));
+        let offset = |head| if self.has_map() { 0 } else { slab.offset(head) };
+        let pushed = head.and_then(|head| full.pushed(offset(head), free.len() as u32));
         let word = pushed.unwrap_or(full);
         slab.init_word(word);
         match place {
