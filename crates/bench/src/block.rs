@@ -4,9 +4,11 @@
 //! the global allocator.
 
 use crate::subject::Subject;
+use slablab_malloc::Given;
 use std::alloc::{GlobalAlloc, Layout, handle_alloc_error};
 use std::hint::black_box;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 /// Alignment of every block in bytes, as for most allocations of a Rust program.
@@ -68,6 +70,21 @@ impl<A: Subject, const BYTES: usize> Drop for Block<A, BYTES> {
     }
 }
 
+/// Frees an optional block, as C programs do: `free(NULL)` where there is none.
+#[inline(always)]
+pub(crate) fn free<A: Subject>(block: Option<AnyBlock<A>>) {
+    match block {
+        Some(block) => drop(block),
+        None => A::free_null(),
+    }
+}
+
+/// A null pointer, to be freed.
+pub(crate) fn null() -> Given {
+    // SAFETY: no allocation starts at null.
+    unsafe { Given::new(std::ptr::null_mut()) }
+}
+
 /// A block whose size is known only at run time.
 #[derive(Debug)]
 pub(crate) struct AnyBlock<A: Subject> {
@@ -94,12 +111,35 @@ impl<A: Subject> AnyBlock<A> {
         AnyBlock { at: touched(at, layout), bytes, from: PhantomData }
     }
 
+    /// The block's memory.
+    fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
+        // SAFETY: the block has `self.bytes` bytes, and `self` owns them.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr().cast(), self.bytes) }
+    }
+
     /// Allocates a block of `bytes` bytes and writes all of it.
     pub(crate) fn filled(bytes: usize) -> Self {
-        let block = Self::new(bytes);
-        // SAFETY: the block has `block.bytes` bytes.
-        unsafe { block.at.write_bytes(1, block.bytes) };
+        let mut block = Self::new(bytes);
+        block.memory().fill(MaybeUninit::new(1));
         block
+    }
+
+    /// Allocates a block of `bytes` bytes and writes one byte in each page.
+    pub(crate) fn paged(bytes: usize) -> Self {
+        const PAGE: usize = 4096;
+        let mut block = Self::new(bytes);
+        block.memory().iter_mut().step_by(PAGE).for_each(|byte| *byte = MaybeUninit::new(1));
+        black_box(&mut block);
+        block
+    }
+
+    /// Makes the block `bytes` bytes large. It may move.
+    pub(crate) fn resize(&mut self, bytes: usize) {
+        let bytes = bytes.max(8);
+        // SAFETY: the block was allocated with this layout, and the new size is not 0.
+        let at = unsafe { A::heap().realloc(self.at.as_ptr(), Self::layout(self.bytes), bytes) };
+        self.at = touched(at, Self::layout(bytes));
+        self.bytes = bytes;
     }
 
     /// The block's address.

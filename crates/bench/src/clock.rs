@@ -1,10 +1,11 @@
 //! The measured quantities: CPU time of threads, wall time, resident memory.
 
+use crate::costs::Costs;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
 /// One run of a workload on one contestant.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Sample {
     /// Operations of all threads.
     pub ops: u64,
@@ -15,6 +16,8 @@ pub struct Sample {
     /// Round trip of a cache line between the first two CPUs, before and after the run, in ns, if more than
     /// one thread ran.
     pub pingpong_ns: Option<[f64; 2]>,
+    /// What the run cost its process, if the process ran nothing else.
+    pub costs: Option<Costs>,
 }
 
 impl Sample {

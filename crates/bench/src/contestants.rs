@@ -22,6 +22,10 @@ impl Subject for Glibc {
         &HEAP
     }
 
+    fn free_null() {
+        proof::free_null();
+    }
+
     fn serves(at: *const u8) -> bool {
         !known_to_others(Glibc::NAME, at)
     }

@@ -3,11 +3,11 @@
 //! A call to one of the other heaps follows one pointer more than a call to the process's heap: about one
 //! cycle.
 
-use crate::block::AnyBlock;
+use crate::block::{AnyBlock, null};
 use crate::subject::{Role, Subject};
 use slablab_malloc::shared::{NUMBERS, is_own};
 use slablab_malloc::world::Native;
-use slablab_malloc::{Engines, ExtraHeap, Slablab};
+use slablab_malloc::{Engines, ExtraHeap, Slablab, api};
 use slablab_slabs::Preset;
 use std::alloc::GlobalAlloc;
 use std::sync::OnceLock;
@@ -41,6 +41,11 @@ impl Subject for Ours {
         &HEAP
     }
 
+    #[inline(always)]
+    fn free_null() {
+        api::free(null());
+    }
+
     fn serves(at: *const u8) -> bool {
         number(at).is_some_and(|number| is_own(number) || number == LARGE)
     }
@@ -59,6 +64,12 @@ macro_rules! engine {
                     Some(Engines::$variant(heap)) => heap,
                     _ => panic!("no memory for a heap of {}", $name),
                 }
+            }
+
+            #[inline(always)]
+            fn opened() -> &'static ExtraHeap<$engine> {
+                static HEAP: OnceLock<ExtraHeap<$engine>> = OnceLock::new();
+                HEAP.get_or_init($type::open)
             }
 
             /// The heap number of this engine's blocks. It must differ from that of the process's heap.
@@ -80,8 +91,12 @@ macro_rules! engine {
 
             #[inline(always)]
             fn heap() -> &'static impl GlobalAlloc {
-                static HEAP: OnceLock<ExtraHeap<$engine>> = OnceLock::new();
-                HEAP.get_or_init($type::open)
+                $type::opened()
+            }
+
+            #[inline(always)]
+            fn free_null() {
+                $type::opened().heap().free(null());
             }
 
             fn serves(at: *const u8) -> bool {

@@ -13,6 +13,7 @@
 //!   block      memory that frees itself
 //!   contestants  the allocators of this build
 //! memory     resident memory, in a child process each     the programs
+//! process    CPU, page faults and peak of a child process
 //! rig        blocks, order, samples                       the run
 //! predicted  native costs beside those of the model       a run of its own
 //! stats      medians, bootstrap intervals                 the report
@@ -34,6 +35,7 @@ mod block;
 pub mod clock;
 mod columns;
 mod contestants;
+pub mod costs;
 mod engines;
 #[expect(unsafe_code, reason = "links memory")]
 mod freelist;
@@ -47,6 +49,7 @@ pub mod patterns;
 #[expect(unsafe_code, reason = "asks allocators about addresses")]
 mod peers;
 pub mod predicted;
+mod process;
 #[expect(unsafe_code, reason = "asks the C library")]
 mod proof;
 pub mod random;

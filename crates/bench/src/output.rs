@@ -3,7 +3,7 @@
 use crate::columns::{self, Figure};
 use crate::memory::FIGURES;
 use crate::patterns::{self, Group};
-use crate::report::{Cell, Report, Row, Verdict};
+use crate::report::{Cell, PROCESS_FIGURES, ProcessFigure, Report, Row, Verdict};
 use crate::stats::Estimate;
 use serde_json::{Value, json};
 use slablab_report::text::Table;
@@ -22,6 +22,7 @@ pub fn text(report: &Report) -> String {
         }
         match group {
             Group::Floors => text += &floors(&rows),
+            Group::Programs => text += &programs(&rows),
             _ => {
                 text += &format!("\n{}\n", title(group));
                 text += &figures(&rows, |cell| Some(cell.cpu_ns));
@@ -55,6 +56,9 @@ pub(crate) fn title(group: Group) -> &'static str {
     match group {
         Group::Single => "one thread: CPU ns per allocation and free",
         Group::Threads => "several threads: CPU ns of all threads per allocation and free",
+        Group::Programs => {
+            "programs, a process of its own per sample: CPU ns of all threads per allocation and free"
+        }
         Group::Caches => "objects of one type: CPU ns per object allocated and freed",
         Group::Floors => "floors: CPU ns per step",
     }
@@ -156,6 +160,40 @@ fn floors(rows: &[&Row]) -> String {
     format!("\n{}\n{}", title(Group::Floors), table.print())
 }
 
+/// A table for each workload, with a row per contestant: CPU time, peak memory and page faults side by side.
+fn programs(rows: &[&Row]) -> String {
+    let named = |(name, unit, _): &ProcessFigure| match *unit {
+        "" => name.to_string(),
+        unit => format!("{name} {unit}"),
+    };
+    let heads =
+        || ["", "CPU ns", "peak MB"].map(String::from).into_iter().chain(PROCESS_FIGURES.iter().map(named));
+    let mut text = format!("\n{}\n", title(Group::Programs));
+    for row in rows {
+        let peer = |name: Option<&str>, what| name.map(|name| format!("{what} over {name}"));
+        let ratios = [peer(row.best_peer, "CPU"), peer(row.leanest_peer, "peak")];
+        let mut table = Table::new(heads().chain(ratios.into_iter().flatten()));
+        for cell in &row.cells {
+            let Some(process) = &cell.process else { continue };
+            let shown = |value: &Estimate| {
+                format!("{} \u{b1}{:.0}%", digits(value.median), value.give_or_take_percent())
+            };
+            let over = |ratio: Option<Estimate>, verdict: Option<Verdict>| {
+                let both = ratio.zip(verdict);
+                both.map_or(String::new(), |(ratio, verdict)| {
+                    format!("{} {}", interval(&ratio), word(verdict))
+                })
+            };
+            let figures = [cell.name.to_string(), shown(&cell.cpu_ns), shown(&process.peak_mb)];
+            let figures = figures.into_iter().chain(process.figures.iter().map(|value| digits(*value)));
+            let ratios = [over(cell.ratio, cell.verdict), over(process.peak_ratio, process.peak_verdict)];
+            table.row(figures.chain(ratios));
+        }
+        write!(text, "\n{}: {}\n{}", row.name, row.about, table.print()).expect("memory");
+    }
+    text
+}
+
 fn memory(report: &Report) -> String {
     let names = FIGURES.iter().map(|(name, unit, _)| format!("{name} {unit}"));
     let mut table = Table::new(std::iter::once(String::new()).chain(names));
@@ -228,7 +266,7 @@ fn key(name: &str, unit: &str) -> String {
 pub fn csv(report: &Report) -> String {
     let lines = report.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
     let timed = lines.flat_map(|(row, cell)| {
-        let figure = |figure, unit, value: Estimate, verdict| Figure {
+        let figure = move |figure, unit, value: Estimate, verdict| Figure {
             workload: row.name,
             group: row.group.name(),
             contestant: cell.name,
@@ -244,7 +282,20 @@ pub fn csv(report: &Report) -> String {
         let cpu = figure("cpu", "ns", cell.cpu_ns, None);
         let wall = cell.wall_ns.map(|wall| figure("wall", "ns", wall, None));
         let ratio = cell.ratio.map(|ratio| figure("ratio", "", ratio, cell.verdict));
-        [Some(cpu), wall, ratio].into_iter().flatten()
+        let process = cell.process.iter().flat_map(move |process| {
+            let peak = figure("peak", "MB", process.peak_mb, None);
+            let over = process.peak_ratio;
+            let over = over.map(|ratio| Figure {
+                best_peer: row.leanest_peer,
+                ..figure("peak ratio", "", ratio, process.peak_verdict)
+            });
+            let others = process.figures.iter().zip(&PROCESS_FIGURES).map(move |(value, (name, unit, _))| {
+                let value = Estimate { median: *value, low: *value, high: *value };
+                Figure { ends: None, ..figure(name, unit, value, None) }
+            });
+            [Some(peak), over].into_iter().flatten().chain(others)
+        });
+        [Some(cpu), wall, ratio].into_iter().flatten().chain(process)
     });
     let memory = report.memory.iter().flat_map(|one| {
         one.figures.iter().zip(&FIGURES).map(|(value, (name, unit, _))| Figure {

@@ -4,7 +4,8 @@ use crate::columns::{self, Line};
 use crate::memory::FIGURES;
 use crate::output::{contestants, title};
 use crate::patterns::Group;
-use crate::report::{Report, Row, Verdict};
+use crate::report::{PROCESS_FIGURES, Report, Row, Verdict};
+use crate::stats::Estimate;
 use slablab_report::html::chart::{Axis, Bar, Bars, Scale};
 use slablab_report::html::{Cell, Head, Page, Table};
 
@@ -68,11 +69,31 @@ fn bars(row: &Row) -> Bars {
 
 fn numbers(row: &Row) -> Table {
     let keys = ["cpu", "cpu_low", "cpu_high", "ratio", "ratio_low", "ratio_high", "verdict"];
+    if row.cells.iter().any(|cell| cell.process.is_some()) {
+        return with_costs(row);
+    }
     let threads = row.cells.iter().any(|cell| cell.wall_ns.is_some());
     let more: &[&str] = if threads { &["wall", "trip_before", "trip_after"] } else { &[] };
     let lines: Vec<Line> = row.cells.iter().map(|cell| (row, cell)).collect();
     let name = |line: &Line| Cell::Name(line.1.name.into());
     columns::lines().html(("allocator", &name), &[&keys[..], more].concat(), &lines)
+}
+
+/// The figures of contestants that had a process each.
+fn with_costs(row: &Row) -> Table {
+    let heads = [Head::text("allocator"), Head::number("CPU").unit("ns"), Head::number("over the best peer")];
+    let peak = [Head::number("peak").unit("MB"), Head::number("over the leanest peer")];
+    let figures = PROCESS_FIGURES.iter().map(|(name, unit, _)| Head::number(name).unit(unit));
+    let mut table = Table::new(heads.into_iter().chain(peak).chain(figures));
+    let median = |value: Option<Estimate>| value.map_or(Cell::Empty, |value| Cell::Number(value.median, 2));
+    for cell in &row.cells {
+        let Some(process) = &cell.process else { continue };
+        let first = [Cell::Name(cell.name.into()), median(Some(cell.cpu_ns)), median(cell.ratio)];
+        let peak = [median(Some(process.peak_mb)), median(process.peak_ratio)];
+        let figures = process.figures.iter().map(|value| Cell::Number(*value, 1));
+        table.row(first.into_iter().chain(peak).chain(figures));
+    }
+    table
 }
 
 fn floors(rows: &[&Row]) -> Table {

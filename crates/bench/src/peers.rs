@@ -16,7 +16,7 @@ use std::ptr;
 use std::sync::Once;
 
 macro_rules! peer {
-    ($type:ident, $name:literal, $heap:ty = $value:expr, $evidence:literal, $serves:expr) => {
+    ($type:ident, $name:literal, $heap:ty = $value:expr, $free:path, $evidence:literal, $serves:expr) => {
         #[doc = concat!("The allocator ", $name, ".")]
         #[derive(Debug)]
         pub(crate) struct $type;
@@ -32,6 +32,12 @@ macro_rules! peer {
                 &HEAP
             }
 
+            #[inline(always)]
+            fn free_null() {
+                // SAFETY: null may be freed.
+                unsafe { $free(ptr::null_mut()) }
+            }
+
             fn serves(at: *const u8) -> bool {
                 $serves(at)
             }
@@ -43,6 +49,7 @@ peer!(
     Mimalloc,
     "mimalloc",
     mimalloc::MiMalloc = mimalloc::MiMalloc,
+    libmimalloc_sys::mi_free,
     "mi_is_in_heap_region",
     |at: *const u8| {
         // SAFETY: any address may be passed.
@@ -53,6 +60,7 @@ peer!(
     Jemalloc,
     "jemalloc",
     tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc,
+    tikv_jemalloc_sys::free,
     "mallctl arenas.lookup",
     |at: *const u8| {
         let (mut arena, mut bytes, mut at) = (0u32, size_of::<u32>(), at);
@@ -74,6 +82,7 @@ peer!(
     Snmalloc,
     "snmalloc",
     snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc,
+    snmalloc_sys::sn_free,
     "its page map has a size for the address",
     |at: *const u8| {
         /// The page map does not exist before the first allocation.
@@ -86,6 +95,7 @@ peer!(
     Rpmalloc,
     "rpmalloc",
     rpmalloc::RpMalloc = rpmalloc::RpMalloc,
+    rpmalloc_sys::rpfree,
     "no other allocator knows the address; mallinfo2 does not count it",
     |at: *const u8| !engines::known(at) && !Harness::serves(at) && !known(Rpmalloc::NAME, at)
 );

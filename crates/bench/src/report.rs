@@ -1,5 +1,7 @@
 //! The results of the samples: figures, ratios to the best peer, false alarms.
 
+use crate::clock::Sample;
+use crate::costs::Costs;
 use crate::memory::{FIGURES, Footprint, Held};
 use crate::patterns::Group;
 use crate::rig::{Lane, Ran, Results};
@@ -53,8 +55,67 @@ pub struct Cell {
     pub pingpong_ns: Option<[f64; 2]>,
     /// The number of blocks in which the round trip changed more than twofold during the run.
     pub moved: usize,
+    /// Peak memory and page faults, if each sample had a process of its own.
+    pub process: Option<Process>,
     /// CPU time per operation in ns, by block.
     pub samples_ns: Vec<f64>,
+}
+
+/// The costs of a contestant's processes.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Process {
+    /// The largest resident memory, less that before the workload, in MB.
+    pub peak_mb: Estimate,
+    /// Peak memory over that of the peer with the smallest median, in the same block; for our allocators.
+    pub peak_ratio: Option<Estimate>,
+    /// The verdict of `peak_ratio`.
+    pub peak_verdict: Option<Verdict>,
+    /// The other figures: medians, in the order of [`PROCESS_FIGURES`].
+    pub figures: Vec<f64>,
+}
+
+/// A figure of a sample with costs: name, unit, and value in that unit.
+pub type ProcessFigure = (&'static str, &'static str, fn(&Sample, &Costs) -> f64);
+
+/// The figures of a process beside CPU time and peak memory, in the order of tables.
+pub const PROCESS_FIGURES: [ProcessFigure; 5] = [
+    ("faults", "", |_, costs| costs.faults as f64),
+    ("fault price", "ns", |_, costs| costs.fault_ns),
+    ("fault share", "%", |sample, costs| share(costs.all_faults_ns(), sample)),
+    ("kernel share", "%", |sample, costs| share(costs.system_ns as f64, sample)),
+    ("without faults", "ns", |sample, costs| {
+        (sample.cpu_ns as f64 - costs.all_faults_ns()) / sample.ops.max(1) as f64
+    }),
+];
+
+/// A part of a sample's CPU time in percent.
+fn share(ns: f64, sample: &Sample) -> f64 {
+    ns / sample.cpu_ns.max(1) as f64 * 100.0
+}
+
+impl Process {
+    /// The costs of a contestant's samples, beside those of the peer with the least peak memory. `None` if
+    /// the samples did not run in processes of their own.
+    fn new(samples: &[Sample], leanest: Option<&[Sample]>, seed: u64) -> Option<Process> {
+        let with_costs = |sample: &Sample| sample.costs.map(|costs| (*sample, costs));
+        let all: Option<Vec<(Sample, Costs)>> = samples.iter().map(with_costs).collect();
+        let all = all?;
+        let peaks = peaks_mb(samples);
+        let ratios = leanest.map(|leanest| {
+            let pairs = peaks.iter().zip(peaks_mb(leanest));
+            pairs.map(|(this, that)| this / that.max(1e-9)).collect::<Vec<f64>>()
+        });
+        let peak_ratio = ratios.and_then(|ratios| estimate(&ratios, seed));
+        let figure = |(_, _, value): &ProcessFigure| {
+            median(&all.iter().map(|(sample, costs)| value(sample, costs)).collect::<Vec<f64>>())
+        };
+        Some(Process {
+            peak_mb: estimate(&peaks, seed)?,
+            peak_verdict: peak_ratio.as_ref().map(verdict),
+            peak_ratio,
+            figures: PROCESS_FIGURES.iter().map(figure).collect(),
+        })
+    }
 }
 
 /// The figures of a workload.
@@ -70,6 +131,8 @@ pub struct Row {
     pub ops: u64,
     /// The peer with the least CPU time, if there is a peer.
     pub best_peer: Option<&'static str>,
+    /// The peer with the least peak memory, if each sample had a process of its own.
+    pub leanest_peer: Option<&'static str>,
     /// The twin's CPU time over that of the first of our allocators. If the interval does not contain 1, it
     /// is a false alarm.
     pub twin: Option<Estimate>,
@@ -176,6 +239,10 @@ fn row(ran: &Ran, seed: u64) -> Row {
     let times: Vec<Vec<f64>> = ran.lanes.iter().map(cpu).collect();
     let of_role = |role: Role| (0..times.len()).filter(move |lane| ran.lanes[*lane].contestant.role == role);
     let best = of_role(Role::Peer).min_by(|a, b| median(&times[*a]).total_cmp(&median(&times[*b])));
+    let with_costs =
+        of_role(Role::Peer).filter(|lane| ran.lanes[*lane].samples.iter().all(|one| one.costs.is_some()));
+    let peak = |lane: &usize| median(&peaks_mb(&ran.lanes[*lane].samples));
+    let leanest = with_costs.min_by(|a, b| peak(a).total_cmp(&peak(b)));
     let first_of_ours = of_role(Role::Ours).next();
     let twin = of_role(Role::Twin).next().zip(first_of_ours);
     Row {
@@ -184,15 +251,18 @@ fn row(ran: &Ran, seed: u64) -> Row {
         group: ran.workload.group,
         ops: ran.lanes[0].samples[0].ops,
         best_peer: best.map(|lane| ran.lanes[lane].contestant.name),
+        leanest_peer: leanest.map(|lane| ran.lanes[lane].contestant.name),
         twin: twin.and_then(|(twin, ours)| over(&times[twin], &times[ours], seed)),
-        cells: (0..times.len()).map(|lane| cell(ran, &times, lane, best, seed)).collect(),
+        cells: (0..times.len()).map(|lane| cell(ran, &times, lane, [best, leanest], seed)).collect(),
     }
 }
 
-fn cell(ran: &Ran, times: &[Vec<f64>], lane: usize, best: Option<usize>, seed: u64) -> Cell {
+/// The cell of a contestant. `best` and `leanest` are the peers with the least CPU time and peak memory.
+fn cell(ran: &Ran, times: &[Vec<f64>], lane: usize, [best, leanest]: [Option<usize>; 2], seed: u64) -> Cell {
     let Lane { contestant, samples } = &ran.lanes[lane];
     let compared = matches!(contestant.role, Role::Ours | Role::Twin);
     let ratio = best.filter(|_| compared).and_then(|best| over(&times[lane], &times[best], seed));
+    let leanest = leanest.filter(|_| compared).map(|peer| &ran.lanes[peer].samples[..]);
     let walls: Vec<f64> = samples.iter().filter_map(|sample| sample.wall_per_op()).collect();
     let trips: Vec<[f64; 2]> = samples.iter().filter_map(|sample| sample.pingpong_ns).collect();
     let trip = |which: usize| median(&trips.iter().map(|trip| trip[which]).collect::<Vec<f64>>());
@@ -207,8 +277,14 @@ fn cell(ran: &Ran, times: &[Vec<f64>], lane: usize, best: Option<usize>, seed: u
         ratio,
         pingpong_ns: (!trips.is_empty()).then(|| [trip(0), trip(1)]),
         moved: trips.iter().filter(moved).count(),
+        process: Process::new(samples, leanest, seed),
         samples_ns: times[lane].clone(),
     }
+}
+
+/// The peaks of samples in MB.
+fn peaks_mb(samples: &[Sample]) -> Vec<f64> {
+    samples.iter().filter_map(|sample| sample.costs).map(|costs| costs.peak_bytes as f64 / 1e6).collect()
 }
 
 fn held(allocator: &Held, footprints: &[Footprint]) -> Memory {

@@ -25,7 +25,7 @@ pub struct Options {
     pub scale: f64,
     /// Seed of orders, sizes and resamples.
     pub seed: u64,
-    /// How the program runs [`memory`] in a child. If `None`, memory is left out.
+    /// How the program runs [`memory`] and the group `programs` in children. If `None`, they are left out.
     pub child: Option<Child>,
     /// Live bytes of [`memory`].
     pub memory_bytes: u64,
@@ -111,8 +111,19 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> 
             let ops = ((one.workload.ops as f64 * options.scale) as u64).max(1);
             let task = Task { ops, seed: options.seed + block as u64 };
             let lane = &mut one.lanes[lane];
-            let sample = (lane.contestant.run)(task);
-            lane.samples.push(sample.map_err(|error| format!("{}: {error}", one.workload.name))?);
+            let sample = match &options.child {
+                Some(child) if one.workload.group == Group::Programs => {
+                    let name = memory::asked(one.workload.name, lane.contestant.name);
+                    child.run(&name, task.ops, task.seed)
+                }
+                _ => (lane.contestant.run)(task),
+            };
+            match sample {
+                Ok(sample) => lane.samples.push(sample),
+                // A child gets the signal that ends the run, too. That is no error of its own.
+                Err(_) if !go_on() => break 'blocks,
+                Err(error) => return Err(format!("{}: {error}", one.workload.name)),
+            }
         }
         blocks = block + 1;
     }
@@ -201,6 +212,10 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
     let mut ran = Vec::new();
     for workload in patterns::all() {
         if !asked(&options.workloads, workload.name) && !asked(&options.workloads, workload.group.name()) {
+            continue;
+        }
+        if workload.group == Group::Programs && options.child.is_none() {
+            notes.push(format!("{} needs a process of its own: left out", workload.name));
             continue;
         }
         if workload.cpus > cpus {

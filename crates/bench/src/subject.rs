@@ -42,6 +42,10 @@ pub trait Subject: 'static {
     /// The allocator, as a program has it for its global one.
     fn heap() -> &'static impl GlobalAlloc;
 
+    /// The allocator's `free(NULL)`. It does nothing if there is none.
+    #[inline(always)]
+    fn free_null() {}
+
     /// Whether this allocator served the live block at an address. Any address may be passed.
     fn serves(at: *const u8) -> bool;
 }

@@ -1,6 +1,7 @@
 //! The rig from end to end, with a hundredth of its usual operations.
 
 use slablab_bench::clock::Sample;
+use slablab_bench::costs::Costs;
 use slablab_bench::memory::Held;
 use slablab_bench::memory::{self, Child};
 use slablab_bench::patterns::{self, Contestant, Group};
@@ -63,8 +64,10 @@ fn everything_runs() {
         assert_eq!(ran.lanes.len(), workload.contestants.len(), "{}", workload.name);
         for lane in &ran.lanes {
             assert_eq!(lane.samples.len(), 3, "{} of {}", lane.contestant.name, workload.name);
-            let threads = workload.group == Group::Threads;
-            assert!(lane.samples.iter().all(|one| one.ops > 0 && one.wall_ns.is_some() == threads));
+            let walls = matches!(workload.group, Group::Threads | Group::Programs);
+            assert!(lane.samples.iter().all(|one| one.ops > 0 && one.wall_ns.is_some() == walls));
+            let costs = workload.group == Group::Programs;
+            assert!(lane.samples.iter().all(|one| one.costs.is_some() == costs));
         }
     }
     assert!(results.memory.iter().all(|(_, all)| all.len() == 3));
@@ -73,7 +76,17 @@ fn everything_runs() {
     assert!((0.9..2.0).contains(&glibc[0].bytes_per_byte), "{glibc:?}");
     let report = Report::new(&results);
     let text = output::text(&report);
-    for words in ["pair64", "slablab", "glibc", "LOST", "false alarms", "later still", "tls-list-pair"] {
+    for words in [
+        "pair64",
+        "slablab",
+        "glibc",
+        "LOST",
+        "false alarms",
+        "later still",
+        "tls-list-pair",
+        "large-slots",
+        "fault share %",
+    ] {
         // At this size it is random whether a row is lost.
         assert!(words == "LOST" || text.contains(words), "no {words:?} in {text}");
     }
@@ -138,6 +151,22 @@ fn an_interrupted_run_has_complete_blocks() {
     assert!(Report::new(&nothing).rows.is_empty());
 }
 
+/// A child that fails is an error, except when the run is to end: the child got the signal, too.
+#[test]
+fn a_child_that_fails() {
+    let mut options = options(&["cfrac-like"], &["glibc"]);
+    let fails = Child { program: "/bin/false".into(), args: Vec::new(), env: Vec::new() };
+    options.child = Some(fails);
+    let error = rig::run(&options, &Until(u64::MAX)).expect_err("the child fails");
+    assert!(error.starts_with("cfrac-like: a process of cfrac-like/glibc: exit status: 1"), "{error}");
+    let ended = rig::run(&options, &Until(1)).expect("it is no error");
+    assert_eq!(ended.blocks, 0);
+    options.child = None;
+    let left_out = rig::run(&options, &Until(u64::MAX)).expect("nothing runs");
+    assert!(left_out.ran.is_empty());
+    assert_eq!(left_out.notes[0], "cfrac-like needs a process of its own: left out");
+}
+
 #[test]
 fn unknown_names_are_errors() {
     for (workloads, allocators, said) in [
@@ -167,6 +196,47 @@ fn results(times: [&[f64]; 4]) -> Results {
         notes: Vec::new(),
         load: [0.0, 0.0],
     }
+}
+
+/// Peaks are compared with those of the leanest peer, block by block; the price of the faults is a share of
+/// the CPU time.
+#[test]
+fn costs_of_known_samples() {
+    let mut results = results([&[2.0; 8], &[9.0; 8], &[4.0; 8], &[2.0; 8]]);
+    // Peaks in MB in even and in odd blocks.
+    let peaks = [[30, 60], [20, 40], [50, 90], [30, 60]];
+    for (lane, peaks) in results.ran[0].lanes.iter_mut().zip(peaks) {
+        for (block, sample) in lane.samples.iter_mut().enumerate() {
+            sample.costs = Some(Costs {
+                user_ns: 500,
+                system_ns: sample.cpu_ns - 500,
+                faults: 4,
+                peak_bytes: peaks[block % 2] * 1_000_000,
+                fault_ns: 100.0,
+            });
+        }
+    }
+    let report = Report::new(&results);
+    let row = &report.rows[0];
+    assert_eq!((row.best_peer, row.leanest_peer), (Some("c"), Some("b")));
+    let process = |cell: usize| row.cells[cell].process.as_ref().expect("every sample has costs");
+    let ratio = Estimate { median: 1.5, low: 1.5, high: 1.5 };
+    assert_eq!((process(0).peak_ratio, process(0).peak_verdict), (Some(ratio), Some(Verdict::Lost)));
+    assert_eq!((process(1).peak_ratio, process(1).peak_mb.median), (None, 30.0));
+    // 1000 operations in 2000 ns, 1500 of them in the kernel; 4 faults of 100 ns.
+    assert_eq!(process(0).figures, [4.0, 100.0, 20.0, 75.0, 1.6]);
+    let csv = output::csv(&report);
+    for line in [
+        ",peak,MB,45.0000,30.0000,60.0000,8,",
+        ",peak ratio,,1.5000,1.5000,1.5000,8,b,lost",
+        ",fault share,%,20.0000,,,8,",
+    ] {
+        assert!(csv.contains(line), "no {line:?} in {csv}");
+    }
+    // A sample that ran beside others has no costs: then the row has none.
+    results.ran[0].lanes[1].samples[3].costs = None;
+    let report = Report::new(&results);
+    assert!(report.rows[0].cells[1].process.is_none() && report.rows[0].leanest_peer == Some("c"));
 }
 
 /// Ratios are computed inside blocks, so a machine that is slower in some blocks does not change them.

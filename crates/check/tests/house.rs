@@ -342,7 +342,7 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("objects", 3, 18),
     ("c", 1, 18),
     ("calibrate", 1, 9),
-    ("bench", 5, 24),
+    ("bench", 5, 29),
 ];
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     list: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
-    /// Serve one measurement of the memory workload, as its child process
+    /// Serve one measurement, as a child process: an allocator's memory, or WORKLOAD/ALLOCATOR and operations
     #[arg(long, hide = true, num_args = 3, value_names = ["NAME", "BYTES", "SEED"])]
     memory_of: Option<Vec<String>>,
 }
@@ -127,7 +127,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     Ok(ended)
 }
 
-/// A process of the memory workload.
+/// A process that serves one measurement.
 fn child(of: &[String]) -> Result<Done, Failure> {
     let [name, bytes, seed] = of else { unreachable!("clap takes three") };
     let number = |text: &String, what| {

@@ -8,6 +8,7 @@ use crate::clock::{Sample, thread_cpu_ns};
 use crate::random::Random;
 use crate::subject::{Subject, prove};
 use crate::threads::{self, Part};
+use std::ops::RangeInclusive;
 
 pub(super) fn workloads() -> Vec<Workload> {
     vec![of::<Larson>()]
@@ -16,11 +17,11 @@ pub(super) fn workloads() -> Vec<Workload> {
 /// The number of blocks in a table.
 const LIVE: usize = 1000;
 /// The number of threads that use a table one after the other.
-const GENERATIONS: u64 = 8;
+pub(super) const GENERATIONS: u64 = 8;
 /// The length of the tables of sizes and places. The steps through them share no factor with it.
 const TABLE: usize = 4096;
 
-struct Lane<A: Subject> {
+pub(super) struct Lane<A: Subject> {
     live: Vec<Option<AnyBlock<A>>>,
     sizes: Vec<u16>,
     places: Vec<u16>,
@@ -28,14 +29,21 @@ struct Lane<A: Subject> {
 }
 
 impl<A: Subject> Lane<A> {
-    fn new(ops: u64, seed: u64) -> Box<Self> {
+    /// A table for `ops` replacements of blocks whose sizes are in `bytes`.
+    pub(super) fn new(ops: u64, seed: u64, bytes: RangeInclusive<u64>) -> Box<Self> {
+        let (least, sizes) = (*bytes.start(), bytes.end() - bytes.start() + 1);
         let mut random = Random::new(seed);
         Box::new(Lane {
             live: (0..LIVE).map(|_| None).collect(),
-            sizes: (0..TABLE).map(|_| 16 + random.below(497) as u16).collect(),
+            sizes: (0..TABLE).map(|_| (least + random.below(sizes)) as u16).collect(),
             places: (0..TABLE).map(|_| random.below(LIVE as u64) as u16).collect(),
             ops,
         })
+    }
+
+    /// Takes some of the blocks out of the table.
+    pub(super) fn some(&mut self) -> Vec<AnyBlock<A>> {
+        self.live.iter_mut().filter_map(Option::take).take(16).collect()
     }
 
     fn serve(&mut self, from: u64, ops: u64) {
@@ -92,7 +100,8 @@ impl Pattern for Larson {
     fn run<A: Subject>(task: Task) -> Result<Sample, String> {
         let lanes = threads::cpus().len().clamp(2, 8) as u64;
         let ops = (task.ops / lanes / GENERATIONS).max(1) * GENERATIONS;
-        let parts = (0..lanes).map(|lane| Lane::<A>::new(ops, task.seed + lane) as Box<dyn Part>).collect();
+        let part = |lane| Lane::<A>::new(ops, task.seed + lane, 16..=512) as Box<dyn Part>;
+        let parts = (0..lanes).map(part).collect();
         threads::run(ops * lanes, parts)
     }
 }

@@ -7,6 +7,7 @@ mod caches;
 mod floors;
 mod larson;
 pub(crate) mod nine;
+mod programs;
 pub(crate) mod queue;
 
 use crate::clock::Sample;
@@ -47,6 +48,8 @@ pub enum Group {
     Single,
     /// Workloads of several threads.
     Threads,
+    /// The patterns of benchmark programs for allocators, each in a process of its own.
+    Programs,
     /// Workloads with objects of one type.
     Caches,
     /// The machine's cost of single steps, such as an atomic addition.
@@ -55,13 +58,15 @@ pub enum Group {
 
 impl Group {
     /// All groups, in the order of tables.
-    pub const ALL: [Group; 4] = [Group::Single, Group::Threads, Group::Caches, Group::Floors];
+    pub const ALL: [Group; 5] =
+        [Group::Single, Group::Threads, Group::Programs, Group::Caches, Group::Floors];
 
     /// The group's name.
     pub fn name(self) -> &'static str {
         match self {
             Group::Single => "single",
             Group::Threads => "threads",
+            Group::Programs => "programs",
             Group::Caches => "caches",
             Group::Floors => "floors",
         }
@@ -121,6 +126,7 @@ pub fn all() -> Vec<Workload> {
     let mut all = nine::workloads();
     all.extend(queue::workloads());
     all.extend(larson::workloads());
+    all.extend(programs::workloads());
     all.extend(caches::workloads());
     all.extend(floors::workloads());
     all

@@ -44,8 +44,19 @@ fn tables_of_all_kinds() {
 #[test]
 fn the_list() {
     let said = answered(&["--list"]);
-    let words =
-        ["single", "pair64", "threads", "oneway64", "larson", "caches", "floors", "memory", "allocators"];
+    let words = [
+        "single",
+        "pair64",
+        "threads",
+        "oneway64",
+        "larson",
+        "programs",
+        "rptest-like",
+        "caches",
+        "floors",
+        "memory",
+        "allocators",
+    ];
     check_order(&["--list"], &said, &words);
     check_order(&["--list"], &said, &["slablab", "ours", "proof:", "glibc", "peer", "mallinfo2"]);
 }
@@ -58,6 +69,10 @@ fn what_it_does_not_take() {
     check_error(&["--scale", "0"], "expected a number from 0.0001 to 1000, found \"0\"");
     check_error(&["--scale", "NaN"], "expected a number from 0.0001 to 1000");
     check_error(&["--memory-of", "nobody", "1000", "1"], "no allocator is called nobody");
+    check_error(
+        &["--memory-of", "larson-sized/nobody", "1000", "1"],
+        "no contestant of larson-sized is called",
+    );
     check_error(&["--memory-of", "glibc", "x", "1"], "--memory-of: expected a number of bytes, found \"x\"");
 }
 
