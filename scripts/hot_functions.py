@@ -21,6 +21,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "crates/c/hot-functions"
+SQL = """create table t(a, b);
+with recursive c(x) as (select 1 union all select x + 1 from c where x < 500) insert into t select x, x * 7 % 101 from c;
+select count(*), sum(b) from t group by b limit 3;"""
 TEXT = "".join(f"{n} {n * n} word{n}\n" for n in range(2000))
 
 
@@ -41,9 +44,9 @@ def programs(folder: Path) -> list[list[str]]:
         ["sed", "-n", "s/word/&s/gp", str(folder / "text")],
         ["sort", "-k2", str(folder / "text")],
         ["xz", "-k", "-c", str(folder / "text")],
-        [sys.executable, "-S", "-c", "print(sum(len(str(i)) for i in range(5000)))"],
+        [sys.executable, "-S", "-c", "import json; print(json.dumps([str(i) * 9 for i in range(3000)])[-9:])"],
         [cc1.strip(), "-quiet", str(folder / "small.c"), "-o", "/dev/null"],
-        ["sqlite3", ":memory:", "create table t(a); insert into t values(1); select * from t;"],
+        ["sqlite3", ":memory:", SQL],
         [str(threads), "rounds", "1"],
     ]
     return [command for command in commands if shutil.which(command[0])]

@@ -37,5 +37,5 @@ fn order_functions() {
     script += "  }\n}\nINSERT AFTER .init;\n";
     let file = PathBuf::from(variable("OUT_DIR")).join("order.ld");
     fs::write(&file, script).expect("the build script's folder can be written to");
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-T,{}", file.display());
+    println!("cargo::rustc-cdylib-link-arg=-T{}", file.display());
 }
