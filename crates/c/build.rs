@@ -1,8 +1,9 @@
 //! How the shared library is linked: the name under which programs look for it when they start, that it
-//! stays, and which of its functions lie together.
+//! stays, with which unwinder, and which of its functions lie together.
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -10,7 +11,27 @@ fn main() {
     // Threads that end and processes that fork call into it, and memory it gave is in use: closed, it must
     // stay.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    take_unwinder_along();
     order_functions();
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
+}
+
+/// Links gcc's static unwinder, if the linker's compiler has one. Rust's library needs an unwinder for
+/// panics; the shared one costs every process that has no other use for it 92 KiB. An exception of C++ passes
+/// no frame of the library that has something to clean up, so the two never work on one frame.
+fn take_unwinder_along() {
+    let linker = Some(variable("RUSTC_LINKER")).filter(|linker| !linker.is_empty());
+    let mut command = Command::new(linker.as_deref().unwrap_or("cc"));
+    let Ok(said) = command.arg("-print-file-name=libgcc_eh.a").output() else { return };
+    let file = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
+    // Without such a file a compiler prints the name alone.
+    if let (true, Some(folder)) = (file.is_absolute() && file.exists(), file.parent()) {
+        println!("cargo::rustc-link-search=native={}", folder.display());
+        println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
+    }
 }
 
 /// Has the linker put the functions that programs run at the start of the code. The kernel maps 64 KiB of a
@@ -21,7 +42,6 @@ fn main() {
 /// and link as without it.
 fn order_functions() {
     println!("cargo::rerun-if-changed=hot-functions");
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let linker = format!("{} {}", variable("CARGO_ENCODED_RUSTFLAGS"), variable("RUSTC_LINKER"));
     let other = ["gold", "mold", "wild"].iter().any(|name| linker.contains(name));
     if other || variable("CARGO_CFG_TARGET_OS") != "linux" || variable("CARGO_CFG_TARGET_ENV") != "gnu" {
@@ -29,7 +49,7 @@ fn order_functions() {
     }
     let list = fs::read_to_string("hot-functions").expect("crates/c/hot-functions can be read");
     // `.text` alone holds what the C library adds to each program: it runs at the start.
-    let mut script = String::from("SECTIONS\n{\n  .text : {\n    *(.text)\n");
+    let mut script = String::from("SECTIONS\n{\n  .text : {\n    *(EXCLUDE_FILE(*libgcc_eh.a*) .text)\n");
     for start in list.lines() {
         // A function of the compiler's cold ones has a prefix of its own.
         script += &format!("    *(.text.{start}* .text.unlikely.{start}*)\n");

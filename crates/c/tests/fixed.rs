@@ -58,6 +58,15 @@ fn little_of_the_code_is_resident() {
     assert!(kib <= 512, "{kib} KiB of the library's code are resident");
 }
 
+/// The unwinder, which only a panic needs, is in the library, behind all that runs.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn no_unwinder_is_loaded() {
+    let mappings = said(Some("slub@7.1"), &["mappings"]);
+    let gcc = mappings.lines().find(|line| line.contains("libgcc_s"));
+    assert!(gcc.is_none(), "{gcc:?}: build.rs found no libgcc_eh.a, or the linker did not take it");
+}
+
 /// The functions of `hot-functions` lie together, and most of the list is still the name of a function. The
 /// linker takes the order from build.rs; the list is written by scripts/hot_functions.py.
 #[test]

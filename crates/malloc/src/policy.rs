@@ -23,16 +23,18 @@ pub fn slub_here(mut policy: SlubPolicy, encodes: bool) -> SlubPolicy {
     if policy.elastic == 0 {
         policy.elastic = ELASTIC;
     }
-    if policy.max_order == COSTLY_ORDER {
-        // In smaller slabs, of a few objects of 16 to 32 KiB each, a third would be unused.
-        policy.max_order = MAX_ORDER;
-        if policy.order == OrderRule::of(policy.release) && policy.min_objects == 0 {
-            policy.order = OrderRule::Lean;
-        }
-    }
     // No page of a slab is touched before an object of it is used. A CPU slab's list has links.
     if !policy.cpu_slab && !encodes {
         policy.freelist = FreeList::Map;
+    }
+    if policy.max_order == COSTLY_ORDER {
+        // In smaller slabs, of a few objects of 16 to 32 KiB each, a third would be unused.
+        policy.max_order = MAX_ORDER;
+        // Links touch every page of a new slab.
+        let has_links = policy.freelist != FreeList::Map;
+        if has_links && policy.order == OrderRule::of(policy.release) && policy.min_objects == 0 {
+            policy.order = OrderRule::Lean;
+        }
     }
     policy.order_cpus = system::cpus_usable();
     // The link is the first word, so that the second can hold the key by which a double free is found.
@@ -54,11 +56,12 @@ mod tests {
     }
 
     #[test]
-    fn slabs_are_lean_unless_the_choice_says_how_large() {
-        assert_eq!(chosen("slub@7.1"), (OrderRule::Lean, MAX_ORDER));
+    fn slabs_with_links_are_lean_unless_the_choice_says_how_large() {
+        assert_eq!(chosen("slub@7.1"), (OrderRule::Single, MAX_ORDER));
+        assert_eq!(chosen("slub@6.8"), (OrderRule::Lean, MAX_ORDER));
         assert_eq!(chosen("slub@2.6.29"), (OrderRule::Lean, MAX_ORDER));
-        assert_eq!(chosen("slub@7.1,min_objects=8"), (OrderRule::Single, MAX_ORDER));
-        assert_eq!(chosen("slub@7.1,order=clamped"), (OrderRule::Clamped, MAX_ORDER));
-        assert_eq!(chosen("slub@7.1,max_order=2"), (OrderRule::Single, 2));
+        assert_eq!(chosen("slub@6.8,min_objects=8"), (OrderRule::Single, MAX_ORDER));
+        assert_eq!(chosen("slub@6.8,order=clamped"), (OrderRule::Clamped, MAX_ORDER));
+        assert_eq!(chosen("slub@6.8,max_order=2"), (OrderRule::Single, 2));
     }
 }
