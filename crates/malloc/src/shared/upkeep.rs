@@ -11,7 +11,7 @@ use slablab_platform::{NodeId, Time, Topology};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// Free memory that stays for the next request, in bytes.
-const KEEP_BYTES: u64 = 4 << 20;
+const KEEP_BYTES: u64 = 2 << 20;
 /// The length of an epoch.
 const EPOCH_NS: u64 = 64_000_000;
 /// After so many epochs without a look, all that is free goes back.
@@ -134,6 +134,8 @@ fn has_grown() -> bool {
 /// Has the caches whose turn it is shrink, until the clock says `until_ns`.
 #[cold]
 fn take_turns(until_ns: u64) {
+    let resident = || pages().map_or(0, Pages::resident_free_frames);
+    let before = resident();
     while DUE.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(1)).is_ok() {
         let turn = TURN.fetch_add(1, Relaxed);
         tenants::each(|tenant| tenant.shrink(turn));
@@ -148,16 +150,22 @@ fn take_turns(until_ns: u64) {
         _ => GROWING.load(Relaxed),
     };
     if !grows {
-        give_back();
+        // Nobody needed what idle caches kept.
+        give_back_with(resident().saturating_sub(before));
     }
 }
 
 /// Gives the system the free memory that was not needed lately, and what is beyond a bound.
 ///
 /// Time is cut into epochs of [`EPOCH_NS`]. The frames that were free all through the epoch that ends go
-/// back; after a pause of [`PAUSE`] epochs all of them do. Within an epoch, the process holds at most an
-/// eighth more than the most it used lately: fragments would grow without a bound.
+/// back; after a pause of [`PAUSE`] epochs all of them do. Within an epoch, the process holds at most a
+/// sixteenth more than the most it used lately: fragments would grow without a bound.
 pub(crate) fn give_back() {
+    give_back_with(0);
+}
+
+/// As [`give_back`], and `idle` free frames besides.
+fn give_back_with(idle: u64) {
     let (Some(pages), shift) = (pages(), Native::page_shift()) else { return };
     let stock = pages.resident_free_frames() + kept_blocks::frames();
     let least = KEEP_BYTES >> shift;
@@ -167,12 +175,12 @@ pub(crate) fn give_back() {
     let (now, began, used) = (Native::now(), EPOCH_BEGAN_NS.load(Relaxed), note_used(pages));
     let epochs = now.saturating_sub(began) / EPOCH_NS;
     let ends = epochs > 0 && EPOCH_BEGAN_NS.compare_exchange(began, now, Relaxed, Relaxed).is_ok();
-    let mut idle = 0;
+    let mut idle = idle;
     if ends {
         MOST_USED_BEFORE.store(MOST_USED.swap(used, Relaxed), Relaxed);
         kept_blocks::release(pages, if epochs >= PAUSE { now } else { began });
         let least = pages.least_resident();
-        idle = if epochs >= PAUSE { stock } else { least };
+        idle = if epochs >= PAUSE { stock } else { idle.max(least) };
     }
     let most_used = MOST_USED.load(Relaxed).max(MOST_USED_BEFORE.load(Relaxed));
     let bound = (most_used + (most_used / STOCK_FRACTION).max(least)).saturating_sub(used);
