@@ -3,12 +3,13 @@
 the output.
 
     cargo build --profile dist -p slablab-c
-    scripts/programs.py                     # all programs; glibc, slablab and three others; 5 blocks: 6 minutes on 2 CPUs
+    scripts/programs.py                     # all programs; glibc, slablab and three others; 5 blocks: 7 minutes on 2 CPUs
     scripts/programs.py --programs sqlite,gcc --allocators glibc,slablab,slub@6.1 --repeats 11 --format json
+    scripts/programs.py --library target/debug/libslablab.so --programs espresso,gcc
 
 The first run of each program is not counted. Then, in each block, every program runs once under every
-allocator, in random order. CPU time is the user and system time of the program and its children; for redis,
-of the server only. Peak memory is the largest resident set of one of these processes. For each ratio, the two
+allocator, in random order. CPU time is the user and system time of the program and its children; for redis
+and postgres, of the server only. Peak memory is the largest resident set of one of these processes. For each ratio, the two
 runs of one block are divided. The table has the median over all blocks, with an interval that contains the
 true median with a probability of at least 90 % (order statistics; with 5 blocks, the smallest and the largest
 ratio).
@@ -17,13 +18,15 @@ A program must print the same output under every allocator as under the first on
 (exit 1). It is also an error if the dynamic linker binds a program's malloc to another library than the
 allocator's. Debian's redis-server is linked with jemalloc, so glibc is preloaded too. If programs or
 allocators are missing, the script installs them by apt when it runs as root. Otherwise it names them (exit
-3).
+3). PostgreSQL is never installed, because its package starts a server: without it, postgres is left out. As
+root the server runs as the user nobody, who must be able to read the allocators' libraries.
 """
 
 import argparse
 import csv
 import ctypes
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -58,6 +61,11 @@ USUAL = ["glibc", "slablab", "mimalloc", "jemalloc", "tcmalloc"]
 # `python3` on PATH may be a shell script, which cannot be measured. So use Debian's Python if it is
 # installed.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
+# Debian installs several releases beside each other, outside of PATH.
+POSTGRES_PLACES = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda place: int(re.sub(r"\D", "", place.parent.name) or 0))
+POSTGRES, INITDB = [str(POSTGRES_PLACES[-1] / name) if POSTGRES_PLACES else name for name in ["postgres", "initdb"]]
+# Not installed by this script.
+NEVER_INSTALLED = {"postgres"}
 # Name: Debian packages, commands. The first command is the measured one; it knows the option --version.
 PROGRAMS = {
     "redis": (["redis-server", "redis-tools"], ["redis-server", "redis-cli", "redis-benchmark"]),
@@ -65,6 +73,8 @@ PROGRAMS = {
     "python": (["python3"], [PYTHON]),
     "python-malloc": (["python3"], [PYTHON]),
     "gcc": (["gcc"], ["gcc"]),
+    "espresso": (["gcc"], ["gcc"]),
+    "postgres": (["postgresql"], [POSTGRES, INITDB, "psql"]),
     "xz": (["xz-utils"], ["xz"]),
     "zstd": (["zstd"], ["zstd"]),
 }
@@ -100,6 +110,27 @@ print(digest.hexdigest())
 """
 
 
+# Temporary tables only: the cluster is the same before each run.
+POSTGRES_SQL = """
+SET work_mem = '32MB';
+CREATE TEMP TABLE item AS SELECT i AS id, 'name ' || (i * 7919 % 60000) AS name, i % 977 AS grp, repeat('x', i * 31 % 200) AS body
+  FROM generate_series(1, 60000) AS n(i);
+CREATE INDEX ON item(name);
+ANALYZE item;
+SELECT count(*), sum(length(body)), min(name), max(name) FROM item;
+SELECT grp, count(*), md5(string_agg(name, ',' ORDER BY id)) FROM item GROUP BY grp ORDER BY grp LIMIT 200;
+SELECT count(*), md5(string_agg(a.name || b.body, ',' ORDER BY a.id, b.id)) FROM item a JOIN item b ON b.name = 'name ' || (a.id % 20000);
+SELECT md5(string_agg(value::text, ',' ORDER BY id)) FROM
+  (SELECT id, jsonb_build_object('id', id, 'name', name, 'tags', jsonb_build_array(grp, grp + 1, body)) || '{"a": {"b": [1, 2, 3]}}' AS value
+   FROM item WHERE id % 2 = 0) AS made;
+UPDATE item SET name = upper(name) || id WHERE grp % 3 = 0;
+DO $$ DECLARE row record; words text[] := '{}'; BEGIN
+  FOR row IN SELECT name FROM item WHERE id % 20 = 0 ORDER BY id LOOP words := words || regexp_split_to_array(row.name, ' ');
+    IF array_length(words, 1) > 500 THEN words := '{}'; END IF; END LOOP; END $$;
+SELECT count(*), md5(string_agg(name, ',' ORDER BY id)) FROM item;
+"""
+
+
 def c_source():
     """Returns a C file with many functions. The text is the same in every run."""
     lines = ["#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>", "struct pair { long a, b; char name[40]; };"]
@@ -130,6 +161,10 @@ def redis_script():
         if i % 7 == 0:
             lines += [f"GET key:{i % 5000}", f"LPOP list:{i % 50}", f"SCARD set:{i % 70}", f"STRLEN text:{i % 20}", f"DEL key:{i % 3000}"]
     return "\n".join(lines + ["DBSIZE"]) + "\n"
+
+
+# postgres refuses to run as root.
+AS_NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
 
 
 class Run:
@@ -185,6 +220,33 @@ class Run:
     def gcc(self):
         self.simple(["gcc", "-O1", "-c", "source.c", "-o", "out.o"], says="out.o")
 
+    def espresso(self):
+        """A small program of this repository: many short lists of small blocks."""
+        self.simple([str(self.folder / "espresso")])
+
+    def postgres(self):
+        """Only the server and its children are measured. The client runs without the allocator."""
+        settings = ["fsync=off", "autovacuum=off", "jit=off", "max_parallel_workers_per_gather=0", "listen_addresses=",
+                    f"unix_socket_directories={self.folder}", "shared_buffers=32MB", "logging_collector=off"]
+        command = [POSTGRES, "-D", str(self.folder / "cluster"), *[word for setting in settings for word in ("-c", setting)]]
+        server = self.start(AS_NOBODY + command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            client = ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", "slablab", "-d", "postgres"]
+            for _ in range(500):
+                if subprocess.run([*client, "-c", "SELECT 1"], capture_output=True, check=False).returncode == 0:
+                    break
+                time.sleep(0.02)
+            maps = Path(f"/proc/{server}/maps").read_text()
+            loaded = os.path.realpath(self.environment["LD_PRELOAD"]) in maps
+            for _ in range(3):
+                asked = subprocess.run([*client, "-f", str(self.folder / "postgres.sql")], stdout=subprocess.PIPE, check=True)
+                self.said.update(asked.stdout)
+        finally:
+            os.kill(server, signal.SIGINT)
+            self.end(server, command)
+        if not loaded:
+            self.failed = f"the server did not load {self.environment['LD_PRELOAD']}: may the user nobody read it?"
+
     def xz(self):
         self.simple(["xz", "-T2", "-0", "--block-size=4MiB", "-k", "-f", "-c", "text"])
 
@@ -235,9 +297,11 @@ def environment_of(name):
     return {"LC_ALL": "C", "PYTHONHASHSEED": "0", **more, "LD_PRELOAD": str(find(library))}
 
 
-def served(program, name):
+def served(program, name, folder):
     """Returns the libraries to which the dynamic linker binds malloc in a program and in its libraries."""
     command = PROGRAMS[program][1][0]
+    if program == "espresso":
+        command = str(folder / "espresso")
     if program == "gcc":
         command = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=True).stdout.strip()
     environment = {**os.environ, **environment_of(name), "LD_BIND_NOW": "1", "LD_DEBUG": "bindings"}
@@ -278,7 +342,7 @@ class Table:
         self.results = results
         self.allocators = allocators
         self.base = allocators[0]
-        self.ours = [name for name in allocators if ALLOCATORS[name][0] == OURS]
+        self.ours = [name for name in allocators if isinstance(ALLOCATORS[name][0], Path)]
         self.others = [name for name in allocators if name not in self.ours]
 
     def over(self, program, figure, name, other):
@@ -328,8 +392,21 @@ class Table:
                     out.writerow([program, name, block] + [f"{run[figure]:.7g}" for figure in self.ALL])
 
 
-def prepare(folder):
-    """Writes the input files of the programs."""
+def prepare(folder, programs):
+    """Writes the input files of the programs, and what only some of them need."""
+    if "espresso" in programs:
+        source = ROOT / "scripts/programs/espresso.c"
+        subprocess.run(["gcc", "-O2", "-o", str(folder / "espresso"), str(source)], check=True)
+    if "postgres" in programs:
+        cluster = folder / "cluster"
+        cluster.mkdir(mode=0o700)
+        if AS_NOBODY:
+            # The server makes its socket in the folder.
+            folder.chmod(0o777)
+            shutil.chown(cluster, "nobody", "nogroup")
+        command = [*AS_NOBODY, INITDB, "-D", str(cluster), "-U", "slablab", "-A", "trust", "-N", "--no-locale", "-E", "UTF8"]
+        subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    (folder / "postgres.sql").write_text(POSTGRES_SQL)
     (folder / "script.sql").write_text(SQL)
     (folder / "script.py").write_text(SCRIPT)
     (folder / "source.c").write_text(c_source())
@@ -349,6 +426,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", help="names, with commas: " + ", ".join(PROGRAMS))
     parser.add_argument("--allocators", help="names, with commas; the others are compared with the first: " + ", ".join(ALLOCATORS))
+    parser.add_argument("--library", type=Path, help="libslablab.so to run instead of target/dist/libslablab.so")
     parser.add_argument("--repeats", type=int, default=5, help="number of blocks")
     parser.add_argument("--seed", type=int, default=1, help="seed of the random order")
     parser.add_argument("--format", choices=["text", "markdown", "csv", "json"], default="text")
@@ -358,10 +436,12 @@ def arguments():
 def present(programs, allocators):
     """Returns the installed programs and allocators, and a message for each that is missing."""
     absent = lambda program: not all(map(shutil.which, PROGRAMS[program][1]))
-    missing = [package for program in programs if absent(program) for package in PROGRAMS[program][0]]
+    missing = [package for program in programs if absent(program) and program not in NEVER_INSTALLED
+               for package in PROGRAMS[program][0]]
     missing += [ALLOCATORS[name][1] for name in allocators if ALLOCATORS[name][1] and find(ALLOCATORS[name][0]) is None]
     install(missing)
-    said = [f"{program} is not installed: install {' '.join(PROGRAMS[program][0])}" for program in programs if absent(program)]
+    said = [f"{program} is left out, because it is not installed: install {' '.join(PROGRAMS[program][0])}"
+            for program in programs if absent(program)]
     for name in allocators:
         if find(ALLOCATORS[name][0]) is None:
             package = ALLOCATORS[name][1]
@@ -371,17 +451,16 @@ def present(programs, allocators):
 
 def main():
     options = arguments()
+    if options.library:
+        for name, (library, package, more) in ALLOCATORS.items():
+            if library == OURS:
+                ALLOCATORS[name] = (options.library.resolve(), package, more)
     programs = chosen(options.programs, PROGRAMS, PROGRAMS, "--programs")
     allocators = chosen(options.allocators, ALLOCATORS, USUAL, "--allocators")
     programs, allocators, missing = present(programs, allocators)
     if not programs or not allocators:
         sys.exit("\n".join(missing))
     wrong = []
-    for program in programs:
-        for name in allocators:
-            by = served(program, name)
-            if by != {os.path.realpath(find(ALLOCATORS[name][0]))}:
-                wrong.append(f"{program} under {name}: malloc is {', '.join(sorted(by)) or 'not bound'}")
     PR_SET_CHILD_SUBREAPER = 36
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     results = {program: {name: [] for name in allocators} for program in programs}
@@ -389,7 +468,11 @@ def main():
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        prepare(folder)
+        prepare(folder, programs)
+        for program, name in itertools.product(programs, allocators):
+            by = served(program, name, folder)
+            if by != {os.path.realpath(find(ALLOCATORS[name][0]))}:
+                wrong.append(f"{program} under {name}: malloc is {', '.join(sorted(by)) or 'not bound'}")
         for block in range(-1, options.repeats):
             order = [(program, name) for program in programs for name in (allocators if block >= 0 else allocators[:1])]
             chance.shuffle(order)
