@@ -1,12 +1,15 @@
-/* Holds a number of objects that the reader of statistics knows: 3,000 of 700 bytes, of which the first 1,000
+/* Holds a number of objects that the reader of statistics knows: 6,000 of 700 bytes, of which the first 4,000
  * were freed again; 40 of 24,000 bytes; 3 blocks of 1 MB. Threads: one more, which allocates 500 objects of 700
- * bytes, frees 200 of them and stays. Then it says "ready" and ends when standard input does. */
+ * bytes, frees 200 of them and stays. Then it says "ready" and ends when standard input does. Arguments are words
+ * that it writes to the start of a mapping first. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { SMALL = 3000, FREED = 1000, LARGE = 40, BLOCKS = 3, OTHERS = 500, OTHERS_FREED = 200 };
+enum { SMALL = 6000, FREED = 4000, LARGE = 40, BLOCKS = 3, OTHERS = 500, OTHERS_FREED = 200 };
 
 static void *small[SMALL], *large[LARGE], *blocks[BLOCKS], *others[OTHERS];
 static int begun[2], ended[2];
@@ -32,10 +35,22 @@ static void *other(void *unused)
 	return unused;
 }
 
-int main(void)
+/* Between two pages without access, so that the mapping begins with the words. */
+static void map_words(int count, char **words)
+{
+	char *pages = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED || mprotect(pages + 4096, 4096, PROT_READ | PROT_WRITE))
+		_exit(7);
+	for (int i = 0; i < count; i++)
+		((uint64_t *)(pages + 4096))[i] = strtoull(words[i], NULL, 10);
+}
+
+int main(int argc, char **argv)
 {
 	pthread_t thread;
 	char byte = 0;
+	if (argc > 1)
+		map_words(argc - 1, argv + 1);
 	if (pipe(begun) || pipe(ended) || pthread_create(&thread, NULL, other, NULL))
 		return 4;
 	allocate(small, SMALL, 700);

@@ -52,7 +52,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("bench", &["slabs", "native", "malloc", "objects", "report", "platform", "model", "machines", "sim"]),
     // The program is the user interface of `lab`. It names presets and traces to parse its arguments.
-    ("cli", &["report", "machines", "calibrate", "doctor", "lab", "bench", "slabs", "workloads"]),
+    // `slablab top` reads the directory that `malloc` writes.
+    ("cli", &["report", "machines", "calibrate", "doctor", "lab", "bench", "slabs", "workloads", "malloc"]),
 ];
 
 /// Crates that can be part of a kernel: no dependencies, no `std`, no `alloc`.

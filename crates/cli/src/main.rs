@@ -22,6 +22,7 @@ mod report;
 mod reproduce;
 mod run;
 mod suite;
+mod top;
 mod verify;
 mod vm;
 mod watch;
@@ -58,6 +59,8 @@ enum Verb {
     Whatif(whatif::Args),
     /// List slab orders by size, and the sizes that two order rules treat differently
     Orders(orders::Args),
+    /// Show what a running process under slablab holds: slabs, objects, sheaves, page faults
+    Top(top::Args),
     /// Compare allocators in one process: slablab's, glibc's, and others if this program was built with them
     Bench(bench::Args),
     /// Measure what this host's parts cost, and write a machine file; run hackbench on this host
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Verb::What(args) => what::run(args),
         Verb::Whatif(args) => whatif::run(args),
         Verb::Orders(args) => orders::run(args),
+        Verb::Top(args) => top::run(args),
         Verb::Bench(args) => bench::run(args),
         Verb::Calibrate(args) => calibrate::run(args),
         Verb::Run(args) => run::run(args),

@@ -10,6 +10,7 @@ use crate::env;
 use crate::fast::{self, Freed, Given};
 use crate::heap::Heap;
 use crate::policy::slub_here;
+use crate::shared::note;
 use crate::shared::{self, Tenant};
 use crate::world::{Native, Over};
 use crate::wrapped::{Encoded, Serves, Wrapped, around};
@@ -218,6 +219,7 @@ impl OnceHeap {
             self.keyed_end.store(KEYED_MOST, Release);
             self.flagged_end.store(FLAGGED_MOST, Release);
         }
+        note::open_directory((!settings.is_default).then_some(&settings.choice));
         // These allocate: from here on the heap serves them.
         Native::on_thread_exit(shared::thread_exit);
         Native::on_child(shared::forget_other_threads);

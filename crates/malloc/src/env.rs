@@ -65,6 +65,8 @@ impl StatsPath {
 /// The settings of a process.
 pub(crate) struct Settings {
     pub(crate) choice: Choice,
+    /// Whether `choice` is [`DEFAULT_ENGINE`], unchanged.
+    pub(crate) is_default: bool,
     pub(crate) wanted: Wishes,
     pub(crate) stats: Stats,
     pub(crate) stats_path: StatsPath,
@@ -76,7 +78,7 @@ impl Settings {
         let default = Choice::parse(DEFAULT_ENGINE).expect("the default is a preset");
         let wanted = Wishes { slots: DEFAULT_SLOTS, ..Wishes::default() };
         let (stats, stats_path) = (Stats::Off, StatsPath::NONE);
-        let mut settings = Settings { choice: default, wanted, stats, stats_path };
+        let mut settings = Settings { choice: default, is_default: true, wanted, stats, stats_path };
         system::each_variable(|name, value| {
             if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
                 return;
@@ -84,7 +86,9 @@ impl Settings {
             match (name, value) {
                 ("SLABLAB_ENGINE", engine) => match Choice::parse(engine) {
                     Ok(choice) => match refusal(&choice) {
-                        None => settings.choice = choice,
+                        None => {
+                            (settings.choice, settings.is_default) = (choice, engine == DEFAULT_ENGINE);
+                        }
                         Some(why) => Line::say(format_args!(
                             "SLABLAB_ENGINE={engine}: {why}; {DEFAULT_ENGINE} is used"
                         )),

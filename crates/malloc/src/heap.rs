@@ -5,6 +5,7 @@ use crate::freed_blocks;
 use crate::kept_blocks;
 use crate::mappings;
 use crate::report;
+use crate::shared::note::Note;
 use crate::shared::{self, EachCache, METADATA_BYTES, Named, Tenant};
 use crate::world::{Native, Over};
 use slablab_native::report::misuse;
@@ -291,6 +292,9 @@ where
             let geometry = class.geometry();
             each(format_args!("malloc-{}", geometry.object_size), &class.usage(), geometry);
         }
+    }
+    fn note(&self) -> Note {
+        Note::of::<W, E>(&self.classes, "")
     }
     fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
         match self.classes.get(cache.wrapping_sub(self.first) as usize) {

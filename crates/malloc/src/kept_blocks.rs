@@ -45,6 +45,11 @@ static FRAMES: AtomicU64 = AtomicU64::new(0);
 /// When a block of at least [`HUGE_FRAMES`] was last freed.
 static HUGE_FREED_NS: AtomicU64 = AtomicU64::new(0);
 
+/// For the directory: the address of the number of frames of all kept blocks.
+pub(crate) fn frames_at() -> u64 {
+    std::ptr::from_ref(&FRAMES).addr() as u64
+}
+
 impl Kept {
     fn remove(&mut self, index: usize) -> Block {
         let block = self.blocks[index];

@@ -13,7 +13,8 @@
 use slablab_native::system;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
-/// An entry of the table.
+/// An entry of the table. `slablab top` reads it.
+#[repr(C)]
 struct Block {
     /// The address of the block, or [`FREE`], or [`TAKEN`].
     at: AtomicUsize,
@@ -107,6 +108,11 @@ pub(crate) fn free(at: *mut u8) -> bool {
     unsafe { system::unmap_block(at, block.bytes.load(Relaxed)) };
     block.set(FREE, 0);
     true
+}
+
+/// For the directory: the address of the entries, and how many there are.
+pub(crate) fn entries() -> (u64, u64) {
+    (std::ptr::from_ref(&BLOCKS).addr() as u64, BLOCKS_MAX as u64)
 }
 
 /// The number of blocks, and their bytes.

@@ -167,6 +167,11 @@ pub(crate) fn used() -> u16 {
     USED.load(Relaxed)
 }
 
+/// The address of [`used`].
+pub(crate) fn used_at() -> usize {
+    std::ptr::from_ref(&USED).addr()
+}
+
 /// Counts a slot whose area is committed as used.
 pub(crate) fn use_slot(slot: CpuId) {
     if slot.0 >= used() {

@@ -46,7 +46,8 @@ pub(crate) fn start(at: usize, bytes: usize) {
     let mut memory = BOOT_MEMORY.lock();
     memory.next = at;
     memory.end = at + bytes;
-    memory.committed = at + BOOT_BYTES_AT_FIRST.min(bytes);
+    // The directory is in the first page too.
+    memory.committed = (at + BOOT_BYTES_AT_FIRST.min(bytes)) & !(system::page_size() - 1);
 }
 
 impl BootMemory {
@@ -264,6 +265,9 @@ impl<T: Default> Row<T> {
 }
 
 impl<T> Row<T> {
+    /// For the directory: the offset of the places' address.
+    pub(crate) const PLACES_AT: usize = std::mem::offset_of!(Self, places.block.at);
+
     #[inline]
     fn places(&self) -> &[AtomicPtr<T>] {
         // SAFETY: the invariant of `Room`; a new room is all zeros, which are null pointers, and the row

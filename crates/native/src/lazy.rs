@@ -21,6 +21,11 @@ impl<T: Default> PerNode<T> for Nodes<T> {
     }
 }
 
+impl<T> Nodes<T> {
+    /// For the directory: the offset of the address of the row.
+    pub(crate) const ROW_AT: usize = std::mem::offset_of!(Self, 0) + Row::<T>::PLACES_AT;
+}
+
 /// One value per slot.
 #[derive(Debug)]
 pub struct Cpus<T>(Row<T>);

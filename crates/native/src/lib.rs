@@ -43,6 +43,7 @@
 //! | `slots` | the hot part of a cache in an area |
 //! | `lock`, `lazy` | locks; values per node and per CPU |
 //! | `boot_memory` | memory for the world's own values |
+//! | `directory` | where another process finds the counts |
 //! | `fork` | who holds a lock or a slot, and the gate that a fork closes |
 //! | `stack` | who called, for debugging |
 //! | `system` | what is asked of the operating system |
@@ -54,6 +55,7 @@ mod area;
 #[expect(unsafe_code, reason = "owns memory")]
 mod boot_memory;
 mod current;
+pub mod directory;
 mod fork;
 mod lazy;
 #[expect(unsafe_code, reason = "thread-local storage by hand")]

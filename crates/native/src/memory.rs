@@ -135,6 +135,11 @@ pub(crate) fn commit_descriptors(first: Pfn, frames: u32) -> bool {
     })
 }
 
+/// The address of the first descriptor.
+pub(crate) fn memmap() -> usize {
+    MEMMAP.region().base()
+}
+
 /// Frames of the heap, 0 before the start.
 pub(crate) fn frames() -> u32 {
     PLACES.frames.load(Relaxed) as u32

@@ -50,16 +50,23 @@ impl Served {
     }
 }
 
-impl fmt::Display for Served {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Served {
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
             Served::Thread => "a slot per thread",
             Served::Cpu => "a slot per CPU",
             Served::Concurrency => "a slot per CPU (concurrency ids)",
             Served::NoArea => "a slot per thread (per CPU: the C library registered no rseq area)",
             Served::NoFence => "a slot per thread (per CPU: the kernel has no membarrier for rseq)",
             Served::NoRoom => "a slot per thread (per CPU: address space is limited)",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

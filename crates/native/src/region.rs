@@ -149,8 +149,19 @@ impl Parts {
 
     /// Cuts `len` entries off.
     pub(crate) fn entries<T: Zeros>(&mut self, len: usize) -> Region<T> {
+        self.entries_before(len, len * size_of::<T>())
+    }
+
+    /// Cuts `bytes` bytes off, of which the first ones are `len` entries.
+    pub(crate) fn entries_before<T: Zeros>(&mut self, len: usize, bytes: usize) -> Region<T> {
         const { assert!(align_of::<T>() <= 4096) };
-        Region { base: self.cut(len * size_of::<T>()), len, entries: PhantomData }
+        assert!(len * size_of::<T>() <= bytes, "{len} entries are not in {bytes} bytes");
+        Region { base: self.cut(bytes), len, entries: PhantomData }
+    }
+
+    /// The first `len` words of the part that is cut next. The caller uses that part from behind them on.
+    pub(crate) fn first(&self, len: usize) -> Region<AtomicU64> {
+        Region { base: self.0.start, len, entries: PhantomData }
     }
 }
 
@@ -205,8 +216,9 @@ pub(crate) use zeros;
 
 /// Entries of one type, one after another, in the mapping.
 ///
-/// Invariant: `len` is 0, or [`Parts::entries`] cut off the `len` entries from address `base` on, or more of
-/// which these are a part. So they are aligned, stay mapped, and are used as a `T` that is [`Zeros`] alone.
+/// Invariant: `len` is 0, or [`Parts`] cut off the `len` entries from address `base` on, or more of which
+/// these are a part, and nothing else has them. So they are aligned, stay mapped, and are used as a `T` that
+/// is [`Zeros`] alone.
 #[derive(Debug)]
 pub(crate) struct Region<T> {
     base: usize,
@@ -343,6 +355,9 @@ impl Cache {
     pub(crate) unsafe fn new(offset: u32, link: u32) -> Cache {
         Cache { offset, link }
     }
+    /// For the directory: the offset of the offset.
+    pub(crate) const OFFSET_AT: usize = std::mem::offset_of!(Cache, offset);
+
     #[inline(always)]
     pub(crate) fn offset(self) -> u32 {
         self.offset

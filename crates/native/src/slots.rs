@@ -29,12 +29,20 @@ use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut,
 use std::cell::{Cell, UnsafeCell};
 use std::hint::cold_path;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, compiler_fence};
 
+/// For the directory: where a cache's [`Slots`] say which lines are its own, and where the parts of a slot
+/// are. The engine's part is of words.
+pub(crate) const OFFSET_AT: usize = offset_of!(Slots<(), u64>, cache) + Cache::OFFSET_AT;
+pub(crate) const LIST_AT: usize = offset_of!(Slot<u64>, hot) + offset_of!(Hot, list);
+pub(crate) const SIZES_AT: usize = offset_of!(Slot<u64>, hot) + offset_of!(Hot, sizes);
+pub(crate) const COLD_AT: usize = offset_of!(Slot<u64>, cold);
+
 /// A cache's lines in all areas, in the program `A`.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Slots<A, T> {
     cache: Cache,
     /// No thread uses the cache any more.

@@ -1,8 +1,10 @@
 //! The world's address space: one mapping, reserved when the world starts, cut into parts.
 //!
 //! ```text
-//! heap | memmap | pagemap | maps | marks | flags | areas | boot memory
+//! heap | memmap | pagemap | maps | marks | flags | areas | a page | directory, boot memory
 //! ```
+//!
+//! The page in front of the directory is never committed.
 //!
 //! Either all parts are reserved, or nothing is, and the next start tries again.
 //!
@@ -20,11 +22,12 @@
 
 use crate::area::{AREA_BYTES, Area, SLOTS, SLOTS_MIN};
 use crate::boot_memory::BOOT_BYTES_AT_FIRST;
+use crate::directory;
 use crate::memory::{self, FLAG_BYTES, Frame, Heap, page_shift};
 use crate::region::{Access, Region, Reserved, commit};
 use crate::system;
 use slablab_platform::{MAP_BYTES, Pfn};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of the heap: without a limit of address space 1 TiB; with less than the minimum the world does not
 /// start.
@@ -34,10 +37,14 @@ const HEAP_BYTES_MIN: usize = 1 << 20;
 const BOOT_BYTES: usize = 1 << 32;
 const BOOT_BYTES_MIN: usize = 1 << 18;
 
+/// Bytes of the directory.
+const DIRECTORY_BYTES: usize = directory::WORDS * size_of::<AtomicU64>();
+
 /// Addresses of the parts.
 pub(crate) struct Space {
     pub(crate) heap: Heap,
     pub(crate) areas: Region<Area>,
+    pub(crate) directory: Region<AtomicU64>,
     pub(crate) boot_memory: usize,
     pub(crate) boot_bytes: usize,
 }
@@ -75,7 +82,8 @@ impl Space {
             heap_bytes / (8 * MAP_BYTES as usize),
             heap_bytes / 64,
             heap_bytes / FLAG_BYTES,
-            slots * AREA_BYTES,
+            // With a page that is never committed, so that the directory begins a mapping in /proc/PID/maps.
+            slots * AREA_BYTES + system::page_size(),
             boot_bytes,
         ]
         .map(|bytes| bytes.next_multiple_of(system::page_size()));
@@ -99,9 +107,10 @@ impl Space {
                 marks: rest.entries(heap_bytes / 512),
                 flags: rest.entries(heap_bytes / FLAG_BYTES),
             },
-            areas: rest.entries(slots),
-            boot_memory: rest.cut(boot_bytes),
-            boot_bytes,
+            areas: rest.entries_before(slots, parts[6]),
+            directory: rest.first(directory::WORDS),
+            boot_memory: rest.cut(boot_bytes) + DIRECTORY_BYTES,
+            boot_bytes: boot_bytes - DIRECTORY_BYTES,
         })
     }
 }

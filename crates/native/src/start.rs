@@ -2,7 +2,7 @@
 
 use crate::per_cpu::{self, Owner};
 use crate::space::Space;
-use crate::{area, boot_memory, memory, region, thread, topology};
+use crate::{area, boot_memory, directory, memory, region, thread, topology};
 use slablab_platform::Pfn;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -40,6 +40,7 @@ pub(crate) fn start(wanted: Wishes) -> Start {
     }
     let Some(space) = Space::reserve() else { return Start::NoMemory };
     area::start(space.areas);
+    directory::start(space.directory);
     boot_memory::start(space.boot_memory, space.boot_bytes);
     thread::start();
     topology::read();

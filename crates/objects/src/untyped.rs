@@ -10,6 +10,7 @@ use crate::shrinker;
 pub use crate::spec::{LARGEST, LARGEST_ALIGN, Spec};
 use crate::spec::{WORD, state_offset};
 use crate::{AllocError, CreateError, Stats};
+use slablab_malloc::shared::note::Note;
 use slablab_malloc::shared::{self, EachCache, Registration, SignalFrees, Tenant};
 use slablab_malloc::world::Native;
 use slablab_malloc::{FromHeap, Over};
@@ -503,6 +504,9 @@ impl Tenant for Inner {
         with!(&self.engine, cache => {
             each(format_args!("{}", self.spec.name), &cache.usage(), cache.geometry());
         });
+    }
+    fn note(&self) -> Note {
+        with!(&self.engine, cache => Note::of(std::slice::from_ref(cache), &self.spec.name))
     }
     fn write_name(&self, _cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
         to.write_str(&self.spec.name)

@@ -211,6 +211,10 @@ pub trait Engine<P: Platform>: Sized {
     }
     /// What the cache holds on one node now.
     fn usage_on(&self, node: NodeId) -> Usage;
+    /// Where a viewer in another process finds the cache's counts.
+    fn exposed(&self) -> Exposed {
+        Exposed { geometry: address(self.geometry()), ..Exposed::default() }
+    }
     /// How often an event was counted, over all CPUs.
     fn counted(&self, event: Event) -> u64 {
         (0..P::cpus()).map(|cpu| self.counted_on(CpuId(cpu), event)).sum()
@@ -221,6 +225,33 @@ pub trait Engine<P: Platform>: Sized {
     }
     /// How often an event was counted on one CPU.
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64;
+}
+
+/// Addresses and offsets of a cache's counts, for a viewer that reads the memory of another process
+/// (docs/native.md). 0 for what the engine does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exposed {
+    /// The address of the [`Geometry`].
+    pub geometry: usize,
+    /// The address of the world's [`slablab_platform::PerCpu`].
+    pub slots: usize,
+    /// The address of 32 bits: objects of a full sheaf.
+    pub sheaf_capacity: usize,
+    /// In the engine's part of a slot, the offset of a sheaf's address, which is 0 without a spare sheaf.
+    pub spare: usize,
+    /// In the engine's part of a slot, the offset of 32 bits: objects in the spare sheaf.
+    pub spare_size: usize,
+    /// The address of the world's [`slablab_platform::PerNode`] with a barn for each node.
+    pub barns: usize,
+    /// In a barn, the offset of a word: full sheaves.
+    pub full_sheaves: usize,
+    /// Whether a slab's `SlabWord` is in its descriptor's `extra`, not in `slab`.
+    pub is_in_extra: bool,
+}
+
+/// A value's address, as a number.
+pub(crate) fn address<T>(value: &T) -> usize {
+    core::ptr::from_ref(value).addr()
 }
 
 /// Fills the `bytes` bytes of a new object with zeros if the request's flags have `__GFP_ZERO`. Returns the

@@ -19,7 +19,7 @@ mod header;
 mod help;
 mod list;
 mod table;
-mod terminal;
+pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
 mod theme;
@@ -37,6 +37,7 @@ use std::time::{Duration, Instant};
 use table::{Column, Table};
 use terminal::{Screen, Wake};
 use theme::Theme;
+pub(crate) use theme::bytes as short_bytes;
 
 /// How to watch.
 #[derive(clap::Args)]

@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::{Receiver, channel};
 
 /// Something happened.
-pub(super) enum Wake {
+pub(crate) enum Wake {
     /// A key, or another size.
     Event(Event),
     /// The keyboard is gone.
@@ -23,20 +23,20 @@ pub(super) enum Wake {
 
 /// The terminal in raw mode on its other screen. A panic gives it back too: ratatui's hook does, in any
 /// thread.
-pub(super) struct Screen {
+pub(crate) struct Screen {
     terminal: DefaultTerminal,
 }
 
 impl Screen {
     /// Takes the terminal.
-    pub(super) fn take() -> io::Result<Screen> {
+    pub(crate) fn take() -> io::Result<Screen> {
         let terminal = ratatui::try_init();
         // It may have been taken half.
         Ok(Screen { terminal: terminal.inspect_err(|_| ratatui::restore())? })
     }
 
     /// Restores the terminal, stops the program until the shell continues it, and sets up the terminal again.
-    pub(super) fn suspend(self) -> io::Result<Screen> {
+    pub(crate) fn suspend(self) -> io::Result<Screen> {
         drop(self);
         low_level::raise(SIGSTOP)?;
         Screen::take()
@@ -68,7 +68,7 @@ impl Drop for Screen {
 
 /// Keys, sizes and signals in one queue, so that waiting for the next sample costs nothing. The threads that
 /// fill it end with the program.
-pub(super) fn wakes() -> io::Result<Receiver<Wake>> {
+pub(crate) fn wakes() -> io::Result<Receiver<Wake>> {
     let (sender, receiver) = channel();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP])?;
     let from_signals = sender.clone();

@@ -123,7 +123,7 @@ fn resample(values: &VecDeque<u64>, width: usize) -> Vec<u64> {
 }
 
 /// Bytes in at most seven characters; K, M and G are KiB, MiB and GiB.
-pub(super) fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     let kib = bytes as f64 / 1024.0;
     match bytes {
         0 => "0".into(),

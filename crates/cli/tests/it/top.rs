@@ -1,10 +1,10 @@
-//! `SLABLAB_STATS` as JSON: a program with counts that are known runs under the library.
+//! `SLABLAB_STATS` as JSON and `slablab top`: a program with counts that are known runs under the library.
 
-use crate::common::{folder, text};
+use crate::common::{check_error, folder, slablab, text};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 #[path = "../../../c/tests/library/mod.rs"]
@@ -61,16 +61,27 @@ fn cache(document: &Value, bytes: u64) -> &Value {
 
 /// What `counts.c` says that it holds.
 fn check_counts(document: &Value, engine: &str) {
+    check_held(document, engine);
+    check_sums(document, engine);
+}
+
+fn check_held(document: &Value, engine: &str) {
     let small = cache(document, 700);
-    assert_eq!(number(small, "live_objects"), 3000 - 1000 + 500 - 200, "{engine}: {small}");
+    assert_eq!(number(small, "live_objects"), 6000 - 4000 + 500 - 200, "{engine}: {small}");
     assert_eq!(number(cache(document, 24_000), "live_objects"), 40, "{engine}: {document}");
     let (heap, live) = (number(document, "heap_bytes"), number(document, "live_bytes"));
     assert!(live > 3_000_000 + 40 * 24_000 + 2300 * 700 && live <= heap, "{engine}: {live} of {heap}");
+}
+
+/// The parts of each number.
+fn check_sums(document: &Value, engine: &str) {
     for cache in document["caches"].as_array().expect("caches") {
         let [slabs, objects] = ["slabs", "objects"].map(|field| number(cache, field));
         assert_eq!(objects, slabs * number(cache, "objects_per_slab"), "{engine}: {cache}");
-        let parts = ["live_objects", "parked_objects", "quarantined_objects", "free_objects"];
-        assert_eq!(parts.map(|part| number(cache, part)).iter().sum::<u64>(), objects, "{engine}: {cache}");
+        let quarantined =
+            cache.get("quarantined_objects").map_or(0, |_| number(cache, "quarantined_objects"));
+        let parts = ["live_objects", "parked_objects", "free_objects"].map(|part| number(cache, part));
+        assert_eq!(parts.iter().sum::<u64>() + quarantined, objects, "{engine}: {cache}");
         let page = number(document, "page_bytes");
         assert_eq!(
             number(cache, "bytes"),
@@ -108,4 +119,113 @@ fn statistics_go_to_a_file() {
     assert!(said.contains("/nowhere/at/all.json: No such file or directory"), "{said}");
     let said = Running::start(&[("SLABLAB_STATS", "yes")]).end();
     assert!(said.contains("expected 0, 1, json or a path"), "{said}");
+}
+
+/// What `slablab top` says of a process.
+fn top(process: u32, arguments: &[&str]) -> Output {
+    let mut all = vec![process.to_string(), "--once".to_string()];
+    all.extend(arguments.iter().map(ToString::to_string));
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    slablab(&["top"], &all)
+}
+
+/// Under each engine, and with slots of threads and of CPUs, the viewer sees what the program holds, and then
+/// what the program itself counts at its end.
+#[test]
+fn a_running_process() {
+    let engines = library::ENGINES.iter().chain(&["slub@7.1,freelist=map"]);
+    for (engine, slots) in engines.flat_map(|engine| [(engine, "thread"), (engine, "cpu")]) {
+        let variables = [("SLABLAB_STATS", "json"), ("SLABLAB_ENGINE", engine), ("SLABLAB_SLOTS", slots)];
+        let running = Running::start(&variables);
+        let output = top(running.0.id(), &["--format", "json"]);
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let at_end: Value = serde_json::from_str(&running.end()).expect("JSON");
+        assert_eq!(document["schema"], "slablab.top.1");
+        assert_eq!(document["command"], "counts");
+        for field in ["version", "pid", "engine", "slots", "page_bytes"] {
+            assert_eq!(document[field], at_end[field], "{engine}, {slots}: {field}");
+        }
+        // What is quarantined counts as live.
+        if !engine.contains("quarantine") {
+            check_held(&document, engine);
+        }
+        check_sums(&document, engine);
+        // The program allocates nothing of this size between the look and its end.
+        let of = |document: &Value| number(cache(document, 24_000), "slabs");
+        assert_eq!(of(&document), of(&at_end), "{engine}, {slots}");
+        let grown = number(&at_end, "minor_faults") - number(&document, "minor_faults");
+        assert!(grown < 200, "{engine}, {slots}: {grown} page faults from the look to the end");
+    }
+}
+
+/// A program with sheaves: what a thread freed is in them, although the thread runs.
+#[test]
+fn sheaves_barns_and_tables() {
+    let running = Running::start(&[]);
+    let process = running.0.id();
+    let said = |arguments: &[&str]| {
+        let output = top(process, arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let document: Value = serde_json::from_str(&said(&["--format", "json"])).expect("JSON");
+    let small = cache(&document, 700);
+    assert!(number(small, "sheaf_objects") > 200, "the other thread freed 200: {small}");
+    assert!(number(small, "barn_objects") > 200, "the first thread freed 4,000: {small}");
+    let csv = said(&["--format", "csv", "-s", "name"]);
+    let names: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert!(names.is_sorted() && names.contains(&small["name"].as_str().expect("a name")), "{csv}");
+    let table = said(&["--sort", "live"]);
+    let rows: Vec<&str> = table.lines().skip_while(|line| !line.contains("NAME")).skip(1).collect();
+    assert!(rows[0].contains(small["name"].as_str().expect("a name")), "{table}");
+    assert_eq!(rows.len(), names.len(), "{table}");
+    assert!(
+        table.starts_with(&format!("process {process} (counts): slub@7.1, a slot per thread")),
+        "{table}"
+    );
+    running.end();
+}
+
+#[test]
+fn processes_that_cannot_be_looked_at() {
+    let check = |arguments: &[&str], words: &[&str]| check_error(&["top"], arguments, words);
+    check(&["4194305", "--once"], &["process 4194305", "no such process"]);
+    check(&["x"], &["'x'"]);
+    check(&["1", "--format", "json"], &["--once"]);
+    check(&["1"], &["no terminal", "--once"]);
+    check(&["1", "--once", "-d", "0"], &["from 0.1 to 3600"]);
+    check(&["1", "--once", "-s", "age"], &["'age'", "live"]);
+    // This test does not run under the library.
+    check(&[&std::process::id().to_string(), "--once"], &["does not run under slablab", "LD_PRELOAD"]);
+}
+
+/// Memory that begins as a directory does is no directory yet.
+#[test]
+fn another_process_may_hold_anything() {
+    let run = |words: &[u64]| {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let mut child = Command::new(counts());
+        child.args(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = child.spawn().expect("it runs");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("it is read");
+        let output = top(child.id(), &[]);
+        drop(child.stdin.take());
+        child.wait().expect("it ends");
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output.stdout));
+        text(&output.stderr)
+    };
+    let magic = u64::from_le_bytes(*b"slablab\x01");
+    let said = run(&[magic, 77]);
+    assert!(said.contains("layout 77") && said.contains("same version"), "{said}");
+    let said = run(&[magic, 1, 12, u64::MAX]);
+    assert!(said.contains("damaged") && said.contains("0xffffffffffffffff"), "{said}");
+    // Everything is in its range, and points nowhere.
+    let mut words = [4096; 64];
+    (words[0], words[1], words[2]) = (magic, 1, 12);
+    let said = run(&words);
+    assert!(said.contains("directory is damaged"), "{said}");
+    let said = run(&[magic + 1, 1]);
+    assert!(said.contains("does not run under slablab"), "{said}");
 }

@@ -11,9 +11,11 @@
 //! | `upkeep` | deferred work, shrinking in turns, memory back to the system |
 //! | `stats` | totals, slabinfo's columns |
 //! | `json` | the same as JSON |
+//! | `note` | where another process finds the same |
 
 mod inside;
 mod json;
+pub mod note;
 mod pages;
 mod signal_frees;
 mod stats;

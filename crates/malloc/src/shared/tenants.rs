@@ -11,6 +11,7 @@
 //! ```
 
 use super::inside::less;
+use super::note::{self, Note, TENANTS};
 use super::upkeep;
 use slablab_platform::{CpuId, Work};
 use slablab_slabs::{Geometry, Usage};
@@ -21,8 +22,6 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::*};
 
 /// How many cache numbers a tenant has.
 pub const NUMBERS: u32 = 256;
-/// Most tenants at a time.
-const TENANTS: usize = 4096;
 /// The tenant number of the process's own heap if it is SLUB with nothing around it.
 pub(crate) const OWN: u32 = 0;
 /// The tenant number of the process's own heap if it is another one.
@@ -49,6 +48,8 @@ pub trait Tenant: Sync {
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32));
     /// Calls `each` for each of its caches, with the cache's name.
     fn each_cache(&self, each: &mut EachCache<'_>);
+    /// Where another process finds its caches.
+    fn note(&self) -> Note;
     /// Writes the name of one of its caches.
     fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result;
 }
@@ -170,16 +171,23 @@ fn publish_held(registration: &mut Registration, tenant: Held) {
     let place = registration.place();
     debug_assert_ne!(place.state.load(Relaxed), PUBLISHED, "published twice");
     place.change(REGISTERED);
+    let note = match &tenant {
+        Held::Process(tenant) => tenant.note(),
+        Held::Shared(tenant) => tenant.note(),
+        Held::Nothing => Note::default(),
+    };
     // SAFETY: the invariant of `Place`: the state is `REGISTERED`, the registration is the caller's alone
     // (`&mut`), and no call is counted.
     unsafe { *place.tenant.get() = tenant };
     // SeqCst: pairs with `call_if`, which counts itself before it reads the state.
     place.state.store(PUBLISHED, SeqCst);
+    note::publish(registration.0, note);
 }
 
 /// Waits until no call to the tenant runs, and none but [`Tenant::write_name`] will begin until it is
 /// published again. Must not be called by the tenant.
 pub fn withdraw(registration: &mut Registration) {
+    note::withdraw(registration.0);
     let place = registration.place();
     place.change(WITHDRAWN);
     // A thread may have taken a work of this tenant off the queue, and not have called the tenant yet.

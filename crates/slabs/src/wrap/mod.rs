@@ -36,7 +36,7 @@ pub use policy::{Around, Wrap};
 use crate::backing::Backing;
 use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
 use crate::damage::kept_wrong;
-use crate::engine::{Busy, Engine, Place, Reapable, Usage};
+use crate::engine::{Busy, Engine, Exposed, Place, Reapable, Usage, address};
 use crate::front::Front;
 use crate::report::{Fault, Misuse, Overwritten, Report, Reports, User};
 use crate::slab::NewObjects;
@@ -466,6 +466,10 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     /// Without objects in quarantine: those belong to the cache as a whole, not to a node.
     fn usage_on(&self, node: NodeId) -> Usage {
         self.engine.usage_on(node)
+    }
+
+    fn exposed(&self) -> Exposed {
+        Exposed { geometry: address(&self.geometry), ..self.engine.exposed() }
     }
 
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {

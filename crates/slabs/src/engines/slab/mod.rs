@@ -15,7 +15,7 @@ pub use shape::Tunables;
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Place, Reapable, Usage, zero_if_asked};
+use crate::engine::{Busy, Engine, Exposed, Place, Reapable, Usage, address, zero_if_asked};
 use crate::engines::common;
 use crate::front::Front;
 use crate::report::Misuse;
@@ -195,6 +195,11 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
 
     fn seed_arrays(&self, backing: &Backing<'_, P>, in_array: u32, in_shared: u32) {
         self.fill_arrays(backing, in_array, in_shared);
+    }
+
+    fn exposed(&self) -> Exposed {
+        let (geometry, slots) = (address(&self.geometry), address(&self.slots));
+        Exposed { geometry, slots, is_in_extra: true, ..Exposed::default() }
     }
 
     fn usage_on(&self, node: NodeId) -> Usage {

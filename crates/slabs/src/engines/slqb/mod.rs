@@ -13,7 +13,7 @@ pub use policy::{Memoryless, SlqbPolicy};
 use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, Starts, alignment, layout, spacing};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Place, Usage, zero_if_asked};
+use crate::engine::{Busy, Engine, Exposed, Place, Usage, address, zero_if_asked};
 use crate::engines::common;
 use crate::front::Front;
 use crate::order::{MAX_ORDER, OrderInput, OrderRule};
@@ -263,6 +263,11 @@ impl<P: Platform> Engine<P> for Slqb<P> {
 
     fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr> {
         self.seed_page(backing, node, place, free)
+    }
+
+    fn exposed(&self) -> Exposed {
+        let (geometry, slots) = (address(&self.geometry), address(&self.slots));
+        Exposed { geometry, slots, is_in_extra: true, ..Exposed::default() }
     }
 
     fn usage_on(&self, node: NodeId) -> Usage {

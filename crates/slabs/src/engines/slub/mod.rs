@@ -20,7 +20,7 @@ pub use policy::{
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Place, Usage, zero_if_asked};
+use crate::engine::{Busy, Engine, Exposed, Place, Usage, zero_if_asked};
 use crate::engines::common;
 use crate::front::Front;
 use crate::lent::Sheaf;
@@ -348,6 +348,10 @@ impl<P: Platform> Engine<P> for Slub<P> {
 
     fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr> {
         self.seed_slab(backing, node, place, free)
+    }
+
+    fn exposed(&self) -> Exposed {
+        self.exposed_places()
     }
 
     fn usage_on(&self, node: NodeId) -> Usage {

@@ -2,6 +2,7 @@
 //!
 //! A sheaf in a barn needs no memory but its own: the first word of its header links it to the next.
 
+use crate::engine::address;
 use slablab_platform::{Lock, Platform, Word, rank};
 
 /// `MAX_FULL_SHEAVES` and `MAX_EMPTY_SHEAVES`.
@@ -151,6 +152,11 @@ impl<P: Platform> BarnLock<P> {
             self.nr_empty.store(barn.empty.len.into());
         }
         result
+    }
+
+    /// The address of the number of full sheaves.
+    pub(super) fn full_at(&self) -> usize {
+        address(&self.nr_full)
     }
 
     /// Whether a full sheaf would probably be taken.

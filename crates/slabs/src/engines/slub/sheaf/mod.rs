@@ -3,6 +3,7 @@
 mod barn;
 mod bulk;
 mod elastic;
+mod exposed;
 mod keep;
 mod prefill;
 mod rcu;

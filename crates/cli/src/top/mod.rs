@@ -1,0 +1,147 @@
+//! `slablab top PID`: what a process that runs under slablab holds, like slabtop.
+//!
+//! ```text
+//! run             a screen, or one answer
+//!   Process       the process, by /proc
+//!   Directory     where its library keeps its counts
+//!   sample        one look at them
+//!   view          table, JSON, CSV
+//! ```
+//!
+//! The process does nothing for it: no signal, no stop, no store.
+
+mod directory;
+mod process;
+mod sample;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use crate::outcome::{Done, Failure, tell};
+use crate::output::{Format, write_out};
+use crate::watch::terminal::{self, Screen, Wake};
+use directory::{Bad, Directory};
+use process::{Memory, Process};
+use ratatui::crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+use std::io::IsTerminal;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+use view::{Answer, Sort};
+
+/// Which process to look at, and how.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The process: its number
+    pid: u32,
+    /// Print one answer and end
+    #[arg(long)]
+    once: bool,
+    /// Format of the answer
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// What comes first
+    #[arg(short, long, value_enum, default_value = "bytes")]
+    sort: Sort,
+    /// Seconds between looks
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 2.0, value_parser = delay)]
+    delay: f64,
+}
+
+fn delay(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "expected seconds from 0.1 to 3600".into())
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let on_screen = !args.once;
+    if on_screen && args.format != Format::Table {
+        return Err("--format json and csv need --once: the screen is a table".into());
+    }
+    if on_screen && !std::io::stdout().is_terminal() {
+        return Err("standard output is no terminal; --once prints one answer".into());
+    }
+    let process = Process::open(args.pid)?;
+    let said = |bad: Bad| failure(&process, &bad);
+    let directory = Directory::find(&process).map_err(said)?;
+    if on_screen {
+        return screen(&args, &process, &directory);
+    }
+    let answer = look(&process, &directory).map_err(said)?;
+    write_out(&view::text(&answer, None, args.format, args.sort), None)?;
+    Ok(Done::Complete)
+}
+
+/// One look at the process.
+fn look(process: &Process, directory: &Directory) -> Result<Answer, Bad> {
+    let sample = sample::take(process, directory)?;
+    let (minor_faults, major_faults) = process.faults()?;
+    Ok(Answer {
+        pid: process.pid,
+        command: process.name.clone(),
+        engine: directory.text(directory::ENGINE.0, directory::ENGINE.1),
+        slots: directory.text(directory::SLOTS.0, directory::SLOTS.1),
+        version: directory.text(directory::VERSION.0, directory::VERSION.1),
+        page_bytes: directory.page_bytes(),
+        at: Instant::now(),
+        minor_faults,
+        major_faults,
+        sample,
+    })
+}
+
+/// The live screen, until a key, a signal, or the process's end.
+fn screen(args: &Args, process: &Process, directory: &Directory) -> Result<Done, Failure> {
+    let wakes = terminal::wakes()?;
+    let mut sort = args.sort;
+    let (mut now, mut before) = (look(process, directory).map_err(|bad| failure(process, &bad))?, None);
+    let mut screen = Screen::take()?;
+    loop {
+        screen.draw(|frame| {
+            let text = view::text(&now, before.as_ref(), Format::Table, sort);
+            let lines: Vec<Line> = text.lines().map(Line::raw).collect();
+            frame.render_widget(Paragraph::new(lines), frame.area());
+        })?;
+        let due = now.at + Duration::from_secs_f64(args.delay);
+        match wakes.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(Wake::Event(event)) => {
+                let Some(key) = event.as_key_event().filter(|key| key.kind != KeyEventKind::Release) else {
+                    continue;
+                };
+                let control = key.modifiers.contains(KeyModifiers::CONTROL);
+                match key.code {
+                    KeyCode::Char('z') if control => screen = screen.suspend()?,
+                    KeyCode::Char('c') if control => return Ok(Done::Complete),
+                    KeyCode::Char('q') | KeyCode::Esc => return Ok(Done::Complete),
+                    KeyCode::Char(letter) => sort = Sort::of(letter).unwrap_or(sort),
+                    _ => {}
+                }
+            }
+            Ok(Wake::Suspend) => screen = screen.suspend()?,
+            Ok(Wake::End(signal)) => return Ok(Done::Ended { signal }),
+            Ok(Wake::Lost(error)) => return Err(format!("the keyboard cannot be read: {error}").into()),
+            Err(RecvTimeoutError::Timeout) => match look(process, directory) {
+                Ok(next) => before = Some(std::mem::replace(&mut now, next)),
+                Err(bad) => {
+                    drop(screen);
+                    return ended(process, bad);
+                }
+            },
+            Err(RecvTimeoutError::Disconnected) => return Ok(Done::Complete),
+        }
+    }
+}
+
+/// The end of the looks at a process: it has ended, or cannot be read any more.
+fn ended(process: &Process, bad: Bad) -> Result<Done, Failure> {
+    if process.mappings().is_ok_and(|mappings| !mappings.is_empty()) {
+        return Err(failure(process, &bad));
+    }
+    tell(format_args!("process {} ({}) has ended", process.pid, process.name));
+    Ok(Done::Complete)
+}
+
+fn failure(process: &Process, bad: &Bad) -> Failure {
+    format!("process {} ({}): {bad}", process.pid, process.name).into()
+}
