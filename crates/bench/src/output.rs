@@ -322,17 +322,17 @@ pub fn list() -> String {
     for group in Group::ALL {
         writeln!(text, "{}", group.name()).expect("memory");
         for one in all.iter().filter(|one| one.group == group) {
-            writeln!(text, "  {:<14} {}", one.name, one.about).expect("memory");
+            writeln!(text, "  {:<15} {}", one.name, one.about).expect("memory");
         }
     }
     let about = "resident memory of a process per allocator: threads, live blocks, after frees";
-    writeln!(text, "{}\n  {:<14} {about}\n\nallocators", crate::rig::MEMORY, crate::rig::MEMORY)
+    writeln!(text, "{}\n  {:<15} {about}\n\nallocators", crate::rig::MEMORY, crate::rig::MEMORY)
         .expect("memory");
     let mut seen = Vec::new();
     for one in all.iter().flat_map(|one| &one.contestants) {
         if !seen.contains(&one.name) {
             seen.push(one.name);
-            writeln!(text, "  {:<14} {:<6} proof: {}", one.name, one.role.name(), one.evidence)
+            writeln!(text, "  {:<15} {:<6} proof: {}", one.name, one.role.name(), one.evidence)
                 .expect("memory");
         }
     }

@@ -72,6 +72,8 @@ pub struct Process {
     pub peak_verdict: Option<Verdict>,
     /// The other figures: medians, in the order of [`PROCESS_FIGURES`].
     pub figures: Vec<f64>,
+    /// The costs, by block.
+    pub samples: Vec<Costs>,
 }
 
 /// A figure of a sample with costs: name, unit, and value in that unit.
@@ -114,6 +116,7 @@ impl Process {
             peak_verdict: peak_ratio.as_ref().map(verdict),
             peak_ratio,
             figures: PROCESS_FIGURES.iter().map(figure).collect(),
+            samples: all.iter().map(|(_, costs)| *costs).collect(),
         })
     }
 }

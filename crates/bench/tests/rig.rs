@@ -1,5 +1,6 @@
 //! The rig from end to end, with a hundredth of its usual operations.
 
+use serde_json::Value;
 use slablab_bench::clock::Sample;
 use slablab_bench::costs::Costs;
 use slablab_bench::memory::Held;
@@ -114,7 +115,16 @@ fn check_machines(report: &Report) {
             let record = records.iter().find(same).expect("a line per figure");
             let median = cell["cpu_ns"]["median"].as_f64().expect("a number");
             assert_eq!(record[6], format!("{median:.4}"));
-            assert_eq!(cell["samples_ns"].as_array().expect("a list").len(), report.blocks);
+            let samples = cell["samples_ns"].as_array().expect("a list");
+            assert_eq!(samples.len(), report.blocks);
+            // Every sample of this one has as many operations as the first.
+            if workload["name"] == "cfrac-like" {
+                let costs = cell["process"]["samples"].as_array().expect("a list");
+                let number = |value: &Value| value.as_f64().expect("a number");
+                let ns = |one: &Value| number(&one["user_ns"]) + number(&one["system_ns"]);
+                let per_op: Vec<f64> = costs.iter().map(|one| ns(one) / number(&workload["ops"])).collect();
+                assert_eq!(samples.iter().map(number).collect::<Vec<f64>>(), per_op);
+            }
         }
     }
     let of_memory = records.iter().filter(|record| &record[1] == "memory").count();
