@@ -12,6 +12,7 @@
 //! strong enough.
 
 mod heap;
+mod maps;
 mod programs;
 mod races;
 mod zonelists;
