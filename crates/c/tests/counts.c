@@ -1,7 +1,10 @@
 /* Holds a number of objects that the reader of statistics knows: 6,000 of 700 bytes, of which the first 4,000
  * were freed again; 40 of 24,000 bytes; 3 blocks of 1 MB. Threads: one more, which allocates 500 objects of 700
- * bytes, frees 200 of them and stays. Then it says "ready" and ends when standard input does. Arguments are words
+ * bytes, frees 200 of them and stays. Under the library also an object cache with 77 objects of 304 bytes, whose
+ * name has a quote and an escape in it. Then it says "ready" and ends when standard input does. Arguments are words
  * that it writes to the start of a mapping first. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <stdint.h>
@@ -45,6 +48,21 @@ static void map_words(int count, char **words)
 		((uint64_t *)(pages + 4096))[i] = strtoull(words[i], NULL, 10);
 }
 
+static void make_object_cache(void)
+{
+	void *(*create)(const char *, size_t, size_t, unsigned int, void (*)(void *));
+	void *(*alloc)(void *, unsigned int);
+
+	*(void **)&create = dlsym(RTLD_DEFAULT, "kmem_cache_create");
+	*(void **)&alloc = dlsym(RTLD_DEFAULT, "kmem_cache_alloc");
+	if (!create)
+		return;
+	void *counted = create("counted \"\033[31m", 304, 0, 0, NULL);
+	for (int i = 0; i < 77; i++)
+		if (!alloc(counted, 0))
+			_exit(8);
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread;
@@ -56,6 +74,7 @@ int main(int argc, char **argv)
 	allocate(small, SMALL, 700);
 	allocate(large, LARGE, 24000);
 	allocate(blocks, BLOCKS, 1000000);
+	make_object_cache();
 	for (int i = 0; i < FREED; i++)
 		free(small[i]);
 	if (read(begun[0], &byte, 1) != 1 || write(1, "ready\n", 6) != 6)

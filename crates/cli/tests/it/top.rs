@@ -17,7 +17,12 @@ fn counts() -> &'static Path {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../c/tests/counts.c");
         let program = folder("counts").join("counts");
         let mut compiler = Command::new("cc");
-        compiler.args(["-std=gnu11", "-O1", "-Wall", "-pthread"]).arg(source).arg("-o").arg(&program);
+        compiler
+            .args(["-std=gnu11", "-O1", "-Wall", "-pthread"])
+            .arg(source)
+            .arg("-o")
+            .arg(&program)
+            .arg("-ldl");
         let done = compiler.output().expect("a machine that builds Rust has a compiler for C");
         assert!(done.status.success(), "{}", text(&done.stderr));
         program
@@ -69,6 +74,10 @@ fn check_held(document: &Value, engine: &str) {
     let small = cache(document, 700);
     assert_eq!(number(small, "live_objects"), 6000 - 4000 + 500 - 200, "{engine}: {small}");
     assert_eq!(number(cache(document, 24_000), "live_objects"), 40, "{engine}: {document}");
+    let mut caches = document["caches"].as_array().expect("caches").iter();
+    let counted = caches.find(|cache| cache["name"] == "counted \"\u{1b}[31m");
+    let counted = counted.unwrap_or_else(|| panic!("{engine}: {document}"));
+    assert_eq!(["object_bytes", "live_objects"].map(|field| number(counted, field)), [304, 77], "{engine}");
     let (heap, live) = (number(document, "heap_bytes"), number(document, "live_bytes"));
     assert!(live > 3_000_000 + 40 * 24_000 + 2300 * 700 && live <= heap, "{engine}: {live} of {heap}");
 }
@@ -177,6 +186,7 @@ fn sheaves_barns_and_tables() {
     let names: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
     assert!(names.is_sorted() && names.contains(&small["name"].as_str().expect("a name")), "{csv}");
     let table = said(&["--sort", "live"]);
+    assert!(!table.contains('\u{1b}') && !csv.contains('\u{1b}'), "{table}{csv}");
     let rows: Vec<&str> = table.lines().skip_while(|line| !line.contains("NAME")).skip(1).collect();
     assert!(rows[0].contains(small["name"].as_str().expect("a name")), "{table}");
     assert_eq!(rows.len(), names.len(), "{table}");
