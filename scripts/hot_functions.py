@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Writes crates/c/hot-functions: the functions of libslablab.so that programs run, for the linker to put together.
 
-    cargo build --release -p slablab-c && cargo build --profile dist -p slablab-c && cargo build -p slablab-c
-    CARGO_INCREMENTAL=0 cargo build -p slablab-c --target-dir target/whole      # as CI builds it
-    scripts/hot_functions.py target/{release,dist,debug,whole/debug}/libslablab.so
+    scripts/hot_functions.py                                    # builds the library in four ways: 2 minutes
+    scripts/hot_functions.py target/release/libslablab.so ...   # with these builds of it
+
+To be run after changes to what a process does at its start: a function that is not in the list costs each
+process up to 64 KiB.
 
 Runs some programs with each library preloaded under valgrind's callgrind, which records the address of every
 instruction that ran. A function is written as the start of its symbol: behind it comes a hash that changes with
@@ -12,6 +14,7 @@ engines, cannot be told apart: of names as popular, those of many functions that
 """
 
 import bisect
+import os
 import re
 import shutil
 import subprocess
@@ -26,6 +29,23 @@ SQL = """create table t(a, b);
 with recursive c(x) as (select 1 union all select x + 1 from c where x < 500) insert into t select x, x * 7 % 101 from c;
 select count(*), sum(b) from t group by b limit 3;"""
 TEXT = "".join(f"{n} {n * n} word{n}\n" for n in range(2000))
+
+
+# Profiles as users, tests and CI build them: each inlines other functions.
+BUILDS = [
+    ("release", [], {}),
+    ("dist", [], {}),
+    ("debug", ["--profile", "dev"], {}),
+    ("whole/debug", ["--profile", "dev", "--target-dir", "target/whole"], {"CARGO_INCREMENTAL": "0"}),
+]
+
+
+def build() -> list[str]:
+    """Builds the library in each way. Returns the files."""
+    for folder, arguments, variables in BUILDS:
+        command = ["cargo", "build", "-p", "slablab-c", *(arguments or ["--profile", folder])]
+        subprocess.run(command, check=True, cwd=ROOT, env=os.environ | variables)
+    return [str(ROOT / "target" / folder / "libslablab.so") for folder, _, _ in BUILDS]
 
 
 def programs(folder: Path) -> list[list[str]]:
@@ -99,7 +119,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         commands = programs(folder)
-        for library in (Path(path).resolve() for path in sys.argv[1:]):
+        for library in (Path(path).resolve() for path in sys.argv[1:] or build()):
             table = symbols(library)
             ran = Counter(at for command in commands
                           for at in functions(table, addresses(library, command, folder)))
