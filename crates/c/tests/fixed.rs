@@ -46,8 +46,9 @@ fn a_process_that_allocates_once_writes_few_pages() {
     }
 }
 
-/// The kernel maps 64 KiB around each page of code that a process touches. If this fails, functions that are
-/// not in `hot-functions` run: scripts/hot_functions.py writes the list.
+/// The kernel maps 64 KiB around each page of code that a process touches. In the dev profile 232 KiB are
+/// resident, 804 without the list, and up to 544 with a list in which functions are missing that run now. If
+/// this fails, scripts/hot_functions.py writes the list again.
 #[test]
 fn little_of_the_code_is_resident() {
     let mappings = said(Some("slub@7.1"), &["mappings"]);
