@@ -5,7 +5,7 @@ use slablab_slabs::engines::slub::{FreeList, SlubPolicy};
 use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
 
 /// Bytes of the objects of the largest sheaf: a program's bursts are longer than a kernel's.
-const SHEAF_BYTES: u32 = 256 << 10;
+const SHEAF_BYTES: u32 = 64 << 10;
 /// The order of the largest slabs, 64 KiB on pages of 4 KiB, if the choice names none.
 const MAX_ORDER: u8 = COSTLY_ORDER + 1;
 /// Addresses in the first sheaf: 12 and the header fill a class of 128 bytes.

@@ -46,7 +46,6 @@ impl Grammar for Engine {
     const THEMES: Themes = &[
         ("sheaves", &["sheaves", "refill", "barns", "elastic"]),
         ("cpu-slabs", &["cpu_slab", "cpu_partial", "cpu_partial_rule", "partial_frozen"]),
-        ("free-lists", &["freelist", "link"]),
         ("orders", &["order", "min_order", "max_order", "min_objects", "order_cpus"]),
         (
             "node-lists",
