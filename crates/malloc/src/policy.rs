@@ -24,7 +24,7 @@ pub fn slub_here(mut policy: SlubPolicy, encodes: bool) -> SlubPolicy {
         policy.elastic = ELASTIC;
     }
     // No page of a slab is touched before an object of it is used. A CPU slab's list has links.
-    if !policy.cpu_slab && !encodes {
+    if policy.freelist == FreeList::Auto && !policy.cpu_slab && !encodes {
         policy.freelist = FreeList::Map;
     }
     if policy.max_order == COSTLY_ORDER {
@@ -53,6 +53,21 @@ mod tests {
         let Preset::Slub(policy) = Choice::parse(text).expect("a choice").preset else { panic!("{text}") };
         let policy = slub_here(policy, false);
         (policy.order, policy.max_order)
+    }
+
+    #[test]
+    fn slabs_have_maps_unless_the_choice_says_links() {
+        fn check(text: &str, encodes: bool, has_map: bool) {
+            let Preset::Slub(policy) = Choice::parse(text).expect("a choice").preset else {
+                panic!("{text}")
+            };
+            assert_eq!(slub_here(policy, encodes).freelist == FreeList::Map, has_map, "{text}");
+        }
+        check("slub@7.1", false, true);
+        check("slub@7.1,freelist=map", false, true);
+        check("slub@7.1,freelist=links", false, false);
+        check("slub@7.1", true, false);
+        check("slub@6.1", false, false);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 use crate::engines::slab::SlabPolicy;
 use crate::engines::slob::SlobPolicy;
 use crate::engines::slqb::SlqbPolicy;
-use crate::engines::slub::SlubPolicy;
-use crate::knob::{Around, BadKind, BadPreset, Policy, Setting, near};
+use crate::engines::slub::{FreeList, SlubPolicy};
+use crate::knob::{Around, BadKind, BadPreset, Needs, Policy, Setting, near};
 use crate::release::{Release, ZoneReclaimMode};
 use crate::wrap::Wrap;
 use core::fmt;
@@ -235,6 +235,13 @@ impl Choice {
     pub fn parse(text: &str) -> Result<Choice, BadPreset<'_>> {
         let mut wrap = Wrap::default();
         let preset = Preset::parse_around(text, &mut wrap)?;
+        if let Preset::Slub(policy) = &preset
+            && policy.freelist == FreeList::Map
+            && wrap.encoded
+        {
+            let needs = Needs { knob: "freelist", value: "map", needs: "harden=off or harden=random" };
+            return Err(BadPreset { kind: BadKind::Needs(needs), given: needs.value, nearest: [""; 3] });
+        }
         Ok(Choice { preset, wrap })
     }
 }

@@ -370,6 +370,7 @@ fn wrapper_knob_errors() {
     check("slub,quarantine=18446744073709551615K", &["quarantine", "number"]);
     check("slub,harden=ranodm", &["harden=`ranodm`", "random"]);
     check("slub,quarantin=1", &["`quarantin`", "quarantine"]);
+    check("slub,freelist=map,harden=encode", &["freelist=`map`", "harden=random with it"]);
     // Without a wrapper, the wrapper's knobs are unknown.
     assert!(Preset::parse("slub,debug=F").is_err());
 }

@@ -38,7 +38,7 @@ const V2_6_29: SlubPolicy = SlubPolicy {
     remote_refill: RemoteRefill::Try,
     barns: Barns::MemoryNodes,
     elastic: 0,
-    freelist: FreeList::Links,
+    freelist: FreeList::Auto,
 };
 
 const V2_6_32: SlubPolicy = SlubPolicy {
@@ -204,8 +204,9 @@ impl Policy for SlubPolicy {
         ),
         knob!(
             "freelist",
-            "where a slab notes its free objects: links in them, as in Linux, or a map beside the descriptors",
-            freelist: FreeList ["links" = Links, "map" = Map]
+            "where a slab notes its free objects: links in them, as in Linux, or a map beside the descriptors; \
+             auto: links, and maps in malloc and object caches",
+            freelist: FreeList ["auto" = Auto, "links" = Links, "map" = Map]
         ),
         knob!(
             "min_partial_rule", "rule for min_partial=auto, by object size (docs/theory/slub.md 4.5)",

@@ -119,6 +119,9 @@ impl FirstTry {
 /// Where a slab notes its free objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeList {
+    /// Links, unless what the engine serves chooses: malloc and object caches choose maps where no CPU slab
+    /// is.
+    Auto,
     /// In the objects: each links the next. All kernels.
     Links,
     /// In a map beside the page frames' descriptors, a bit for each object (docs/engines/slub.md). No kernel.
