@@ -106,10 +106,10 @@ pub trait Engine<P: Platform>: Sized {
     /// # Errors
     /// As [`Engine::free`], for the first address that starts no object of this cache. The objects before it
     /// are freed. The address itself and the objects after it stay as they were. With
-    /// [`Misuse::AlreadyFree`], which an engine finds only when the object reaches its slab, any of the other
-    /// objects may be freed.
+    /// [`Misuse::AlreadyFree`], which an engine finds only when the object reaches its slab, the other objects
+    /// are freed; where slabs have links, not those that go back to the same slab with it.
     fn free_bulk(&self, backing: &Backing<'_, P, Self::Common>, objects: &[P::Ptr]) -> Result<(), Misuse> {
-        objects.iter().try_for_each(|object| self.free(backing, *object))
+        free_each(objects, |object| self.free(backing, object))
     }
 
     /// Gives an object back when the readers that run now have ended (`kfree_rcu`). `false`: the engine does
@@ -367,4 +367,21 @@ impl core::ops::AddAssign for Usage {
 pub struct Busy {
     /// Number of objects that are still allocated.
     pub live_objects: u64,
+}
+
+/// Frees objects one by one. An address that starts no object ends it. An object that is free already does
+/// not.
+pub(crate) fn free_each<T: Copy>(
+    objects: &[T],
+    mut free: impl FnMut(T) -> Result<(), Misuse>,
+) -> Result<(), Misuse> {
+    let mut result = Ok(());
+    for object in objects {
+        match free(*object) {
+            Err(Misuse::AlreadyFree) => result = Err(Misuse::AlreadyFree),
+            Err(misuse) => return Err(misuse),
+            Ok(()) => {}
+        }
+    }
+    result
 }

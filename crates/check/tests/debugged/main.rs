@@ -8,10 +8,10 @@ use slablab_check::program::{Program, Ran, Runner};
 use slablab_check::{Alone, Bare, Refusing, Shape, effort};
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_platform::conformance::Testable;
-use slablab_slabs::engines::slab::SlabEngine;
-use slablab_slabs::engines::slob::Slob;
-use slablab_slabs::engines::slqb::Slqb;
-use slablab_slabs::engines::slub::Slub;
+use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
+use slablab_slabs::engines::slob::{Slob, SlobPolicy};
+use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
+use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::knob::Policy;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
@@ -108,24 +108,10 @@ where
     assert!(total.allocs > 5_000 && total.slabs > 500, "{preset}: the programs did too little: {total:?}");
 }
 
-fn programs(engine: &str) {
-    let releases: Vec<String> = match engine {
-        "slub" => {
-            slablab_slabs::engines::slub::SlubPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
-        }
-        "slqb" => {
-            slablab_slabs::engines::slqb::SlqbPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
-        }
-        "slab" => {
-            slablab_slabs::engines::slab::SlabPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
-        }
-        _ => {
-            slablab_slabs::engines::slob::SlobPolicy::PRESETS.iter().map(|p| p.release.to_string()).collect()
-        }
-    };
-    for release in releases {
-        let preset =
-            Preset::parse(&format!("{engine}@{release}")).map_err(|bad| bad.to_string()).expect("a preset");
+/// Runs the programs under each of the engines.
+fn programs(engines: impl IntoIterator<Item = String>) {
+    for text in engines {
+        let preset = Preset::parse(&text).unwrap_or_else(|bad| panic!("{text}: {bad}"));
         match preset {
             Preset::Slub(policy) => {
                 every_world::<Slub<_>, Slub<_>, Slub<_>, Slub<_>, Slub<_>>(preset, policy)
@@ -145,22 +131,37 @@ fn programs(engine: &str) {
     }
 }
 
+/// Every preset of an engine, by name.
+fn presets<Q: Policy>() -> impl Iterator<Item = String> {
+    Q::PRESETS.iter().map(|preset| format!("{}@{}", Q::ENGINE, preset.release()))
+}
+
 #[test]
 fn slub() {
-    programs("slub");
+    programs(presets::<SlubPolicy>());
+}
+
+/// No kernel has maps.
+#[test]
+fn slub_with_maps() {
+    programs([
+        "slub@7.1,freelist=map".into(),
+        "slub@7.1,freelist=map,elastic=12".into(),
+        "slub@7.0,freelist=map,sheaves=off,min_partial=0".into(),
+    ]);
 }
 
 #[test]
 fn slqb() {
-    programs("slqb");
+    programs(presets::<SlqbPolicy>());
 }
 
 #[test]
 fn slab() {
-    programs("slab");
+    programs(presets::<SlabPolicy>());
 }
 
 #[test]
 fn slob() {
-    programs("slob");
+    programs(presets::<SlobPolicy>());
 }

@@ -36,7 +36,7 @@ pub use policy::{Around, Wrap};
 use crate::backing::Backing;
 use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
 use crate::damage::kept_wrong;
-use crate::engine::{Busy, Engine, Exposed, Place, Reapable, Usage, address};
+use crate::engine::{Busy, Engine, Exposed, Place, Reapable, Usage, address, free_each};
 use crate::front::Front;
 use crate::report::{Fault, Misuse, Overwritten, Report, Reports, User};
 use crate::slab::NewObjects;
@@ -392,7 +392,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     }
 
     fn free_bulk(&self, backing: &Backing<'_, P, E::Common>, objects: &[P::Ptr]) -> Result<(), Misuse> {
-        objects.iter().try_for_each(|object| self.free(backing, *object))
+        free_each(objects, |object| self.free(backing, object))
     }
 
     fn shrink(&self, backing: &Backing<'_, P, E::Common>) -> u64 {

@@ -11,7 +11,10 @@ type Ptr = <Model as Frames>::Ptr;
 
 /// Calls `f` with a cache of objects of 64 bytes, without sheaves, 64 objects in a slab.
 fn with(new: NewObjects<Model>, f: impl FnOnce(&Slub<Model>, &Backing<'_, Model>)) {
-    let text = "slub@7.1,freelist=map,sheaves=off,max_order=0";
+    with_policy("slub@7.1,freelist=map,sheaves=off,max_order=0", new, f);
+}
+
+fn with_policy(text: &str, new: NewObjects<Model>, f: impl FnOnce(&Slub<Model>, &Backing<'_, Model>)) {
     let Ok(Preset::Slub(policy)) = Preset::parse(text) else { unreachable!("{text} is SLUB") };
     let mut machine = Machine::new(MachineSpec::uniform(2, 1, 1 << 30)).expect("the spec is right");
     machine.enter(|| {
@@ -68,6 +71,45 @@ fn an_object_is_freed_once() {
         assert_eq!(map_of(objects[0]), freed.iter().fold(0, |bits, place| bits | 1 << place));
         for place in (0..65).filter(|place| !freed.contains(place)) {
             cache.free(backing, objects[place]).expect("an object");
+        }
+    });
+}
+
+/// In a batch of several slabs, those behind an object that is free already are freed too.
+#[test]
+fn a_double_free_in_a_batch_leaves_no_object_behind() {
+    for text in ["slub@7.1,freelist=map,sheaves=off,max_order=0", "slub@7.1,freelist=map,max_order=0"] {
+        with_policy(text, NewObjects::default(), |cache, backing| {
+            let objects: Vec<Ptr> = (0..3 * 64).map(|_| alloc(cache, backing)).collect();
+            let wrong = [70, 71];
+            wrong.iter().for_each(|place| cache.free(backing, objects[*place]).expect("an object"));
+            cache.shrink(backing);
+            // The second slab is the first that the batch ends with, and the last object of it that it frees
+            // empties it.
+            let batch: Vec<Ptr> =
+                [0..64, 128..192, 64..128].into_iter().flatten().map(|place| objects[place]).collect();
+            assert_eq!(cache.free_bulk(backing, &batch), Err(Misuse::AlreadyFree), "{text}");
+            assert_eq!(cache.usage().live_objects(), 0, "{text}");
+        });
+    }
+}
+
+/// An object that empties its slab, and comes twice, is found though its slab is gone.
+#[test]
+fn a_double_free_is_found_when_its_slab_is_gone() {
+    let text = "slub@7.1,freelist=map,sheaves=off,max_order=0,min_partial=0";
+    with_policy(text, NewObjects::default(), |cache, backing| {
+        let objects: Vec<Ptr> = (0..5 * 64).map(|_| alloc(cache, backing)).collect();
+        let (alone, others) = objects[..].split_at(64);
+        alone[1..].iter().for_each(|object| cache.free(backing, *object).expect("an object"));
+        // Between the two there are more objects of other slabs than a search passes over.
+        let mut batch = vec![alone[0]];
+        batch.extend((0..4).map(|slab| others[slab * 64]));
+        batch.push(alone[0]);
+        assert_eq!(cache.free_bulk(backing, &batch), Err(Misuse::AlreadyFree));
+        assert_eq!(cache.usage().live_objects(), 4 * 63);
+        for slab in 0..4 {
+            cache.free_bulk(backing, &others[slab * 64 + 1..][..63]).expect("objects");
         }
     });
 }

@@ -311,59 +311,9 @@ impl<P: Platform> Slub<P> {
         Chain { head, tail, count }
     }
 
-    /// Frees many objects: runs of one slab, with a look-ahead of three others, go back as one chain. An
-    /// error names the object that its slab does not take.
-    pub(super) fn free_runs(
-        &self,
-        backing: &Backing<'_, P>,
-        objects: &[P::Ptr],
-        tally: Tally,
-    ) -> Result<(), (Misuse, P::Ptr)> {
-        const LOOK_AHEAD: usize = 3;
-        if self.has_map() {
-            return self.free_to_maps(backing, objects, tally);
-        }
-        // One bit for each object of a window that an earlier run took. A window is as long as a word has
-        // bits.
-        for window in objects.rchunks(64) {
-            let mut taken = 0u64;
-            for last in (0..window.len()).rev() {
-                if taken >> last & 1 == 1 {
-                    continue;
-                }
-                let Some((slab, state)) = Slab::<P>::of(window[last]) else {
-                    return Err((Misuse::NotInSlab, window[last]));
-                };
-                let named = |misuse| (misuse, window[last]);
-                self.check(window[last], slab.pfn(), state).map_err(named)?;
-                let mut chain = Chain { head: window[last], tail: window[last], count: 1 };
-                let mut misses = 0;
-                for index in (0..last).rev() {
-                    if taken >> index & 1 == 1 {
-                        continue;
-                    }
-                    let same =
-                        Slab::<P>::of(window[index]).is_some_and(|(other, _)| other.pfn() == slab.pfn());
-                    if same && self.check(window[index], slab.pfn(), state).is_ok() {
-                        P::set_link(window[index], self.geometry.link_offset, Some(chain.head));
-                        chain = Chain { head: window[index], count: chain.count + 1, ..chain };
-                        taken |= 1 << index;
-                    } else {
-                        misses += 1;
-                        if misses == LOOK_AHEAD {
-                            break;
-                        }
-                    }
-                }
-                self.free_chain(backing, slab, state, chain, tally).map_err(named)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Frees a chain of one slab's objects: to the slot's list if the slab is the CPU slab, else to the
     /// slab's own list.
-    fn free_chain(
+    pub(super) fn free_chain(
         &self,
         backing: &Backing<'_, P>,
         slab: Slab<P>,

@@ -17,32 +17,28 @@
 //!
 //! The word's head is `Some(0)` while it counts free objects: the tables of [`super::state`] need no more.
 
+use super::runs::{Found, WINDOW, Wrong};
 use super::{FreeList, Slub, Tally};
 use crate::backing::Backing;
 use crate::damage::damaged;
 use crate::report::Misuse;
 use crate::slab::{Chain, Slab};
-use slablab_platform::{Event, FrameState, MAP_BYTES, PerCpu, Platform, Word};
+use slablab_platform::{Event, MAP_BYTES, PerCpu, Platform, Word};
 
 /// Objects that a word of the map has bits for.
 const WORD_OBJECTS: u32 = u64::BITS;
 
 /// Objects of one slab on their way to its map, by their numbers.
-struct Run {
+pub(super) struct Run {
     numbers: [u16; Run::MOST],
     len: usize,
 }
 
 impl Run {
-    const MOST: usize = 64;
+    const MOST: usize = WINDOW;
+    pub(super) const NONE: Run = Run { numbers: [0; Run::MOST], len: 0 };
 
-    fn of(number: u32) -> Run {
-        let mut run = Run { numbers: [0; Run::MOST], len: 0 };
-        run.add(number);
-        run
-    }
-
-    fn add(&mut self, number: u32) {
+    pub(super) fn add(&mut self, number: u32) {
         self.numbers[self.len] = number as u16;
         self.len += 1;
     }
@@ -85,7 +81,7 @@ impl<P: Platform> Slub<P> {
     }
 
     /// The number of an object in its slab.
-    fn number(&self, slab: Slab<P>, object: P::Ptr) -> u32 {
+    pub(super) fn number(&self, slab: Slab<P>, object: P::Ptr) -> u32 {
         self.starts.index(slab.bytes_to(object))
     }
 
@@ -199,54 +195,14 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// As `free_runs`, by maps. An object that is free already is named; the others of its run are free then.
-    pub(super) fn free_to_maps(
+    /// Frees a run of one slab's objects. An object that is free already is named; the others are free then.
+    pub(super) fn free_to_map(
         &self,
         backing: &Backing<'_, P>,
-        objects: &[P::Ptr],
-        tally: Tally,
-    ) -> Result<(), (Misuse, P::Ptr)> {
-        const LOOK_AHEAD: usize = 3;
-        for window in objects.rchunks(Run::MOST) {
-            let mut taken = 0u64;
-            for last in (0..window.len()).rev() {
-                if taken >> last & 1 == 1 {
-                    continue;
-                }
-                let Some((slab, state)) = Slab::<P>::of(window[last]) else {
-                    return Err((Misuse::NotInSlab, window[last]));
-                };
-                self.check(window[last], slab.pfn(), state).map_err(|misuse| (misuse, window[last]))?;
-                let mut run = Run::of(self.number(slab, window[last]));
-                let mut misses = 0;
-                for index in (0..last).rev() {
-                    if taken >> index & 1 == 1 {
-                        continue;
-                    }
-                    let other = Slab::<P>::of(window[index]).filter(|(other, _)| other.pfn() == slab.pfn());
-                    if other.is_some() && self.check(window[index], slab.pfn(), state).is_ok() {
-                        run.add(self.number(slab, window[index]));
-                        taken |= 1 << index;
-                    } else {
-                        misses += 1;
-                        if misses == LOOK_AHEAD {
-                            break;
-                        }
-                    }
-                }
-                self.free_run(backing, (slab, state), run, tally)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn free_run(
-        &self,
-        backing: &Backing<'_, P>,
-        (slab, state): (Slab<P>, FrameState),
+        (slab, state): Found<P>,
         mut run: Run,
         tally: Tally,
-    ) -> Result<(), (Misuse, P::Ptr)> {
+    ) -> Result<(), Wrong<P>> {
         let (mut count, mut twice) = (0, None);
         while let Some((word, bits, in_run)) = run.next_word() {
             let before = self.set(slab, word, bits);

@@ -8,6 +8,7 @@ mod map;
 mod node;
 mod policy;
 mod report;
+mod runs;
 mod seed;
 pub mod sheaf;
 mod state;
@@ -285,11 +286,13 @@ impl<P: Platform> Engine<P> for Slub<P> {
             found.is_ok()
         };
         let sound = &objects[..objects.iter().take_while(&mut is_sound).count()];
-        if self.sheaf_capacity > 0 {
-            self.free_bulk_to_sheaves(backing, sound)?;
+        let freed = if self.sheaf_capacity > 0 {
+            self.free_bulk_to_sheaves(backing, sound)
         } else {
-            self.free_runs(backing, sound, Tally::FREE).map_err(|(misuse, _)| misuse)?;
-        }
+            self.free_runs(backing, sound, Tally::FREE).map_err(|(misuse, _)| misuse)
+        };
+        // Every address was an object's a moment ago. One that is in no slab now was the last of its slab.
+        freed.map_err(|_| Misuse::AlreadyFree)?;
         found
     }
 

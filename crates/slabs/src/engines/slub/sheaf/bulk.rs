@@ -53,7 +53,8 @@ impl<P: Platform> Slub<P> {
         got
     }
 
-    /// Frees objects of this cache: the local ones to sheaves, the others to their slabs in batches.
+    /// Frees objects of this cache: the local ones to sheaves, the others to their slabs in batches. Returns
+    /// the first error, after all other objects.
     pub(in crate::engines::slub) fn free_bulk_to_sheaves(
         &self,
         backing: &Backing<'_, P>,
@@ -61,18 +62,23 @@ impl<P: Platform> Slub<P> {
     ) -> Result<(), Misuse> {
         let Some(first) = objects.first() else { return Ok(()) };
         let (mut remote, mut count) = ([*first; BATCH_MAX], 0);
+        let mut result = Ok(());
         for object in objects {
             if Slab::<P>::of(*object).is_some_and(|(_, state)| self.takes(state)) {
-                self.free_to_sheaf(backing, *object)?;
+                result = result.and(self.free_to_sheaf(backing, *object));
                 continue;
             }
             remote[count] = *object;
             count += 1;
             if count == BATCH_MAX {
-                self.free_runs(backing, &remote, Tally::FREE).map_err(|(misuse, _)| misuse)?;
+                result = result.and(self.free_remote(backing, &remote));
                 count = 0;
             }
         }
-        self.free_runs(backing, &remote[..count], Tally::FREE).map_err(|(misuse, _)| misuse)
+        result.and(self.free_remote(backing, &remote[..count]))
+    }
+
+    fn free_remote(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        self.free_runs(backing, objects, Tally::FREE).map_err(|(misuse, _)| misuse)
     }
 }
