@@ -13,6 +13,7 @@ the compiler. Functions that most programs ran come first. Functions of one name
 engines, cannot be told apart: of names as popular, those of many functions that did not run come last.
 """
 
+import argparse
 import bisect
 import os
 import re
@@ -46,6 +47,22 @@ def build() -> list[str]:
         command = ["cargo", "build", "-p", "slablab-c", *(arguments or ["--profile", folder])]
         subprocess.run(command, check=True, cwd=ROOT, env=os.environ | variables)
     return [str(ROOT / "target" / folder / "libslablab.so") for folder, _, _ in BUILDS]
+
+
+def libraries() -> list[Path]:
+    """The libraries that the user names, or all that `build` makes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("library", nargs="*", type=Path, help="a build of libslablab.so; none: build it in each way")
+    given = [path.resolve() for path in parser.parse_args().library]
+    for path in given:
+        if not path.is_file():
+            parser.error(f"{path}: no such file; expected a build of libslablab.so (cargo build -p slablab-c)")
+        if not any(name.startswith("slablab_") for _, _, name in symbols(path)):
+            parser.error(f"{path}: no build of libslablab.so: it has no function slablab_*")
+    for tool in ["valgrind", "nm", "cc"]:
+        if not shutil.which(tool):
+            parser.error(f"{tool} is not installed; expected valgrind, nm and cc")
+    return given or [Path(path) for path in build()]
 
 
 def programs(folder: Path) -> list[list[str]]:
@@ -96,7 +113,7 @@ def addresses(library: Path, command: list[str], folder: Path) -> set[int]:
 
 def symbols(library: Path) -> list[tuple[int, int, str]]:
     """Address, bytes and name of every function."""
-    lines = subprocess.run(["nm", "-S", library], capture_output=True, text=True, check=True).stdout
+    lines = subprocess.run(["nm", "-S", library], capture_output=True, text=True, check=False).stdout
     fields = (line.split() for line in lines.splitlines())
     return sorted((int(f[0], 16), int(f[1], 16), f[3]) for f in fields if len(f) == 4 and f[2] in "tTwW")
 
@@ -116,10 +133,11 @@ def start_of(symbol: str) -> str:
 def main() -> None:
     runs: dict[str, int] = {}
     idle: dict[str, int] = {}
+    found = libraries()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         commands = programs(folder)
-        for library in (Path(path).resolve() for path in sys.argv[1:] or build()):
+        for library in found:
             table = symbols(library)
             ran = Counter(at for command in commands
                           for at in functions(table, addresses(library, command, folder)))

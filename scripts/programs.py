@@ -452,6 +452,9 @@ def present(programs, allocators):
 def main():
     options = arguments()
     if options.library:
+        if not options.library.is_file():
+            sys.exit(f"--library {options.library}: no such file; expected a libslablab.so, which "
+                     "`cargo build --profile dist -p slablab-c` writes to target/dist")
         for name, (library, package, more) in ALLOCATORS.items():
             if library == OURS:
                 ALLOCATORS[name] = (options.library.resolve(), package, more)

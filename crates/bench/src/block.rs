@@ -153,6 +153,13 @@ impl<A: Subject> AnyBlock<A> {
     }
 }
 
+/// Frees the block in a slot, then allocates one of `bytes` bytes in its place.
+#[inline(always)]
+pub(crate) fn replace<A: Subject>(slot: &mut Option<AnyBlock<A>>, bytes: usize) {
+    drop(slot.take());
+    *slot = Some(AnyBlock::new(bytes));
+}
+
 impl<A: Subject> Drop for AnyBlock<A> {
     #[inline(always)]
     fn drop(&mut self) {

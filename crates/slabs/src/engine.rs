@@ -106,8 +106,8 @@ pub trait Engine<P: Platform>: Sized {
     /// # Errors
     /// As [`Engine::free`], for the first address that starts no object of this cache. The objects before it
     /// are freed. The address itself and the objects after it stay as they were. With
-    /// [`Misuse::AlreadyFree`], which an engine finds only when the object reaches its slab, the other objects
-    /// are freed; where slabs have links, not those that go back to the same slab with it.
+    /// [`Misuse::AlreadyFree`], which an engine finds only when the object reaches its slab, the other
+    /// objects are freed; where slabs have links, not those that go back to the same slab with it.
     fn free_bulk(&self, backing: &Backing<'_, P, Self::Common>, objects: &[P::Ptr]) -> Result<(), Misuse> {
         free_each(objects, |object| self.free(backing, object))
     }

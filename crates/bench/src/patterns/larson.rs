@@ -3,7 +3,7 @@
 //! another thread allocated.
 
 use super::{Group, Pattern, Task, Workload, of};
-use crate::block::AnyBlock;
+use crate::block::{AnyBlock, replace};
 use crate::clock::{Sample, thread_cpu_ns};
 use crate::random::Random;
 use crate::subject::{Subject, prove};
@@ -49,8 +49,7 @@ impl<A: Subject> Lane<A> {
     fn serve(&mut self, from: u64, ops: u64) {
         for step in from as usize..(from + ops) as usize {
             let slot = &mut self.live[self.places[step % TABLE] as usize];
-            drop(slot.take());
-            *slot = Some(AnyBlock::new(self.sizes[step * 7 % TABLE] as usize));
+            replace(slot, self.sizes[step * 7 % TABLE] as usize);
         }
     }
 }

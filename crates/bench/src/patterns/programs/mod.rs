@@ -18,8 +18,9 @@ mod share;
 mod slots;
 
 use super::{Pattern, Workload, of};
+use crate::block::AnyBlock;
 use crate::random::Random;
-use crate::subject::Role;
+use crate::subject::{Role, Subject};
 use crate::threads;
 
 pub(super) fn workloads() -> Vec<Workload> {
@@ -67,6 +68,21 @@ fn sizes(seed: u64, mut draw: impl FnMut(&mut Random) -> usize) -> Vec<u32> {
 /// The size at a step of a table of sizes.
 fn at(sizes: &[u32], step: usize) -> usize {
     sizes[step % sizes.len()] as usize
+}
+
+/// The blocks that a thread allocates in a turn. Threads begin at different places in the table.
+fn batch<A: Subject>(sizes: &[u32], thread: u64, turn: usize, blocks: usize) -> Vec<AnyBlock<A>> {
+    let first = turn * blocks + thread as usize * 1021;
+    (first..first + blocks).map(|step| AnyBlock::new(at(sizes, step))).collect()
+}
+
+/// Runs `work` on each of some threads. Returns their blocks.
+fn crowd<A: Subject>(threads: u64, work: impl Fn(u64) -> Vec<AnyBlock<A>> + Sync) -> Vec<AnyBlock<A>> {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("it does not panic")).collect()
+    })
 }
 
 #[cfg(test)]

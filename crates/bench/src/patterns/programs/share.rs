@@ -1,7 +1,7 @@
 //! Blocks that one thread allocates and another one frees, as in mstress, rptest and xmalloc.
 
 use super::super::{Group, Pattern, Task};
-use super::{at, sizes, skewed, threads_here};
+use super::{at, batch, crowd, sizes, skewed, threads_here};
 use crate::block::{AnyBlock, free};
 use crate::clock::Sample;
 use crate::process::{Done, measured};
@@ -15,15 +15,6 @@ type Slot<A> = Mutex<Option<AnyBlock<A>>>;
 /// Puts a block, or none, into a slot. Returns what was there.
 fn swap<A: Subject>(slot: &Slot<A>, block: Option<AnyBlock<A>>) -> Option<AnyBlock<A>> {
     std::mem::replace(&mut *slot.lock().expect("no thread panics"), block)
-}
-
-/// Runs `work` on each of some threads. Returns their blocks.
-fn crowd<A: Subject>(threads: u64, work: impl Fn(u64) -> Vec<AnyBlock<A>> + Sync) -> Vec<AnyBlock<A>> {
-    let work = &work;
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("it does not panic")).collect()
-    })
 }
 
 /// In the manner of mstress.
@@ -128,10 +119,7 @@ impl Pattern for Ring {
             let mut held: VecDeque<Vec<AnyBlock<A>>> = VecDeque::new();
             let next = &inboxes[((thread + 1) % threads) as usize];
             for turn in 0..turns as usize {
-                let first = turn * Ring::BATCH + thread as usize * 1021;
-                held.push_back(
-                    (first..first + Ring::BATCH).map(|one| AnyBlock::new(at(&sizes, one))).collect(),
-                );
+                held.push_back(batch(&sizes, thread, turn, Ring::BATCH));
                 if held.len() > Ring::HELD {
                     let mut oldest = held.pop_front().expect("it holds some");
                     let others = oldest.split_off(Ring::BATCH / 2);
@@ -214,9 +202,7 @@ impl Pattern for Crowds {
                 return queue.pop();
             }
             for turn in 0..batches as usize {
-                let first = turn * Crowds::BATCH + thread as usize * 1021;
-                queue
-                    .push((first..first + Crowds::BATCH).map(|one| AnyBlock::new(at(&sizes, one))).collect());
+                queue.push(batch(&sizes, thread, turn, Crowds::BATCH));
             }
             Vec::new()
         };

@@ -3,8 +3,8 @@
 
 use super::super::larson::{GENERATIONS, Lane};
 use super::super::{Group, Pattern, Task};
-use super::{at, sizes, skewed, threads_here};
-use crate::block::AnyBlock;
+use super::{at, crowd, sizes, skewed, threads_here};
+use crate::block::{AnyBlock, replace};
 use crate::clock::Sample;
 use crate::process::{Done, measured};
 use crate::random::Random;
@@ -58,9 +58,7 @@ impl SimpleThreads {
         let mut live: Vec<Option<AnyBlock<A>>> = (0..SimpleThreads::LIVE).map(|_| None).collect();
         for _ in 0..ops {
             let draw = random.next() as usize;
-            let slot = &mut live[draw % SimpleThreads::LIVE];
-            drop(slot.take());
-            *slot = Some(AnyBlock::new(at(sizes, draw >> 32)));
+            replace(&mut live[draw % SimpleThreads::LIVE], at(sizes, draw >> 32));
         }
         live.into_iter().flatten().step_by(64).collect()
     }
@@ -79,15 +77,7 @@ impl Pattern for SimpleThreads {
         let each = (task.ops / threads).max(1);
         let sizes = sizes(task.seed, |random| skewed(random, 4, 32_768));
         measured(|| {
-            let blocks = std::thread::scope(|scope| {
-                let spawn = |thread| {
-                    let sizes = &sizes;
-                    scope.spawn(move || SimpleThreads::work::<A>(each, sizes, task.seed + thread))
-                };
-                let threads: Vec<_> = (0..threads).map(spawn).collect();
-                let join = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
-                threads.into_iter().flat_map(join).collect()
-            });
+            let blocks = crowd(threads, |thread| SimpleThreads::work::<A>(each, &sizes, task.seed + thread));
             Done { ops: each * threads, blocks }
         })
     }

@@ -1,7 +1,8 @@
 //! Frees of many objects: those of one slab go back together (docs/theory/slub.md 4.2).
 //!
-//! From the end of the array on, a *run* is an object and those before it that are of the same slab. The search
-//! ends at the third object of another slab. A run goes back as a chain of links, or to the slab's map.
+//! From the end of the array on, a *run* is an object and those before it that are of the same slab. The
+//! search ends at the third object of another slab. A run goes back as a chain of links, or to the slab's
+//! map.
 
 use super::map::Run;
 use super::{Slub, Tally};
