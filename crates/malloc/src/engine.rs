@@ -7,12 +7,12 @@
 
 use crate::classes;
 use crate::env;
-use crate::fast::{self, Freed, Given};
+use crate::fast::{self, Freed, Given, GivenEntry};
 use crate::heap::Heap;
 use crate::policy::slub_here;
 use crate::shared::note;
 use crate::shared::{self, Tenant};
-use crate::world::{Native, Over};
+use crate::world::{FixedSlots, Native, Over};
 use crate::wrapped::{Encoded, Serves, Wrapped, around};
 use slablab_native::{Object, report, system};
 use slablab_pages::Pages;
@@ -23,10 +23,9 @@ use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::{Front, Metadata, Preset};
 use std::cell::UnsafeCell;
-use std::hint::{assert_unchecked, cold_path};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::*};
 
 type SlubHeap = Heap<Slub<Native>>;
 
@@ -41,25 +40,17 @@ const IS_SLQB: u8 = 3;
 const IS_SLAB: u8 = 4;
 const IS_WRAPPED: u8 = 5;
 
-const KEYED_MOST: usize = Native::FLAG_BYTES + 1;
-const FLAGGED_MOST: usize = classes::LISTED_MAX + 1;
-
 // The fast paths turn a class's number into its cache's address by one shift. The caches have 256 bytes.
 const _: () = assert!(size_of::<Slub<Native>>().is_power_of_two());
+// Its slot's address is known from the number alone: the places of the lowest numbers are `slub`'s.
+const _: () = assert!(FIRST == 0 && classes::COUNT <= Native::FIXED_CACHES);
 
 /// Room for one heap of each engine.
 ///
 /// Invariant: a room is written once, by the thread that changed `state` from `NONE` to `STARTING`, before
-/// that thread stores the room's value in `state`, and before it makes the ends other than 0; each of those
-/// stores is a Release. Nothing writes a room later. So a thread that loaded such a value with Acquire may
-/// refer to the room.
+/// that thread stores the room's value in `state`, by a Release, and before the heap makes its first slab.
+/// Nothing writes a room later. So a thread that loaded such a value with Acquire may refer to the room.
 pub(crate) struct OnceHeap {
-    /// Requests of fewer bytes are served by `slub`'s arrays, from classes with keys: all requests of such
-    /// classes, or none.
-    keyed_end: AtomicUsize,
-    /// Requests of fewer bytes, and of too many for a key, are served by `slub`'s arrays, from classes with
-    /// flags.
-    flagged_end: AtomicUsize,
     state: AtomicU8,
     slub: UnsafeCell<MaybeUninit<SlubHeap>>,
     slqb: UnsafeCell<MaybeUninit<Heap<Slqb<Native>>>>,
@@ -72,8 +63,6 @@ unsafe impl Sync for OnceHeap {}
 
 /// The process's heap.
 pub(crate) static HEAP: OnceHeap = OnceHeap {
-    keyed_end: AtomicUsize::new(0),
-    flagged_end: AtomicUsize::new(0),
     state: AtomicU8::new(NONE),
     slub: UnsafeCell::new(MaybeUninit::uninit()),
     slqb: UnsafeCell::new(MaybeUninit::uninit()),
@@ -126,36 +115,40 @@ impl OnceHeap {
         }
     }
 
-    /// The heap whose arrays serve a request, which is of a class with keys: null for any other request.
-    #[inline(always)]
-    pub(crate) fn alloc_fast(&'static self, bytes: usize) -> *mut u8 {
-        // SAFETY: the invariant of `OnceHeap`: an end other than 0 was loaded with Acquire. The ends are 0 or
-        // what `start` stored.
-        unsafe {
-            let keyed_end = self.keyed_end.load(Acquire);
-            assert_unchecked(keyed_end <= KEYED_MOST);
-            if bytes < keyed_end {
-                return Self::room(&self.slub).alloc_fast_keyed(bytes);
-            }
-            cold_path();
-            let flagged_end = self.flagged_end.load(Acquire);
-            assert_unchecked(flagged_end <= FLAGGED_MOST);
-            // With a size that is known when the program is compiled, the first comparison costs nothing.
-            if bytes > Native::FLAG_BYTES && bytes < flagged_end {
-                Self::room(&self.slub).alloc_fast_flagged(bytes)
-            } else {
-                std::ptr::null_mut()
-            }
-        }
-    }
-
     /// Frees an object of a SLUB heap with nothing around it into this thread's array, if it has room.
     #[inline(always)]
     pub(crate) fn free_fast(&'static self, at: &Given) -> Freed {
-        let Some(entry) = at.pagemap_local() else { return Freed::No };
-        // SAFETY: a slab has a cache number from `FIRST` on only after the room was written: `free_fast` asks
-        // for the heap then.
-        fast::free_fast(|| unsafe { Self::room(&self.slub) }, FIRST, entry)
+        let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
+        self.push_marked(&entry, slots, fast::mark_free(|| self.slub_of_slab(), FIRST, &entry))
+    }
+
+    /// [`OnceHeap::free_fast`] for an object whose caller says how many bytes it asked for.
+    #[inline(always)]
+    pub(crate) fn free_fast_sized(&'static self, at: &Given, bytes: usize) -> Freed {
+        let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
+        let marked = fast::mark_free_sized(|| self.slub_of_slab(), FIRST, &entry, bytes);
+        self.push_marked(&entry, slots, marked)
+    }
+
+    /// The SLUB heap, for a caller that found a slab with a number of its caches.
+    #[inline(always)]
+    fn slub_of_slab(&'static self) -> &'static SlubHeap {
+        // SAFETY: a slab has a cache number from `FIRST` on only after the room was written.
+        unsafe { Self::room(&self.slub) }
+    }
+
+    #[inline(always)]
+    fn push_marked<E>(
+        &self,
+        entry: &GivenEntry,
+        slots: FixedSlots,
+        marked: Result<(usize, E), Freed>,
+    ) -> Freed {
+        match marked {
+            Ok((number, _)) if slots.push(number, entry.get().object()) => Freed::Yes,
+            Ok(_) => Freed::Marked,
+            Err(what) => what,
+        }
     }
 
     /// Makes the heap that the environment chose; `None` without memory. The caller changed `state` to
@@ -213,12 +206,6 @@ impl OnceHeap {
             return false;
         };
         self.state.store(engine, Release);
-        // Without arrays, and where slots are CPUs', a look at an array would be in vain.
-        let has_arrays = self.slub().is_some_and(|heap| heap.class(0).sheaf_capacity() > 0);
-        if has_arrays && !Native::slots().are_cpus() {
-            self.keyed_end.store(KEYED_MOST, Release);
-            self.flagged_end.store(FLAGGED_MOST, Release);
-        }
         note::open_directory((!settings.is_default).then_some(&settings.choice));
         // These allocate: from here on the heap serves them.
         Native::on_thread_exit(shared::thread_exit);

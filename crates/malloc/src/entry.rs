@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! alloc(bytes)              free(at)                     free_sized(at, ..)
-//!   fast   OnceHeap::alloc_fast    OnceHeap::free_fast     the array of this thread's slot: inline, no call
+//!   fast   alloc_fixed             OnceHeap::free_fast     the array of this thread's slot: inline, no call
 //!   slow   alloc_slow              free_slow               the heap there is: Heap::alloc_slow, Heap::free_slow
 //!   cold   alloc_cold              free_cold               something is around the engine, or no heap started yet
 //! ```
@@ -17,6 +17,7 @@ use crate::engine::{self, HEAP, Which};
 use crate::env;
 use crate::fast::{self, Freed, Given};
 use crate::shared;
+use crate::world::Native;
 use slablab_native::report::misuse;
 use slablab_native::system;
 use std::ptr;
@@ -53,7 +54,7 @@ pub mod api {
     /// memory". Makes no call, so a caller that ends with `alloc_slow` needs no frame.
     #[inline(always)]
     pub fn alloc_fast(bytes: usize) -> *mut u8 {
-        HEAP.alloc_fast(bytes)
+        fast::alloc_fixed(bytes)
     }
 
     /// Slow rung of [`alloc`], after [`alloc_fast`] gave null.
@@ -116,7 +117,14 @@ pub mod api {
     /// memory is freed all the same. `align` must be a power of two.
     #[inline(always)]
     pub fn free_sized(at: Given, bytes: Option<usize>, align: usize) {
-        match HEAP.free_fast(&at) {
+        let freed = match bytes {
+            // The class of an aligned object may be larger.
+            Some(bytes) if bytes <= Native::FLAG_BYTES && align <= classes::STEP => {
+                HEAP.free_fast_sized(&at, bytes)
+            }
+            _ => HEAP.free_fast(&at),
+        };
+        match freed {
             Freed::Yes => {}
             Freed::Marked => free_slow_marked(at),
             Freed::Before => fast::double_free(at.as_ptr()),

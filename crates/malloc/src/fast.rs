@@ -8,7 +8,7 @@
 use crate::classes;
 use crate::heap::Heap;
 use crate::shared;
-use crate::world::{Native, Over};
+use crate::world::{FixedSlots, Native, Over};
 use slablab_native::report::misuse;
 use slablab_native::{Object, PagemapEntry};
 use slablab_slabs::Front;
@@ -45,8 +45,14 @@ impl Given {
 
     /// The entry of the address in the pagemap, if its memory is of this thread's node.
     #[inline(always)]
-    pub(crate) fn pagemap_local(&self) -> Option<GivenEntry> {
+    fn pagemap_local(&self) -> Option<GivenEntry> {
         Native::pagemap_local(self.0).map(GivenEntry)
+    }
+
+    /// [`Given::pagemap_local`], and this thread's slots at fixed places.
+    #[inline(always)]
+    pub(crate) fn pagemap_and_slots(&self) -> Option<(GivenEntry, FixedSlots)> {
+        Native::pagemap_and_slots(self.0).map(|(entry, slots)| (GivenEntry(entry), slots))
     }
 
     /// The entry of the address in the pagemap. `None` outside the heap.
@@ -85,6 +91,7 @@ pub(crate) enum Freed {
 const FLAGGED: usize = classes::reckon(Native::FLAG_BYTES) + 1;
 const FREED: u8 = 1;
 
+/// The class of a request of at most [`classes::LISTED_MAX`] bytes.
 #[inline(always)]
 fn listed(bytes: usize) -> usize {
     let class = classes::listed(bytes);
@@ -141,56 +148,81 @@ pub(crate) unsafe fn is_marked(secret: u64, number: usize, object: Object) -> bo
     }
 }
 
-/// Frees the object at the address of a pagemap entry into this thread's array, if there is room. `heap` is
-/// called only if the entry's slab has the number of one of its caches.
+/// An object of the heap at the fixed places, `bytes` bytes large: null for a request of more than
+/// [`classes::LISTED_MAX`] bytes, and if the array of this thread's slot is empty.
 #[inline(always)]
-pub(crate) fn free_fast<'a, W: Over, E: Front<W> + 'a>(
-    heap: impl FnOnce() -> &'a Heap<E, W>,
-    first: u32,
-    entry: GivenEntry,
-) -> Freed {
-    match mark_free(heap, first, &entry) {
-        Ok(class) if class.free_fast(entry.0.object(), entry.0.place().0) => Freed::Yes,
-        Ok(_) => Freed::Marked,
-        Err(what) => what,
+pub(crate) fn alloc_fixed(bytes: usize) -> *mut u8 {
+    if bytes <= Native::FLAG_BYTES {
+        return Native::pop_fixed(listed(bytes)).map_or(ptr::null_mut(), keyed);
     }
+    cold_path();
+    if bytes > classes::LISTED_MAX {
+        return ptr::null_mut();
+    }
+    Native::pop_fixed(listed(bytes)).map_or(ptr::null_mut(), flagged)
 }
 
-/// Marks the object at the address of a pagemap entry as free, and returns its class. [`Freed::No`] if no
-/// object of the heap starts there, or if only a slower look can tell.
+/// Marks the object at the address of a pagemap entry as free, and returns its class and the class's number.
+/// [`Freed::No`] if no object of the heap starts there, or if only a slower look can tell. `heap` is called
+/// only if the entry's slab has the number of one of its caches.
 #[inline(always)]
 pub(crate) fn mark_free<'a, W: Over, E: Front<W> + 'a>(
     heap: impl FnOnce() -> &'a Heap<E, W>,
     first: u32,
     entry: &GivenEntry,
-) -> Result<&'a E, Freed> {
+) -> Result<(usize, &'a E), Freed> {
+    let number = entry.0.cache_index().wrapping_sub(first as usize);
+    if number < FLAGGED {
+        return mark_key(heap(), number, entry);
+    }
+    cold_path();
+    if number >= classes::COUNT {
+        return Err(Freed::No);
+    }
+    let class = heap().class(number);
+    let (slab, offset) = entry.0.place();
+    if !class.starts_at(slab, offset) {
+        return Err(Freed::No);
+    }
+    if take_flag(entry.0.object()) { Ok((number, class)) } else { Err(Freed::Before) }
+}
+
+/// As [`mark_free`], for a free whose caller says how many bytes it asked for, at most
+/// [`Native::FLAG_BYTES`]. An entry of another class is [`Freed::No`].
+#[inline(always)]
+pub(crate) fn mark_free_sized<'a, W: Over, E: Front<W> + 'a>(
+    heap: impl FnOnce() -> &'a Heap<E, W>,
+    first: u32,
+    entry: &GivenEntry,
+    bytes: usize,
+) -> Result<(usize, &'a E), Freed> {
+    // The slot's address follows from the size, before the entry is there.
+    let number = listed(bytes);
+    if entry.0.cache_index().wrapping_sub(first as usize) != number {
+        return Err(Freed::No);
+    }
+    mark_key(heap(), number, entry)
+}
+
+/// [`mark_free`] for a class with keys.
+#[inline(always)]
+fn mark_key<'a, W: Over, E: Front<W> + 'a>(
+    heap: &'a Heap<E, W>,
+    number: usize,
+    entry: &GivenEntry,
+) -> Result<(usize, &'a E), Freed> {
     let ((slab, offset), object) = (entry.0.place(), entry.0.object());
-    let number = entry.0.cache().wrapping_sub(first) as usize;
-    let (class, live) = if number < FLAGGED {
-        let heap = heap();
-        let class = heap.class(number);
-        if !class.starts_at(slab, offset) {
-            return Err(Freed::No);
-        }
-        let key = key(heap.secret, object);
-        // SAFETY: `starts_at` above: an object starts at `object`; it has at least two words. The invariant
-        // of `GivenEntry`, and `Given::new`: no thread uses the object.
-        let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
-        let live = *second != key;
-        *second = key;
-        (class, live)
-    } else {
-        cold_path();
-        if number >= classes::COUNT {
-            return Err(Freed::No);
-        }
-        let class = heap().class(number);
-        if !class.starts_at(slab, offset) {
-            return Err(Freed::No);
-        }
-        (class, take_flag(object))
-    };
-    if live { Ok(class) } else { Err(Freed::Before) }
+    let class = heap.class(number);
+    if !class.starts_at(slab, offset) {
+        return Err(Freed::No);
+    }
+    let key = key(heap.secret, object);
+    // SAFETY: `starts_at` above: an object starts at `object`; it has at least two words. The invariant of
+    // `GivenEntry`, and `Given::new`: no thread uses the object.
+    let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
+    let live = *second != key;
+    *second = key;
+    if live { Ok((number, class)) } else { Err(Freed::Before) }
 }
 
 impl<W: Over, E: Front<W>> Heap<E, W> {
@@ -205,31 +237,29 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// memory". Makes no call, so a caller that ends with `alloc_slow` needs no frame.
     #[inline(always)]
     pub(crate) fn alloc_fast(&self, bytes: usize) -> *mut u8 {
-        if bytes <= Native::FLAG_BYTES {
-            return self.alloc_fast_keyed(bytes);
+        if bytes > classes::LISTED_MAX {
+            return ptr::null_mut();
         }
-        cold_path();
-        if bytes <= classes::LISTED_MAX { self.alloc_fast_flagged(bytes) } else { ptr::null_mut() }
+        let class = listed(bytes);
+        self.class(class).alloc_fast().map_or(ptr::null_mut(), |object| handed_out(class, object))
     }
 
-    /// [`Heap::alloc_fast`] for a size whose class has keys.
+    /// Frees an object into this thread's array, if there is room.
     #[inline(always)]
-    pub(crate) fn alloc_fast_keyed(&self, bytes: usize) -> *mut u8 {
-        self.class(listed(bytes)).alloc_fast().map_or(ptr::null_mut(), keyed)
-    }
-
-    /// [`Heap::alloc_fast`] for a size of at most 4 KiB whose class has flags.
-    #[inline(always)]
-    pub(crate) fn alloc_fast_flagged(&self, bytes: usize) -> *mut u8 {
-        self.class(listed(bytes)).alloc_fast().map_or(ptr::null_mut(), flagged)
+    fn free_fast(&self, at: &Given) -> Freed {
+        let Some(entry) = at.pagemap_local() else { return Freed::No };
+        match mark_free(|| self, self.first(), &entry) {
+            Ok((_, class)) if class.free_fast(entry.0.object(), entry.0.place().0) => Freed::Yes,
+            Ok(_) => Freed::Marked,
+            Err(what) => what,
+        }
     }
 
     /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a
     /// report.
     #[inline(always)]
     pub fn free(&self, at: Given) {
-        let entry = at.pagemap_local();
-        match entry.map_or(Freed::No, |entry| free_fast(|| self, self.first(), entry)) {
+        match self.free_fast(&at) {
             Freed::Yes => {}
             // Called last, and looks the object up again: what is kept over a call would go through the
             // stack.

@@ -93,10 +93,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     }
 
     /// Cold rung of an allocation: the engine's `alloc_sized`, for a request of `bytes` bytes of a class.
-    /// Does upkeep first.
     #[cold]
     pub(crate) fn alloc_cold_engine(&self, class: usize, bytes: usize) -> Option<Object> {
-        shared::upkeep();
         // At least a word: a deferred free links the object by its first word.
         self.classes[class].alloc_sized(
             &self.backing(),

@@ -5,10 +5,12 @@ use crate::classes;
 use crate::fast::{Freed, Given, double_free, handed_out, is_marked, mark_free};
 use crate::heap::{Heap, not_here};
 use crate::mappings;
+use crate::shared;
 use crate::signals;
 use crate::world::{Native, Over};
 use slablab_native::report::{Line, misuse};
 use slablab_native::{Location, Object, system};
+use slablab_platform::Pfn;
 use slablab_slabs::Front;
 use std::ptr;
 
@@ -39,7 +41,11 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return alloc_cold_lockless(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         };
         self.free_deferred();
+        shared::upkeep();
         let class = classes::of(bytes);
+        if let Some(object) = self.class(class).alloc_exchanged() {
+            return handed_out(class, object);
+        }
         // With guards around the engine, an object has no room for a key.
         let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(class, object) };
         self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
@@ -106,7 +112,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if let Some(entry) = at.pagemap() {
             let ((slab, _), object) = (entry.get().place(), entry.get().object());
             match mark_free(|| self, self.first(), &entry) {
-                Ok(class) if class.free_slow_slot(object, slab) => return,
+                Ok((_, class)) if class.free_slow_slot(object, slab) => return,
+                Ok((_, class)) if self.free_exchanged(class, object, slab) => return,
                 Err(Freed::Before) => double_free(at.as_ptr()),
                 _ => {}
             }
@@ -120,12 +127,24 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn free_slow_marked(&self, at: Given) {
         if let Some(entry) = Native::pagemap(at.as_ptr())
             && let number = entry.cache().wrapping_sub(self.first()) as usize
-            && number < classes::COUNT
-            && self.class(number).free_slow_slot(entry.object(), entry.place().0)
+            && let Some(class) = self.classes.get(number)
+            && let (object, slab) = (entry.object(), entry.place().0)
+            && (class.free_slow_slot(object, slab) || self.free_exchanged(class, object, slab))
         {
             return;
         }
         self.free_cold(at);
+    }
+
+    /// Slow rung after `free_slow_slot`: does upkeep, and frees an object that is marked as free after the
+    /// slot's full array was exchanged. `false` if it was not.
+    fn free_exchanged(&self, class: &E, object: Object, slab: Pfn) -> bool {
+        system::keeping_errno(|| {
+            let Some(_pass) = Native::pass_now() else { return false };
+            self.free_deferred();
+            shared::upkeep();
+            class.free_exchanged(object, slab)
+        })
     }
 
     /// Cold rung of [`Heap::free`]: an object that is marked as free, and for which the slot has no room; and

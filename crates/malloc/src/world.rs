@@ -11,12 +11,15 @@ use slablab_platform::Platform;
 pub enum Process {}
 
 // SAFETY: in this process only engines call the contract's functions, over the one page allocator
-// (`shared::pages`). The addresses that callers hand in are looked up and checked (`fast::free_fast`,
+// (`shared::pages`). The addresses that callers hand in are looked up and checked (`fast::mark_free`,
 // `Heap::live`) before an engine gets them.
 unsafe impl Trusted for Process {}
 
 /// The native world that all engines of the process use.
 pub type Native = slablab_native::Native<Process>;
+
+/// This thread's slots of the process's heap.
+pub(crate) type FixedSlots = slablab_native::FixedSlots<Process>;
 
 /// A world that the engines of a heap can use: the native world, or a wrapper around it.
 pub trait Over: Platform<Ptr = Object, Ground = Native> {}

@@ -1,11 +1,13 @@
 //! Areas: the memory of slots.
 //!
-//! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. With slots
-//! per thread, the address of the thread's area is the only thread-local word of the fast path. With slots
+//! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. Those of
+//! the caches with the lowest numbers, a program's size classes, are at places that the compiler knows: so the
+//! fast path has a slot's address from the class alone. With slots per thread, the address of the thread's area is the only thread-local word of the fast path. With slots
 //! per CPU it is always the refusing area, and the operations that fail there are tried by restartable
 //! sequences.
 
 use crate::region::{self, Own, Region, Table, zeros};
+use crate::sequence::Hot;
 use slablab_platform::CpuId;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -18,16 +20,33 @@ pub(crate) const LINE: usize = 64;
 pub(crate) const SLOTS: usize = 4096;
 /// Least number of slots: with fewer the world does not start.
 pub(crate) const SLOTS_MIN: usize = 2;
-/// Bytes before the hot parts.
-pub(crate) const HEADER_BYTES: usize = size_of::<Header>();
+/// Caches with lower numbers have slots at fixed places.
+pub(crate) const FIXED_CACHES: usize = 128;
+/// Bytes of such a slot.
+pub(crate) const FIXED_BYTES: usize = size_of::<FixedSlot>();
+/// Bytes before the first of them.
+pub(crate) const FIXED_AT: usize = offset_of!(Area, fixed);
+/// Bytes before the hot parts of other caches.
+pub(crate) const OTHERS_AT: usize = offset_of!(Area, _hot_parts);
 
 zeros! {
     /// The memory of a thread's or a CPU's slots. An area of zeros refuses every hot operation.
     #[repr(C)]
     pub(crate) struct Area {
         pub(crate) header: Header,
-        /// The hot parts of caches, each at the offset that its cache took from `slot_space`.
-        _hot_parts: [AtomicU64; (AREA_BYTES - HEADER_BYTES) / 8],
+        /// The slot of each cache below [`FIXED_CACHES`].
+        fixed: [FixedSlot; FIXED_CACHES],
+        /// The hot parts of other caches, each at the offset that its cache took from `slot_space`.
+        _hot_parts: [AtomicU64; (AREA_BYTES - size_of::<Header>() - FIXED_CACHES * FIXED_BYTES) / 8],
+    }
+}
+
+zeros! {
+    /// A slot at a fixed place: as [`crate::slots`] lays it out.
+    #[repr(C, align(64))]
+    struct FixedSlot {
+        hot: Hot,
+        _cold: [AtomicU64; 11],
     }
 }
 
@@ -44,7 +63,17 @@ impl Area {
             },
             credit: AtomicI32::new(0),
         };
-        Area { header, _hot_parts: [const { AtomicU64::new(0) }; _] }
+        let fixed = [const { FixedSlot { hot: Hot::new(), _cold: [const { AtomicU64::new(0) }; _] } }; _];
+        Area { header, fixed, _hot_parts: [const { AtomicU64::new(0) }; _] }
+    }
+
+    /// The hot part of the slot at a fixed place.
+    ///
+    /// # Panics
+    /// If `cache` is not below [`FIXED_CACHES`].
+    #[inline(always)]
+    pub(crate) fn fixed(&self, cache: usize) -> &Hot {
+        &self.fixed[cache].hot
     }
 }
 

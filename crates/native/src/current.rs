@@ -22,7 +22,12 @@ pub(crate) struct Hidden {
 impl Hidden {
     #[inline(always)]
     pub(crate) fn new() -> Hidden {
-        let area = local::area();
+        Hidden::of(local::area())
+    }
+
+    /// Hides the thread's own area, which it has until it ends.
+    #[inline(always)]
+    pub(crate) fn of(area: &'static Area) -> Hidden {
         local::set_area(&IN_USE);
         Hidden { area }
     }

@@ -90,5 +90,6 @@ pub use memory::{Location, PagemapEntry};
 pub use object::Object;
 pub use per_cpu::{Owner, Served};
 pub use region::Trusted;
+pub use slots::FixedSlots;
 pub use start::{Start, Wishes};
 pub use world::Native;

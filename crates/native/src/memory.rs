@@ -7,7 +7,7 @@
 //!
 //! Both are mapped once and never unmapped. An unused descriptor is six zero words, as new memory is.
 
-use crate::area::LocalPagemap;
+use crate::area::{Area, LocalPagemap};
 use crate::object::{FIRST_BYTES, Object, Real};
 use crate::region::{self, Access, HeapAccess, Region, Table};
 use crate::{local, system, topology};
@@ -174,10 +174,10 @@ impl HeapAccess {
         self.at(MAPS.region().base() + first + index as usize * 8)
     }
 
-    /// A word of an array of addresses; the array's header comes before it.
-    #[inline]
-    pub(crate) fn nth(self, array: Object, index: u32) -> &'static AtomicU64 {
-        self.at(array.addr() + FIRST_BYTES as usize + index as usize * 8)
+    /// The word of an array of addresses before that of the address at `index`; for index 0 the header's last.
+    #[inline(always)]
+    pub(crate) fn before_nth(self, array: Object, index: u32) -> &'static AtomicU64 {
+        self.at(array.addr() + FIRST_BYTES as usize + index as usize * 8 - 8)
     }
 
     /// The word of an object at `offset`, a multiple of 8.
@@ -328,20 +328,27 @@ impl PagemapEntry {
         Some(PagemapEntry { word: word.load(Relaxed), at, heap, access })
     }
 
-    /// The entry of an address in memory of this thread's node; `None` elsewhere, and for a thread without a
-    /// slot of its own.
+    /// The entry of an address in memory of this thread's node, and the thread's own area; `None` elsewhere,
+    /// and for a thread without a slot of its own.
     #[inline(always)]
-    pub(crate) fn local(access: HeapAccess, at: usize) -> Option<PagemapEntry> {
-        let local = &local::area().header.pagemap;
+    pub(crate) fn local(access: HeapAccess, at: usize) -> Option<(PagemapEntry, &'static Area)> {
+        let area = local::area();
+        let local = &area.header.pagemap;
         let frame = at.wrapping_sub(local.start.get()) >> page_shift();
         let word = local.pagemap.get().get(frame)?;
-        Some(PagemapEntry { word: word.load(Relaxed), at, heap: local.heap.get(), access })
+        Some((PagemapEntry { word: word.load(Relaxed), at, heap: local.heap.get(), access }, area))
     }
 
     /// The cache's number; `u32::MAX`, which no cache has, if the address is in no slab.
     #[inline(always)]
     pub fn cache(self) -> u32 {
         ((self.word >> 32) as u32).wrapping_sub(1)
+    }
+
+    /// The cache's number as an index; `usize::MAX`, which no cache has, if the address is in no slab.
+    #[inline(always)]
+    pub fn cache_index(self) -> usize {
+        ((self.word >> 32) as usize).wrapping_sub(1)
     }
 
     /// The slab's first frame, and bytes from the slab's start to the address. Meaningless if the address is

@@ -5,6 +5,12 @@
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
 //! | `sizes` | size (32), capacity (32) | 0: likewise |
 //!
+//! **The top.** With slots per thread the array's last address is in the slot's word `top`, and its word in the
+//! array is stale. So a pop knows the object after one load. With the object behind two loads, size and array,
+//! the address that malloc's first store to the object goes to is late, and a processor that has met a free
+//! just before a malloc holds back the loads of the next call until it is known: 3 ns of 9 where sizes
+//! alternate. A slot that is held has all of its addresses in the array.
+//!
 //! **Credit.** A thread whose pops always succeed would never take a slow path, where upkeep runs. So each
 //! pop from an array spends one unit of the area's credit, and fails without credit; holding the slot then
 //! renews it. An aborted sequence may have spent a unit too.
@@ -90,7 +96,7 @@ impl Hot {
 /// a decrement and a store.
 #[inline(always)]
 fn own_credit(area: &'static Area) -> &'static Cell<i32> {
-    // SAFETY: an `AtomicI32` is laid out as an `i32`. `pop_first`, the only caller, uses the cell of an area
+    // SAFETY: an `AtomicI32` is laid out as an `i32`. `pop_array`, the only caller, uses the cell of an area
     // with an object alone: that is its thread's own, and only that thread's operations use its credit while
     // slots are threads'.
     unsafe { &*std::ptr::from_ref(area::credit(area)).cast() }
@@ -122,12 +128,94 @@ impl<A, T> Slots<A, T> {
     }
 }
 
+/// Takes an object from the array of this thread's slot at a fixed place.
+#[inline(always)]
+pub(crate) fn pop_fixed(heap: HeapAccess, cache: usize) -> Option<Object> {
+    let hidden = Hidden::new();
+    pop_array(heap, hidden.area(), hidden.area().fixed(cache))
+}
+
+/// This thread's slots at fixed places: those of the caches with the numbers below 128, which are a program's
+/// size classes.
+pub struct FixedSlots<A>(&'static Area, PhantomData<fn() -> A>);
+
+impl<A: Trusted> FixedSlots<A> {
+    /// The slots of an area that is this thread's own.
+    #[inline(always)]
+    pub(crate) fn of(area: &'static Area) -> Self {
+        FixedSlots(area, PhantomData)
+    }
+
+    /// Adds an object to the array of its cache, below 128. `false` if it is full, and wherever a slower way is
+    /// needed.
+    ///
+    /// # Panics
+    /// If `cache` is 128 or more.
+    #[inline(always)]
+    pub fn push(self, cache: usize, object: Object) -> bool {
+        let hidden = Hidden::of(self.0);
+        push_array(HeapAccess::of::<A>(), hidden.area().fixed(cache), object)
+    }
+}
+
+/// Pops from the array of a slot in a hidden area.
+#[inline(always)]
+fn pop_array(heap: HeapAccess, area: &'static Area, hot: &Hot) -> Option<Object> {
+    let (size, _) = hot.halves();
+    // The refusing area has no object: it is not written to, and only a thread's own area gets past here.
+    let last = size.get().checked_sub(1)?;
+    let credit = own_credit(area);
+    credit.set(credit.get().wrapping_sub(1));
+    if credit.get() < 0 {
+        return None;
+    }
+    // An array that is not empty has storage, and `top` its last address.
+    let (storage, object) = (heap.object(hot.storage.load(Relaxed)), heap.object(hot.top.load(Relaxed)));
+    let below = heap.before_nth(storage, last).load(Relaxed);
+    size.set(last);
+    // In this order: a fork between the two stores leaves `object` in the array, and loses the one below.
+    compiler_fence(Release);
+    hot.top.store(below, Relaxed);
+    Some(object)
+}
+
+/// Pushes onto the array of a slot in a hidden area.
+#[inline(always)]
+fn push_array(heap: HeapAccess, hot: &Hot, object: Object) -> bool {
+    let (size, capacity) = hot.halves();
+    let end = size.get();
+    if end >= capacity.get() {
+        return false;
+    }
+    // An array that has room has storage. Where it is empty, the word before the first is written in vain.
+    let storage = heap.object(hot.storage.load(Relaxed));
+    heap.before_nth(storage, end).store(hot.top.load(Relaxed), Relaxed);
+    hot.top.store(Object::to_raw(Some(object)), Relaxed);
+    // In this order: a fork between the stores leaves `object` in the place of the one below, which is lost.
+    compiler_fence(Release);
+    size.set(end + 1);
+    true
+}
+
 impl<A: Trusted, T: Default> Slots<A, T> {
+    /// The slots of a cache, from the lines that `slot_space` gave it.
+    fn at_offset(offset: Option<usize>, link_offset: u32) -> Self {
+        let offset = offset.expect("areas have room for this cache");
+        Slots {
+            // SAFETY: `slot_space` gave the lines at `offset` to this cache alone, and a `Slot` begins with
+            // its `Hot`. Engines put their own free objects there, with the link that they name here
+            // (`Trusted`).
+            cache: unsafe { Cache::new(offset as u32, link_offset) },
+            closed: AtomicBool::new(false),
+            cold: PhantomData,
+        }
+    }
+
     /// Holds this CPU's slot. If the thread is moved meanwhile, it holds the first CPU's slot, or none.
     fn hold_here(&self, places: &Places) -> Option<Held<'_, T>> {
         for _ in 0..TRIES {
             let cpu = per_cpu::cpu().filter(|cpu| area::open(*cpu))?;
-            if let Some(held) = self.of(cpu).hold_mine(cpu, places) {
+            if let Some(held) = self.of(cpu).hold_mine(Self::HEAP, cpu, places) {
                 return Some(held);
             }
         }
@@ -153,9 +241,16 @@ impl<A: Trusted, T: Default> Slots<A, T> {
     }
 }
 
+impl<T> Slot<T> {
+    /// The array's storage.
+    fn storage(&self) -> Option<Object> {
+        Object::from_raw(self.hot.storage.load(Relaxed))
+    }
+}
+
 impl<T: Default> Slot<T> {
     /// Holds a thread's slot, unless this thread was interrupted while it held it.
-    fn hold(&self, cpu: CpuId, claim: Option<Claim>) -> Option<Held<'_, T>> {
+    fn hold(&self, heap: HeapAccess, cpu: CpuId, claim: Option<Claim>) -> Option<Held<'_, T>> {
         let section = Section::enter();
         // Only this thread uses the slot: no atomic operation is needed.
         if self.held.load(Relaxed) {
@@ -168,12 +263,17 @@ impl<T: Default> Slot<T> {
         self.hot.list.store(0, Relaxed);
         self.hot.sizes.store(0, Relaxed);
         drop(hidden);
-        Some(self.held(cpu, words, claim, section))
+        if let (last, Some(storage)) = (words.1 as u32, self.storage())
+            && last > 0
+        {
+            heap.before_nth(storage, last).store(self.hot.top.load(Relaxed), Relaxed);
+        }
+        Some(self.held(heap, cpu, words, claim, section))
     }
 
     /// Holds the slot of the CPU that this thread runs on. `None` if another thread holds it, or if this one
     /// was moved.
-    fn hold_mine(&self, cpu: CpuId, places: &Places) -> Option<Held<'_, T>> {
+    fn hold_mine(&self, heap: HeapAccess, cpu: CpuId, places: &Places) -> Option<Held<'_, T>> {
         let section = Section::enter();
         if self.held.swap(true, Acquire) {
             return None;
@@ -181,7 +281,7 @@ impl<T: Default> Slot<T> {
         let take = |word: &AtomicU64| sequence::take(places, cpu, word);
         let words = take(&self.hot.list).map(|list| (list, take(&self.hot.sizes)));
         match words {
-            Some((list, Some(sizes))) => Some(self.held(cpu, (list, sizes), None, section)),
+            Some((list, Some(sizes))) => Some(self.held(heap, cpu, (list, sizes), None, section)),
             moved => {
                 moved.inspect(|(list, _)| self.hot.list.store(*list, Release));
                 self.held.store(false, Release);
@@ -191,7 +291,7 @@ impl<T: Default> Slot<T> {
     }
 
     /// Holds a slot of any CPU.
-    fn hold_remote(&self, cpu: CpuId) -> Option<Held<'_, T>> {
+    fn hold_remote(&self, heap: HeapAccess, cpu: CpuId) -> Option<Held<'_, T>> {
         let section = Section::enter();
         if self.held.swap(true, Acquire) {
             return None;
@@ -212,10 +312,17 @@ impl<T: Default> Slot<T> {
                 return None;
             }
         }
-        Some(self.held(cpu, words, None, section))
+        Some(self.held(heap, cpu, words, None, section))
     }
 
-    fn held(&self, cpu: CpuId, words: (u64, u64), claim: Option<Claim>, section: Section) -> Held<'_, T> {
+    fn held(
+        &self,
+        heap: HeapAccess,
+        cpu: CpuId,
+        words: (u64, u64),
+        claim: Option<Claim>,
+        section: Section,
+    ) -> Held<'_, T> {
         let (mut list, sizes) = words;
         if !self.used.load(Relaxed) {
             // SAFETY: the caller set `held` just now (`hold`, `hold_mine`, `hold_remote`), and only a `Held`
@@ -226,7 +333,7 @@ impl<T: Default> Slot<T> {
             self.used.store(true, Release);
         }
         let (size, capacity) = (sizes as u32, (sizes >> CAPACITY) as u32);
-        Held { slot: self, cpu, list, size, capacity, _claim: claim, _section: section }
+        Held { slot: self, heap, cpu, list, size, capacity, _claim: claim, _section: section }
     }
 }
 
@@ -234,35 +341,13 @@ impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
         let hidden = Hidden::new();
-        let (hot, credit) = (&self.at(hidden.area()).hot, own_credit(hidden.area()));
-        let (size, _) = hot.halves();
-        // The refusing area has no object: it is not written to, and only a thread's own area gets past here.
-        let last = size.get().checked_sub(1)?;
-        credit.set(credit.get().wrapping_sub(1));
-        if credit.get() < 0 {
-            return None;
-        }
-        // An array that is not empty has storage, and below its size an address at every index.
-        let storage = Self::HEAP.object(hot.storage.load(Relaxed));
-        let object = Self::HEAP.nth(storage, last).load(Relaxed);
-        size.set(last);
-        Some(Self::HEAP.object(object))
+        pop_array(Self::HEAP, hidden.area(), &self.at(hidden.area()).hot)
     }
 
     #[inline(always)]
     fn push_first(&self, object: Object, _event: Event) -> bool {
         let hidden = Hidden::new();
-        let hot = &self.at(hidden.area()).hot;
-        let (size, capacity) = hot.halves();
-        let end = size.get();
-        if end >= capacity.get() {
-            return false;
-        }
-        // An array that has room has storage.
-        let storage = Self::HEAP.object(hot.storage.load(Relaxed));
-        Self::HEAP.nth(storage, end).store(Object::to_raw(Some(object)), Relaxed);
-        size.set(end + 1);
-        true
+        push_array(Self::HEAP, &self.at(hidden.area()).hot, object)
     }
 }
 
@@ -273,15 +358,14 @@ impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
         T: 'a;
 
     fn new(link_offset: u32) -> Self {
-        let offset = slot_space::take(size_of::<Slot<T>>()).expect("areas have room for this cache");
-        Slots {
-            // SAFETY: `slot_space` gave the lines at `offset` to this cache alone, and a `Slot` begins with
-            // its `Hot`. Engines put their own free objects there, with the link that they name here
-            // (`Trusted`).
-            cache: unsafe { Cache::new(offset as u32, link_offset) },
-            closed: AtomicBool::new(false),
-            cold: PhantomData,
-        }
+        Slots::at_offset(slot_space::take(size_of::<Slot<T>>()), link_offset)
+    }
+
+    /// With slots at a fixed place if the number has one.
+    fn of_cache(cache: u32, link_offset: u32) -> Self {
+        let bytes = size_of::<Slot<T>>();
+        let offset = slot_space::take_fixed(cache, bytes).or_else(|| slot_space::take(bytes));
+        Slots::at_offset(offset, link_offset)
     }
 
     #[inline]
@@ -348,7 +432,7 @@ impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
             Some(places) => self.hold_here(places),
             // A signal handler may run before the thread has its area, or while the area is hidden.
             None if !current::has_area() => None,
-            None => self.mine().hold(current::slot(), None),
+            None => self.mine().hold(Self::HEAP, current::slot(), None),
         }
     }
 
@@ -358,12 +442,12 @@ impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
             return None;
         }
         if per_cpu::on() {
-            return self.of(cpu).hold_remote(cpu);
+            return self.of(cpu).hold_remote(Self::HEAP, cpu);
         }
         let claim = Claim::new(cpu);
         // A thread may take its own slot; and any thread any slot of a cache that is not used.
         let free = claim.is_some() || self.closed.load(Relaxed) || thread::is_mine(cpu);
-        if free { self.of(cpu).hold(cpu, claim) } else { None }
+        if free { self.of(cpu).hold(Self::HEAP, cpu, claim) } else { None }
     }
 
     fn close(&self, closed: bool) {
@@ -408,6 +492,7 @@ impl<A, T> Drop for Slots<A, T> {
 /// A slot that this thread holds exclusively. The hot part's words are here; dropping it stores them back.
 pub struct Held<'a, T> {
     slot: &'a Slot<T>,
+    heap: HeapAccess,
     cpu: CpuId,
     list: u64,
     size: u32,
@@ -421,6 +506,12 @@ impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         self.slot.hot.list.store(self.list, Release);
         current::give_credit(self.cpu);
+        if let Some(storage) = self.slot.storage()
+            && self.size > 0
+        {
+            let top = self.heap.before_nth(storage, self.size).load(Relaxed);
+            self.slot.hot.top.store(top, Relaxed);
+        }
         self.slot.hot.sizes.store((self.capacity as u64) << CAPACITY | self.size as u64, Release);
         self.slot.held.store(false, Release);
     }
@@ -459,7 +550,7 @@ impl<T> Local<Object, T> for Held<'_, T> {
     }
     fn array(&self) -> HotArray<Object> {
         let (size, capacity) = (self.size, self.capacity);
-        HotArray { storage: Object::from_raw(self.slot.hot.storage.load(Relaxed)), size, capacity }
+        HotArray { storage: self.slot.storage(), size, capacity }
     }
     fn set_array(&mut self, array: HotArray<Object>) {
         self.slot.hot.storage.store(Object::to_raw(array.storage), Relaxed);

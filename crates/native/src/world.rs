@@ -7,7 +7,7 @@ use crate::memory::{self, PagemapEntry};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
 use crate::region::{HeapAccess, Trusted};
-use crate::slots::Slots;
+use crate::slots::{self, FixedSlots, Slots};
 use crate::start::{self, Start, Wishes};
 use crate::{area, current, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
@@ -59,6 +59,9 @@ use std::sync::atomic::{AtomicU8, Ordering::*};
 pub struct Native<A>(PhantomData<A>);
 
 impl<A: Trusted> Native<A> {
+    /// Caches with lower numbers have slots at fixed places.
+    pub const FIXED_CACHES: usize = area::FIXED_CACHES;
+
     /// Access to the heap's memory.
     pub(crate) const HEAP: HeapAccess = HeapAccess::of::<A>();
 
@@ -159,6 +162,11 @@ impl<A: Trusted> Native<A> {
         Pass::enter()
     }
 
+    /// As [`Native::pass`], without waiting: `None` also if another thread forks now.
+    pub fn pass_now() -> Option<Pass> {
+        Pass::now()
+    }
+
     /// Counts a slow path of this thread; `true` once in eight.
     pub fn tick() -> bool {
         thread::tick()
@@ -206,7 +214,23 @@ impl<A: Trusted> Native<A> {
     /// without slots of their own.
     #[inline(always)]
     pub fn pagemap_local(at: *const u8) -> Option<PagemapEntry> {
-        PagemapEntry::local(Self::HEAP, at.addr())
+        PagemapEntry::local(Self::HEAP, at.addr()).map(|(entry, _)| entry)
+    }
+
+    /// Takes an object from the array of this thread's slot of a cache with a fixed place. `None` if the array
+    /// is empty, and wherever a slower way is needed.
+    ///
+    /// # Panics
+    /// If `cache` is 128 or more.
+    #[inline(always)]
+    pub fn pop_fixed(cache: usize) -> Option<Object> {
+        slots::pop_fixed(Self::HEAP, cache)
+    }
+
+    /// [`Native::pagemap_local`], and this thread's slots at fixed places.
+    #[inline(always)]
+    pub fn pagemap_and_slots(at: *const u8) -> Option<(PagemapEntry, FixedSlots<A>)> {
+        PagemapEntry::local(Self::HEAP, at.addr()).map(|(entry, area)| (entry, FixedSlots::of(area)))
     }
 
     /// The pagemap's entry of any address; `None` outside the heap.

@@ -61,8 +61,9 @@ impl<W: Over, E: Front<W>> World<W, E> {
     }
 
     fn alloc(&self, cache: usize) -> Option<usize> {
-        let hot = self.caches[cache].alloc_slow_slot();
-        let object = hot.or_else(|| self.caches[cache].alloc(&self.backing(), Gfp::KERNEL, None))?;
+        let cache_of = &self.caches[cache];
+        let hot = cache_of.alloc_slow_slot().or_else(|| cache_of.alloc_exchanged());
+        let object = hot.or_else(|| cache_of.alloc(&self.backing(), Gfp::KERNEL, None))?;
         Native::stamp(object, SIZES[cache], object.addr() as u64);
         Some(object.addr())
     }
@@ -73,10 +74,12 @@ impl<W: Over, E: Front<W>> World<W, E> {
         assert_eq!(other, None, "object {at:#x} of {} bytes was written over", SIZES[cache]);
         let location = Native::location(object.as_ptr()).expect("an object is in a slab");
         assert_eq!(location.cache as usize, cache, "the cache of object {at:#x}");
-        if !(self.caches[cache].starts_at(location.slab, location.offset)
-            && self.caches[cache].free_slow_slot(object, location.slab))
+        let cache_of = &self.caches[cache];
+        if !(cache_of.starts_at(location.slab, location.offset)
+            && (cache_of.free_slow_slot(object, location.slab)
+                || cache_of.free_exchanged(object, location.slab)))
         {
-            self.caches[cache].free(&self.backing(), object).expect("an object of this cache");
+            cache_of.free(&self.backing(), object).expect("an object of this cache");
         }
     }
 

@@ -60,13 +60,14 @@ pub(super) fn storage<P: Testable>() -> Verdict {
     for index in 0..3 {
         push::<P>(&slots, slab.object(index + 1));
     }
-    for index in 0..3 {
-        let word = HotArray::<()>::HEADER + index;
-        ensure_eq!(P::storage_load(home, word), Some(slab.object(index + 1)), "word {word} of the storage");
-    }
+    // A slot that is held has all of its addresses in the storage. `pop` takes what the owner wrote there.
+    let read = held::<P, _>(&slots, |_| {
+        let read = [0, 1, 2].map(|index| P::storage_load(home, HotArray::<()>::HEADER + index));
+        P::storage_store(home, HotArray::<()>::HEADER + 2, Some(slab.object(8)));
+        read
+    })?;
+    ensure_eq!(read, [1, 2, 3].map(|index| Some(slab.object(index))), "the words of the storage");
     ensure_eq!(P::storage_load(home, 0), Some(slab.object(9)), "the header");
-    // `pop` takes what the owner wrote directly into the storage.
-    P::storage_store(home, HotArray::<()>::HEADER + 2, Some(slab.object(8)));
     ensure_eq!(pop::<P>(&slots), Some(slab.object(8)), "pop of a word the owner wrote");
     remove::<P>(&slots)?;
     Ok(())

@@ -207,7 +207,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             starts,
             starts_end: P::Word::new(starts.end()),
             new: NewObjects::default(),
-            slots: P::PerCpu::new(geometry.link_offset),
+            slots: P::PerCpu::of_cache(id.0, geometry.link_offset),
             nodes: P::PerNode::new(),
             barns: P::PerNode::new(),
         }
@@ -396,9 +396,19 @@ where
     }
 
     #[inline]
+    fn alloc_exchanged(&self) -> Option<P::Ptr> {
+        let kept = self.sheaf_capacity > 0 && self.next_kept_sheaf();
+        if kept { self.slots.pop(Event::AllocFastpath) } else { None }
+    }
+
+    #[inline]
+    fn free_exchanged(&self, object: P::Ptr, slab: Pfn) -> bool {
+        self.takes_from(slab) && self.next_kept_room() && self.slots.push(object, Event::FreeFastpath)
+    }
+
+    #[inline]
     fn free_slow_slot(&self, object: P::Ptr, slab: Pfn) -> bool {
-        let node = || Slab::<P>::at(slab).node();
-        if P::nodes() > 1 && self.sheaf_capacity > 0 && !self.takes_node(node()) {
+        if self.sheaf_capacity > 0 && !self.takes_from(slab) {
             return false;
         }
         if self.slots.push(object, Event::FreeFastpath) {
@@ -418,6 +428,12 @@ where
 }
 
 impl<P: Platform> Slub<P> {
+    /// Whether this CPU's sheaves take the objects of the slab at `slab`, which is not of the reserves.
+    #[inline]
+    fn takes_from(&self, slab: Pfn) -> bool {
+        self.sheaf_capacity > 0 && (P::nodes() == 1 || self.takes_node(Slab::<P>::at(slab).node()))
+    }
+
     /// The fast path of a cache without sheaves. Not in line, so that it costs a cache with sheaves nothing.
     #[inline(never)]
     fn pop_listed(&self) -> Option<P::Ptr> {

@@ -2,8 +2,9 @@
 //! bursts.
 //!
 //! A slot begins with a small sheaf. It grows whenever it is empty or full, until it has the cache's
-//! capacity; while it is small it is refilled by a few objects. Then a full sheaf shares with an empty spare,
-//! so that a program at the border does not exchange the two with every call. Barns hold a limit of bytes.
+//! capacity; while it is small it is refilled by a few objects. Then a full sheaf that is exchanged for the spare
+//! leaves it a few objects, so that a program at the border does not exchange the two with every call. Barns
+//! hold a limit of bytes.
 //!
 //! A main sheaf with less than the cache's capacity is *young*. Only a slot has one, as its main sheaf;
 //! spares and barns know full-grown ones alone.
@@ -19,6 +20,9 @@ use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
 const REFILL_BYTES: u32 = 64;
 /// Bytes of objects in a barn's full sheaves; at least one sheaf.
 const BARN_BYTES: u32 = 2 << 20;
+
+/// Objects that a slot keeps at hand when its full main sheaf is exchanged; at most half a sheaf.
+const NEAR: u32 = 16;
 
 /// Full sheaves that a barn may keep, if a sheaf holds `sheaf_bytes` bytes of objects.
 pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32) -> u32 {
@@ -129,20 +133,18 @@ impl<P: Platform> Slub<P> {
         false
     }
 
-    /// Half of a full main sheaf's objects go to the spare, or as many as it has room for: the newest, which
-    /// stay first where the spare was empty.
-    pub(super) fn share_with_spare(&self, slot: &mut Slot<'_, P>, spare: Stock<P>) {
+    /// Exchanges a full main sheaf for a spare with room. The newest objects come along until the new main
+    /// sheaf holds [`NEAR`] of them, so that a program at the border does not exchange the two with every
+    /// call.
+    pub(super) fn exchange_full(&self, slot: &mut Slot<'_, P>, spare: Stock<P>) {
         let main = slot.array();
         let Some(full) = main.storage else { return };
-        let moved = main.size.div_ceil(2).min(self.sheaf_capacity - spare.size);
-        let left = main.size - moved;
-        Self::copy(full, left, spare.sheaf, spare.size, moved);
-        let (main_now, spare_now) = match spare.size {
-            0 => (Stock::<P> { sheaf: spare.sheaf, size: moved }, Stock::<P> { sheaf: full, size: left }),
-            size => (Stock { sheaf: full, size: left }, Stock { sheaf: spare.sheaf, size: size + moved }),
-        };
-        slot.sheaves.spare = Some(spare_now);
-        slot.set_array(HotArray { storage: Some(main_now.sheaf), size: main_now.size, ..main });
+        let near = NEAR.min(self.sheaf_capacity / 2);
+        let along = near.saturating_sub(spare.size);
+        let left = main.size - along;
+        Self::copy(full, left, spare.sheaf, spare.size, along);
+        slot.sheaves.spare = Some(Stock { sheaf: full, size: left });
+        slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size + along, ..main });
     }
 
     fn copy(from: P::Ptr, first: u32, to: P::Ptr, at: u32, count: u32) {

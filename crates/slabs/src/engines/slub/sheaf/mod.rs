@@ -45,6 +45,19 @@ impl<P: Platform> Stock<P> {
     }
 }
 
+/// Why a full main sheaf is not exchanged.
+enum NoRoom<P: Platform> {
+    /// The main sheaf can grow instead.
+    Young,
+    NoBarn,
+    /// The slot has no spare; the number is the node of its barn.
+    NoSpare(NodeId),
+    /// The spare is full too, and the barn has no empty sheaf.
+    NoEmpty,
+    /// The spare is full too, and the barn takes no more full ones.
+    FullBarn(Stock<P>),
+}
+
 /// The part of a slot that the hot array does not hold.
 pub(super) struct CpuSheaves<P: Platform> {
     /// The second sheaf, exchanged with the main one.
@@ -151,8 +164,16 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Makes the main sheaf hold objects if the spare or the barn has some. True if it then holds some.
-    fn next_kept_sheaf(&self) -> bool {
+    #[inline]
+    pub(super) fn next_kept_sheaf(&self) -> bool {
         self.slots.local().is_some_and(|mut slot| slot.array().storage.is_some() && self.swap_in(&mut slot))
+    }
+
+    /// Makes room in the main sheaf if the spare has some, or the barn an empty sheaf. True if there is room
+    /// then.
+    #[inline]
+    pub(super) fn next_kept_room(&self) -> bool {
+        self.slots.local().is_some_and(|mut slot| self.swap_out(&mut slot).is_ok())
     }
 
     /// Exchanges an empty main sheaf for the spare, or for a full one of the barn.
@@ -262,48 +283,63 @@ impl<P: Platform> Slub<P> {
     #[inline(never)]
     fn next_empty_sheaf(&self, backing: &Backing<'_, P>) -> bool {
         let Some(mut slot) = self.slot_with_main(backing) else { return false };
-        let main = slot.array();
-        let Some(full) = main.storage.filter(|_| main.size == main.capacity) else { return true };
-        if self.is_young(&main) {
-            drop(slot);
-            return self.grow_young(backing) || self.flush_main(backing);
-        }
-        let Some(barn) = self.barn_node(slot.cpu()) else { return false };
-        let empty = match slot.sheaves.spare {
-            Some(spare) if spare.size < main.capacity && self.policy.elastic > 0 => {
-                self.share_with_spare(&mut slot, spare);
-                return true;
+        let new = || self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT);
+        let empty = match self.swap_out(&mut slot) {
+            Ok(()) => return true,
+            Err(NoRoom::Young) => {
+                drop(slot);
+                return self.grow_young(backing) || self.flush_main(backing);
             }
-            Some(spare) if spare.size < main.capacity => {
-                slot.sheaves.spare = Some(Stock { sheaf: full, size: main.size });
-                slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
-                return true;
-            }
-            Some(spare) => match self.with_barn(barn, |barn| barn.replace_full(full, self.barn_full)) {
-                Ok(empty) => {
-                    slot.count(Event::BarnPut, 1);
-                    slot.set_array(HotArray { storage: Some(empty), size: 0, ..main });
-                    return true;
-                }
-                Err(Refused::TooMany) => {
-                    slot.count(Event::BarnPutFail, 1);
-                    slot.sheaves.spare = None;
-                    drop(slot);
-                    self.flush(backing, spare);
-                    Some(spare.sheaf)
-                }
-                Err(Refused::NoEmpty) => {
-                    drop(slot);
-                    self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT)
-                }
-            },
-            None => {
+            Err(NoRoom::NoBarn) => return false,
+            Err(NoRoom::NoSpare(barn)) => {
                 let kept = self.with_barn(barn, Barn::get_empty);
                 drop(slot);
-                kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT))
+                kept.or_else(new)
+            }
+            Err(NoRoom::NoEmpty) => {
+                drop(slot);
+                new()
+            }
+            Err(NoRoom::FullBarn(spare)) => {
+                slot.sheaves.spare = None;
+                drop(slot);
+                self.flush(backing, spare);
+                Some(spare.sheaf)
             }
         };
         empty.is_some_and(|empty| self.install_empty(backing, empty)) || self.flush_main(backing)
+    }
+
+    /// Exchanges a full main sheaf for a spare with room, or for an empty one of the barn.
+    fn swap_out(&self, slot: &mut Slot<'_, P>) -> Result<(), NoRoom<P>> {
+        let main = slot.array();
+        let Some(full) = main.storage.filter(|_| main.size == main.capacity) else { return Ok(()) };
+        if self.is_young(&main) {
+            return Err(NoRoom::Young);
+        }
+        let barn = self.barn_node(slot.cpu()).ok_or(NoRoom::NoBarn)?;
+        let spare = slot.sheaves.spare.ok_or(NoRoom::NoSpare(barn))?;
+        if spare.size < main.capacity && self.policy.elastic > 0 {
+            self.exchange_full(slot, spare);
+            return Ok(());
+        }
+        if spare.size < main.capacity {
+            slot.sheaves.spare = Some(Stock { sheaf: full, size: main.size });
+            slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
+            return Ok(());
+        }
+        match self.with_barn(barn, |barn| barn.replace_full(full, self.barn_full)) {
+            Ok(empty) => {
+                slot.count(Event::BarnPut, 1);
+                slot.set_array(HotArray { storage: Some(empty), size: 0, ..main });
+                Ok(())
+            }
+            Err(Refused::TooMany) => {
+                slot.count(Event::BarnPutFail, 1);
+                Err(NoRoom::FullBarn(spare))
+            }
+            Err(Refused::NoEmpty) => Err(NoRoom::NoEmpty),
+        }
     }
 
     /// Makes an empty sheaf, got while the slot was released, the main sheaf, unless that has room again.
