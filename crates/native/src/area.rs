@@ -1,13 +1,13 @@
 //! Areas: the memory of slots.
 //!
 //! An area begins with a header; the hot parts of caches follow, at the same offsets in all areas. Those of
-//! the caches with the lowest numbers, a program's size classes, are at places that the compiler knows: so the
-//! fast path has a slot's address from the class alone. With slots per thread, the address of the thread's area is the only thread-local word of the fast path. With slots
-//! per CPU it is always the refusing area, and the operations that fail there are tried by restartable
-//! sequences.
+//! the caches with the lowest numbers, a program's size classes, are at places that the compiler knows: so
+//! the fast path has a slot's address from the class alone. With slots per thread, the address of the
+//! thread's area is the only thread-local word of the fast path. With slots per CPU it is always the refusing
+//! area, and the operations that fail there are tried by restartable sequences.
 
+use crate::hot::Hot;
 use crate::region::{self, Own, Region, Table, zeros};
-use crate::sequence::Hot;
 use slablab_platform::CpuId;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};

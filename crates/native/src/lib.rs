@@ -57,6 +57,7 @@ mod boot_memory;
 mod current;
 pub mod directory;
 mod fork;
+mod hot;
 mod lazy;
 #[expect(unsafe_code, reason = "thread-local storage by hand")]
 mod local;

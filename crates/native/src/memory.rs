@@ -174,7 +174,8 @@ impl HeapAccess {
         self.at(MAPS.region().base() + first + index as usize * 8)
     }
 
-    /// The word of an array of addresses before that of the address at `index`; for index 0 the header's last.
+    /// The word of an array of addresses before that of the address at `index`; for index 0 the header's
+    /// last.
     #[inline(always)]
     pub(crate) fn before_nth(self, array: Object, index: u32) -> &'static AtomicU64 {
         self.at(array.addr() + FIRST_BYTES as usize + index as usize * 8 - 8)

@@ -349,7 +349,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// # Safety
-    /// The lines at `offset` are the cache's in every area and begin with a [`crate::sequence::Hot`]; `link`
+    /// The lines at `offset` are the cache's in every area and begin with a [`crate::hot::Hot`]; `link`
     /// is the offset of a word in each of its free objects. Only free objects of the cache, and arrays of
     /// their addresses, come into those lines, by a sequence too.
     pub(crate) unsafe fn new(offset: u32, link: u32) -> Cache {

@@ -5,10 +5,10 @@
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
 //! | `sizes` | size (32), capacity (32) | 0: likewise |
 //!
-//! **The top.** With slots per thread the array's last address is in the slot's word `top`, and its word in the
-//! array is stale. So a pop knows the object after one load. With the object behind two loads, size and array,
-//! the address that malloc's first store to the object goes to is late, and a processor that has met a free
-//! just before a malloc holds back the loads of the next call until it is known: 3 ns of 9 where sizes
+//! **The top.** With slots per thread the array's last address is in the slot's word `top`, and its word in
+//! the array is stale. So a pop knows the object after one load. With the object behind two loads, size and
+//! array, the address that malloc's first store to the object goes to is late, and a processor that has met a
+//! free just before a malloc holds back the loads of the next call until it is known: 3 ns of 9 where sizes
 //! alternate. A slot that is held has all of its addresses in the array.
 //!
 //! **Credit.** A thread whose pops always succeed would never take a slow path, where upkeep runs. So each
@@ -25,10 +25,11 @@
 use crate::area::{self, Area};
 use crate::current::{self, Hidden};
 use crate::fork::{Pass, Section};
+use crate::hot::Hot;
 use crate::object::Object;
 use crate::per_cpu::{self, Places};
 use crate::region::{Cache, HeapAccess, Trusted};
-use crate::sequence::{self, Hot};
+use crate::sequence;
 use crate::slot_space;
 use crate::thread::{self, Claim};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
@@ -146,8 +147,8 @@ impl<A: Trusted> FixedSlots<A> {
         FixedSlots(area, PhantomData)
     }
 
-    /// Adds an object to the array of its cache, below 128. `false` if it is full, and wherever a slower way is
-    /// needed.
+    /// Adds an object to the array of its cache, below 128. `false` if it is full, and wherever a slower way
+    /// is needed.
     ///
     /// # Panics
     /// If `cache` is 128 or more.

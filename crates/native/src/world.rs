@@ -217,8 +217,8 @@ impl<A: Trusted> Native<A> {
         PagemapEntry::local(Self::HEAP, at.addr()).map(|(entry, _)| entry)
     }
 
-    /// Takes an object from the array of this thread's slot of a cache with a fixed place. `None` if the array
-    /// is empty, and wherever a slower way is needed.
+    /// Takes an object from the array of this thread's slot of a cache with a fixed place. `None` if the
+    /// array is empty, and wherever a slower way is needed.
     ///
     /// # Panics
     /// If `cache` is 128 or more.

@@ -54,8 +54,9 @@ impl<Ptr> HotList<Ptr> {
 /// through the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotArray<Ptr> {
-    /// The object that holds the array: words [`HotArray::HEADER`].. are addresses, all of them while the slot
-    /// is held. Between calls a world may keep the last address elsewhere, and use the last word of the header.
+    /// The object that holds the array: words [`HotArray::HEADER`].. are addresses, all of them while the
+    /// slot is held. Between calls a world may keep the last address elsewhere, and use the last word of the
+    /// header.
     pub storage: Option<Ptr>,
     /// Addresses in it.
     pub size: u32,
@@ -82,8 +83,8 @@ pub trait PerCpu<Ptr, T: Default>: Sized {
         T: 'a;
     /// Slots with empty hot parts and `T::default()`. `link_offset` is the offset of the link in an object.
     fn new(link_offset: u32) -> Self;
-    /// As [`PerCpu::new`], for the cache with this number. The worlds of programs have a place for the slots of
-    /// some numbers.
+    /// As [`PerCpu::new`], for the cache with this number. The worlds of programs have a place for the slots
+    /// of some numbers.
     fn of_cache(_cache: u32, link_offset: u32) -> Self {
         Self::new(link_offset)
     }

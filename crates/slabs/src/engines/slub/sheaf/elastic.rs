@@ -2,9 +2,9 @@
 //! bursts.
 //!
 //! A slot begins with a small sheaf. It grows whenever it is empty or full, until it has the cache's
-//! capacity; while it is small it is refilled by a few objects. Then a full sheaf that is exchanged for the spare
-//! leaves it a few objects, so that a program at the border does not exchange the two with every call. Barns
-//! hold a limit of bytes.
+//! capacity; while it is small it is refilled by a few objects. Then a full sheaf that is exchanged for the
+//! spare leaves it a few objects, so that a program at the border does not exchange the two with every call.
+//! Barns hold a limit of bytes.
 //!
 //! A main sheaf with less than the cache's capacity is *young*. Only a slot has one, as its main sheaf;
 //! spares and barns know full-grown ones alone.
