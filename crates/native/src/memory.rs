@@ -12,6 +12,7 @@ use crate::object::{FIRST_BYTES, Object, Real};
 use crate::region::{self, Access, HeapAccess, Region, Table};
 use crate::{local, system, topology};
 use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Where the heap is. Written once, by the thread that starts the world, before any thread has an address in
@@ -260,12 +261,17 @@ pub(crate) fn allow_huge_pages(pfn: Pfn, count: u32) {
 /// Makes the caller's page frames inaccessible and gives their memory back to the kernel, or makes them
 /// accessible again (`open`). No thread uses the frames. `false` if the kernel refuses.
 pub(crate) fn protect(heap: HeapAccess, pfn: Pfn, count: u32, open: bool) -> bool {
-    let (at, bytes) = (address(pfn, 0), (count as usize) << page_shift());
-    let access = if open { Access::Write } else { Access::None };
     // The caller says that no thread uses the frames.
     if !open {
-        heap.discard(at.addr(), bytes);
+        heap.discard(address(pfn, 0).addr(), (count as usize) << page_shift());
     }
+    set_access(pfn, count, open)
+}
+
+/// As [`protect`], but the frames keep their memory.
+pub(crate) fn set_access(pfn: Pfn, count: u32, open: bool) -> bool {
+    let (at, bytes) = (address(pfn, 0), (count as usize) << page_shift());
+    let access = if open { Access::Write } else { Access::None };
     region::protect(at.addr(), bytes, access)
 }
 
@@ -293,7 +299,31 @@ pub(crate) fn map(pfn: Pfn, order: u8, cache: u32) {
     }
 }
 
-pub(crate) fn unmap(pfn: Pfn, order: u8) {
+/// The first cache number of a heap whose free memory is zeros, + 1, and how many it has; 0 without such a
+/// heap.
+static ZEROING: AtomicU64 = AtomicU64::new(0);
+
+/// From now on every slab that is unmapped is filled with zeros, except those of the caches with these
+/// numbers, whose engine hands back zeros.
+pub(crate) fn zero_unmapped(except: Range<u32>) {
+    ZEROING.store((u64::from(except.end) << 32) | (u64::from(except.start) + 1), Relaxed);
+}
+
+/// Fills a slab that is unmapped with zeros, if there is a heap that needs that.
+#[cold]
+fn zero(access: HeapAccess, pfn: Pfn, order: u8, zeroing: u64) {
+    let cache = ((pagemap_word(pfn.0 as usize).load(Relaxed) >> 32) as u32).wrapping_sub(1);
+    let (first, end) = ((zeroing as u32) - 1, (zeroing >> 32) as u32);
+    if !(first..end).contains(&cache) {
+        access.fill(address(pfn, 0), 1 << (page_shift() + u32::from(order)), 0);
+    }
+}
+
+pub(crate) fn unmap(access: HeapAccess, pfn: Pfn, order: u8) {
+    let zeroing = ZEROING.load(Relaxed);
+    if zeroing != 0 {
+        zero(access, pfn, order, zeroing);
+    }
     for at in 0..1usize << order {
         pagemap_word(pfn.0 as usize + at).store(0, Relaxed);
     }

@@ -16,6 +16,7 @@ use slablab_platform::{
 };
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::*};
 
 /// The world of mapped memory. What the contract calls a CPU is a slot here: one per thread, or one per CPU.
@@ -189,9 +190,21 @@ impl<A: Trusted> Native<A> {
         memory::protect(Self::HEAP, pfn, count, false)
     }
 
+    /// Makes the caller's page frames inaccessible, and leaves their memory as it is. `false` if the kernel
+    /// refused.
+    pub fn hide(pfn: Pfn, count: u32) -> bool {
+        memory::set_access(pfn, count, false)
+    }
+
     /// Makes page frames accessible again. `false` if the kernel refused.
     pub fn permit(pfn: Pfn, count: u32) -> bool {
         memory::protect(Self::HEAP, pfn, count, true)
+    }
+
+    /// From now on every slab that is unmapped is filled with zeros, except those of the caches with these
+    /// numbers, whose owner hands back zeros. For one heap of the process that relies on it.
+    pub fn zero_unmapped(except: Range<u32>) {
+        memory::zero_unmapped(except);
     }
 
     /// The slab that any address is in; `None` if it is in none.
@@ -316,7 +329,7 @@ impl<A: Trusted> Frames for Native<A> {
         memory::map(pfn, order, cache);
     }
     fn unmap_slab(pfn: Pfn, order: u8) {
-        memory::unmap(pfn, order);
+        memory::unmap(Self::HEAP, pfn, order);
     }
 }
 

@@ -68,6 +68,14 @@ impl<P: Platform> Pages<P> {
         self.cut(pfn, 0, frames, |piece, _| self.free(piece));
     }
 
+    /// Frees an allocation of [`Pages::alloc_exact`] whose memory was given back to the system: it reads as
+    /// zeros.
+    pub fn free_exact_discarded(&self, pfn: Pfn) {
+        self.cut(pfn, 0, Self::exact_frames(pfn), |piece, state| {
+            self.zone(state.node, state.zone).lock().give_as(piece, state.order, Resident::NONE);
+        });
+    }
+
     /// Frames of an exact allocation.
     pub fn exact_frames(pfn: Pfn) -> u32 {
         P::with_frame(pfn, |frame| frame.extra.get()) as u32
