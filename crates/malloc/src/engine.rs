@@ -8,6 +8,7 @@
 use crate::classes;
 use crate::env;
 use crate::fast::{self, Freed, Given, GivenEntry};
+use crate::hardened::{Guards, Hardened};
 use crate::heap::Heap;
 use crate::policy::slub_here;
 use crate::shared::note;
@@ -19,7 +20,7 @@ use slablab_pages::Pages;
 use slablab_platform::Gfp;
 use slablab_slabs::engines::slab::SlabEngine;
 use slablab_slabs::engines::slqb::Slqb;
-use slablab_slabs::engines::slub::Slub;
+use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Choice;
 use slablab_slabs::{Front, Metadata, Preset};
 use std::cell::UnsafeCell;
@@ -39,6 +40,7 @@ const IS_SLUB: u8 = 2;
 const IS_SLQB: u8 = 3;
 const IS_SLAB: u8 = 4;
 const IS_WRAPPED: u8 = 5;
+const IS_HARDENED: u8 = 6;
 
 // The fast paths turn a class's number into its cache's address by one shift. The caches have 256 bytes.
 const _: () = assert!(size_of::<Slub<Native>>().is_power_of_two());
@@ -55,6 +57,8 @@ pub(crate) struct OnceHeap {
     slub: UnsafeCell<MaybeUninit<SlubHeap>>,
     slqb: UnsafeCell<MaybeUninit<Heap<Slqb<Native>>>>,
     slab: UnsafeCell<MaybeUninit<Heap<SlabEngine<Native>>>>,
+    /// The hardened heap is in a mapping of its own.
+    hardened: UnsafeCell<MaybeUninit<&'static Hardened>>,
 }
 
 // SAFETY: the invariant of `OnceHeap`: no thread refers to a room before it is written for good, and heaps
@@ -67,6 +71,7 @@ pub(crate) static HEAP: OnceHeap = OnceHeap {
     slub: UnsafeCell::new(MaybeUninit::uninit()),
     slqb: UnsafeCell::new(MaybeUninit::uninit()),
     slab: UnsafeCell::new(MaybeUninit::uninit()),
+    hardened: UnsafeCell::new(MaybeUninit::uninit()),
 };
 
 /// The heap that a process has.
@@ -74,6 +79,8 @@ pub(crate) enum Which {
     Slub(&'static SlubHeap),
     Slqb(&'static Heap<Slqb<Native>>),
     Slab(&'static Heap<SlabEngine<Native>>),
+    /// SLUB with the hardened profile.
+    Hardened(&'static Hardened),
     /// Something is around the engine.
     Wrapped(&'static dyn Serves),
     /// The heap did not start yet.
@@ -100,6 +107,7 @@ impl OnceHeap {
                 IS_SLUB => Which::Slub(Self::room(&self.slub)),
                 IS_SLQB => Which::Slqb(Self::room(&self.slqb)),
                 IS_SLAB => Which::Slab(Self::room(&self.slab)),
+                IS_HARDENED => Which::Hardened((*self.hardened.get()).assume_init()),
                 IS_WRAPPED => Which::Wrapped(wrapped_heap()),
                 _ => Which::None,
             }
@@ -158,6 +166,17 @@ impl OnceHeap {
         let is_slub = matches!(choice.preset, Preset::Slub(_)) && !choice.wrap.is_on_anywhere();
         let mut registration = shared::register_own(is_slub);
         let first = registration.first();
+        if let (true, Preset::Slub(policy)) = (choice.wrap.hardened, choice.preset) {
+            let Some(heap) = placed_hardened(pages, first, policy) else {
+                shared::release(registration);
+                return None;
+            };
+            // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone
+            // refers to the rooms.
+            unsafe { (*self.hardened.get()).write(heap) };
+            shared::publish_static(&mut registration, heap);
+            return Some(IS_HARDENED);
+        }
         if choice.wrap.is_on_anywhere() {
             if !make_wrapped(pages, first, choice) {
                 shared::release(registration);
@@ -254,6 +273,27 @@ fn placed<E: Front<W>, W: Over>(
     Some(make_in(unsafe { room.as_mut() }, pages, first, policy))
 }
 
+/// The hardened heap, in a mapping of its own.
+#[cold]
+#[inline(never)]
+fn placed_hardened(
+    pages: &'static Pages<Native>,
+    first: u32,
+    policy: SlubPolicy,
+) -> Option<&'static Hardened> {
+    let bytes = size_of::<Hardened>().next_multiple_of(system::page_size());
+    let mut room = system::map_block(bytes, system::page_size())?.cast::<MaybeUninit<Hardened>>();
+    // SAFETY: the block is new, aligned and large enough, and nothing unmaps it. Both fields are written before
+    // the heap is referred to. A field is its `MaybeUninit`.
+    unsafe {
+        let hardened = room.as_mut().as_mut_ptr();
+        (&raw mut (*hardened).guards).write(Guards::new(first));
+        let inside: *mut MaybeUninit<SlubHeap> = (&raw mut (*hardened).heap).cast();
+        make_in(&mut *inside, pages, first, &slub_here(policy, false));
+        Some(&*hardened)
+    }
+}
+
 /// The process's heap, if something is around its engine.
 static WRAPPED: OnceLock<&'static dyn Serves> = OnceLock::new();
 
@@ -341,6 +381,7 @@ fn metadata() -> Option<&'static dyn Metadata<Native>> {
         Which::Slub(heap) => Some(heap),
         Which::Slqb(heap) => Some(heap),
         Which::Slab(heap) => Some(heap),
+        Which::Hardened(heap) => Some(heap.metadata()),
         Which::Wrapped(heap) => Some(heap.metadata()),
         Which::None => None,
     }

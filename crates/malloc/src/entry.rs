@@ -29,6 +29,7 @@ macro_rules! with_heap {
             Which::Slub($heap) => $body,
             Which::Slqb($heap) => $body,
             Which::Slab($heap) => $body,
+            Which::Hardened($heap) => $body,
             Which::Wrapped(_) | Which::None => $cold,
         }
     };
@@ -60,9 +61,10 @@ pub mod api {
     /// Slow rung of [`alloc`], after [`alloc_fast`] gave null.
     #[inline(never)]
     pub extern "C" fn alloc_slow(bytes: usize) -> *mut u8 {
-        match HEAP.slub() {
-            Some(heap) => heap.alloc_slow(bytes),
-            None => alloc_aligned_slow(bytes, 1),
+        match HEAP.get() {
+            Which::Slub(heap) => heap.alloc_slow(bytes),
+            Which::Hardened(heap) => heap.alloc_slow(bytes),
+            _ => alloc_aligned_slow(bytes, 1),
         }
     }
 
@@ -138,8 +140,12 @@ pub mod api {
     /// Slow rung of [`free_sized`].
     #[inline(never)]
     extern "C" fn free_sized_slow(at: Given, bytes: usize, align: usize) {
-        if let Which::Wrapped(heap) = HEAP.get() {
-            heap.check_sized(at.as_ptr(), Some(bytes).filter(|bytes| *bytes != UNSAID), align);
+        match HEAP.get() {
+            Which::Hardened(heap) => return heap.free_said(at, bytes, align),
+            Which::Wrapped(heap) => {
+                heap.check_sized(at.as_ptr(), Some(bytes).filter(|bytes| *bytes != UNSAID), align);
+            }
+            _ => {}
         }
         free_slow(at);
     }

@@ -45,7 +45,7 @@ impl Given {
 
     /// The entry of the address in the pagemap, if its memory is of this thread's node.
     #[inline(always)]
-    fn pagemap_local(&self) -> Option<GivenEntry> {
+    pub(crate) fn pagemap_local(&self) -> Option<GivenEntry> {
         Native::pagemap_local(self.0).map(GivenEntry)
     }
 

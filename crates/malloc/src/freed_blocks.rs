@@ -1,5 +1,5 @@
-//! Freed blocks of page frames that a debugging heap keeps out of reach for a while (`debug=` with the letter
-//! P).
+//! Freed blocks of page frames that are kept out of reach for a while: by a debugging heap (`debug=` with the
+//! letter P), and by the hardened one.
 //!
 //! A block above the classes has no red zone or poison, so no check would find a write after its free.
 //! Instead the block becomes inaccessible when it is freed: the kernel ends the process at the instruction
@@ -16,11 +16,21 @@ const MOST: usize = 64;
 /// Most page frames that are kept, 64 MiB on pages of 4 KiB. They cost address space of the heap; their
 /// memory is given back.
 const MOST_FRAMES: u32 = 1 << 14;
+/// Most page frames that are kept with their memory, 2 MiB on pages of 4 KiB.
+const MOST_RESIDENT: u32 = 1 << 9;
 
 #[derive(Clone, Copy)]
 struct Block {
     pfn: Pfn,
     frames: u32,
+    /// Whether the block has its memory still.
+    is_resident: bool,
+}
+
+impl Block {
+    fn resident(&self) -> u32 {
+        if self.is_resident { self.frames } else { 0 }
+    }
 }
 
 /// First in, first out.
@@ -29,15 +39,18 @@ struct Kept {
     oldest: usize,
     count: usize,
     frames: u32,
+    resident: u32,
 }
 
-static KEPT: Sleep<Kept> = Sleep::new(Kept { blocks: [None; MOST], oldest: 0, count: 0, frames: 0 });
+static KEPT: Sleep<Kept> =
+    Sleep::new(Kept { blocks: [None; MOST], oldest: 0, count: 0, frames: 0, resident: 0 });
 
 impl Kept {
     fn push(&mut self, block: Block) {
         self.blocks[(self.oldest + self.count) % MOST] = Some(block);
         self.count += 1;
         self.frames += block.frames;
+        self.resident += block.resident();
     }
 
     fn pop(&mut self) -> Option<Block> {
@@ -45,20 +58,31 @@ impl Kept {
         self.oldest = (self.oldest + 1) % MOST;
         self.count -= 1;
         self.frames -= block.frames;
+        self.resident -= block.resident();
         Some(block)
     }
 }
 
-/// Makes a freed block, which is in no slab any more, inaccessible, and keeps it. `false` if the block is too
-/// large or the kernel refuses; then the caller frees it.
+/// Makes a freed block, which is in no slab any more, inaccessible, and keeps it; its memory is given back.
+/// `false` if the block is too large or the kernel refuses; then the caller frees it.
 pub(crate) fn keep(pages: &Pages<Native>, pfn: Pfn) -> bool {
-    let block = Block { pfn, frames: Pages::<Native>::exact_frames(pfn) };
-    if block.frames > MOST_FRAMES || !Native::forbid(pfn, block.frames) {
-        return false;
-    }
+    let block = Block { pfn, frames: Pages::<Native>::exact_frames(pfn), is_resident: false };
+    block.frames <= MOST_FRAMES && Native::forbid(pfn, block.frames) && put(pages, block)
+}
+
+/// As [`keep`], but the block keeps its memory, so that its next owner has no page faults.
+pub(crate) fn keep_resident(pages: &Pages<Native>, pfn: Pfn) -> bool {
+    let block = Block { pfn, frames: Pages::<Native>::exact_frames(pfn), is_resident: true };
+    block.frames <= MOST_RESIDENT && Native::hide(pfn, block.frames) && put(pages, block)
+}
+
+/// Adds a block. The oldest ones make room.
+fn put(pages: &Pages<Native>, block: Block) -> bool {
     loop {
         let mut kept = KEPT.lock();
-        if kept.count < MOST && kept.frames + block.frames <= MOST_FRAMES {
+        let fits =
+            kept.frames + block.frames <= MOST_FRAMES && kept.resident + block.resident() <= MOST_RESIDENT;
+        if kept.count < MOST && fits {
             kept.push(block);
             return true;
         }
@@ -87,7 +111,9 @@ pub(crate) fn is_kept((pfn, offset): (Pfn, u32)) -> bool {
 
 fn give_back(pages: &Pages<Native>, block: Block) {
     // If the kernel refuses, the block is lost: its next owner could not use it.
-    if Native::permit(block.pfn, block.frames) {
-        pages.free_exact(block.pfn);
+    match Native::permit(block.pfn, block.frames) {
+        true if block.is_resident => pages.free_exact(block.pfn),
+        true => pages.free_exact_discarded(block.pfn),
+        false => {}
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::classes;
 use crate::freed_blocks;
+use crate::hardened;
 use crate::kept_blocks;
 use crate::mappings;
 use crate::report;
@@ -29,7 +30,7 @@ pub struct Heap<E: Front<W>, W: Over = Native> {
 }
 
 /// The owner number of a large block. The owner number of a slab is its cache's number.
-const LARGE: u32 = 1 << 24;
+pub(crate) const LARGE: u32 = 1 << 24;
 /// The owner number of a large block whose free is deferred.
 const DEFERRED: u32 = LARGE + 1;
 
@@ -86,7 +87,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         shared::is_own(self.first / shared::NUMBERS)
     }
 
-    fn backing(&self) -> Backing<'_, W, E::Common> {
+    pub(crate) fn backing(&self) -> Backing<'_, W, E::Common> {
         // Only debugging around the engine stores the call site.
         let site = if E::GUARDS { stack::here() } else { 0 };
         Backing { metadata: Some(self), site, ..Backing::new(self.pages, &self.common) }
@@ -190,7 +191,11 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn resize_large(&self, location: Location, bytes: usize) -> bool {
         let shift = Native::page_shift();
         let frames = bytes.div_ceil(1 << shift);
-        if location.cache != LARGE || location.offset != 0 || bytes > Native::largest_block() {
+        if hardened::is_on()
+            || location.cache != LARGE
+            || location.offset != 0
+            || bytes > Native::largest_block()
+        {
             return false;
         }
         let resized = self.pages.resize_exact(location.slab, frames as u32);
@@ -206,6 +211,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             ));
         }
         Native::unmap_slab(location.slab, 0);
+        hardened::forget(location.slab);
         if !self.keep_freed(location.slab) {
             kept_blocks::keep(self.pages, location.slab);
         }
@@ -215,6 +221,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Frees a large block at once, without upkeep.
     fn put_large(&self, location: Location) {
         Native::unmap_slab(location.slab, 0);
+        hardened::forget(location.slab);
         self.pages.free_exact(location.slab);
     }
 
@@ -312,7 +319,7 @@ pub(crate) fn not_here(call: &str, at: *mut u8) -> ! {
 /// Ends the process with a report that a large block was freed before.
 #[cold]
 #[inline(never)]
-fn double_free_of_block(object: Object) -> ! {
+pub(crate) fn double_free_of_block(object: Object) -> ! {
     misuse(format_args!("double free of {object:?} (a large block)"))
 }
 
@@ -342,6 +349,7 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
             damaged_metadata(object, Some(location.cache), format_args!("not an object of malloc"))
         };
         METADATA_BYTES.fetch_sub(u64::from(classes::size(number)), Relaxed);
+        hardened::forget_object(object, classes::size(number));
         if let Err(misuse) = class.free(&Backing::new(self.pages, &self.common), object) {
             damaged_metadata(object, Some(location.cache), format_args!("{misuse}"))
         }

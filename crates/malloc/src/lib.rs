@@ -49,6 +49,7 @@ mod fast;
 mod freed_blocks;
 #[expect(unsafe_code, reason = "implements GlobalAlloc")]
 mod global;
+mod hardened;
 mod heap;
 mod kept_blocks;
 #[expect(unsafe_code, reason = "gives mappings back")]

@@ -197,7 +197,12 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// The class number and the cache of the object that starts at `object`, live or not. `Err` is the usable
     /// bytes of the large block that starts there. Anything else ends the process with a report that names
     /// `call`. Takes no lock.
-    fn start_at(&self, call: &str, object: Object, location: Location) -> Result<(usize, &E), usize> {
+    pub(crate) fn start_at(
+        &self,
+        call: &str,
+        object: Object,
+        location: Location,
+    ) -> Result<(usize, &E), usize> {
         let Some((number, class)) = self.class_at(location) else {
             return Err(self.live_block(call, object, location));
         };
@@ -328,7 +333,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 /// Memory for a request without a pass, which may lock nothing: a unit of the region for signal handlers or,
 /// where that has none, a mapping. Also answers whether it is zeros.
 #[cold]
-fn alloc_cold_lockless(bytes: usize, align: usize) -> Option<(Object, bool)> {
+pub(crate) fn alloc_cold_lockless(bytes: usize, align: usize) -> Option<(Object, bool)> {
     let unit = signals::alloc(bytes, align).and_then(Object::at).map(|object| (object, false));
     unit.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
 }

@@ -243,9 +243,12 @@ fn all_wrapped() {
     if std::env::var_os("SLABLAB_ENGINE").is_some() {
         return;
     }
-    for engine in
-        ["slub@7.1,debug=FZP,quarantine=8K", "slqb,debug=FZPU", "slab,init=alloc+free,harden=random"]
-    {
+    for engine in [
+        "slub@7.1,debug=FZP,quarantine=8K",
+        "slqb,debug=FZPU",
+        "slab,init=alloc+free,harden=random",
+        "slub@7.1,harden=on",
+    ] {
         let mut again = std::process::Command::new(std::env::current_exe().expect("this test is a program"));
         again.args(["--skip", "all_per_cpu", "--skip", "threads_allocate_while_trim_runs"]);
         let done = again.env("SLABLAB_ENGINE", engine).output().expect("it runs");

@@ -68,7 +68,7 @@ const FAULTS: &[Fault] = &[
             all.iter().step_by(2).for_each(|at| free(*at));
             free(all[1000]);
         },
-        says: &["double free of 0x", "(malloc-16)"],
+        says: &["double free of 0x", "(malloc-16)|(malloc-32)"],
     },
     Fault {
         name: "foreign pointer",
@@ -174,7 +174,7 @@ const FAULTS: &[Fault] = &[
     },
 ];
 
-const ENGINES: [&str; 8] = [
+const ENGINES: [&str; 9] = [
     "slub@7.1",
     "slqb",
     "slub@6.1",
@@ -183,6 +183,7 @@ const ENGINES: [&str; 8] = [
     "slqb,quarantine=8K",
     "slab,init=free",
     "slub@6.1,harden=encode",
+    "slub@7.1,harden=on",
 ];
 
 /// A program that frees a block, writes to it, and frees it again: the write hides the second free from
@@ -208,7 +209,7 @@ fn damage() {
 /// allocate from the damaged heap and unwind out of `GlobalAlloc`.
 #[test]
 fn a_damaged_list_ends_in_one_line() {
-    for engine in ["slub@7.1", "slub@6.1", "slqb", "slab"] {
+    for engine in ["slub@7.1", "slub@6.1", "slqb", "slab", "slub@7.1,harden=on"] {
         let said = commit_alone(DAMAGE, engine, "thread");
         let reports: Vec<&str> = said.lines().filter(|line| line.starts_with("slablab: ")).collect();
         assert!(!said.contains("panicked"), "{engine}:\n{said}");

@@ -228,6 +228,15 @@ impl From<Preset> for Choice {
 }
 
 impl Choice {
+    /// Whether malloc's hardened profile can be around the engine: no free object has a link, and nothing else
+    /// is around it.
+    fn can_be_hardened(preset: &Preset, wrap: &Wrap) -> bool {
+        let mut alone = Wrap::default();
+        (alone.hardened, alone.shuffled, alone.zero_on_free) = (true, true, true);
+        let Preset::Slub(policy) = preset else { return false };
+        *wrap == alone && !policy.cpu_slab && policy.freelist != FreeList::Links
+    }
+
     /// Parses `engine[@release][,knob=value]...` with the knobs of [`Wrap::KNOBS`] among the engine's.
     ///
     /// # Errors
@@ -240,6 +249,14 @@ impl Choice {
             && wrap.encoded
         {
             let needs = Needs { knob: "freelist", value: "map", needs: "harden=off or harden=random" };
+            return Err(BadPreset { kind: BadKind::Needs(needs), given: needs.value, nearest: [""; 3] });
+        }
+        if wrap.hardened && !Choice::can_be_hardened(&preset, &wrap) {
+            let needs = Needs {
+                knob: "harden",
+                value: "on",
+                needs: "slub from 7.0 on without freelist=links, debug=, quarantine= and init=alloc",
+            };
             return Err(BadPreset { kind: BadKind::Needs(needs), given: needs.value, nearest: [""; 3] });
         }
         Ok(Choice { preset, wrap })

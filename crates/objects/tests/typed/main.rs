@@ -20,6 +20,7 @@ const ENGINES: &[&str] = &[
     "slab@6.1",
     "slab@2.6.29",
     "slub@7.1,debug=FZPU",
+    "slub@7.1,harden=on",
     "slub@7.1,debug=F,quarantine=4K,harden=random",
     "slub@7.1,init=alloc+free",
     "slqb@2009-09,debug=FZPU,quarantine=4K",

@@ -16,6 +16,9 @@ pub struct Wrap {
     /// Whether links are encoded. [`crate::wrap::Hardened`] does that: it wraps the engine's world, not the
     /// engine.
     pub encoded: bool,
+    /// Whether a malloc has its hardened profile (`harden=on`). Elsewhere the profile is what it has in common
+    /// with the other knobs: new slabs in random order, and objects zeroed when they are freed.
+    pub hardened: bool,
     /// Whether objects are zeroed when they are freed (`init_on_free`).
     pub zero_on_free: bool,
     /// Whether objects are zeroed when they are allocated (`init_on_alloc`).
@@ -24,6 +27,9 @@ pub struct Wrap {
     /// effects of debugging. For worlds whose callers may be wrong. There is no knob for it.
     pub checked: bool,
 }
+
+/// The value `on` of the knob `harden`.
+const ON: u64 = 4;
 
 impl Wrap {
     /// Whether the engine needs a wrapper.
@@ -56,17 +62,24 @@ impl Wrap {
         Knob {
             name: "harden",
             what: "random: a new slab's free list is in random order; encode: links are encoded, and a \
-                   damaged link ends the run (CONFIG_SLAB_FREELIST_RANDOM, CONFIG_SLAB_FREELIST_HARDENED)",
-            values: Values::Words(&["off", "random", "encode", "random+encode"]),
-            get: |w| w.shuffled as u64 | (w.encoded as u64) << 1,
-            set: |w, v| (w.shuffled, w.encoded) = (v & 1 == 1, v & 2 == 2),
+                   damaged link ends the run (CONFIG_SLAB_FREELIST_RANDOM, CONFIG_SLAB_FREELIST_HARDENED); \
+                   on: malloc's hardened profile, elsewhere random with init=free",
+            values: Values::Words(&["off", "random", "encode", "random+encode", "on"]),
+            get: |w| if w.hardened { ON } else { w.shuffled as u64 | (w.encoded as u64) << 1 },
+            set: |w, v| {
+                if v == ON || w.hardened {
+                    w.zero_on_free = v == ON;
+                }
+                w.hardened = v == ON;
+                (w.shuffled, w.encoded) = (v & 1 == 1 || v == ON, v & 2 == 2);
+            },
         },
         Knob {
             name: "init",
             what: "calls that fill an object with zeros (init_on_alloc, init_on_free)",
             values: Values::Words(&["off", "alloc", "free", "alloc+free"]),
-            get: |w| w.zero_on_alloc as u64 | (w.zero_on_free as u64) << 1,
-            set: |w, v| (w.zero_on_alloc, w.zero_on_free) = (v & 1 == 1, v & 2 == 2),
+            get: |w| w.zero_on_alloc as u64 | (w.zero_on_free as u64 & !w.hardened as u64) << 1,
+            set: |w, v| (w.zero_on_alloc, w.zero_on_free) = (v & 1 == 1, v & 2 == 2 || w.hardened),
         },
     ];
     const NAMES: [&'static str; Wrap::KNOBS.len()] = {

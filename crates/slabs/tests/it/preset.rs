@@ -355,6 +355,10 @@ fn wrapper_knobs_parse_and_print() {
         let text = format!("slab@6.1,harden=random,init={text}");
         check(&text, &text, Wrap { shuffled: true, zero_on_alloc: alloc, zero_on_free: free, ..off });
     }
+    let hardened = Wrap { hardened: true, shuffled: true, zero_on_free: true, ..off };
+    check("slub,harden=on", "slub@7.1,harden=on", hardened);
+    check("slub@7.0,harden=random,freelist=map,harden=on", "slub@7.0,freelist=map,harden=on", hardened);
+    check("slub,harden=on,harden=off", "slub@7.1", off);
 }
 
 #[test]
@@ -371,6 +375,11 @@ fn wrapper_knob_errors() {
     check("slub,harden=ranodm", &["harden=`ranodm`", "random"]);
     check("slub,quarantin=1", &["`quarantin`", "quarantine"]);
     check("slub,freelist=map,harden=encode", &["freelist=`map`", "harden=random with it"]);
+    for with in
+        ["slub@6.1", "slqb", "slab", "slob", "slub,freelist=links", "slub,debug=F", "slub,quarantine=4K"]
+    {
+        check(&format!("{with},harden=on"), &["harden=`on`", "slub from 7.0 on"]);
+    }
     // Without a wrapper, the wrapper's knobs are unknown.
     assert!(Preset::parse("slub,debug=F").is_err());
 }

@@ -1,0 +1,155 @@
+//! The hardened profile (`harden=on`): a SLUB heap whose objects are guarded at a price that programs can pay
+//! all the time.
+//!
+//! # Theory
+//!
+//! The heap inside is the default one: slabs with maps of their free objects, sheaves per thread. So no free
+//! object holds a link, and none can be overwritten. Around it:
+//!
+//! ```text
+//! object     | requested bytes | slack: zeros | tail: canary and slack |      a class of at least bytes + 8
+//! free       | zeros                                                   |
+//!
+//! alloc   class of bytes + 8 ─▶ sheaf ─▶ changes places in the ring ─▶ still zeros? ─▶ tail written
+//! free    start of an object? ─▶ tail and slack right? ─▶ zeros ─▶ ring ─▶ who was there goes to the sheaf
+//! ```
+//!
+//! **What always holds.** Every byte of free memory is 0: of objects in rings, sheaves and slabs, and of page
+//! frames (`Native::zero_unmapped`, [`forget`]). So `calloc` fills nothing, and an object that is not zeros
+//! when it is allocated was written to after its free.
+//!
+//! | file | what |
+//! |---|---|
+//! | `tail` | the last word: live or free, the requested size, the canary |
+//! | `ring` | a thread's few objects of a class that wait, and their random order |
+//! | `objects` | requests of the classes |
+//! | `blocks` | large blocks, with inaccessible page frames before and behind |
+//! | `sizes` | usable bytes, sized frees, `realloc` |
+//! | `found` | the reports |
+//! | `bytes` | memory filled and compared |
+//!
+//! Deliberately absent: a way to go on. Each violation ends the process.
+
+mod blocks;
+#[expect(unsafe_code, reason = "reads and writes memory of the heap")]
+mod bytes;
+mod found;
+mod objects;
+mod ring;
+mod sizes;
+mod tail;
+
+use crate::classes;
+use crate::freed_blocks;
+use crate::heap::Heap;
+use crate::shared::note::Note;
+use crate::shared::{EachCache, Tenant};
+use crate::world::Native;
+use ring::{MOST, Ring};
+use slablab_native::Object;
+use slablab_pages::Pages;
+use slablab_platform::{CpuId, PerCpu, Pfn, Platform, Topology, Work};
+use slablab_slabs::engines::slub::Slub;
+use slablab_slabs::{Metadata, Usage};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tail::Keys;
+
+/// The hardened heap.
+pub(crate) struct Hardened {
+    pub(crate) heap: Heap<Slub<Native>>,
+    pub(crate) guards: Guards,
+}
+
+/// What is around the heap inside.
+pub(crate) struct Guards {
+    keys: Keys,
+    rings: [<Native as Platform>::PerCpu<Ring>; classes::COUNT],
+}
+
+impl Guards {
+    /// Has all free memory of the process be zeros from now on: before the heap inside, whose caches have the
+    /// numbers from `first` on, has memory.
+    pub(crate) fn new(first: u32) -> Guards {
+        Native::zero_unmapped(first..first + classes::COUNT as u32);
+        IS_ON.store(true, Relaxed);
+        Guards { keys: Keys::new(), rings: std::array::from_fn(|_| PerCpu::new(0)) }
+    }
+}
+
+/// Whether the process's heap is hardened: free memory is zeros.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Fills page frames that another heap or cache of the process gives back with zeros, if the process's heap
+/// relies on it.
+#[inline]
+pub(crate) fn forget(pfn: Pfn) {
+    if is_on() {
+        bytes::clear_frames(pfn, Pages::<Native>::exact_frames(pfn));
+    }
+}
+
+/// As [`forget`], for an object of `size` bytes.
+#[inline]
+pub(crate) fn forget_object(object: Object, size: u32) {
+    if is_on() {
+        bytes::clear(object, size as usize);
+    }
+}
+
+/// Whether the process's heap is hardened.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    IS_ON.load(Relaxed)
+}
+
+impl Hardened {
+    /// The heap as metadata memory of engines.
+    pub(crate) fn metadata(&self) -> &dyn Metadata<Native> {
+        &self.heap
+    }
+
+    /// Frees the objects of a slot's rings to their slabs, as far as the slot can be claimed.
+    fn empty_rings(&self, cpu: CpuId) {
+        for (class, ring) in self.guards.rings.iter().enumerate().filter(|(_, ring)| ring.used(cpu)) {
+            let taken: [Option<Object>; MOST] = match ring.claim(cpu) {
+                Some(mut held) => held.take(),
+                None => return,
+            };
+            for object in taken.into_iter().flatten() {
+                self.put_in_slab(class, object);
+            }
+        }
+    }
+}
+
+/// Statistics are the heap's: objects in rings count as allocated.
+impl Tenant for Hardened {
+    fn work(&self, cpu: CpuId, work: Work) {
+        Tenant::work(&self.heap, cpu, work);
+    }
+    fn thread_exit(&self, cpu: CpuId) {
+        self.empty_rings(cpu);
+        self.heap.thread_exit(cpu);
+    }
+    fn shrink(&self, turn: u32) {
+        self.heap.shrink(turn);
+    }
+    fn shrink_all(&self) {
+        (0..Native::cpus()).for_each(|cpu| self.empty_rings(CpuId(cpu)));
+        freed_blocks::release_all(self.heap.pages);
+        self.heap.shrink_all();
+    }
+    fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
+        self.heap.each_usage(each);
+    }
+    fn each_cache(&self, each: &mut EachCache<'_>) {
+        self.heap.each_cache(each);
+    }
+    fn note(&self) -> Note {
+        self.heap.note()
+    }
+    fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
+        self.heap.write_name(cache, to)
+    }
+}
