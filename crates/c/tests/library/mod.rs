@@ -13,6 +13,7 @@ pub(crate) const ENGINES: &[&str] = &[
     "slab@6.1",
     "slub@7.1,debug=FZPU",
     "slub@7.1,quarantine=8K,harden=random,init=alloc+free",
+    "slub@7.1,harden=on",
     "slqb@2009-09,debug=FZ,quarantine=8K",
     "slab@6.1,debug=P",
     "slub@6.1,harden=random+encode",
