@@ -283,8 +283,8 @@ fn placed_hardened(
 ) -> Option<&'static Hardened> {
     let bytes = size_of::<Hardened>().next_multiple_of(system::page_size());
     let mut room = system::map_block(bytes, system::page_size())?.cast::<MaybeUninit<Hardened>>();
-    // SAFETY: the block is new, aligned and large enough, and nothing unmaps it. Both fields are written before
-    // the heap is referred to. A field is its `MaybeUninit`.
+    // SAFETY: the block is new, aligned and large enough, and nothing unmaps it. Both fields are written
+    // before the heap is referred to. A field is its `MaybeUninit`.
     unsafe {
         let hardened = room.as_mut().as_mut_ptr();
         (&raw mut (*hardened).guards).write(Guards::new(first));

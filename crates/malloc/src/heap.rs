@@ -2,13 +2,13 @@
 
 use crate::classes;
 use crate::freed_blocks;
-use crate::hardened;
 use crate::kept_blocks;
 use crate::mappings;
 use crate::report;
 use crate::shared::note::Note;
 use crate::shared::{self, EachCache, METADATA_BYTES, Named, Tenant};
 use crate::world::{Native, Over};
+use crate::zeroing;
 use slablab_native::report::misuse;
 use slablab_native::{Location, Object, stack, system};
 use slablab_pages::Pages;
@@ -191,7 +191,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn resize_large(&self, location: Location, bytes: usize) -> bool {
         let shift = Native::page_shift();
         let frames = bytes.div_ceil(1 << shift);
-        if hardened::is_on()
+        if zeroing::is_on()
             || location.cache != LARGE
             || location.offset != 0
             || bytes > Native::largest_block()
@@ -211,7 +211,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             ));
         }
         Native::unmap_slab(location.slab, 0);
-        hardened::forget(location.slab);
+        zeroing::forget(location.slab);
         if !self.keep_freed(location.slab) {
             kept_blocks::keep(self.pages, location.slab);
         }
@@ -221,7 +221,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Frees a large block at once, without upkeep.
     fn put_large(&self, location: Location) {
         Native::unmap_slab(location.slab, 0);
-        hardened::forget(location.slab);
+        zeroing::forget(location.slab);
         self.pages.free_exact(location.slab);
     }
 
@@ -349,7 +349,7 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
             damaged_metadata(object, Some(location.cache), format_args!("not an object of malloc"))
         };
         METADATA_BYTES.fetch_sub(u64::from(classes::size(number)), Relaxed);
-        hardened::forget_object(object, classes::size(number));
+        zeroing::forget_object(object, classes::size(number));
         if let Err(misuse) = class.free(&Backing::new(self.pages, &self.common), object) {
             damaged_metadata(object, Some(location.cache), format_args!("{misuse}"))
         }

@@ -64,6 +64,7 @@ mod slow;
 #[expect(unsafe_code, reason = "promises how the native world is used")]
 pub mod world;
 pub mod wrapped;
+mod zeroing;
 
 pub use engine::FromHeap;
 pub use engines::{Engines, ExtraHeap};

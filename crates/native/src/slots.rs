@@ -212,8 +212,8 @@ impl<A: Trusted, T: Default> Slots<A, T> {
         }
     }
 
-    /// Runs `f` as a hot operation, on the part of this thread's slot that the cache put there. `None`, and `f`
-    /// is not called, if the slot is held or was never used, for signal handlers that interrupted a hot
+    /// Runs `f` as a hot operation, on the part of this thread's slot that the cache put there. `None`, and
+    /// `f` is not called, if the slot is held or was never used, for signal handlers that interrupted a hot
     /// operation, and with slots per CPU: then hold the slot ([`PerCpu::local`]).
     ///
     /// `f` must leave the part consistent after each of its stores: a fork of another thread may copy the
@@ -226,9 +226,10 @@ impl<A: Trusted, T: Default> Slots<A, T> {
         if slot.hot.list.load(Relaxed) == 0 {
             return None;
         }
-        // SAFETY: a list other than 0: `Slot::held` made `cold`, and its `Held` was dropped. Until this function
-        // hides the area no longer, nothing makes another: this thread runs `f`, a handler that interrupts it
-        // finds the refusing area, and other threads hold slots of threads that ended alone (`claim`).
+        // SAFETY: a list other than 0: `Slot::held` made `cold`, and its `Held` was dropped. Until this
+        // function hides the area no longer, nothing makes another: this thread runs `f`, a handler that
+        // interrupts it finds the refusing area, and other threads hold slots of threads that ended alone
+        // (`claim`).
         let part = unsafe { (*slot.cold.get()).assume_init_ref() };
         Some(f(part))
     }

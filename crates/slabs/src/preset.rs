@@ -228,8 +228,8 @@ impl From<Preset> for Choice {
 }
 
 impl Choice {
-    /// Whether malloc's hardened profile can be around the engine: no free object has a link, and nothing else
-    /// is around it.
+    /// Whether malloc's hardened profile can be around the engine: no free object has a link, and nothing
+    /// else is around it.
     fn can_be_hardened(preset: &Preset, wrap: &Wrap) -> bool {
         let mut alone = Wrap::default();
         (alone.hardened, alone.shuffled, alone.zero_on_free) = (true, true, true);

@@ -6,8 +6,9 @@
 //!         requested bytes | slack: zeros | tail                kind Plain: none left, or the kernel refuses
 //! ```
 //!
-//! A freed block becomes inaccessible as a whole and stays so for a while ([`freed_blocks`]). Each guard is a mapping of its own to the kernel, which allows a process 65,530: beyond
-//! [`GUARDED_MOST`] blocks at a time further ones have none, and a line on standard error says so once.
+//! A freed block becomes inaccessible as a whole and stays so for a while ([`freed_blocks`]). Each guard is
+//! a mapping of its own to the kernel, which allows a process 65,530: beyond [`GUARDED_MOST`] blocks at a
+//! time further ones have none, and a line on standard error says so once.
 
 use super::Hardened;
 use super::bytes;

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! **What always holds.** Every byte of free memory is 0: of objects in rings, sheaves and slabs, and of page
-//! frames (`Native::zero_unmapped`, [`forget`]). So `calloc` fills nothing, and an object that is not zeros
+//! frames (`Native::zero_unmapped`, [`zeroing`]). So `calloc` fills nothing, and an object that is not zeros
 //! when it is allocated was written to after its free.
 //!
 //! | file | what |
@@ -45,14 +45,13 @@ use crate::heap::Heap;
 use crate::shared::note::Note;
 use crate::shared::{EachCache, Tenant};
 use crate::world::Native;
+use crate::zeroing;
 use ring::{MOST, Ring};
 use slablab_native::Object;
-use slablab_pages::Pages;
-use slablab_platform::{CpuId, PerCpu, Pfn, Platform, Topology, Work};
+use slablab_platform::{CpuId, PerCpu, Platform, Topology, Work};
 use slablab_slabs::engines::slub::Slub;
 use slablab_slabs::{Metadata, Usage};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tail::Keys;
 
 /// The hardened heap.
@@ -71,36 +70,9 @@ impl Guards {
     /// Has all free memory of the process be zeros from now on: before the heap inside, whose caches have the
     /// numbers from `first` on, has memory.
     pub(crate) fn new(first: u32) -> Guards {
-        Native::zero_unmapped(first..first + classes::COUNT as u32);
-        IS_ON.store(true, Relaxed);
+        zeroing::begin(first..first + classes::COUNT as u32);
         Guards { keys: Keys::new(), rings: std::array::from_fn(|_| PerCpu::new(0)) }
     }
-}
-
-/// Whether the process's heap is hardened: free memory is zeros.
-static IS_ON: AtomicBool = AtomicBool::new(false);
-
-/// Fills page frames that another heap or cache of the process gives back with zeros, if the process's heap
-/// relies on it.
-#[inline]
-pub(crate) fn forget(pfn: Pfn) {
-    if is_on() {
-        bytes::clear_frames(pfn, Pages::<Native>::exact_frames(pfn));
-    }
-}
-
-/// As [`forget`], for an object of `size` bytes.
-#[inline]
-pub(crate) fn forget_object(object: Object, size: u32) {
-    if is_on() {
-        bytes::clear(object, size as usize);
-    }
-}
-
-/// Whether the process's heap is hardened.
-#[inline]
-pub(crate) fn is_on() -> bool {
-    IS_ON.load(Relaxed)
 }
 
 impl Hardened {

@@ -1,10 +1,10 @@
 //! A thread's few free objects of a class that wait, in no order: a small quarantine.
 //!
 //! The object that the thread's sheaf gives for a request is not handed out: it changes places with a random
-//! one of the ring, which is. So the object freed last is never the next to be allocated, it waits for as many
-//! allocations as the ring has places on average, and which object comes next cannot be told from the order of
-//! calls. A free needs no second exchange for that: it puts the object on top of the sheaf, from where it can
-//! only come into the ring.
+//! one of the ring, which is. So the object freed last is never the next to be allocated, it waits for as
+//! many allocations as the ring has places on average, and which object comes next cannot be told from the
+//! order of calls. A free needs no second exchange for that: it puts the object on top of the sheaf, from
+//! where it can only come into the ring.
 
 use super::tail::Keys;
 use crate::classes;
@@ -12,7 +12,8 @@ use slablab_native::Object;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Most objects of a ring. An object that waits leaves the first-level cache: with rings of 16, Python with
-/// malloc for every object took 1.9 times the CPU time that it takes without rings, with 4 it takes 1.3 times.
+/// malloc for every object took 1.9 times the CPU time that it takes without rings, with 4 it takes 1.3
+/// times.
 pub(super) const MOST: usize = 4;
 /// Bytes of a ring's objects, where two of them are not more.
 const BYTES: usize = 8192;

@@ -8,7 +8,8 @@
 //! The canary of an address is a product of it with secrets of the process, so the canaries of two addresses
 //! differ, and one that leaked does not fit elsewhere. Its lowest byte, the first behind the object, is never
 //! 0: a terminating zero one byte too far is the commonest overflow. (Other allocators have a zero there,
-//! which stops a string's read from leaking the canary.) The unused bytes stay zeros while the object is live.
+//! which stops a string's read from leaking the canary.) The unused bytes stay zeros while the object is
+//! live.
 
 use super::bytes;
 use slablab_native::{Object, system};

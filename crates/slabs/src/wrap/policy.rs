@@ -16,8 +16,8 @@ pub struct Wrap {
     /// Whether links are encoded. [`crate::wrap::Hardened`] does that: it wraps the engine's world, not the
     /// engine.
     pub encoded: bool,
-    /// Whether a malloc has its hardened profile (`harden=on`). Elsewhere the profile is what it has in common
-    /// with the other knobs: new slabs in random order, and objects zeroed when they are freed.
+    /// Whether a malloc has its hardened profile (`harden=on`). Elsewhere the profile is what it has in
+    /// common with the other knobs: new slabs in random order, and objects zeroed when they are freed.
     pub hardened: bool,
     /// Whether objects are zeroed when they are freed (`init_on_free`).
     pub zero_on_free: bool,
