@@ -73,6 +73,13 @@ struct kmem_cache_args {
    */
   void (*ctor)(void*);
   /*
+   Destructor: called for each object that the constructor initialised, when the memory of its slab goes
+   back: in a later call for this cache that takes a slow path, in `kmem_cache_shrink` or in
+   `kmem_cache_destroy`, in any thread, with no lock held. It may call functions of caches. Not called
+   for what is left when the process ends. May be null; only with a constructor.
+   */
+  void (*dtor)(void*);
+  /*
    The number of objects that may be live at a time; 0 for no limit.
    */
   size_t max_objects;
@@ -147,7 +154,8 @@ struct kmem_cache *kmem_cache_create(const char *name,
  Creates a cache as `kmem_cache_create` does, with the options of `args`, which may be null.
 
  # Safety
- As [`kmem_cache_create`]; `args` and its texts can be read.
+ As [`kmem_cache_create`]; `args` and its texts can be read; `dtor` may be called once with each object
+ that `ctor` initialised.
  */
 struct kmem_cache *kmem_cache_create_args(const char *name, size_t size, const struct kmem_cache_args *args);
 

@@ -5,7 +5,7 @@
 
 use crate::edge::{Ask, Asked, Given, Lent, Objects, Text, set_errno};
 use libc::{EAGAIN, EBUSY, EDQUOT, EINVAL, ENOMEM, c_int, c_uint, c_void, size_t};
-use slablab_objects::checked::{Checked, Constructor, Contents, PrefilledObjects};
+use slablab_objects::checked::{Checked, Constructor, Contents, Destructor, PrefilledObjects};
 use slablab_objects::untyped::Spec;
 use slablab_objects::{AllocError, CreateError, Letters, Limit, Shrinker};
 use std::ffi::{CString, c_char};
@@ -55,6 +55,11 @@ pub struct kmem_cache_args {
     /// Constructor: called once for an object, before it is first allocated. The contents survive frees. May
     /// be null.
     pub ctor: Option<Constructor>,
+    /// Destructor: called for each object that the constructor initialised, when the memory of its slab goes
+    /// back: in a later call for this cache that takes a slow path, in `kmem_cache_shrink` or in
+    /// `kmem_cache_destroy`, in any thread, with no lock held. It may call functions of caches. Not called
+    /// for what is left when the process ends. May be null; only with a constructor.
+    pub dtor: Option<Destructor>,
     /// The number of objects that may be live at a time; 0 for no limit.
     pub max_objects: size_t,
     /// Bytes that live objects may take, each with the padding that its cache puts around it; 0 for no limit.
@@ -62,6 +67,18 @@ pub struct kmem_cache_args {
     pub max_bytes: size_t,
     /// The engine, in the grammar of `SLABLAB_ENGINE`; null for the process's own.
     pub engine: Text,
+}
+
+impl kmem_cache_args {
+    const NONE: kmem_cache_args = kmem_cache_args {
+        align: 0,
+        flags: 0,
+        ctor: None,
+        dtor: None,
+        max_objects: 0,
+        max_bytes: 0,
+        engine: Text::NULL,
+    };
 }
 
 /// Statistics of a cache. The values are not consistent while other threads use it.
@@ -140,14 +157,15 @@ fn kmem_cache_create(
     flags: c_uint,
     ctor: Option<Constructor>,
 ) -> Option<Box<kmem_cache>> {
-    let args = kmem_cache_args { align, flags, ctor, max_objects: 0, max_bytes: 0, engine: Text::NULL };
+    let args = kmem_cache_args { align, flags, ctor, ..kmem_cache_args::NONE };
     kmem_cache_create_args(name, size, Some(&args))
 }
 
 /// Creates a cache as `kmem_cache_create` does, with the options of `args`, which may be null.
 ///
 /// # Safety
-/// As [`kmem_cache_create`]; `args` and its texts can be read.
+/// As [`kmem_cache_create`]; `args` and its texts can be read; `dtor` may be called once with each object
+/// that `ctor` initialised.
 fn kmem_cache_create_args(
     name: Text,
     size: size_t,
@@ -157,9 +175,7 @@ fn kmem_cache_create_args(
         set_errno(error);
         None
     };
-    let none =
-        kmem_cache_args { align: 0, flags: 0, ctor: None, max_objects: 0, max_bytes: 0, engine: Text::NULL };
-    let args = args.unwrap_or(&none);
+    let args = args.unwrap_or(&kmem_cache_args::NONE);
     let has = |flag: c_uint| args.flags & flag != 0;
     let debug = Letters {
         checks: has(KMEM_CONSISTENCY_CHECKS),
@@ -186,7 +202,7 @@ fn kmem_cache_create_args(
         engine = text.to_string_lossy();
         spec.engine = Some(&engine);
     }
-    match Checked::create(&spec, args.ctor) {
+    match Checked::create(&spec, args.ctor, args.dtor) {
         Ok(checked) => {
             drop(text);
             Some(Box::new(kmem_cache { checked, name }))

@@ -18,6 +18,7 @@ fn the_header_matches_the_source() {
         ("Given", "*mut c_void"),
         ("Objects", "*mut *mut c_void"),
         ("Option<Constructor>", "Option<unsafe extern \"C\" fn(*mut c_void)>"),
+        ("Option<Destructor>", "Option<unsafe extern \"C\" fn(*mut c_void)>"),
         ("Option<Ask>", "Option<unsafe extern \"C\" fn(size_t, *mut c_void) -> size_t>"),
     ];
     let source = pointers.iter().fold(format!("{before}{exported}"), |source, (ours, pointer)| {

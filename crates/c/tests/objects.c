@@ -102,11 +102,95 @@ static void bytes(void)
 }
 
 static int made;
+static int ended;
+static struct kmem_cache *inner;
 
 static void construct(void *object)
 {
     __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
     memset(object, 0x5a, 40);
+}
+
+/* An object that owns memory and an object of another cache, which its destructor frees. */
+struct owner {
+    char *memory;
+    void *of_inner;
+    long users;
+};
+
+static void own(void *object)
+{
+    struct owner *owner = object;
+
+    __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
+    owner->memory = malloc(100);
+    owner->of_inner = kmem_cache_alloc(inner, 0);
+    owner->users = 0;
+    CHECK(owner->memory && owner->of_inner);
+}
+
+static void disown(void *object)
+{
+    struct owner *owner = object;
+
+    __atomic_fetch_add(&ended, 1, __ATOMIC_RELAXED);
+    free(owner->memory);
+    kmem_cache_free(inner, owner->of_inner);
+}
+
+static void *own_and_free(void *cache)
+{
+    for (int i = 0; i < 3000; i++) {
+        struct owner *some[5];
+
+        for (int k = 0; k < 5; k++) {
+            some[k] = kmem_cache_alloc(cache, 0);
+            CHECK(some[k] && some[k]->memory && some[k]->of_inner && some[k]->users >= 0);
+            some[k]->users++;
+            memset(some[k]->memory, i, 100);
+        }
+        for (int k = 0; k < 5; k++)
+            kmem_cache_free(cache, some[k]);
+    }
+    return NULL;
+}
+
+/* What a constructor made is destroyed once, when the slab goes. */
+static void destructor(void)
+{
+    struct kmem_cache_args args = {.dtor = disown};
+    pthread_t threads[3];
+    void *all[500];
+
+    errno = 0;
+    CHECK(!kmem_cache_create_args("no ctor", sizeof(struct owner), &args) && errno == EINVAL);
+    args.ctor = own;
+    made = 0;
+    inner = kmem_cache_create("inner", 64, 0, 0, NULL);
+    struct kmem_cache *cache = kmem_cache_create_args("owner", sizeof(struct owner), &args);
+    CHECK(inner && cache);
+    for (int round = 0; round < 3; round++) {
+        CHECK(kmem_cache_alloc_bulk(cache, 0, 500, all) == 500);
+        int before = ended;
+        CHECK(made - ended >= 500);
+        kmem_cache_free_bulk(cache, 500, all);
+        kmem_cache_shrink(cache);
+        CHECK(ended > before);
+    }
+    struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(cache, 0, 40);
+    CHECK(sheaf);
+    kmem_cache_free(cache, kmem_cache_alloc_from_sheaf(cache, 0, sheaf));
+    kmem_cache_return_sheaf(cache, 0, sheaf);
+    CHECK(made > ended);
+    for (int i = 0; i < 3; i++)
+        CHECK(!pthread_create(&threads[i], NULL, own_and_free, cache));
+    for (int i = 0; i < 3; i++)
+        CHECK(!pthread_join(threads[i], NULL));
+    CHECK(kmem_cache_destroy(cache) == 0);
+    CHECK(made == ended && made > 500);
+    /* What they held is free: its cache has no live object. */
+    CHECK(kmem_cache_destroy(inner) == 0);
+    made = 0;
 }
 
 static void constructor(void)
@@ -485,6 +569,13 @@ static void fault(const char *name)
     } else if (!strcmp(name, "behind its end")) {
         memset(whole, 1, 72);
         kmem_cache_free(kept, whole);
+    } else if (!strcmp(name, "behind a free object")) {
+        struct kmem_cache_args args = {.ctor = construct, .dtor = construct};
+        struct kmem_cache *ended = kmem_cache_create_args("ended", 64, &args);
+        whole = kmem_cache_alloc(ended, 0);
+        kmem_cache_free(ended, whole);
+        memset(whole, 1, 72);
+        kmem_cache_destroy(ended);
     } else if (!strncmp(name, "damaged list", 12)) {
         /* A write into a freed object hides its second free from the library: the engine finds it. */
         kmem_cache_free(plain, stays);
@@ -509,6 +600,7 @@ int main(int count, char **arguments)
     creation();
     bytes();
     constructor();
+    destructor();
     limits();
     sheaves();
     remaining();

@@ -137,6 +137,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("never allocated", "or free of an object that was never allocated"),
     ("empty slab", "plain: free of @: not allocated here: outside the heap, or in an empty slab"),
     ("behind its end", "the word behind the object was overwritten"),
+    ("behind a free object", "ended: the word behind the free object 0x"),
     ("remaining", "plain: cannot be destroyed: objects remaining: 2"),
 ];
 

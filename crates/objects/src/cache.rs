@@ -3,7 +3,7 @@
 use crate::constructor::{self, Constructed, Mode, Plain};
 use crate::object::{Object, Reserve, Values};
 use crate::shrinker::Shrinker;
-use crate::spec::Spec;
+use crate::spec::{End, Spec};
 use crate::untyped;
 use crate::{AllocError, CreateError, InUse, InsertError, Letters, Limit, Stats};
 
@@ -255,7 +255,7 @@ impl<'a> Builder<'a> {
         self.spec.size = size_of::<T>().max(1);
         self.spec.align = self.spec.align.max(align_of::<T>());
         self.spec.kept = keeps;
-        self.spec.end = if keeps { Some(constructor::end::<T>) } else { None };
+        self.spec.end = keeps.then(|| End::new(constructor::end::<T> as fn(_)));
         Ok(ObjectCache { raw: untyped::Cache::create(&self.spec)?, mode, _values: Values::new() })
     }
 }

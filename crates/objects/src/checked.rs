@@ -13,7 +13,7 @@
 //! own key by chance once in 2^64.
 
 use crate::prefill::Prefill;
-use crate::spec::{Spec, WORD};
+use crate::spec::{End, Spec, WORD, state_offset};
 use crate::untyped::Cache;
 use crate::{AllocError, CreateError, InUse, Shrinker, Stats};
 use slablab_malloc::Given;
@@ -30,6 +30,15 @@ use slablab_slabs::Misuse;
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Constructor(unsafe extern "C" fn(*mut std::ffi::c_void));
+
+/// A destructor: called with an object that a [`Constructor`] initialised, when the memory of its slab goes
+/// back. The object is free.
+///
+/// Invariant: only C makes one, as an argument of a function that creates a cache: any thread may call it
+/// with the address of a constructed object of that cache, once.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Destructor(Constructor);
 
 /// What a newly allocated object contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +80,46 @@ fn mark(object: Object) {
     unsafe { object.as_ptr().cast::<u64>().add(1).write(Native::secret() ^ object.addr() as u64) };
 }
 
+/// Destroys what is in a free object, if its constructor ran. Its state is `word` bytes behind its start.
+fn end(name: &str, object: Object, word: usize, destroy: Destructor) {
+    let at = object.as_ptr().wrapping_add(word).cast::<u64>();
+    let key = Native::secret() ^ object.addr() as u64;
+    // SAFETY: the slab is being freed and the object is free, so no thread uses it. It has a state word,
+    // which its slab began with as `FRESH`; the key says that the constructor ran. The invariant of
+    // `Destructor`: the word is `FRESH` from now on, so it is called once.
+    let state = unsafe {
+        let state = at.replace(FRESH);
+        if state == key {
+            (destroy.0.0)(object.as_ptr().cast());
+        }
+        state
+    };
+    if ![FRESH, key].contains(&state) {
+        misuse(format_args!(
+            "{name}: the word behind the free object {object:?} was overwritten with {state:#x}"
+        ));
+    }
+}
+
 impl Checked {
-    /// Creates a cache with the options of `spec`, with or without a constructor.
+    /// Creates a cache with the options of `spec`, with or without a constructor, and with a destructor.
     ///
     /// # Errors
-    /// See [`CreateError`].
-    pub fn create(spec: &Spec<'_>, construct: Option<Constructor>) -> Result<Checked, CreateError> {
+    /// See [`CreateError`]; [`CreateError::Destructor`] if there is a destructor and no constructor.
+    pub fn create(
+        spec: &Spec<'_>,
+        construct: Option<Constructor>,
+        destroy: Option<Destructor>,
+    ) -> Result<Checked, CreateError> {
         let mut spec = spec.clone();
         spec.kept = construct.is_some();
+        if let Some(destroy) = destroy {
+            if construct.is_none() {
+                return Err(CreateError::Destructor);
+            }
+            let (name, word) = (spec.name.to_owned(), state_offset(spec.size));
+            spec.end = Some(End::new(move |object| end(&name, object, word, destroy)));
+        }
         if construct.is_none() {
             spec.mark = Some(mark);
         }
@@ -130,7 +171,9 @@ impl Checked {
         unsafe {
             match self.construct {
                 None => word.write(0),
-                Some(construct) if word.read() == FRESH => return self.make(construct, object.as_ptr()),
+                Some(construct) if word.read() == FRESH => {
+                    return self.make(construct, object.as_ptr(), LIVE);
+                }
                 Some(_) => word.write(LIVE),
             }
         }
@@ -139,13 +182,21 @@ impl Checked {
 
     #[cold]
     #[inline(never)]
-    extern "C" fn make(&self, construct: Constructor, object: *mut u8) -> *mut u8 {
-        // SAFETY: the invariant of `Constructor`: the cache just allocated the object for this call.
+    extern "C" fn make(&self, construct: Constructor, object: *mut u8, state: u64) -> *mut u8 {
+        // SAFETY: the invariant of `Constructor`: the cache just allocated the object for this call. So the
+        // word is this thread's.
         unsafe {
             (construct.0)(object.cast());
-            object.wrapping_add(self.word).cast::<u64>().write(LIVE);
+            object.wrapping_add(self.word).cast::<u64>().write(state);
         }
         object
+    }
+
+    /// The state word of an object of this cache, which has one.
+    fn state(&self, object: Object) -> u64 {
+        // SAFETY: the callers know that the object is of this cache: `owns` said so, or it was just
+        // allocated.
+        unsafe { self.word(object).read() }
     }
 
     /// Frees the object at any address; does nothing for null.
@@ -233,8 +284,7 @@ impl Checked {
                 "{name}: free of {at:p}: not the start of an object: at offset {offset} in a slab"
             ));
         }
-        // SAFETY: an object of this cache has a state word.
-        let word = if self.wordless { FRESH } else { unsafe { self.word(object).read() } };
+        let word = if self.wordless { FRESH } else { self.state(object) };
         if self.construct.is_some() && ![FRESH, LIVE, self.key(object)].contains(&word) {
             misuse(format_args!(
                 "{name}: free of {at:p}: the word behind the object was overwritten with {word:#x}"
@@ -289,16 +339,10 @@ impl Checked {
     pub fn prefill(&self, count: usize) -> Result<PrefilledObjects, AllocError> {
         let mut prefill = Prefill::default();
         let ready = |object: Object| {
-            if let Some(construct) = self.construct {
-                let word = self.word(object);
-                // SAFETY: the word belongs to an object that only this thread uses, which is new to the
-                // constructor (the invariant of `Constructor`) if the word says so.
-                unsafe {
-                    if word.read() == FRESH {
-                        (construct.0)(object.as_ptr().cast());
-                        word.write(self.key(object));
-                    }
-                }
+            if let Some(construct) = self.construct
+                && self.state(object) == FRESH
+            {
+                self.make(construct, object.as_ptr(), self.key(object));
             }
         };
         match prefill.fill(&self.cache, count, ready) {

@@ -11,6 +11,8 @@ pub enum CreateError {
     Align(usize),
     /// The engine is unknown, or cannot have object caches; the text says why.
     Engine(String),
+    /// There is a destructor, and no constructor: nothing could be destroyed.
+    Destructor,
     /// The process has the largest number of caches.
     TooMany,
     /// There is no memory at all.
@@ -28,6 +30,9 @@ impl fmt::Display for CreateError {
                 write!(f, "alignment to {bytes} bytes: expected a power of two up to {most}")
             }
             CreateError::Engine(why) => f.write_str(why),
+            CreateError::Destructor => {
+                f.write_str("a destructor without a constructor: expected both, or none")
+            }
             CreateError::TooMany => f.write_str("the process has the largest number of caches"),
             CreateError::NoMemory => f.write_str("no memory"),
         }

@@ -3,6 +3,8 @@
 use crate::limit::Limit;
 use slablab_native::Object;
 use slablab_slabs::zones::Letters;
+use std::fmt;
+use std::sync::Arc;
 
 /// The options of a new cache.
 #[derive(Clone, Debug)]
@@ -19,14 +21,36 @@ pub struct Spec<'a> {
     pub kept: bool,
     /// Writes a mark into the second word of each object of a new slab.
     pub mark: Option<fn(Object)>,
-    /// Drops the value in an object whose slab is freed. Called only inside of calls of this cache.
-    pub end: Option<fn(Object)>,
+    /// Ends the contents of each object of a slab that is freed.
+    pub end: Option<End>,
     /// The number of objects that may be live at a time.
     pub limit: Limit,
     /// The engine, in the grammar of `SLABLAB_ENGINE`; `None` for the process's own.
     pub engine: Option<&'a str>,
     /// Letters of `debug=`, in addition to those of the engine's text.
     pub debug: Letters,
+}
+
+/// Drops or destroys what is in a free object whose slab is freed, if anything is. Called only inside of
+/// calls of its cache, with no lock held.
+#[derive(Clone)]
+pub struct End(Arc<dyn Fn(Object) + Send + Sync>);
+
+impl End {
+    /// Ends the contents of an object by calling `end` with it.
+    pub fn new(end: impl Fn(Object) + Send + Sync + 'static) -> End {
+        End(Arc::new(end))
+    }
+
+    pub(crate) fn call(&self, object: Object) {
+        (self.0)(object);
+    }
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("End")
+    }
 }
 
 impl<'a> Spec<'a> {

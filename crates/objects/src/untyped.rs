@@ -7,7 +7,7 @@ use crate::deferred_drop::{self, DeferredDrops};
 use crate::engine::{self, AnyEngine, WrappedEngine, with};
 use crate::limit::Counter;
 use crate::shrinker;
-pub use crate::spec::{LARGEST, LARGEST_ALIGN, Spec};
+pub use crate::spec::{End, LARGEST, LARGEST_ALIGN, Spec};
 use crate::spec::{WORD, state_offset};
 use crate::{AllocError, CreateError, Stats};
 use slablab_malloc::shared::note::Note;
@@ -45,7 +45,7 @@ struct Requested {
     name: Box<str>,
     size: u32,
     align: u32,
-    end: Option<fn(Object)>,
+    end: Option<End>,
     kept: bool,
     engine: Choice,
 }
@@ -89,7 +89,7 @@ impl Cache {
                 name: spec.name.into(),
                 size: spec.size as u32,
                 align: spec.align as u32,
-                end: spec.end,
+                end: spec.end.clone(),
                 kept: spec.kept,
                 engine,
             },
@@ -438,10 +438,11 @@ impl Inner {
 
     /// Drops the values in slabs of the list of deferred drops, and frees the slabs.
     fn drop_deferred(&self) {
-        let Some(end) = self.spec.end else { return };
+        let Some(end) = &self.spec.end else { return };
         while let Some(slab) = self.deferred_drops.pop() {
             let geometry = with!(&self.engine, cache => *cache.geometry());
-            deferred_drop::objects(slab, self.engine.races(), &geometry, self.engine.link()).for_each(end);
+            deferred_drop::objects(slab, self.engine.races(), &geometry, self.engine.link())
+                .for_each(|object| end.call(object));
             let work = Work { kind: WorkKind::FreeSlab, cache: self.number.0, argument: slab.0 as u64 };
             with!(&self.engine, cache => cache.work(&self.backing(cache), Native::cpu(), work));
         }
