@@ -1,7 +1,7 @@
 //! The program `slablab`: words in, tables out, exit codes.
 //!
 //! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the
-//! input was incomplete; 128 + n ended by signal n.
+//! input was incomplete; 128 + n ended by signal n. `slablab record` has the exit code of its program.
 
 mod bench;
 mod calibrate;
@@ -17,6 +17,7 @@ mod orders;
 mod outcome;
 mod output;
 mod pressure;
+mod record;
 mod replay;
 mod report;
 mod reproduce;
@@ -47,6 +48,8 @@ enum Verb {
     Doctor(doctor::Args),
     /// Convert a recording to a trace, for replay and for other programs
     Import(import::Args),
+    /// Run a program and record its allocation calls as a trace
+    Record(record::Args),
     /// Replay a recording through slab allocators and compare them
     Replay(replay::Args),
     /// Show the part of each policy in the difference between two allocators on a recording
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Doctor(args) => doctor::run(args),
         Verb::Import(args) => import::run(args),
+        Verb::Record(args) => record::run(args),
         Verb::Replay(args) => replay::run(args),
         Verb::Explain(args) => explain::run(args),
         Verb::Verify(args) => verify::run(args),
@@ -110,6 +114,7 @@ fn main() -> ExitCode {
         Ok(Done::Complete) => ExitCode::SUCCESS,
         Ok(Done::OverThreshold) => ExitCode::from(1),
         Ok(Done::Incomplete) => ExitCode::from(3),
+        Ok(Done::Exited { code }) => ExitCode::from(code),
         Ok(Done::Ended { signal }) => ExitCode::from(128 + signal as u8),
         Err(error) => {
             tell(&error);

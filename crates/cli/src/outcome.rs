@@ -10,6 +10,8 @@ pub(crate) enum Done {
     OverThreshold,
     /// With an answer from an input that lacks something.
     Incomplete,
+    /// With the exit code of the program that was recorded.
+    Exited { code: u8 },
     /// By a signal.
     Ended { signal: i32 },
 }

@@ -157,9 +157,10 @@ pub struct Loss {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Source {
-    /// What it was: `perf.data`, `trace.dat`, `ftrace text`, `csv`, `counters csv`.
+    /// What it was: `perf.data`, `trace.dat`, `ftrace text`, `csv`, `counters csv`, `malloc`.
     pub kind: String,
-    /// SHA-256 of the file as it was, compressed or not.
+    /// SHA-256 of the file as it was, compressed or not. Empty: the file was not kept.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// Its size as it was.
     pub size_bytes: u64,

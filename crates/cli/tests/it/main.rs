@@ -19,6 +19,7 @@ mod pressure;
 mod pressure_ends;
 mod pressure_views;
 mod progress;
+mod record;
 mod run;
 mod screenshots;
 mod suited;

@@ -183,12 +183,7 @@ impl<'a> Prepared<'a> {
             CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
         assumed.extend(table.ambiguous.clone());
         if metadata.pairing_only {
-            assumed.push(
-                "the recording's addresses are hashed: who allocated and freed what is as recorded; which \
-                 objects shared a slab or page before it, on which node they were, and which untraced frees \
-                 its page events show, cannot be known"
-                    .into(),
-            );
+            assumed.push(unplaced(&metadata).into());
         }
         let survey = survey::survey(path, reader, &table, options)?;
         let plan = plan::plan(&table, &survey, &machine, options, &mut assumed);
@@ -314,6 +309,17 @@ fn check_numbers(metadata: &Metadata, rows: u64, path: &Path) -> Result<()> {
         return Err(Error::new(path, format!("{caches} caches: expected at most {CACHES_MAX}")));
     }
     Ok(())
+}
+
+/// What cannot be known where addresses are only names of objects.
+fn unplaced(metadata: &Metadata) -> &'static str {
+    if metadata.source.as_ref().is_some_and(|source| source.kind == "malloc") {
+        return "the recording is of a program's malloc: its CPUs are threads, its caches the size classes of \
+                slablab's malloc, and blocks above them take whole pages; every slab is taken in the recording";
+    }
+    "the recording's addresses are hashed: who allocated and freed what is as recorded; which objects shared a \
+     slab or page before it, on which node they were, and which untraced frees its page events show, cannot be \
+     known"
 }
 
 /// The SLUB or SLAB that the recording kernel ran: as the user says, the recording, or the dump.
