@@ -3,7 +3,7 @@
 //! A block's allocator is part of its type. So calls compile to the same code as in a program that has it as
 //! the global allocator.
 
-use crate::subject::Subject;
+use crate::subject::{Role, Subject};
 use slablab_malloc::Given;
 use std::alloc::{GlobalAlloc, Layout, handle_alloc_error};
 use std::hint::black_box;
@@ -165,5 +165,74 @@ impl<A: Subject> Drop for AnyBlock<A> {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout.
         unsafe { A::heap().dealloc(self.at.as_ptr(), Self::layout(self.bytes)) }
+    }
+}
+
+/// A block of any size and alignment, as a recorded program asked for it.
+#[derive(Debug)]
+pub(crate) struct Recorded<A: Subject> {
+    at: NonNull<u8>,
+    layout: Layout,
+    from: PhantomData<fn() -> A>,
+}
+
+// SAFETY: the block has one owner, and an allocator accepts memory from any thread.
+unsafe impl<A: Subject> Send for Recorded<A> {}
+
+impl<A: Subject> Recorded<A> {
+    fn layout(bytes: usize, align: usize) -> Layout {
+        Layout::from_size_align(bytes.max(8), align.max(ALIGN)).expect("less than the address space")
+    }
+
+    /// Allocates a block of `bytes` bytes, at least eight, and touches it as programs do: its first word, and
+    /// a byte of each 4 KiB.
+    #[inline(always)]
+    pub(crate) fn new(bytes: usize, align: usize, zeroed: bool) -> Self {
+        let layout = Self::layout(bytes, align);
+        // SAFETY: the layout has a size.
+        let at = unsafe { if zeroed { A::heap().alloc_zeroed(layout) } else { A::heap().alloc(layout) } };
+        let mut block = Recorded { at: touched(at, layout), layout, from: PhantomData };
+        block.touch_from(0);
+        block
+    }
+
+    /// Makes the block `bytes` bytes large. It may move.
+    #[inline(always)]
+    pub(crate) fn resized(mut self, bytes: usize) -> Self {
+        if matches!(A::ROLE, Role::Floor) {
+            // Blocks of the ring overlap, so they cannot be copied.
+            return Self::new(bytes, self.layout.align(), false);
+        }
+        let (old, layout) = (self.layout.size(), Self::layout(bytes, self.layout.align()));
+        // SAFETY: the block was allocated with this layout, and the new size is not 0.
+        let at = unsafe { A::heap().realloc(self.at.as_ptr(), self.layout, layout.size()) };
+        (self.at, self.layout) = (touched(at, layout), layout);
+        self.touch_from(old);
+        self
+    }
+
+    /// Writes a byte of each 4 KiB behind the first `from` bytes.
+    #[inline(always)]
+    fn touch_from(&mut self, from: usize) {
+        const PAGE: usize = 4096;
+        let mut at = from.next_multiple_of(PAGE).max(PAGE);
+        while at < self.layout.size() {
+            // SAFETY: below the block's size. A volatile write is made although nobody reads it.
+            unsafe { self.at.as_ptr().add(at).write_volatile(1) };
+            at += PAGE;
+        }
+    }
+
+    /// The block's address.
+    pub(crate) fn at(&self) -> *const u8 {
+        self.at.as_ptr()
+    }
+}
+
+impl<A: Subject> Drop for Recorded<A> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { A::heap().dealloc(self.at.as_ptr(), self.layout) }
     }
 }

@@ -10,6 +10,7 @@
 //! ```text
 //! patterns   workloads, each with its contestants         the programs
 //!   subject    an allocator as a type, with its proof
+//!   calls      the calls of a recorded program
 //!   block      memory that frees itself
 //!   contestants  the allocators of this build
 //! memory     resident memory, in a child process each     the programs
@@ -32,6 +33,7 @@
 
 #[expect(unsafe_code, reason = "calls allocators")]
 mod block;
+pub mod calls;
 pub mod clock;
 mod columns;
 mod contestants;

@@ -2,18 +2,21 @@
 
 use crate::input::{Progress, command_line};
 use crate::outcome::{Done, Failure};
-use crate::output::{Form, OutputArgs, write_out};
+use crate::output::{Form, OutputArgs, named, write_out};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use slablab_bench::calls::Prepared;
 use slablab_bench::memory::{self, Child};
+use slablab_bench::patterns::trace;
 use slablab_bench::rig::{self, Options, Watcher};
 use slablab_bench::{output, page, report::Report};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 /// Compares allocators.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab bench\n  slablab bench --workloads pair64,threads --allocators slablab,glibc,mimalloc --repeats 31\n  slablab bench --workloads single --format csv -o single.csv --html single.html"
+    after_help = "Examples:\n  slablab bench\n  slablab bench --workloads pair64,threads --allocators slablab,glibc,mimalloc --repeats 31\n  slablab bench --workloads single --format csv -o single.csv --html single.html\n  slablab bench --trace python3.trace.parquet --allocators slablab,glibc"
 )]
 pub(crate) struct Args {
     /// Workloads or groups of them (see --list)
@@ -28,6 +31,9 @@ pub(crate) struct Args {
     /// Factor on the number of operations of each run
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
+    /// Replay the calls of a trace (of `slablab record`) on each allocator; other workloads run if named
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Live megabytes of the memory workload
     #[arg(long, value_name = "MB", default_value_t = 400, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     memory_mb: u64,
@@ -42,6 +48,9 @@ pub(crate) struct Args {
     /// Serve one measurement, as a child process: an allocator's memory, or WORKLOAD/ALLOCATOR and operations
     #[arg(long, hide = true, num_args = 3, value_names = ["NAME", "BYTES", "SEED"])]
     memory_of: Option<Vec<String>>,
+    /// The calls of a trace, for a child process
+    #[arg(long, hide = true, value_name = "FILE")]
+    calls: Option<PathBuf>,
 }
 
 /// Forms of the answer.
@@ -74,13 +83,13 @@ impl Watcher for Watch {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if let Some(of) = &args.memory_of {
-        return child(of);
+        return child(of, args.calls.as_deref());
     }
     if args.list {
         args.out.write(&output::list())?;
         return Ok(Done::Complete);
     }
-    args.out.check([])?;
+    args.out.check(named("the trace", &args.trace))?;
     args.out.expect_writable()?;
     let signal = Arc::new(AtomicUsize::new(0));
     for one in [SIGINT, SIGTERM] {
@@ -90,13 +99,18 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         signal_hook::flag::register(one, seen)?;
         signal_hook::flag::register_usize(one, signal.clone(), one as usize)?;
     }
-    let child = Child {
-        program: std::env::current_exe()?,
-        args: vec!["bench".into(), "--memory-of".into()],
-        env: Vec::new(),
-    };
+    let prepared = args.trace.as_deref().map(|trace| Prepared::new(trace, args.scale)).transpose()?;
+    let mut workloads = args.workloads;
+    let mut words = vec!["bench".to_string()];
+    if let Some(prepared) = &prepared {
+        let name = trace::choose(prepared);
+        workloads.push(name.into());
+        words.extend(["--calls".into(), prepared.path().to_string_lossy().into_owned()]);
+    }
+    words.push("--memory-of".into());
+    let child = Child { program: std::env::current_exe()?, args: words, env: Vec::new() };
     let options = Options {
-        workloads: args.workloads,
+        workloads,
         allocators: args.allocators,
         repeats: args.repeats as usize,
         scale: args.scale,
@@ -128,8 +142,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 }
 
 /// A process that serves one measurement.
-fn child(of: &[String]) -> Result<Done, Failure> {
+fn child(of: &[String], calls: Option<&Path>) -> Result<Done, Failure> {
     let [name, bytes, seed] = of else { unreachable!("clap takes three") };
+    if let Some(calls) = calls {
+        trace::choose_file(calls, name.split('/').next().unwrap_or(name));
+    }
     let number = |text: &String, what| {
         text.parse().map_err(|_| Failure::from(format!("--memory-of: expected {what}, found {text:?}")))
     };

@@ -9,6 +9,7 @@ mod larson;
 pub(crate) mod nine;
 mod programs;
 pub(crate) mod queue;
+pub mod trace;
 
 use crate::clock::Sample;
 use crate::contestants::each_subject;
@@ -113,12 +114,17 @@ fn of<P: Pattern>() -> Workload {
     }
     let mut collect = Collect::<P>(Vec::new(), std::marker::PhantomData);
     each_subject(&mut collect);
-    let mut contestants = collect.0;
+    let contestants = with_twin(collect.0);
+    Workload { name: P::NAME, about: P::ABOUT, group: P::GROUP, ops: P::OPS, cpus: P::CPUS, contestants }
+}
+
+/// Adds a twin: the first of our allocators a second time.
+fn with_twin(mut contestants: Vec<Contestant>) -> Vec<Contestant> {
     let ours = contestants.iter().position(|one| one.role == Role::Ours).expect("ours is a subject");
     // The twin runs the same machine code under another name.
     let twin = Contestant { name: "twin", role: Role::Twin, ..contestants[ours].clone() };
     contestants.push(twin);
-    Workload { name: P::NAME, about: P::ABOUT, group: P::GROUP, ops: P::OPS, cpus: P::CPUS, contestants }
+    contestants
 }
 
 /// Every workload, in the order of tables.
@@ -127,6 +133,7 @@ pub fn all() -> Vec<Workload> {
     all.extend(queue::workloads());
     all.extend(larson::workloads());
     all.extend(programs::workloads());
+    all.extend(trace::workload());
     all.extend(caches::workloads());
     all.extend(floors::workloads());
     all

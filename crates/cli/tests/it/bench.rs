@@ -101,3 +101,25 @@ fn a_signal_ends_it() {
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("of 10000 blocks are complete"), "{}", text(&output.stdout));
 }
+
+/// The calls of a program of three threads, by two allocators.
+#[test]
+fn a_recorded_program_is_replayed() {
+    let trace = common::argument("examples/data/git-grep.trace.parquet");
+    let args = ["--trace", &trace, "--repeats", "2", "--allocators", "slablab,glibc,twin,harness"];
+    let said = answered(&args);
+    check_order(
+        &args,
+        &said,
+        &["programs", "git-grep: ", "calls of 3 threads", "slablab", "glibc", "are proved"],
+    );
+    let json: Value =
+        serde_json::from_str(&answered(&[&args[..], &["--format", "json"]].concat())).expect("JSON");
+    let workloads = json["workloads"].as_array().expect("a list");
+    assert_eq!(workloads.len(), 1, "no other workload was named");
+    let short = [&args[..], &["--scale", "0.1", "--workloads", "pair64"]].concat();
+    let said = answered(&short);
+    check_order(&short, &said, &["one thread", "pair64", "git-grep: "]);
+    check_error(&["--trace", "README.md"], "README.md");
+    check_error(&["--trace", "no.trace.parquet"], "no.trace.parquet");
+}
