@@ -13,6 +13,7 @@ struct Call {
     bytes: u32,
     alloc: u32,
     cpu: u16,
+    thread: i32,
     object: u32,
     flags: u8,
 }
@@ -69,6 +70,7 @@ fn trace(process: &Process) -> (Vec<Call>, Metadata, Summary) {
                 bytes: batch.bytes_req[row],
                 alloc: batch.bytes_alloc[row],
                 cpu: batch.cpu[row],
+                thread: batch.pid[row],
                 object: batch.object[row],
                 flags: batch.flags[row],
             });
@@ -143,6 +145,28 @@ fn threads_are_cpus() {
     // The main thread and four others at a time; ended threads leave their numbers to the next ones.
     assert_eq!((summary.threads[0], summary.lost, summary.unseen_frees), (21, 0, 0));
     assert!(summary.threads[1] <= 5 && metadata.statistics.cpu_ids <= 5, "{summary:?}");
+    check_cpus(&calls);
+}
+
+/// A thread has one CPU. Threads that allocate at the same time have different ones, and some do.
+fn check_cpus(calls: &[Call]) {
+    let mut threads = std::collections::HashMap::new();
+    for (row, call) in calls.iter().enumerate() {
+        let (cpu, rows) = threads.entry(call.thread).or_insert((call.cpu, row..row));
+        assert_eq!(*cpu, call.cpu, "thread {}", call.thread);
+        rows.end = row;
+    }
+    let all: Vec<_> = threads.values().collect();
+    let mut together = 0;
+    for (index, (cpu, rows)) in all.iter().enumerate() {
+        for (other, others) in &all[..index] {
+            if rows.start < others.end && others.start < rows.end {
+                assert_ne!(cpu, other, "{all:?}");
+                together += 1;
+            }
+        }
+    }
+    assert!(together > 0, "{all:?}");
 }
 
 #[test]
