@@ -1,13 +1,14 @@
 //! What a microbenchmark would measure on a machine: pairs, batches, frees on another CPU, all CPUs at once.
 
 mod bench;
+mod crowd;
 
 use crate::paths::paths;
-use crate::profile::Profile;
+use crate::profile::{Profile, lock_times};
 use crate::record::Recorder;
 use crate::tally::Failed;
 use bench::Bench;
-use slablab_model::{Hardware, MachineSpec, Paths, Ps, Timed};
+use slablab_model::{Hardware, LockTimes, MachineSpec, Paths, Ps, Timed};
 use slablab_platform::CpuId;
 use slablab_slabs::Preset;
 use std::rc::Rc;
@@ -50,6 +51,29 @@ pub enum Pattern {
         /// Objects of each CPU.
         each: u32,
     },
+    /// A program with a thread on each of the first `cpus` CPUs.
+    Crowd {
+        /// What the threads do.
+        of: Crowd,
+        /// CPUs: an even number where half of them frees.
+        cpus: u16,
+        /// Objects that a thread allocates in a round.
+        each: u32,
+    },
+}
+
+/// What the threads of a program do. Each round allocates, and frees, `each` objects a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crowd {
+    /// Each thread frees what it allocated, the first first.
+    Churn,
+    /// As larson: random objects of a table of a quarter as many are replaced, and tables go to other threads
+    /// after each round.
+    Larson,
+    /// As xmalloc: half of the threads allocate batches of twice as many, half free them.
+    OneWay,
+    /// As mstress: threads allocate and free at random, and swap objects at random.
+    Swap,
 }
 
 impl Pattern {
@@ -58,7 +82,7 @@ impl Pattern {
         match self {
             Pattern::Pair | Pattern::Batch(_) | Pattern::Shuffled(_) => vec![CpuId(0)],
             Pattern::OneWay { to, .. } => vec![CpuId(0), to],
-            Pattern::Concurrent { cpus, .. } => (0..cpus).map(CpuId).collect(),
+            Pattern::Concurrent { cpus, .. } | Pattern::Crowd { cpus, .. } => (0..cpus).map(CpuId).collect(),
         }
     }
 
@@ -67,7 +91,9 @@ impl Pattern {
         match self {
             Pattern::Pair | Pattern::OneWay { .. } => 1,
             Pattern::Batch(batch) | Pattern::Shuffled(batch) => batch.into(),
-            Pattern::Concurrent { cpus, each } => u64::from(cpus) * u64::from(each),
+            Pattern::Concurrent { cpus, each } | Pattern::Crowd { cpus, each, .. } => {
+                u64::from(cpus) * u64::from(each)
+            }
         }
     }
 }
@@ -107,6 +133,10 @@ pub struct Measured {
     pub fast_frees: u64,
     /// Where the time of the CPUs went.
     pub profile: Profile,
+    /// What the locks of each rank did, by the rank's name.
+    pub locks: Vec<(&'static str, LockTimes)>,
+    /// Cache lines that came from other CPUs' caches or from memory.
+    pub lines: u64,
 }
 
 /// Objects of the warm-up, unless fewer are counted.
@@ -136,8 +166,14 @@ pub fn measure_recorded(setup: &Setup, load: &Load, recorder: &Recorder) -> Resu
 pub fn measure_at(setup: &Setup, paths: Paths, load: &Load, recorder: &Recorder) -> Result<Measured, Failed> {
     let rounds = |objects: u64| objects.div_ceil(load.pattern.round()).max(1);
     Bench::enter(setup, paths, load, recorder, |bench: &Rc<Bench>| {
-        bench.run(load.pattern, rounds(load.objects.min(WARM_UP)))?;
+        let warm_up = match load.pattern {
+            // Sheaves and lists of many CPUs grow for longer.
+            Pattern::Crowd { .. } => load.objects,
+            _ => load.objects.min(WARM_UP),
+        };
+        bench.run(load.pattern, rounds(warm_up))?;
         bench.restart();
+        let (locks, lines) = (lock_times(), Timed::lines_moved());
         let now = || Profile::until(Timed::latest(), load.pattern.cpus());
         let (start, fast) = (now(), bench.fast());
         bench.run(load.pattern, rounds(load.objects))?;
@@ -155,6 +191,8 @@ pub fn measure_at(setup: &Setup, paths: Paths, load: &Load, recorder: &Recorder)
             fast_allocs: of_all(0),
             fast_frees: of_all(1),
             profile,
+            locks: lock_times().into_iter().zip(locks).map(|(now, then)| (now.0, now.1 - then.1)).collect(),
+            lines: Timed::lines_moved() - lines,
         })
     })
 }

@@ -4,7 +4,7 @@ use crate::locks::{
     EntryLock, FileTableLock, MmapLock, OpenFilesLock, PipeMutex, QueueLock, ReceiveQueue, TcpSocket,
     UdpReceiveQueue,
 };
-use slablab_model::{Ps, Spent, Timed};
+use slablab_model::{LockTimes, Ps, Spent, Timed};
 use slablab_platform::{CpuId, Rank, rank};
 
 /// Where the time of each CPU went.
@@ -20,11 +20,11 @@ pub struct Profile {
     pub waits: Vec<(&'static str, Vec<Ps>)>,
 }
 
-/// A rank's level, its name, and how long calls on a CPU waited for its locks.
-type Waited = (u8, &'static str, fn(CpuId) -> Ps);
+/// A rank's level, its name, how long calls on a CPU waited for its locks, and what its locks did.
+type Waited = (u8, &'static str, fn(CpuId) -> Ps, fn() -> LockTimes);
 
 const fn waited<R: Rank>() -> Waited {
-    (R::LEVEL, R::NAME, Timed::lock_waits::<R>)
+    (R::LEVEL, R::NAME, Timed::lock_waits::<R>, Timed::lock_times::<R>)
 }
 
 /// The ranks of all locks of a simulated kernel.
@@ -54,12 +54,17 @@ pub(crate) fn lock_name(level: u8) -> String {
     rank.map_or_else(|| format!("lock of level {level}"), |rank| rank.1.into())
 }
 
+/// What the locks of each rank did since the machine's start, by the rank's name.
+pub(crate) fn lock_times() -> Vec<(&'static str, LockTimes)> {
+    RANKS.iter().map(|(_, name, _, times)| (*name, times())).collect()
+}
+
 impl Profile {
     /// The times of these CPUs from the machine's start until `at`.
     pub(crate) fn until(at: Ps, cpus: impl IntoIterator<Item = CpuId>) -> Profile {
         let cpus: Vec<CpuId> = cpus.into_iter().collect();
         let spent = cpus.iter().map(|cpu| Timed::spent(*cpu)).collect();
-        let of = |(_, name, waits): &Waited| (*name, cpus.iter().map(|cpu| waits(*cpu)).collect());
+        let of = |(_, name, waits, _): &Waited| (*name, cpus.iter().map(|cpu| waits(*cpu)).collect());
         Profile { elapsed: at, spent, waits: RANKS.iter().map(of).collect(), cpus }
     }
 

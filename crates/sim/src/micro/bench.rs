@@ -95,6 +95,7 @@ impl Bench {
             Pattern::Shuffled(_) => spawn(CpuId(0), Bench::shuffled),
             Pattern::OneWay { to, window } => self.one_way(to, window, rounds, start),
             Pattern::Concurrent { cpus, each } => self.concurrent(cpus, each, rounds, start),
+            Pattern::Crowd { of, cpus, each } => self.crowd(of, cpus, each, rounds, start),
         }
         let parked = Timed::run();
         if let Some(failed) = self.failed.borrow_mut().take() {
@@ -104,8 +105,13 @@ impl Bench {
         Ok(())
     }
 
+    /// A random number.
+    pub(super) fn draw(&self) -> u64 {
+        self.random.borrow_mut().next_u64()
+    }
+
     /// An object. `None` without memory: then the caller ends, and so does the run.
-    fn alloc(&self) -> Option<Addr> {
+    pub(super) fn alloc(&self) -> Option<Addr> {
         let (heap, gfp) = (&self.heap, Gfp::KERNEL);
         let object = self.timed(0, Event::AllocSlowpath, || match self.from {
             Kmalloc::Cache(cache) => heap.alloc(cache, gfp, None),
@@ -120,7 +126,7 @@ impl Bench {
         object
     }
 
-    fn free(&self, object: Addr) {
+    pub(super) fn free(&self, object: Addr) {
         self.timed(1, Event::FreeSlowpath, || match self.from {
             Kmalloc::Cache(cache) => self.heap.free(cache, object),
             Kmalloc::Pages(_) => self.heap.free_pages(Timed::locate(object).0),
@@ -233,7 +239,7 @@ impl Bench {
     }
 
     fn concurrent(self: &Rc<Self>, cpus: u16, each: u32, rounds: u64, start: Ps) {
-        let barrier = Rc::new(Barrier { cpus, waiting: RefCell::default() });
+        let barrier = Rc::new(Barrier::of(cpus));
         for cpu in (0..cpus).map(CpuId) {
             let (bench, barrier) = (self.clone(), barrier.clone());
             Timed::spawn(cpu, start, move || {
@@ -279,14 +285,18 @@ impl Ring {
 }
 
 /// Where CPUs wait until all have come.
-struct Barrier {
+pub(super) struct Barrier {
     cpus: u16,
     waiting: RefCell<Vec<(CallId, CpuId)>>,
 }
 
 impl Barrier {
+    pub(super) fn of(cpus: u16) -> Barrier {
+        Barrier { cpus, waiting: RefCell::default() }
+    }
+
     /// Waits until the other CPUs have come; the last goes on at once. The barrier itself costs nothing.
-    fn wait(&self) {
+    pub(super) fn wait(&self) {
         let call = Timed::current().expect("a CPU of the pattern is a call");
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() + 1 < usize::from(self.cpus) {

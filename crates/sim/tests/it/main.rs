@@ -7,6 +7,7 @@ mod balance;
 mod block;
 mod clean;
 mod congestion;
+mod crowds;
 mod desktop;
 mod disk;
 mod eevdf;
