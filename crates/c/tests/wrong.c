@@ -25,7 +25,7 @@ struct kmem_cache;
 struct arguments {
     size_t align;
     unsigned flags;
-    void (*ctor)(void *);
+    void (*ctor)(void *), (*dtor)(void *);
     size_t max_objects, max_bytes;
     const char *engine;
 };
