@@ -127,33 +127,33 @@ impl OnceHeap {
     #[inline(always)]
     pub(crate) fn free_fast(&'static self, at: &Given) -> Freed {
         let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        self.push_marked(&entry, slots, fast::mark_free(|| self.slub_of_slab(), FIRST, &entry))
+        self.push_marked(&entry, slots, fast::mark_free_fixed(&entry, || self.secret_of_slab()))
     }
 
     /// [`OnceHeap::free_fast`] for an object whose caller says how many bytes it asked for.
     #[inline(always)]
     pub(crate) fn free_fast_sized(&'static self, at: &Given, bytes: usize) -> Freed {
         let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        let marked = fast::mark_free_sized(|| self.slub_of_slab(), FIRST, &entry, bytes);
+        let marked = fast::mark_free_sized(&entry, bytes, || self.secret_of_slab());
         self.push_marked(&entry, slots, marked)
     }
 
-    /// The SLUB heap, for a caller that found a slab with a number of its caches.
+    /// The secret of the SLUB heap, for a caller that found a slab with a number of its caches.
     #[inline(always)]
-    fn slub_of_slab(&'static self) -> &'static SlubHeap {
+    fn secret_of_slab(&'static self) -> u64 {
         // SAFETY: a slab has a cache number from `FIRST` on only after the room was written.
-        unsafe { Self::room(&self.slub) }
+        unsafe { Self::room(&self.slub) }.secret
     }
 
     #[inline(always)]
-    fn push_marked<E>(
+    fn push_marked(
         &self,
         entry: &GivenEntry,
         slots: FixedSlots,
-        marked: Result<(usize, E), Freed>,
+        marked: Result<usize, Freed>,
     ) -> Freed {
         match marked {
-            Ok((number, _)) if slots.push(number, entry.get().object()) => Freed::Yes,
+            Ok(number) if slots.push(number, entry.get().object()) => Freed::Yes,
             Ok(_) => Freed::Marked,
             Err(what) => what,
         }

@@ -17,7 +17,6 @@ use crate::engine::{self, HEAP, Which};
 use crate::env;
 use crate::fast::{self, Freed, Given};
 use crate::shared;
-use crate::world::Native;
 use slablab_native::report::misuse;
 use slablab_native::system;
 use std::ptr;
@@ -61,6 +60,10 @@ pub mod api {
     /// Slow rung of [`alloc`], after [`alloc_fast`] gave null.
     #[inline(never)]
     pub extern "C" fn alloc_slow(bytes: usize) -> *mut u8 {
+        let object = fast::alloc_fixed_reckoned(bytes);
+        if !object.is_null() {
+            return object;
+        }
         match HEAP.get() {
             Which::Slub(heap) => heap.alloc_slow(bytes),
             Which::Hardened(heap) => heap.alloc_slow(bytes),
@@ -121,7 +124,7 @@ pub mod api {
     pub fn free_sized(at: Given, bytes: Option<usize>, align: usize) {
         let freed = match bytes {
             // The class of an aligned object may be larger.
-            Some(bytes) if bytes <= Native::FLAG_BYTES && align <= classes::STEP => {
+            Some(bytes) if bytes <= classes::LISTED_MAX && align <= classes::STEP => {
                 HEAP.free_fast_sized(&at, bytes)
             }
             _ => HEAP.free_fast(&at),

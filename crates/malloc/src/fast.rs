@@ -2,8 +2,7 @@
 //! objects that their callers give up ([`Given`]).
 //!
 //! A freed object carries a key in its second word, made of a secret and its own address: so a second free is
-//! found. Above [`Native::FLAG_BYTES`] a flag beside the heap says the same: the starts of such objects meet
-//! in few sets of a processor's cache, and are better left alone.
+//! found.
 
 use crate::classes;
 use crate::heap::Heap;
@@ -12,9 +11,8 @@ use crate::world::{FixedSlots, Native, Over};
 use slablab_native::report::misuse;
 use slablab_native::{Object, PagemapEntry};
 use slablab_slabs::Front;
-use std::hint::{assert_unchecked, black_box, cold_path};
+use std::hint::{assert_unchecked, black_box};
 use std::ptr;
-use std::sync::atomic::Ordering::*;
 
 /// An address that its caller gives up, to `free` or to `realloc`.
 ///
@@ -87,10 +85,6 @@ pub(crate) enum Freed {
     No,
 }
 
-/// Classes below this have a key, the others a flag.
-const FLAGGED: usize = classes::reckon(Native::FLAG_BYTES) + 1;
-const FREED: u8 = 1;
-
 /// The class of a request of at most [`classes::LISTED_MAX`] bytes.
 #[inline(always)]
 fn listed(bytes: usize) -> usize {
@@ -100,129 +94,107 @@ fn listed(bytes: usize) -> usize {
     class
 }
 
-/// Takes the mark off an object of a class that becomes live.
+/// Takes the mark off an object that becomes live.
 #[inline(always)]
-pub(crate) fn handed_out(class: usize, object: Object) -> *mut u8 {
-    if class < FLAGGED { keyed(object) } else { flagged(object) }
-}
-
-#[inline(always)]
-fn keyed(object: Object) -> *mut u8 {
+pub(crate) fn handed_out(object: Object) -> *mut u8 {
     // SAFETY: an object has at least two words.
     unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
     object.as_ptr()
 }
 
-#[inline(always)]
-fn flagged(object: Object) -> *mut u8 {
-    Native::flag(object).store(0, Relaxed);
-    object.as_ptr()
-}
-
-/// The second word of a free object of a class with keys, in a heap with this secret.
+/// The second word of a free object, in a heap with this secret.
 #[inline(always)]
 fn key(secret: u64, object: Object) -> u64 {
     secret ^ object.addr() as u64
 }
 
-/// Marks an object of a class with flags as free. Returns whether it was live.
-#[inline(always)]
-fn take_flag(object: Object) -> bool {
-    let flag = Native::flag(object);
-    let live = flag.load(Relaxed) != FREED;
-    flag.store(FREED, Relaxed);
-    live
-}
-
-/// Whether an object of class `number` of a heap with this secret is marked as free.
+/// Whether an object of a heap with this secret is marked as free.
 ///
 /// # Safety
-/// An object of that class starts at `object`, and the class has marks: nothing is around its engine.
-pub(crate) unsafe fn is_marked(secret: u64, number: usize, object: Object) -> bool {
-    if number < FLAGGED {
-        // SAFETY: the section Safety above: an object starts at `object`; it has at least two words.
-        let second = unsafe { object.as_ptr().cast::<u64>().add(1).read() };
-        second == key(secret, object)
-    } else {
-        Native::flag(object).load(Relaxed) == FREED
-    }
+/// An object starts at `object`, and its class has marks: nothing is around its engine.
+pub(crate) unsafe fn is_marked(secret: u64, object: Object) -> bool {
+    // SAFETY: the section Safety above: an object starts at `object`; it has at least two words.
+    let second = unsafe { object.as_ptr().cast::<u64>().add(1).read() };
+    second == key(secret, object)
 }
 
 /// An object of the heap at the fixed places, `bytes` bytes large: null for a request of more than
 /// [`classes::LISTED_MAX`] bytes, and if the array of this thread's slot is empty.
 #[inline(always)]
 pub(crate) fn alloc_fixed(bytes: usize) -> *mut u8 {
-    if bytes <= Native::FLAG_BYTES {
-        return Native::pop_fixed(listed(bytes)).map_or(ptr::null_mut(), keyed);
-    }
-    cold_path();
     if bytes > classes::LISTED_MAX {
         return ptr::null_mut();
     }
-    Native::pop_fixed(listed(bytes)).map_or(ptr::null_mut(), flagged)
+    Native::pop_fixed(listed(bytes)).map_or(ptr::null_mut(), handed_out)
 }
 
-/// Marks the object at the address of a pagemap entry as free, and returns its class and the class's number.
-/// [`Freed::No`] if no object of the heap starts there, or if only a slower look can tell. `heap` is called
-/// only if the entry's slab has the number of one of its caches.
+/// As [`alloc_fixed`], for a request that [`classes::LISTED_MAX`] is too small for.
 #[inline(always)]
-pub(crate) fn mark_free<'a, W: Over, E: Front<W> + 'a>(
-    heap: impl FnOnce() -> &'a Heap<E, W>,
-    first: u32,
+pub(crate) fn alloc_fixed_reckoned(bytes: usize) -> *mut u8 {
+    if bytes <= classes::LISTED_MAX || bytes > classes::MAX {
+        return ptr::null_mut();
+    }
+    let class = classes::reckon(bytes);
+    // SAFETY: a request of at most `classes::MAX` bytes has a class.
+    unsafe { assert_unchecked(class < classes::COUNT) };
+    Native::pop_fixed(class).map_or(ptr::null_mut(), handed_out)
+}
+
+/// Marks the object at the address of a pagemap entry as free, and returns its class. [`Freed::No`] if no
+/// object of the heap starts there, or if only a slower look can tell.
+#[inline]
+pub(crate) fn mark_free<'a, W: Over, E: Front<W>>(
+    heap: &'a Heap<E, W>,
     entry: &GivenEntry,
-) -> Result<(usize, &'a E), Freed> {
-    let number = entry.0.cache_index().wrapping_sub(first as usize);
-    if number < FLAGGED {
-        return mark_key(heap(), number, entry);
-    }
-    cold_path();
-    if number >= classes::COUNT {
-        return Err(Freed::No);
-    }
-    let class = heap().class(number);
+) -> Result<&'a E, Freed> {
+    let number = entry.0.cache_index().wrapping_sub(heap.first() as usize);
+    let Some(class) = heap.classes.get(number) else { return Err(Freed::No) };
     let (slab, offset) = entry.0.place();
     if !class.starts_at(slab, offset) {
         return Err(Freed::No);
     }
-    if take_flag(entry.0.object()) { Ok((number, class)) } else { Err(Freed::Before) }
+    mark(heap.secret, entry).map(|()| class)
 }
 
-/// As [`mark_free`], for a free whose caller says how many bytes it asked for, at most
-/// [`Native::FLAG_BYTES`]. An entry of another class is [`Freed::No`].
+/// As [`mark_free`], for the heap at the fixed places: returns the class's number. `secret` is the heap's, and
+/// called only if there is one.
 #[inline(always)]
-pub(crate) fn mark_free_sized<'a, W: Over, E: Front<W> + 'a>(
-    heap: impl FnOnce() -> &'a Heap<E, W>,
-    first: u32,
+pub(crate) fn mark_free_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Result<usize, Freed> {
+    let number = entry.0.cache_index();
+    if number >= classes::COUNT || !entry.0.is_start_fixed(number) {
+        return Err(Freed::No);
+    }
+    mark(secret(), entry).map(|()| number)
+}
+
+/// As [`mark_free_fixed`], for a free whose caller says how many bytes it asked for, at most
+/// [`classes::LISTED_MAX`]. An entry of another class is [`Freed::No`].
+#[inline(always)]
+pub(crate) fn mark_free_sized(
     entry: &GivenEntry,
     bytes: usize,
-) -> Result<(usize, &'a E), Freed> {
+    secret: impl FnOnce() -> u64,
+) -> Result<usize, Freed> {
     // The slot's address follows from the size, before the entry is there.
     let number = listed(bytes);
-    if entry.0.cache_index().wrapping_sub(first as usize) != number {
+    if entry.0.cache_index() != number || !entry.0.is_start_fixed(number) {
         return Err(Freed::No);
     }
-    mark_key(heap(), number, entry)
+    mark(secret(), entry).map(|()| number)
 }
 
-/// [`mark_free`] for a class with keys.
+/// Marks an object of a heap with this secret as free, if it was live. The caller found that an object starts
+/// at the entry's address.
 #[inline(always)]
-fn mark_key<'a, W: Over, E: Front<W> + 'a>(
-    heap: &'a Heap<E, W>,
-    number: usize,
-    entry: &GivenEntry,
-) -> Result<(usize, &'a E), Freed> {
-    let ((slab, offset), object) = (entry.0.place(), entry.0.object());
-    let class = heap.class(number);
-    if !class.starts_at(slab, offset) {
-        return Err(Freed::No);
-    }
-    let key = key(heap.secret, object);
-    // SAFETY: `starts_at` above: an object starts at `object`; it has at least two words. The invariant of
+fn mark(secret: u64, entry: &GivenEntry) -> Result<(), Freed> {
+    let object = entry.0.object();
+    let key = key(secret, object);
+    // SAFETY: the caller's finding: an object starts at `object`; it has at least two words. The invariant of
     // `GivenEntry`, and `Given::new`: no thread uses the object.
     let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
     let live = *second != key;
     *second = key;
-    if live { Ok((number, class)) } else { Err(Freed::Before) }
+    if live { Ok(()) } else { Err(Freed::Before) }
 }
 
 impl<W: Over, E: Front<W>> Heap<E, W> {
@@ -241,15 +213,15 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return ptr::null_mut();
         }
         let class = listed(bytes);
-        self.class(class).alloc_fast().map_or(ptr::null_mut(), |object| handed_out(class, object))
+        self.class(class).alloc_fast().map_or(ptr::null_mut(), handed_out)
     }
 
     /// Frees an object into this thread's array, if there is room.
     #[inline(always)]
     fn free_fast(&self, at: &Given) -> Freed {
         let Some(entry) = at.pagemap_local() else { return Freed::No };
-        match mark_free(|| self, self.first(), &entry) {
-            Ok((_, class)) if class.free_fast(entry.0.object(), entry.0.place().0) => Freed::Yes,
+        match mark_free(self, &entry) {
+            Ok(class) if class.free_fast(entry.0.object(), entry.0.place().0) => Freed::Yes,
             Ok(_) => Freed::Marked,
             Err(what) => what,
         }

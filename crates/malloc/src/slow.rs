@@ -25,7 +25,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if bytes <= classes::MAX {
             let class = classes::of(bytes);
             if let Some(object) = self.class(class).alloc_slow_slot() {
-                return handed_out(class, object);
+                return handed_out(object);
             }
         }
         self.alloc_cold(bytes)
@@ -44,10 +44,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         shared::upkeep();
         let class = classes::of(bytes);
         if let Some(object) = self.class(class).alloc_exchanged() {
-            return handed_out(class, object);
+            return handed_out(object);
         }
         // With guards around the engine, an object has no room for a key.
-        let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(class, object) };
+        let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(object) };
         self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
     }
 
@@ -111,9 +111,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn free_slow(&self, at: Given) {
         if let Some(entry) = at.pagemap() {
             let ((slab, _), object) = (entry.get().place(), entry.get().object());
-            match mark_free(|| self, self.first(), &entry) {
-                Ok((_, class)) if class.free_slow_slot(object, slab) => return,
-                Ok((_, class)) if self.free_exchanged(class, object, slab) => return,
+            match mark_free(self, &entry) {
+                Ok(class) if class.free_slow_slot(object, slab) => return,
+                Ok(class) if self.free_exchanged(class, object, slab) => return,
                 Err(Freed::Before) => double_free(at.as_ptr()),
                 _ => {}
             }
@@ -227,7 +227,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             let elsewhere = signals::usable(at.addr()).or_else(|| mappings::usable(at.addr()));
             return (elsewhere.unwrap_or_else(|| not_here(call, at)), None);
         };
-        let (number, class) = match self.start_at(call, object, location) {
+        let (_, class) = match self.start_at(call, object, location) {
             Ok(found) => found,
             Err(bytes) => return (bytes, Some(location)),
         };
@@ -237,7 +237,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         } else {
             // SAFETY: `starts_at` or `owns` said that an object of this class starts here; without guards the
             // class has marks.
-            unsafe { !is_marked(self.secret, number, object) }
+            unsafe { !is_marked(self.secret, object) }
         };
         if !is_live {
             misuse(format_args!("{call} of {object:?}: already freed (malloc-{bytes})"));

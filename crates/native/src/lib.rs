@@ -76,6 +76,7 @@ mod slots;
 mod space;
 pub mod stack;
 mod start;
+mod starts;
 #[expect(unsafe_code, reason = "calls the C library")]
 pub mod system;
 mod testable;

@@ -1,4 +1,4 @@
-//! The heap and its tables: addresses of objects, descriptors, pagemap, marks and flags.
+//! The heap and its tables: addresses of objects, descriptors, pagemap and marks.
 //!
 //! ```text
 //! heap       frame 0 | frame 1 | ...            page size each; the first block is never handed out
@@ -10,24 +10,21 @@
 use crate::area::{Area, LocalPagemap};
 use crate::object::{FIRST_BYTES, Object, Real};
 use crate::region::{self, Access, HeapAccess, Region, Table};
-use crate::{local, system, topology};
+use crate::{local, starts, system, topology};
 use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Where the heap is. Written once, by the thread that starts the world, before any thread has an address in
 /// the heap.
 struct Places {
     heap: AtomicUsize,
-    /// Address that the flag of address 0 would have.
-    flag_of_0: AtomicUsize,
     secret: AtomicU64,
     frames: AtomicUsize,
 }
 
 static PLACES: Places = Places {
     heap: AtomicUsize::new(0),
-    flag_of_0: AtomicUsize::new(0),
     secret: AtomicU64::new(0),
     frames: AtomicUsize::new(0),
 };
@@ -40,16 +37,13 @@ static PAGEMAP: Table<AtomicU64> = Table::new();
 static MAPS: Table<Real> = Table::new();
 /// A bit for every 8 bytes of the heap, for debugging.
 static MARKS: Table<AtomicU64> = Table::new();
-/// A byte for every [`FLAG_BYTES`] of the heap.
-static FLAGS: Table<AtomicU8> = Table::new();
 
 /// The address of each of the tables, and its bytes for a frame of the heap.
-fn tables() -> [(usize, usize); 5] {
+fn tables() -> [(usize, usize); 4] {
     let page = system::page_size();
     [
         (MEMMAP.region().base(), size_of::<Frame>()),
         (PAGEMAP.region().base(), 8),
-        (FLAGS.region().base(), page / FLAG_BYTES),
         (MAPS.region().base(), page / (8 * MAP_BYTES as usize)),
         (MARKS.region().base(), page / 64),
     ]
@@ -103,8 +97,6 @@ pub(crate) struct Heap {
     pub(crate) maps: Region<Real>,
     /// A bit for every 8 bytes of the heap.
     pub(crate) marks: Region<AtomicU64>,
-    /// A byte for every [`FLAG_BYTES`] of the heap.
-    pub(crate) flags: Region<AtomicU8>,
 }
 
 /// Stores where the heap and its tables are. Called once, when the world starts.
@@ -114,8 +106,6 @@ pub(crate) fn start(heap: Heap) {
     PAGEMAP.set(heap.pagemap);
     MAPS.set(heap.maps);
     MARKS.set(heap.marks);
-    FLAGS.set(heap.flags);
-    PLACES.flag_of_0.store(heap.flags.base().wrapping_sub(heap.at / FLAG_BYTES), Relaxed);
     PLACES.secret.store(system::secret(), Relaxed);
     PLACES.frames.store(heap.frames, Release);
 }
@@ -193,12 +183,6 @@ impl HeapAccess {
     pub(crate) fn half(self, at: Object) -> &'static AtomicU16 {
         self.at(at.addr())
     }
-
-    /// The flag of the [`FLAG_BYTES`] that an object begins in. 0 at first. The caller gives it a meaning.
-    #[inline(always)]
-    pub(crate) fn flag(self, object: Object) -> &'static AtomicU8 {
-        self.at(PLACES.flag_of_0.load(Relaxed).wrapping_add(object.addr() / FLAG_BYTES))
-    }
 }
 
 /// Marks an object as allocated or not. Returns the mark before.
@@ -209,10 +193,6 @@ pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
     before & bit != 0
 }
-
-/// Bytes of the heap for each flag. Each object of a cache has a flag of its own if its size is not below
-/// this.
-pub(crate) const FLAG_BYTES: usize = 1024;
 
 /// The process's random number, for keys and encoded links. It never changes.
 pub(crate) fn secret() -> u64 {
@@ -236,7 +216,7 @@ pub(crate) fn discard(access: HeapAccess, pfn: Pfn, order: u8) -> bool {
     GIVEN_BACK.fetch_add(1 << order, Relaxed);
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
     // The marks stay.
-    for (at, bytes_each) in &tables()[..4] {
+    for (at, bytes_each) in &tables()[..3] {
         // Whole pages only.
         let from = (at + first * bytes_each).next_multiple_of(system::page_size());
         let bytes = ((at + end * bytes_each) & !(system::page_size() - 1)).saturating_sub(from);
@@ -292,7 +272,8 @@ fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
     PAGEMAP.get(pfn).expect("slabs are in the heap")
 }
 
-pub(crate) fn map(pfn: Pfn, order: u8, cache: u32) {
+pub(crate) fn map(pfn: Pfn, order: u8, size: u32, cache: u32) {
+    starts::note(cache, 1 << (page_shift() + u32::from(order)), size);
     let start = address(pfn, 0).addr() as u32;
     for at in 0..1usize << order {
         pagemap_word(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);
@@ -389,6 +370,13 @@ impl PagemapEntry {
         let offset = (self.at as u32).wrapping_sub(self.word as u32);
         let start = self.at.wrapping_sub(self.heap).wrapping_sub(offset as usize);
         (Pfn((start >> page_shift()) as u32), offset)
+    }
+
+    /// Whether an object of a cache with slots at fixed places starts here, if the address is in a slab of
+    /// the cache. `true` is exact; `false` may also mean that only a slower look can tell.
+    #[inline(always)]
+    pub fn is_start_fixed(self, cache: usize) -> bool {
+        starts::has(cache, (self.at as u32).wrapping_sub(self.word as u32))
     }
 
     /// The address as an object.

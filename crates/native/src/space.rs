@@ -1,7 +1,7 @@
 //! The world's address space: one mapping, reserved when the world starts, cut into parts.
 //!
 //! ```text
-//! heap | memmap | pagemap | maps | marks | flags | areas | a page | directory, boot memory
+//! heap | memmap | pagemap | maps | marks | areas | a page | directory, boot memory
 //! ```
 //!
 //! The page in front of the directory is never committed.
@@ -16,14 +16,14 @@
 //! | part | committed when | by steps of |
 //! |---|---|---|
 //! | heap | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
-//! | memmap, pagemap, maps, marks, flags | the page allocator's frontier moves on | a largest block's entries |
+//! | memmap, pagemap, maps, marks | the page allocator's frontier moves on | a largest block's entries |
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
 //! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
 
 use crate::area::{AREA_BYTES, Area, SLOTS, SLOTS_MIN};
 use crate::boot_memory::BOOT_BYTES_AT_FIRST;
 use crate::directory;
-use crate::memory::{self, FLAG_BYTES, Frame, Heap, page_shift};
+use crate::memory::{self, Frame, Heap, page_shift};
 use crate::region::{Access, Region, Reserved, commit};
 use crate::system;
 use slablab_platform::{MAP_BYTES, Pfn};
@@ -81,7 +81,6 @@ impl Space {
             frames * 8,
             heap_bytes / (8 * MAP_BYTES as usize),
             heap_bytes / 64,
-            heap_bytes / FLAG_BYTES,
             // With a page that is never committed, so that the directory begins a mapping in /proc/PID/maps.
             slots * AREA_BYTES + system::page_size(),
             boot_bytes,
@@ -89,7 +88,7 @@ impl Space {
         .map(|bytes| bytes.next_multiple_of(system::page_size()));
         let whole = Reserved::new(parts.iter().sum())?;
         let memmap = whole.start() + parts[0];
-        let boot_memory = whole.start() + parts[..7].iter().sum::<usize>();
+        let boot_memory = whole.start() + parts[..6].iter().sum::<usize>();
         let at_first = BOOT_BYTES_AT_FIRST.min(boot_bytes);
         if !whole.protect(memmap, boot_memory - memmap, Access::Read)
             || !whole.protect(boot_memory, at_first, Access::Write)
@@ -105,9 +104,8 @@ impl Space {
                 pagemap: rest.entries(frames),
                 maps: rest.entries(heap_bytes / (64 * MAP_BYTES as usize)),
                 marks: rest.entries(heap_bytes / 512),
-                flags: rest.entries(heap_bytes / FLAG_BYTES),
             },
-            areas: rest.entries_before(slots, parts[6]),
+            areas: rest.entries_before(slots, parts[5]),
             directory: rest.first(directory::WORDS),
             boot_memory: rest.cut(boot_bytes) + DIRECTORY_BYTES,
             boot_bytes: boot_bytes - DIRECTORY_BYTES,

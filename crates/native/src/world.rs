@@ -17,7 +17,7 @@ use slablab_platform::{
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering::*};
+use std::sync::atomic::Ordering::*;
 
 /// The world of mapped memory. What the contract calls a CPU is a slot here: one per thread, or one per CPU.
 ///
@@ -213,16 +213,6 @@ impl<A: Trusted> Native<A> {
         memory::location(Self::HEAP, at.addr())
     }
 
-    /// Bytes of the heap for each flag. Each object of a cache has a flag of its own if its size is not below
-    /// this.
-    pub const FLAG_BYTES: usize = memory::FLAG_BYTES;
-
-    /// The flag of an object of at least [`Native::FLAG_BYTES`]. 0 at first. The caller gives it a meaning.
-    #[inline(always)]
-    pub fn flag(object: Object) -> &'static AtomicU8 {
-        Self::HEAP.flag(object)
-    }
-
     /// The pagemap's entry of an address in memory of this thread's node; `None` elsewhere, and for threads
     /// without slots of their own.
     #[inline(always)]
@@ -325,8 +315,8 @@ impl<A: Trusted> Frames for Native<A> {
     fn commit_frames(first: Pfn, frames: u32) -> bool {
         space::commit_frames(first, frames)
     }
-    fn map_slab(pfn: Pfn, order: u8, _size: u32, cache: u32) {
-        memory::map(pfn, order, cache);
+    fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
+        memory::map(pfn, order, size, cache);
     }
     fn unmap_slab(pfn: Pfn, order: u8) {
         memory::unmap(Self::HEAP, pfn, order);

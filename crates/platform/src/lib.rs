@@ -19,6 +19,7 @@
 //! | [`event`] | what is counted, once, for counters, tables and docs |
 //! | [`gfp`] | allocation flags, independent of any kernel's bit numbers |
 //! | [`bytes`] | ranges of bytes in memory that is words |
+//! | [`starts`] | where the objects of a slab start |
 //! | [`delegate!`] | a world around a world, stated by what differs |
 //! | [`conformance`] | the contract as checks that every world must pass |
 //!
@@ -41,6 +42,7 @@ pub mod memory;
 pub mod rank;
 pub mod reclaim;
 pub mod slots;
+pub mod starts;
 pub mod sync;
 pub mod time;
 pub mod topology;
@@ -54,6 +56,7 @@ pub use memory::Memory;
 pub use rank::Rank;
 pub use reclaim::{Reclaim, ReclaimStep, Reclaimed};
 pub use slots::{HotArray, HotList, Local, PerCpu, Shortcut, Want};
+pub use starts::Starts;
 pub use sync::{CpuShared, Field, Lock, PerNode, Word};
 pub use time::{Context, Time, Work, WorkKind};
 pub use topology::{CpuId, NodeId, Pfn, Topology};

@@ -189,50 +189,6 @@ pub struct Geometry {
     pub min_objects: u32,
 }
 
-/// Decides with one multiplication and one comparison whether an object starts at an offset in a slab.
-///
-/// Let r be the least number with size * r = 2^64 + d and d > 0. Modulo 2^64, the offset of object k times r
-/// is k * d. For the slab's objects this is below objects * d. For every other offset the product is at least
-/// r, which is larger (after Lemire, Kaser and Kurz 2019).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Starts {
-    reciprocal: u64,
-    /// An upper bound: the products of the objects' offsets are below it.
-    end: u64,
-}
-
-impl Starts {
-    /// Starts of `objects` objects that are `size` bytes apart.
-    pub(crate) fn of(objects: u32, size: u32) -> Starts {
-        let reciprocal = u64::MAX / size as u64 + 1 + u64::from(size.is_power_of_two());
-        let rest = reciprocal.wrapping_mul(size as u64);
-        Starts { reciprocal, end: rest * objects as u64 }
-    }
-
-    /// Whether an object starts `offset` bytes from the first one.
-    #[inline(always)]
-    pub(crate) fn has(self, offset: u32) -> bool {
-        self.has_below(offset, self.end)
-    }
-
-    /// The number of the object that starts `offset` bytes from the first one.
-    #[inline(always)]
-    pub(crate) fn index(self, offset: u32) -> u32 {
-        ((offset as u128 * self.reciprocal as u128) >> 64) as u32
-    }
-
-    /// The number that the products of the objects' offsets are below.
-    pub(crate) fn end(self) -> u64 {
-        self.end
-    }
-
-    /// Like [`Starts::has`], in a slab with fewer objects, whose [`Starts::end`] is `end`.
-    #[inline(always)]
-    pub(crate) fn has_below(self, offset: u32, end: u64) -> bool {
-        (offset as u64).wrapping_mul(self.reciprocal) < end
-    }
-}
-
 impl Geometry {
     /// Bytes of a slab that no object can use.
     pub fn tail(&self, page_shift: u32) -> u32 {

@@ -13,7 +13,7 @@ pub use policy::{Fresh, GrowFlags, Limits, Management, Memoryless, Reap, Requeue
 pub use shape::Tunables;
 
 use crate::backing::Backing;
-use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Exposed, Place, Reapable, Usage, address, zero_if_asked};
 use crate::engines::common;
@@ -22,7 +22,7 @@ use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{Node, Owner};
 use shape::Layout;
-use slablab_platform::{CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Work, WorkKind};
+use slablab_platform::{Starts, CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Work, WorkKind};
 
 /// A SLAB cache.
 pub struct SlabEngine<P: Platform> {

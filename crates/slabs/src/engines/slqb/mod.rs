@@ -11,7 +11,7 @@ mod seed;
 pub use policy::{Memoryless, SlqbPolicy};
 
 use crate::backing::Backing;
-use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, Starts, alignment, layout, spacing};
+use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, alignment, layout, spacing};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Exposed, Place, Usage, address, zero_if_asked};
 use crate::engines::common;
@@ -20,7 +20,7 @@ use crate::order::{MAX_ORDER, OrderInput, OrderRule};
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{ListId, Node, Owner, PageList, Queue, Shared};
-use slablab_platform::{
+use slablab_platform::{Starts, 
     CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Want, Work,
     WorkKind,
 };

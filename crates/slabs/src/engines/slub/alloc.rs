@@ -4,10 +4,9 @@ use super::{
     CpuPartial, CpuState, FirstTry, Memoryless, NewSlab, RemoteSearch, SlabUpdate, Slot, Slub, Tally,
 };
 use crate::backing::Backing;
-use crate::cache::Starts;
 use crate::engines::common;
 use crate::slab::{Slab, SlabWord};
-use slablab_platform::{CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform, Word};
+use slablab_platform::{Starts, CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform, Word};
 
 impl<P: Platform> Slub<P> {
     #[inline]
@@ -317,7 +316,7 @@ impl<P: Platform> Slub<P> {
             Some(pfn) => (pfn, geometry.order, geometry.objects, false),
             None => {
                 let pfn = backing.pages.alloc(gfp, geometry.min_order, node, FrameKind::Slab)?;
-                self.starts_end.store(Starts::of(geometry.min_objects, geometry.size).end());
+                self.starts_end.store(Starts::of(geometry.min_objects, geometry.size).end);
                 (pfn, geometry.min_order, geometry.min_objects, true)
             }
         };

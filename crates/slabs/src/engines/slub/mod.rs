@@ -19,7 +19,7 @@ pub use policy::{
 };
 
 use crate::backing::Backing;
-use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, Starts, layout, spacing};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Exposed, Place, Usage, zero_if_asked};
 use crate::engines::common;
@@ -29,7 +29,7 @@ use crate::order::OrderInput;
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use node::Node;
-use slablab_platform::{
+use slablab_platform::{Starts, 
     CpuId, Event, FrameState, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Shortcut, SlotOf,
     Want, Word, Work, WorkKind,
 };
@@ -205,7 +205,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
             sheaf_capacity,
             barn_full: sheaf::barn_full(policy, sheaf_capacity * geometry.size),
             starts,
-            starts_end: P::Word::new(starts.end()),
+            starts_end: P::Word::new(starts.end),
             new: NewObjects::default(),
             slots: P::PerCpu::of_cache(id.0, geometry.link_offset),
             nodes: P::PerNode::new(),
