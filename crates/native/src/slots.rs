@@ -220,6 +220,12 @@ impl<A: Trusted, T: Default> Slots<A, T> {
     /// process between two of them. It must call nothing that allocates or frees.
     #[inline(always)]
     pub fn hot<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
+        self.hot_slot(|_, part| f(part))
+    }
+
+    /// [`Slots::hot`] with the slot.
+    #[inline(always)]
+    fn hot_slot<R>(&self, f: impl FnOnce(&Slot<T>, &T) -> R) -> Option<R> {
         let hidden = Hidden::new();
         let slot = self.at(hidden.area());
         // 0 while held, before the first use, and in the refusing area.
@@ -231,7 +237,7 @@ impl<A: Trusted, T: Default> Slots<A, T> {
         // interrupts it finds the refusing area, and other threads hold slots of threads that ended alone
         // (`claim`).
         let part = unsafe { (*slot.cold.get()).assume_init_ref() };
-        Some(f(part))
+        Some(f(slot, part))
     }
 
     /// Holds this CPU's slot. If the thread is moved meanwhile, it holds the first CPU's slot, or none.
@@ -371,6 +377,39 @@ impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
     fn push_first(&self, object: Object, _event: Event) -> bool {
         let hidden = Hidden::new();
         push_array(Self::HEAP, &self.at(hidden.area()).hot, object)
+    }
+
+    #[inline]
+    fn swap_array(
+        &self,
+        next: impl FnOnce(&T, HotArray<Object>) -> Option<HotArray<Object>>,
+        put: impl FnOnce(&T, HotArray<Object>),
+    ) -> bool {
+        self.hot_slot(|slot, part| {
+            let hot = &slot.hot;
+            let (size, capacity) = hot.halves();
+            let before =
+                HotArray { storage: slot.storage(), size: size.get(), capacity: capacity.get() };
+            if let (Some(storage), true) = (before.storage, before.size > 0) {
+                Self::HEAP.before_nth(storage, before.size).store(hot.top.load(Relaxed), Relaxed);
+            }
+            let Some(after) = next(part, before) else { return false };
+            // In this order: a fork in between loses objects, and none is in two arrays.
+            compiler_fence(Release);
+            size.set(0);
+            compiler_fence(Release);
+            hot.storage.store(Object::to_raw(after.storage), Relaxed);
+            if let (Some(storage), true) = (after.storage, after.size > 0) {
+                hot.top.store(Self::HEAP.before_nth(storage, after.size).load(Relaxed), Relaxed);
+            }
+            capacity.set(after.capacity);
+            compiler_fence(Release);
+            size.set(after.size);
+            compiler_fence(Release);
+            put(part, before);
+            true
+        })
+        .unwrap_or(false)
     }
 }
 

@@ -130,6 +130,21 @@ pub trait Shortcut<Ptr, T: Default>: PerCpu<Ptr, T> {
     fn push_first(&self, object: Ptr, event: Event) -> bool {
         self.push(object, event)
     }
+    /// Gives the slot another array without holding the slot. `next` sees the engine's state and the array, and
+    /// says which array follows; then `put` puts the storage of the one before away. `false` if `next` says
+    /// `None`, which must have changed nothing, or if the slot can only be held: then neither is called.
+    ///
+    /// A fork may copy the process between any two stores of the two functions: no storage may be in the
+    /// state and in the array at a time. They must not allocate or free.
+    #[inline]
+    fn swap_array(
+        &self,
+        next: impl FnOnce(&T, HotArray<Ptr>) -> Option<HotArray<Ptr>>,
+        put: impl FnOnce(&T, HotArray<Ptr>),
+    ) -> bool {
+        let _ = (next, put);
+        false
+    }
 }
 
 /// A slot held exclusively. Dereferences to the engine's cold state. Dropping it lets go of the slot.

@@ -54,12 +54,12 @@ const RETRY_NS: u64 = 1_000_000;
 /// paths call it.
 #[inline]
 pub fn upkeep() {
-    if Native::work_waits() {
-        do_works();
-    }
     // The clock is looked at now and then; what is due goes on at once.
     if !Native::tick() && DUE.load(Relaxed) == 0 {
         return;
+    }
+    if Native::work_waits() {
+        do_works();
     }
     let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
     let turns = now.saturating_sub(looked) / TURN_EVERY_NS;

@@ -377,7 +377,7 @@ where
         if let Some(object) = self.slots.pop(event) {
             return Some(object);
         }
-        if self.sheaf_capacity > 0 { None } else { self.pop_listed() }
+        if self.sheaf_capacity > 0 { self.pop_spare() } else { self.pop_listed() }
     }
 
     #[inline(always)]
@@ -414,7 +414,7 @@ where
         if self.slots.push(object, Event::FreeFastpath) {
             return true;
         }
-        self.sheaf_capacity == 0 && self.push_listed(object, slab)
+        if self.sheaf_capacity > 0 { self.push_spare(object) } else { self.push_listed(object, slab) }
     }
 
     #[inline(always)]
@@ -432,6 +432,24 @@ impl<P: Platform> Slub<P> {
     #[inline]
     fn takes_from(&self, slab: Pfn) -> bool {
         self.sheaf_capacity > 0 && (P::nodes() == 1 || self.takes_node(Slab::<P>::at(slab).node()))
+    }
+
+    /// An object from the slot after its empty main sheaf was exchanged for the spare.
+    #[inline(never)]
+    fn pop_spare(&self) -> Option<P::Ptr>
+    where
+        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
+    {
+        if self.take_spare_fast() { self.slots.pop_first(Event::AllocFastpath) } else { None }
+    }
+
+    /// Frees an object into the slot after its full main sheaf was exchanged for the spare.
+    #[inline(never)]
+    fn push_spare(&self, object: P::Ptr) -> bool
+    where
+        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
+    {
+        self.leave_spare_fast() && self.slots.push_first(object, Event::FreeFastpath)
     }
 
     /// The fast path of a cache without sheaves. Not in line, so that it costs a cache with sheaves nothing.

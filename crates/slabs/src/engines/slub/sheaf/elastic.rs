@@ -12,9 +12,10 @@
 use super::Stock;
 use super::barn::SHEAVES_MAX;
 use crate::backing::Backing;
-use crate::engines::slub::{Slot, Slub, SlubPolicy};
+use crate::engines::slub::{CpuState, Slub, SlubPolicy};
 use crate::lent::word;
-use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
+use core::cell::Cell;
+use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform, Shortcut};
 
 /// Bytes of objects that a sheaf is refilled with for each object it can hold; at least one object.
 const REFILL_BYTES: u32 = 64;
@@ -71,9 +72,9 @@ impl<P: Platform> Slub<P> {
         };
         // Out of the slot, the sheaf is this call's alone while it is filled.
         slot.set_array(HotArray::NONE);
-        let spare = slot.sheaves.spare.filter(|spare| spare.size > 0);
+        let spare = slot.sheaves.spare.get().filter(|spare| spare.size > 0);
         if let Some(spare) = spare {
-            slot.sheaves.spare = None;
+            slot.sheaves.spare.set(None);
             slot.set_array(HotArray {
                 storage: Some(spare.sheaf),
                 size: spare.size,
@@ -133,18 +134,65 @@ impl<P: Platform> Slub<P> {
         false
     }
 
-    /// Exchanges a full main sheaf for a spare with room. The newest objects come along until the new main
-    /// sheaf holds [`NEAR`] of them, so that a program at the border does not exchange the two with every
-    /// call.
-    pub(super) fn exchange_full(&self, slot: &mut Slot<'_, P>, spare: Stock<P>) {
-        let main = slot.array();
-        let Some(full) = main.storage else { return };
+    /// What a full main sheaf is exchanged for: a spare with room. The newest objects come along until the new
+    /// main sheaf holds [`NEAR`] of them, so that a program at the border does not exchange the two with every
+    /// call. Also returns the new spare.
+    pub(super) fn exchanged_full(
+        &self,
+        main: HotArray<P::Ptr>,
+        full: P::Ptr,
+        spare: Stock<P>,
+    ) -> (HotArray<P::Ptr>, Stock<P>) {
         let near = NEAR.min(self.sheaf_capacity / 2);
         let along = near.saturating_sub(spare.size);
         let left = main.size - along;
         Self::copy(full, left, spare.sheaf, spare.size, along);
-        slot.sheaves.spare = Some(Stock { sheaf: full, size: left });
-        slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size + along, ..main });
+        let size = spare.size + along;
+        (HotArray { storage: Some(spare.sheaf), size, ..main }, Stock { sheaf: full, size: left })
+    }
+
+    /// Exchanges an empty main sheaf for a spare with objects, without holding the slot. `false` if that
+    /// cannot be.
+    #[inline]
+    pub(in crate::engines::slub) fn take_spare_fast(&self) -> bool
+    where
+        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
+    {
+        self.slots.swap_array(
+            |state, main| {
+                if main.size > 0 || main.capacity != self.sheaf_capacity {
+                    return None;
+                }
+                let spare = state.sheaves.spare.get().filter(|spare| spare.size > 0)?;
+                state.sheaves.spare.set(None);
+                Some(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main })
+            },
+            |state, main| state.sheaves.spare.set(main.storage.map(Stock::empty)),
+        )
+    }
+
+    /// Exchanges a full main sheaf for a spare with room, without holding the slot. `false` if that cannot
+    /// be.
+    #[inline]
+    pub(in crate::engines::slub) fn leave_spare_fast(&self) -> bool
+    where
+        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
+    {
+        let left = Cell::new(None);
+        self.slots.swap_array(
+            |state, main| {
+                let full = main.storage?;
+                if self.policy.elastic == 0 || main.size != self.sheaf_capacity {
+                    return None;
+                }
+                let spare = state.sheaves.spare.get().filter(|spare| spare.size < main.capacity)?;
+                state.sheaves.spare.set(None);
+                let (next, spare) = self.exchanged_full(main, full, spare);
+                left.set(Some(spare));
+                Some(next)
+            },
+            |state, _| state.sheaves.spare.set(left.take()),
+        )
     }
 
     fn copy(from: P::Ptr, first: u32, to: P::Ptr, at: u32, count: u32) {

@@ -16,7 +16,7 @@ impl<P: Platform> Slub<P> {
         exposed.sheaf_capacity = address(&self.sheaf_capacity);
         // A spare sheaf that only says where its fields are.
         let mut state = CpuState::<P>::default();
-        let spare = state.sheaves.spare.insert(Stock { sheaf: P::address(Pfn(0), 0), size: 0 });
+        let spare = state.sheaves.spare.get_mut().insert(Stock { sheaf: P::address(Pfn(0), 0), size: 0 });
         let (sheaf, size) = (address(&spare.sheaf), address(&spare.size));
         (exposed.spare, exposed.spare_size) = (sheaf - address(&state), size - address(&state));
         let barn = BarnLock::<P>::default();

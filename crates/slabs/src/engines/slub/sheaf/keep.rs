@@ -64,8 +64,8 @@ impl<P: Platform> Slub<P> {
 
     /// Keeps an empty sheaf as the spare or in the barn. Returns the sheaf if neither has room.
     pub(super) fn stow_empty(&self, slot: &mut Slot<'_, P>, sheaf: P::Ptr) -> Option<P::Ptr> {
-        if slot.sheaves.spare.is_none() {
-            slot.sheaves.spare = Some(Stock::empty(sheaf));
+        if slot.sheaves.spare.get().is_none() {
+            slot.sheaves.spare.set(Some(Stock::empty(sheaf)));
             return None;
         }
         let stowed = self.barn_node(slot.cpu()).is_some_and(|barn| self.put_empty(barn, sheaf));
@@ -232,7 +232,7 @@ impl<P: Platform> Slub<P> {
         let state: &CpuState<P> = slot;
         let main = slot.array();
         let main = main.storage.map_or(0, |sheaf| Self::of_node(sheaf, main.size, node));
-        main + state.sheaves.spare.map_or(0, |spare| Self::of_node(spare.sheaf, spare.size, node))
+        main + state.sheaves.spare.get().map_or(0, |spare| Self::of_node(spare.sheaf, spare.size, node))
     }
 
     /// A sheaf's objects of a node.

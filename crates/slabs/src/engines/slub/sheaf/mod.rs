@@ -18,6 +18,7 @@ use crate::lent::word;
 use crate::report::Misuse;
 use crate::slab::Slab;
 use barn::{Barn, Refused};
+use core::cell::Cell;
 use keep::Batch;
 use slablab_pages::Pages;
 use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, Platform};
@@ -60,15 +61,16 @@ enum NoRoom<P: Platform> {
 
 /// The part of a slot that the hot array does not hold.
 pub(super) struct CpuSheaves<P: Platform> {
-    /// The second sheaf, exchanged with the main one.
-    spare: Option<Stock<P>>,
+    /// The second sheaf, exchanged with the main one. In a cell: [`Shortcut::swap_array`] does not hold the
+    /// slot.
+    spare: Cell<Option<Stock<P>>>,
     /// Collects objects whose readers may still run.
     rcu: Option<Stock<P>>,
 }
 
 impl<P: Platform> Default for CpuSheaves<P> {
     fn default() -> Self {
-        CpuSheaves { spare: None, rcu: None }
+        CpuSheaves { spare: Cell::new(None), rcu: None }
     }
 }
 
@@ -183,8 +185,8 @@ impl<P: Platform> Slub<P> {
         if self.is_young(&main) {
             return false;
         }
-        if let Some(spare) = slot.sheaves.spare.filter(|spare| spare.size > 0) {
-            slot.sheaves.spare = Some(Stock::empty(empty));
+        if let Some(spare) = slot.sheaves.spare.get().filter(|spare| spare.size > 0) {
+            slot.sheaves.spare.set(Some(Stock::empty(empty)));
             slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
             return true;
         }
@@ -246,8 +248,8 @@ impl<P: Platform> Slub<P> {
                 return true;
             }
             main.storage.and_then(|empty| self.stow_empty(&mut slot, empty)).map(Stock::empty)
-        } else if slot.sheaves.spare.is_none() && stock.size == self.sheaf_capacity {
-            slot.sheaves.spare = Some(stock);
+        } else if slot.sheaves.spare.get().is_none() && stock.size == self.sheaf_capacity {
+            slot.sheaves.spare.set(Some(stock));
             None
         } else {
             let barn = self.barn_node(slot.cpu()).filter(|_| stock.size == self.sheaf_capacity);
@@ -301,7 +303,7 @@ impl<P: Platform> Slub<P> {
                 new()
             }
             Err(NoRoom::FullBarn(spare)) => {
-                slot.sheaves.spare = None;
+                slot.sheaves.spare.set(None);
                 drop(slot);
                 self.flush(backing, spare);
                 Some(spare.sheaf)
@@ -318,13 +320,15 @@ impl<P: Platform> Slub<P> {
             return Err(NoRoom::Young);
         }
         let barn = self.barn_node(slot.cpu()).ok_or(NoRoom::NoBarn)?;
-        let spare = slot.sheaves.spare.ok_or(NoRoom::NoSpare(barn))?;
+        let spare = slot.sheaves.spare.get().ok_or(NoRoom::NoSpare(barn))?;
         if spare.size < main.capacity && self.policy.elastic > 0 {
-            self.exchange_full(slot, spare);
+            let (next, spare) = self.exchanged_full(main, full, spare);
+            slot.sheaves.spare.set(Some(spare));
+            slot.set_array(next);
             return Ok(());
         }
         if spare.size < main.capacity {
-            slot.sheaves.spare = Some(Stock { sheaf: full, size: main.size });
+            slot.sheaves.spare.set(Some(Stock { sheaf: full, size: main.size }));
             slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
             return Ok(());
         }
@@ -353,9 +357,9 @@ impl<P: Platform> Slub<P> {
         let mut left = Some(empty);
         if let Some(full) = full {
             let barn = self.barn_node(slot.cpu());
-            let stored = match slot.sheaves.spare {
+            let stored = match slot.sheaves.spare.get() {
                 None => {
-                    slot.sheaves.spare = Some(Stock { sheaf: full, size: main.size });
+                    slot.sheaves.spare.set(Some(Stock { sheaf: full, size: main.size }));
                     true
                 }
                 Some(_) => {

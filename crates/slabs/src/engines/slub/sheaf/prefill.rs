@@ -48,8 +48,8 @@ impl<P: Platform> Slub<P> {
         }
         let stock = Stock { sheaf: sheaf.storage, size: sheaf.size };
         let mut slot = self.slots.local();
-        if let Some(slot) = slot.as_mut().filter(|slot| slot.sheaves.spare.is_none()) {
-            slot.sheaves.spare = Some(stock);
+        if let Some(slot) = slot.as_mut().filter(|slot| slot.sheaves.spare.get().is_none()) {
+            slot.sheaves.spare.set(Some(stock));
             slot.count(Event::SheafReturnFast, 1);
             return;
         }
@@ -64,7 +64,7 @@ impl<P: Platform> Slub<P> {
 
     /// The spare, or a sheaf of the barn, full ones first.
     fn kept_sheaf(&self) -> Option<Stock<P>> {
-        let mut slot = self.slots.local()?;
+        let slot = self.slots.local()?;
         if let Some(spare) = slot.sheaves.spare.take() {
             return Some(spare);
         }

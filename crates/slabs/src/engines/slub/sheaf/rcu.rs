@@ -60,8 +60,8 @@ impl<P: Platform> Slub<P> {
         if slot.sheaves.rcu.is_some() {
             return Some(slot);
         }
-        if let Some(spare) = slot.sheaves.spare.filter(|spare| spare.size == 0) {
-            slot.sheaves.spare = None;
+        if let Some(spare) = slot.sheaves.spare.get().filter(|spare| spare.size == 0) {
+            slot.sheaves.spare.set(None);
             slot.sheaves.rcu = Some(spare);
             return Some(slot);
         }
