@@ -146,12 +146,7 @@ impl OnceHeap {
     }
 
     #[inline(always)]
-    fn push_marked(
-        &self,
-        entry: &GivenEntry,
-        slots: FixedSlots,
-        marked: Result<usize, Freed>,
-    ) -> Freed {
+    fn push_marked(&self, entry: &GivenEntry, slots: FixedSlots, marked: Result<usize, Freed>) -> Freed {
         match marked {
             Ok(number) if slots.push(number, entry.get().object()) => Freed::Yes,
             Ok(_) => Freed::Marked,

@@ -10,7 +10,6 @@ use crate::signals;
 use crate::world::{Native, Over};
 use slablab_native::report::{Line, misuse};
 use slablab_native::{Location, Object, system};
-use slablab_platform::Pfn;
 use slablab_slabs::Front;
 use std::ptr;
 
@@ -43,9 +42,6 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         self.free_deferred();
         shared::upkeep();
         let class = classes::of(bytes);
-        if let Some(object) = self.class(class).alloc_exchanged() {
-            return handed_out(object);
-        }
         // With guards around the engine, an object has no room for a key.
         let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(object) };
         self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
@@ -113,7 +109,6 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             let ((slab, _), object) = (entry.get().place(), entry.get().object());
             match mark_free(self, &entry) {
                 Ok(class) if class.free_slow_slot(object, slab) => return,
-                Ok(class) if self.free_exchanged(class, object, slab) => return,
                 Err(Freed::Before) => double_free(at.as_ptr()),
                 _ => {}
             }
@@ -129,22 +124,11 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             && let number = entry.cache().wrapping_sub(self.first()) as usize
             && let Some(class) = self.classes.get(number)
             && let (object, slab) = (entry.object(), entry.place().0)
-            && (class.free_slow_slot(object, slab) || self.free_exchanged(class, object, slab))
+            && class.free_slow_slot(object, slab)
         {
             return;
         }
         self.free_cold(at);
-    }
-
-    /// Slow rung after `free_slow_slot`: does upkeep, and frees an object that is marked as free after the
-    /// slot's full array was exchanged. `false` if it was not.
-    fn free_exchanged(&self, class: &E, object: Object, slab: Pfn) -> bool {
-        system::keeping_errno(|| {
-            let Some(_pass) = Native::pass_now() else { return false };
-            self.free_deferred();
-            shared::upkeep();
-            class.free_exchanged(object, slab)
-        })
     }
 
     /// Cold rung of [`Heap::free`]: an object that is marked as free, and for which the slot has no room; and

@@ -93,6 +93,7 @@ fn requests_beyond_memory_return_null() {
 
 #[test]
 fn blocks_above_the_largest_order() {
+    let _alone = alone();
     for (bytes, align) in [(600 << 20, 16), (1 << 30, 4096), (700 << 20, 1 << 22)] {
         let at = slablab_malloc::api::alloc_aligned(bytes, align);
         assert!(!at.is_null() && at.addr().is_multiple_of(align), "{bytes} bytes aligned to {align}");
@@ -106,6 +107,12 @@ fn blocks_above_the_largest_order() {
     assert_eq!(grown[0], 7);
 }
 
+/// One test at a time that has hundreds of megabytes resident, or looks at how many are.
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Resident bytes of this process.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("the kernel has it");
@@ -114,6 +121,7 @@ fn resident() -> usize {
 
 #[test]
 fn realloc_above_the_largest_order_does_not_copy() {
+    let _alone = alone();
     use slablab_malloc::{Given, api};
     let (least, most) = (600usize << 20, 1400usize << 20);
     let mut at = api::alloc(least);

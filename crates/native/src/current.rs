@@ -67,6 +67,11 @@ pub(crate) fn slot() -> CpuId {
     }
 }
 
+/// Whether this thread's own area refused a pop for want of credit.
+pub(crate) fn is_credit_spent() -> bool {
+    area::credit(self::area()).load(Relaxed) < 0
+}
+
 /// Renews the credit of a slot that has none: a CPU's, or this thread's own.
 pub(crate) fn give_credit(slot: CpuId) {
     let area = area::of(slot);

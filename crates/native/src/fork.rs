@@ -50,6 +50,21 @@ impl Section {
         Section { counter }
     }
 
+    /// Enters a section, unless it would wait for a fork, and unless the thread has no number.
+    #[inline]
+    pub(crate) fn try_enter() -> Option<Section> {
+        let counter = thread::sections()?;
+        let section = Section { counter };
+        let depth = counter.load(Relaxed);
+        counter.store(depth + 1, Relaxed);
+        // As in `enter`.
+        compiler_fence(SeqCst);
+        if depth == 0 && (GATE.load(Acquire) != 0 || NO_BARRIER.load(Relaxed)) {
+            return None;
+        }
+        Some(section)
+    }
+
     #[cold]
     fn enter_elsewhere() -> Section {
         count_in(&ELSEWHERE);

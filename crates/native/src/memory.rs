@@ -23,11 +23,8 @@ struct Places {
     frames: AtomicUsize,
 }
 
-static PLACES: Places = Places {
-    heap: AtomicUsize::new(0),
-    secret: AtomicU64::new(0),
-    frames: AtomicUsize::new(0),
-};
+static PLACES: Places =
+    Places { heap: AtomicUsize::new(0), secret: AtomicU64::new(0), frames: AtomicUsize::new(0) };
 
 /// A descriptor for every frame of the heap.
 static MEMMAP: Table<Frame> = Table::new();

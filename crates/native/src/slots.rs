@@ -380,36 +380,26 @@ impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
     }
 
     #[inline]
-    fn swap_array(
-        &self,
-        next: impl FnOnce(&T, HotArray<Object>) -> Option<HotArray<Object>>,
-        put: impl FnOnce(&T, HotArray<Object>),
-    ) -> bool {
-        self.hot_slot(|slot, part| {
+    fn swap_array(&self, f: impl FnOnce(&T, HotArray<Object>) -> Option<HotArray<Object>>) -> bool {
+        // A fork waits for the section's end.
+        let Some(_section) = Section::try_enter() else { return false };
+        let swapped = self.hot_slot(|slot, part| {
             let hot = &slot.hot;
             let (size, capacity) = hot.halves();
-            let before =
-                HotArray { storage: slot.storage(), size: size.get(), capacity: capacity.get() };
+            let before = HotArray { storage: slot.storage(), size: size.get(), capacity: capacity.get() };
             if let (Some(storage), true) = (before.storage, before.size > 0) {
                 Self::HEAP.before_nth(storage, before.size).store(hot.top.load(Relaxed), Relaxed);
             }
-            let Some(after) = next(part, before) else { return false };
-            // In this order: a fork in between loses objects, and none is in two arrays.
-            compiler_fence(Release);
-            size.set(0);
-            compiler_fence(Release);
+            let Some(after) = f(part, before) else { return false };
             hot.storage.store(Object::to_raw(after.storage), Relaxed);
             if let (Some(storage), true) = (after.storage, after.size > 0) {
                 hot.top.store(Self::HEAP.before_nth(storage, after.size).load(Relaxed), Relaxed);
             }
-            capacity.set(after.capacity);
-            compiler_fence(Release);
             size.set(after.size);
-            compiler_fence(Release);
-            put(part, before);
+            capacity.set(after.capacity);
             true
-        })
-        .unwrap_or(false)
+        });
+        swapped.unwrap_or(false)
     }
 }
 

@@ -76,12 +76,13 @@ pub(crate) fn random() -> u32 {
 /// Slow paths of a thread between two looks at the clock for upkeep.
 const TICKS: u32 = 8;
 
-/// Counts a slow path of this thread; `true` once in [`TICKS`].
+/// Counts a slow path of this thread; `true` once in [`TICKS`], and if the thread's credit is spent: a thread
+/// that needs no other slow path comes here for that alone.
 pub(crate) fn tick() -> bool {
     let Some(header) = mine() else { return false };
     let ticks = header.ticks.load(Relaxed).wrapping_add(1);
     header.ticks.store(ticks, Relaxed);
-    ticks.is_multiple_of(TICKS)
+    ticks.is_multiple_of(TICKS) || current::is_credit_spent()
 }
 
 const FREE: u8 = 0;

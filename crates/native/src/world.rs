@@ -168,7 +168,7 @@ impl<A: Trusted> Native<A> {
         Pass::now()
     }
 
-    /// Counts a slow path of this thread; `true` once in eight.
+    /// Counts a slow path of this thread; `true` once in eight, and if the thread's credit is spent.
     pub fn tick() -> bool {
         thread::tick()
     }

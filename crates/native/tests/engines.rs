@@ -62,7 +62,7 @@ impl<W: Over, E: Front<W>> World<W, E> {
 
     fn alloc(&self, cache: usize) -> Option<usize> {
         let cache_of = &self.caches[cache];
-        let hot = cache_of.alloc_slow_slot().or_else(|| cache_of.alloc_exchanged());
+        let hot = cache_of.alloc_slow_slot();
         let object = hot.or_else(|| cache_of.alloc(&self.backing(), Gfp::KERNEL, None))?;
         Native::stamp(object, SIZES[cache], object.addr() as u64);
         Some(object.addr())
@@ -76,8 +76,7 @@ impl<W: Over, E: Front<W>> World<W, E> {
         assert_eq!(location.cache as usize, cache, "the cache of object {at:#x}");
         let cache_of = &self.caches[cache];
         if !(cache_of.starts_at(location.slab, location.offset)
-            && (cache_of.free_slow_slot(object, location.slab)
-                || cache_of.free_exchanged(object, location.slab)))
+            && cache_of.free_slow_slot(object, location.slab))
         {
             cache_of.free(&self.backing(), object).expect("an object of this cache");
         }

@@ -130,19 +130,14 @@ pub trait Shortcut<Ptr, T: Default>: PerCpu<Ptr, T> {
     fn push_first(&self, object: Ptr, event: Event) -> bool {
         self.push(object, event)
     }
-    /// Gives the slot another array without holding the slot. `next` sees the engine's state and the array, and
-    /// says which array follows; then `put` puts the storage of the one before away. `false` if `next` says
-    /// `None`, which must have changed nothing, or if the slot can only be held: then neither is called.
+    /// Gives the slot another array without holding the slot. `f` sees the engine's state and the array, and
+    /// returns the array that follows. `false` if `f` returns `None`, which must have changed nothing, and
+    /// where the slot can only be held: then `f` is not called.
     ///
-    /// A fork may copy the process between any two stores of the two functions: no storage may be in the
-    /// state and in the array at a time. They must not allocate or free.
+    /// `f` must not wait for a lock, allocate or free. No fork copies the process meanwhile.
     #[inline]
-    fn swap_array(
-        &self,
-        next: impl FnOnce(&T, HotArray<Ptr>) -> Option<HotArray<Ptr>>,
-        put: impl FnOnce(&T, HotArray<Ptr>),
-    ) -> bool {
-        let _ = (next, put);
+    fn swap_array(&self, f: impl FnOnce(&T, HotArray<Ptr>) -> Option<HotArray<Ptr>>) -> bool {
+        let _ = f;
         false
     }
 }

@@ -40,20 +40,6 @@ pub trait Front<P: Platform>: Engine<P> {
     fn free_slow_slot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
-    /// Slow rung after [`Front::alloc_slow_slot`]: as it, after the slot's empty array was exchanged for one
-    /// with objects that the cache keeps. Takes at most one lock, and no memory. `None` means "call
-    /// [`Engine::alloc`]".
-    #[inline]
-    fn alloc_exchanged(&self) -> Option<P::Ptr> {
-        None
-    }
-    /// Slow rung after [`Front::free_slow_slot`]: as it, after the slot's full array was exchanged for one
-    /// with room that the cache keeps. Takes at most one lock, and no memory. `false` means "call
-    /// [`Engine::free`]": nothing changed but the arrays.
-    #[inline]
-    fn free_exchanged(&self, _object: P::Ptr, _slab: Pfn) -> bool {
-        false
-    }
     /// As [`Front::free_slow_slot`], for a caller that did not look up the slab: `slab` looks it up, and is
     /// called only if the engine needs the slab.
     #[inline(always)]

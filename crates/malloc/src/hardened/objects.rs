@@ -167,7 +167,7 @@ impl Hardened {
         self.free_deferred();
         shared::upkeep();
         match class {
-            Some(class) => match self.heap.class(class).alloc_exchanged() {
+            Some(class) => match self.heap.class(class).alloc_slow_slot() {
                 Some(object) => (self.hand_out(class, object, bytes), true),
                 None => self
                     .heap
@@ -241,9 +241,7 @@ impl Hardened {
             Some(_pass) => {
                 self.free_deferred();
                 shared::upkeep();
-                if !self.heap.class(class).free_exchanged(object, location.slab) {
-                    self.put_in_slab(class, object);
-                }
+                self.put_in_slab(class, object);
             }
             None => signals::defer_free(object),
         });

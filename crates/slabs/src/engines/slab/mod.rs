@@ -22,7 +22,9 @@ use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{Node, Owner};
 use shape::Layout;
-use slablab_platform::{Starts, CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Work, WorkKind};
+use slablab_platform::{
+    CpuId, Event, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Starts, Work, WorkKind,
+};
 
 /// A SLAB cache.
 pub struct SlabEngine<P: Platform> {

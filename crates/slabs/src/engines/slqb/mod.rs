@@ -20,9 +20,9 @@ use crate::order::{MAX_ORDER, OrderInput, OrderRule};
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use list::{ListId, Node, Owner, PageList, Queue, Shared};
-use slablab_platform::{Starts, 
-    CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Want, Work,
-    WorkKind,
+use slablab_platform::{
+    CpuId, CpuShared, Event, Gfp, HotList, NodeId, PerCpu, PerNode, Pfn, Platform, SlotOf, Starts, Want,
+    Work, WorkKind,
 };
 
 /// A SLQB cache.

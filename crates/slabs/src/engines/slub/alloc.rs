@@ -6,7 +6,9 @@ use super::{
 use crate::backing::Backing;
 use crate::engines::common;
 use crate::slab::{Slab, SlabWord};
-use slablab_platform::{Starts, CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform, Word};
+use slablab_platform::{
+    CpuId, Event, FrameKind, Gfp, HotList, Local, NodeId, PerCpu, Platform, Starts, Word,
+};
 
 impl<P: Platform> Slub<P> {
     #[inline]

@@ -29,9 +29,9 @@ use crate::order::OrderInput;
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use node::Node;
-use slablab_platform::{Starts, 
+use slablab_platform::{
     CpuId, Event, FrameState, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Shortcut, SlotOf,
-    Want, Word, Work, WorkKind,
+    Starts, Want, Word, Work, WorkKind,
 };
 
 /// A SLUB cache. The fields that the fast paths read share the first cache line.
@@ -377,7 +377,7 @@ where
         if let Some(object) = self.slots.pop(event) {
             return Some(object);
         }
-        if self.sheaf_capacity > 0 { self.pop_spare() } else { self.pop_listed() }
+        if self.sheaf_capacity > 0 { self.pop_exchanged() } else { self.pop_listed() }
     }
 
     #[inline(always)]
@@ -396,17 +396,6 @@ where
     }
 
     #[inline]
-    fn alloc_exchanged(&self) -> Option<P::Ptr> {
-        let kept = self.sheaf_capacity > 0 && self.next_kept_sheaf();
-        if kept { self.slots.pop(Event::AllocFastpath) } else { None }
-    }
-
-    #[inline]
-    fn free_exchanged(&self, object: P::Ptr, slab: Pfn) -> bool {
-        self.takes_from(slab) && self.next_kept_room() && self.slots.push(object, Event::FreeFastpath)
-    }
-
-    #[inline]
     fn free_slow_slot(&self, object: P::Ptr, slab: Pfn) -> bool {
         if self.sheaf_capacity > 0 && !self.takes_from(slab) {
             return false;
@@ -414,7 +403,7 @@ where
         if self.slots.push(object, Event::FreeFastpath) {
             return true;
         }
-        if self.sheaf_capacity > 0 { self.push_spare(object) } else { self.push_listed(object, slab) }
+        if self.sheaf_capacity > 0 { self.push_exchanged(object) } else { self.push_listed(object, slab) }
     }
 
     #[inline(always)]
@@ -434,22 +423,22 @@ impl<P: Platform> Slub<P> {
         self.sheaf_capacity > 0 && (P::nodes() == 1 || self.takes_node(Slab::<P>::at(slab).node()))
     }
 
-    /// An object from the slot after its empty main sheaf was exchanged for the spare.
+    /// An object from the slot after its empty main sheaf was exchanged.
     #[inline(never)]
-    fn pop_spare(&self) -> Option<P::Ptr>
+    fn pop_exchanged(&self) -> Option<P::Ptr>
     where
         P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
     {
-        if self.take_spare_fast() { self.slots.pop_first(Event::AllocFastpath) } else { None }
+        if self.exchange_empty() { self.slots.pop_first(Event::AllocFastpath) } else { None }
     }
 
-    /// Frees an object into the slot after its full main sheaf was exchanged for the spare.
+    /// Frees an object into the slot after its full main sheaf was exchanged.
     #[inline(never)]
-    fn push_spare(&self, object: P::Ptr) -> bool
+    fn push_exchanged(&self, object: P::Ptr) -> bool
     where
         P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
     {
-        self.leave_spare_fast() && self.slots.push_first(object, Event::FreeFastpath)
+        self.exchange_full() && self.slots.push_first(object, Event::FreeFastpath)
     }
 
     /// The fast path of a cache without sheaves. Not in line, so that it costs a cache with sheaves nothing.

@@ -142,9 +142,18 @@ impl<P: Platform> BarnLock<P> {
 
     /// Calls `f` with the barn under its lock.
     pub(super) fn with<T>(&self, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
-        let mut barn = self.barn.lock();
+        self.with_locked(&mut self.barn.lock(), f)
+    }
+
+    /// As [`BarnLock::with`]; `None` if the lock is not free, or if `f` says so.
+    pub(super) fn try_with<T>(&self, f: impl FnOnce(&mut Barn<P>) -> Option<T>) -> Option<T> {
+        let mut barn = self.barn.try_lock()?;
+        self.with_locked(&mut barn, f)
+    }
+
+    fn with_locked<T>(&self, barn: &mut Barn<P>, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
         let (full, empty) = (barn.full.len, barn.empty.len);
-        let result = f(&mut barn);
+        let result = f(barn);
         if barn.full.len != full {
             self.nr_full.store(barn.full.len.into());
         }

@@ -12,10 +12,9 @@
 use super::Stock;
 use super::barn::SHEAVES_MAX;
 use crate::backing::Backing;
-use crate::engines::slub::{CpuState, Slub, SlubPolicy};
+use crate::engines::slub::{Slub, SlubPolicy};
 use crate::lent::word;
-use core::cell::Cell;
-use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform, Shortcut};
+use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
 
 /// Bytes of objects that a sheaf is refilled with for each object it can hold; at least one object.
 const REFILL_BYTES: u32 = 64;
@@ -149,50 +148,6 @@ impl<P: Platform> Slub<P> {
         Self::copy(full, left, spare.sheaf, spare.size, along);
         let size = spare.size + along;
         (HotArray { storage: Some(spare.sheaf), size, ..main }, Stock { sheaf: full, size: left })
-    }
-
-    /// Exchanges an empty main sheaf for a spare with objects, without holding the slot. `false` if that
-    /// cannot be.
-    #[inline]
-    pub(in crate::engines::slub) fn take_spare_fast(&self) -> bool
-    where
-        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
-    {
-        self.slots.swap_array(
-            |state, main| {
-                if main.size > 0 || main.capacity != self.sheaf_capacity {
-                    return None;
-                }
-                let spare = state.sheaves.spare.get().filter(|spare| spare.size > 0)?;
-                state.sheaves.spare.set(None);
-                Some(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main })
-            },
-            |state, main| state.sheaves.spare.set(main.storage.map(Stock::empty)),
-        )
-    }
-
-    /// Exchanges a full main sheaf for a spare with room, without holding the slot. `false` if that cannot
-    /// be.
-    #[inline]
-    pub(in crate::engines::slub) fn leave_spare_fast(&self) -> bool
-    where
-        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
-    {
-        let left = Cell::new(None);
-        self.slots.swap_array(
-            |state, main| {
-                let full = main.storage?;
-                if self.policy.elastic == 0 || main.size != self.sheaf_capacity {
-                    return None;
-                }
-                let spare = state.sheaves.spare.get().filter(|spare| spare.size < main.capacity)?;
-                state.sheaves.spare.set(None);
-                let (next, spare) = self.exchanged_full(main, full, spare);
-                left.set(Some(spare));
-                Some(next)
-            },
-            |state, _| state.sheaves.spare.set(left.take()),
-        )
     }
 
     fn copy(from: P::Ptr, first: u32, to: P::Ptr, at: u32, count: u32) {

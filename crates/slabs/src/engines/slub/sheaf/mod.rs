@@ -3,6 +3,7 @@
 mod barn;
 mod bulk;
 mod elastic;
+mod exchange;
 mod exposed;
 mod keep;
 mod prefill;
@@ -61,8 +62,7 @@ enum NoRoom<P: Platform> {
 
 /// The part of a slot that the hot array does not hold.
 pub(super) struct CpuSheaves<P: Platform> {
-    /// The second sheaf, exchanged with the main one. In a cell: [`Shortcut::swap_array`] does not hold the
-    /// slot.
+    /// The second sheaf, exchanged with the main one. In a cell: `exchange` does not hold the slot.
     spare: Cell<Option<Stock<P>>>,
     /// Collects objects whose readers may still run.
     rcu: Option<Stock<P>>,
@@ -169,13 +169,6 @@ impl<P: Platform> Slub<P> {
     #[inline]
     pub(super) fn next_kept_sheaf(&self) -> bool {
         self.slots.local().is_some_and(|mut slot| slot.array().storage.is_some() && self.swap_in(&mut slot))
-    }
-
-    /// Makes room in the main sheaf if the spare has some, or the barn an empty sheaf. True if there is room
-    /// then.
-    #[inline]
-    pub(super) fn next_kept_room(&self) -> bool {
-        self.slots.local().is_some_and(|mut slot| self.swap_out(&mut slot).is_ok())
     }
 
     /// Exchanges an empty main sheaf for the spare, or for a full one of the barn.
