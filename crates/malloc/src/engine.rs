@@ -146,9 +146,9 @@ impl OnceHeap {
     }
 
     #[inline(always)]
-    fn push_marked(&self, entry: &GivenEntry, slots: FixedSlots, marked: Result<usize, Freed>) -> Freed {
+    fn push_marked(&self, entry: &GivenEntry, slots: FixedSlots, marked: Result<u8, Freed>) -> Freed {
         match marked {
-            Ok(number) if slots.push(number, entry.get().object()) => Freed::Yes,
+            Ok(place) if slots.push(place, entry.get().object()) => Freed::Yes,
             Ok(_) => Freed::Marked,
             Err(what) => what,
         }

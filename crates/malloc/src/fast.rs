@@ -134,10 +134,7 @@ pub(crate) fn alloc_fixed_reckoned(bytes: usize) -> *mut u8 {
     if bytes <= classes::LISTED_MAX || bytes > classes::MAX {
         return ptr::null_mut();
     }
-    let class = classes::reckon(bytes);
-    // SAFETY: a request of at most `classes::MAX` bytes has a class.
-    unsafe { assert_unchecked(class < classes::COUNT) };
-    Native::pop_fixed(class).map_or(ptr::null_mut(), handed_out)
+    Native::pop_fixed(classes::reckon(bytes)).map_or(ptr::null_mut(), handed_out)
 }
 
 /// Marks the object at the address of a pagemap entry as free, and returns its class. [`Freed::No`] if no
@@ -156,15 +153,14 @@ pub(crate) fn mark_free<'a, W: Over, E: Front<W>>(
     mark(heap.secret, entry).map(|()| class)
 }
 
-/// As [`mark_free`], for the heap at the fixed places: returns the class's number. `secret` is the heap's, and
-/// called only if there is one.
+/// As [`mark_free`], for the heap at the fixed places: returns the place of the class's slots. `secret` is
+/// the heap's, and called only if there is one.
 #[inline(always)]
-pub(crate) fn mark_free_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Result<usize, Freed> {
-    let number = entry.0.cache_index();
-    if number >= classes::COUNT || !entry.0.is_start_fixed(number) {
+pub(crate) fn mark_free_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Result<u8, Freed> {
+    if !entry.0.is_start_fixed() {
         return Err(Freed::No);
     }
-    mark(secret(), entry).map(|()| number)
+    mark(secret(), entry).map(|()| entry.0.slots_place())
 }
 
 /// As [`mark_free_fixed`], for a free whose caller says how many bytes it asked for, at most
@@ -174,13 +170,13 @@ pub(crate) fn mark_free_sized(
     entry: &GivenEntry,
     bytes: usize,
     secret: impl FnOnce() -> u64,
-) -> Result<usize, Freed> {
+) -> Result<u8, Freed> {
     // The slot's address follows from the size, before the entry is there.
-    let number = listed(bytes);
-    if entry.0.cache_index() != number || !entry.0.is_start_fixed(number) {
+    let place = listed(bytes) as u8 + 1;
+    if entry.0.slots_place() != place || !entry.0.is_start_fixed() {
         return Err(Freed::No);
     }
-    mark(secret(), entry).map(|()| number)
+    mark(secret(), entry).map(|()| place)
 }
 
 /// Marks an object of a heap with this secret as free, if it was live. The caller found that an object starts

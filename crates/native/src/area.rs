@@ -20,8 +20,11 @@ pub(crate) const LINE: usize = 64;
 pub(crate) const SLOTS: usize = 4096;
 /// Least number of slots: with fewer the world does not start.
 pub(crate) const SLOTS_MIN: usize = 2;
-/// Caches with lower numbers have slots at fixed places.
+/// Caches with lower numbers have slots at fixed places: cache n has place n + 1.
 pub(crate) const FIXED_CACHES: usize = 128;
+/// Places that have a number in a byte. The first and those above [`FIXED_CACHES`] stay empty: a byte of the
+/// pagemap is a place without a comparison.
+const PLACES: usize = 1 << u8::BITS;
 /// Bytes of such a slot.
 pub(crate) const FIXED_BYTES: usize = size_of::<FixedSlot>();
 /// Bytes before the first of them.
@@ -34,10 +37,10 @@ zeros! {
     #[repr(C)]
     pub(crate) struct Area {
         pub(crate) header: Header,
-        /// The slot of each cache below [`FIXED_CACHES`].
-        fixed: [FixedSlot; FIXED_CACHES],
+        /// The slot of each cache below [`FIXED_CACHES`], at its place.
+        fixed: [FixedSlot; PLACES],
         /// The hot parts of other caches, each at the offset that its cache took from `slot_space`.
-        _hot_parts: [AtomicU64; (AREA_BYTES - size_of::<Header>() - FIXED_CACHES * FIXED_BYTES) / 8],
+        _hot_parts: [AtomicU64; (AREA_BYTES - size_of::<Header>() - PLACES * FIXED_BYTES) / 8],
     }
 }
 
@@ -70,10 +73,10 @@ impl Area {
     /// The hot part of the slot at a fixed place.
     ///
     /// # Panics
-    /// If `cache` is not below [`FIXED_CACHES`].
+    /// If there is no such place.
     #[inline(always)]
-    pub(crate) fn fixed(&self, cache: usize) -> &Hot {
-        &self.fixed[cache].hot
+    pub(crate) fn fixed(&self, place: usize) -> &Hot {
+        &self.fixed[place].hot
     }
 }
 

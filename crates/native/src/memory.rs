@@ -263,15 +263,17 @@ pub struct Location {
     pub offset: u32,
 }
 
-/// The pagemap's word of a page frame: 0, or the cache's number + 1 above the low half of the slab's address.
+/// The pagemap's word of a page frame: 0, or the cache's number + 1 above the low half of the slab's address,
+/// a multiple of [`PAGE_MIN`], and in the low bits the place of the cache's slots, 0 if they have none.
 #[inline]
 fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
     PAGEMAP.get(pfn).expect("slabs are in the heap")
 }
 
 pub(crate) fn map(pfn: Pfn, order: u8, size: u32, cache: u32) {
-    starts::note(cache, 1 << (page_shift() + u32::from(order)), size);
-    let start = address(pfn, 0).addr() as u32;
+    let place = starts::place(cache);
+    starts::note(place, 1 << (page_shift() + u32::from(order)), size);
+    let start = address(pfn, 0).addr() as u32 | u32::from(place);
     for at in 0..1usize << order {
         pagemap_word(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);
     }
@@ -306,6 +308,9 @@ pub(crate) fn unmap(access: HeapAccess, pfn: Pfn, order: u8) {
         pagemap_word(pfn.0 as usize + at).store(0, Relaxed);
     }
 }
+
+/// The least size of a page frame: the low bits of a slab's address are 0.
+const PAGE_MIN: u32 = 4096;
 
 /// Stores in `local` which part of the heap is memory of a node, and where its pagemap is.
 pub(crate) fn set_local_pagemap(node: u16, local: &LocalPagemap) {
@@ -364,16 +369,23 @@ impl PagemapEntry {
     /// in no slab.
     #[inline(always)]
     pub fn place(self) -> (Pfn, u32) {
-        let offset = (self.at as u32).wrapping_sub(self.word as u32);
+        let offset = (self.at as u32).wrapping_sub(self.word as u32 & !(PAGE_MIN - 1));
         let start = self.at.wrapping_sub(self.heap).wrapping_sub(offset as usize);
         (Pfn((start >> page_shift()) as u32), offset)
     }
 
-    /// Whether an object of a cache with slots at fixed places starts here, if the address is in a slab of
-    /// the cache. `true` is exact; `false` may also mean that only a slower look can tell.
+    /// The place of the cache's slots; 0 if they have none, and if the address is in no slab.
     #[inline(always)]
-    pub fn is_start_fixed(self, cache: usize) -> bool {
-        starts::has(cache, (self.at as u32).wrapping_sub(self.word as u32))
+    pub fn slots_place(self) -> u8 {
+        self.word as u8
+    }
+
+    /// Whether an object of a cache with slots at a fixed place starts here. `true` is exact; `false` may
+    /// also mean that only a slower look can tell.
+    #[inline(always)]
+    pub fn is_start_fixed(self) -> bool {
+        let place = self.slots_place();
+        starts::has(place, (self.at as u32).wrapping_add(u32::from(place)).wrapping_sub(self.word as u32))
     }
 
     /// The address as an object.

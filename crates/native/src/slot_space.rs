@@ -15,7 +15,7 @@ pub(crate) fn take(bytes: usize) -> Option<usize> {
 /// Takes the fixed place of a cache, and returns its offset. `None` if the cache's number has none, if the
 /// place is taken, or if it has other than `bytes` bytes.
 pub(crate) fn take_fixed(cache: u32, bytes: usize) -> Option<usize> {
-    let offset = FIXED_AT + cache as usize * FIXED_BYTES;
+    let offset = FIXED_AT + (cache as usize + 1) * FIXED_BYTES;
     let is_free = (cache as usize) < FIXED_CACHES
         && bytes == FIXED_BYTES
         && take_lines(offset / LINE, FIXED_BYTES / LINE);

@@ -131,9 +131,9 @@ impl<A, T> Slots<A, T> {
 
 /// Takes an object from the array of this thread's slot at a fixed place.
 #[inline(always)]
-pub(crate) fn pop_fixed(heap: HeapAccess, cache: usize) -> Option<Object> {
+pub(crate) fn pop_fixed(heap: HeapAccess, place: usize) -> Option<Object> {
     let hidden = Hidden::new();
-    pop_array(heap, hidden.area(), hidden.area().fixed(cache))
+    pop_array(heap, hidden.area(), hidden.area().fixed(place))
 }
 
 /// This thread's slots at fixed places: those of the caches with the numbers below 128, which are a program's
@@ -147,15 +147,12 @@ impl<A: Trusted> FixedSlots<A> {
         FixedSlots(area, PhantomData)
     }
 
-    /// Adds an object to the array of its cache, below 128. `false` if it is full, and wherever a slower way
-    /// is needed.
-    ///
-    /// # Panics
-    /// If `cache` is 128 or more.
+    /// Adds an object to the array of its cache, which has this place. `false` if it is full, and wherever a
+    /// slower way is needed.
     #[inline(always)]
-    pub fn push(self, cache: usize, object: Object) -> bool {
+    pub fn push(self, place: u8, object: Object) -> bool {
         let hidden = Hidden::of(self.0);
-        push_array(HeapAccess::of::<A>(), hidden.area().fixed(cache), object)
+        push_array(HeapAccess::of::<A>(), hidden.area().fixed(usize::from(place)), object)
     }
 }
 
@@ -384,6 +381,10 @@ impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
         // A fork waits for the section's end.
         let Some(_section) = Section::try_enter() else { return false };
         let swapped = self.hot_slot(|slot, part| {
+            // A signal handler may run while this thread takes or lets go of the slot.
+            if slot.held.load(Relaxed) {
+                return false;
+            }
             let hot = &slot.hot;
             let (size, capacity) = hot.halves();
             let before = HotArray { storage: slot.storage(), size: size.get(), capacity: capacity.get() };

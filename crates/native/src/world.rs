@@ -60,7 +60,7 @@ use std::sync::atomic::Ordering::*;
 pub struct Native<A>(PhantomData<A>);
 
 impl<A: Trusted> Native<A> {
-    /// Caches with lower numbers have slots at fixed places.
+    /// Caches with lower numbers have slots at fixed places: cache n has place n + 1.
     pub const FIXED_CACHES: usize = area::FIXED_CACHES;
 
     /// Access to the heap's memory.
@@ -227,7 +227,7 @@ impl<A: Trusted> Native<A> {
     /// If `cache` is 128 or more.
     #[inline(always)]
     pub fn pop_fixed(cache: usize) -> Option<Object> {
-        slots::pop_fixed(Self::HEAP, cache)
+        slots::pop_fixed(Self::HEAP, cache + 1)
     }
 
     /// [`Native::pagemap_local`], and this thread's slots at fixed places.

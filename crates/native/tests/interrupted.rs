@@ -17,7 +17,8 @@ mod program;
 use program::Native;
 use slablab_native::{Object, Served};
 use slablab_platform::{
-    CpuId, Event, Frames, HotArray, HotList, Local, Memory, NodeId, PerCpu, Platform, Topology, Want,
+    CpuId, Event, Frames, HotArray, HotList, Local, Memory, NodeId, PerCpu, Platform, Shortcut, Topology,
+    Want,
 };
 use std::arch::asm;
 use std::collections::BTreeSet;
@@ -62,7 +63,9 @@ fn sequences() -> &'static [Sequence] {
 struct Bench {
     slots: Slots,
     objects: Vec<Object>,
-    storage: [Object; 2],
+    storage: [Object; 3],
+    /// An array in no slot: the address of its storage, and its size.
+    spare: [AtomicUsize; 2],
 }
 
 /// An operation on the bench. Objects go from the slot to the vector `out`, or back.
@@ -72,6 +75,8 @@ enum Step {
     PushIf,
     Pop,
     Push,
+    /// Exchanges the slot's array for the spare.
+    Swap,
     /// Holds the slot of this thread's CPU, and releases it.
     Hold,
     /// Pops all objects.
@@ -92,15 +97,17 @@ impl Bench {
         assert!(Native::commit_descriptors(pfn, 1) && Native::commit_frames(pfn, 1));
         Native::map_slab(pfn, 0, OBJECT_BYTES, 0);
         let object = |index: usize| Native::address(pfn, index as u64 * u64::from(OBJECT_BYTES));
-        let storage = [object(OBJECTS), object(OBJECTS + 1)];
+        let storage = [0, 1, 2].map(|array| object(OBJECTS + array));
         storage.iter().for_each(|array| Native::storage_attach(*array, OBJECT_BYTES / 8));
-        Bench { slots: Slots::new(64), objects: (0..OBJECTS).map(object).collect(), storage }
+        let spare = [AtomicUsize::new(storage[2].addr()), AtomicUsize::new(0)];
+        Bench { slots: Slots::new(64), objects: (0..OBJECTS).map(object).collect(), storage, spare }
     }
 
     /// Moves to the first CPU, and puts objects into the list and the array of its slot. Returns the other
     /// objects.
     fn set_up(&self) -> Vec<Object> {
         self.empty_all();
+        self.spare[0].store(self.storage[2].addr(), Relaxed);
         for (cpu, storage) in [(1, self.storage[1]), (0, self.storage[0])] {
             Native::go_to(CpuId(cpu));
             let mut slot = self.slots.local().expect("the slot is free");
@@ -124,7 +131,21 @@ impl Bench {
             Native::go_to(CpuId(cpu));
             self.empty()
         };
-        [on(0), on(1)].concat()
+        let mut all = [on(0), on(1)].concat();
+        if self.spare[1].load(Relaxed) > 0 {
+            self.swap();
+            all.extend(self.empty());
+        }
+        all
+    }
+
+    /// Exchanges the array of this thread's slot for the spare. `false` with slots per CPU.
+    fn swap(&self) -> bool {
+        self.slots.swap_array(|_, main| {
+            let swap = |word: usize, value: usize| self.spare[word].swap(value, Relaxed);
+            let storage = Object::at(std::ptr::with_exposed_provenance_mut(swap(0, main.storage?.addr())));
+            Some(HotArray { storage, size: swap(1, main.size as usize) as u32, ..main })
+        })
     }
 
     /// Pops all objects of this CPU's slot.
@@ -160,6 +181,9 @@ impl Bench {
                 if !self.slots.push(object, Event::FreeFastpath) {
                     out.push(object);
                 }
+            }
+            Step::Swap => {
+                self.swap();
             }
             Step::Hold => {
                 if let Some(slot) = self.slots.local() {
@@ -361,13 +385,17 @@ fn interrupted() {
             Step::PushIf,
             Step::Pop,
             Step::Push,
+            Step::Swap,
             Step::Hold,
             Step::Drain,
             Step::Fill,
             Step::Retag,
             Step::Move,
         ];
-        for step in [Step::PopIf, Step::PushIf, Step::Pop, Step::Push, Step::Hold] {
+        for step in [Step::PopIf, Step::PushIf, Step::Pop, Step::Push, Step::Hold, Step::Swap] {
+            if sequences_are_used && step == Step::Swap {
+                continue;
+            }
             let check = if sequences_are_used { check } else { check_steps };
             let counts = others.map(|other| check(bench, step, other));
             println!(

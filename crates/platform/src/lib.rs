@@ -24,8 +24,8 @@
 //! | [`conformance`] | the contract as checks that every world must pass |
 //!
 //! Deliberately absent: this crate does not allocate, has no dependencies, no `unsafe` blocks, no statics,
-//! and names no engine. Its tests are those of `bytes` and `starts`, and in the crate `check`, the conformance suite on every
-//! world.
+//! and names no engine. Its tests are those of `bytes` and `starts` and, in the crate `check`, the
+//! conformance suite on every world.
 #![no_std]
 #![deny(unsafe_code)]
 

@@ -133,9 +133,9 @@ impl<P: Platform> Slub<P> {
         false
     }
 
-    /// What a full main sheaf is exchanged for: a spare with room. The newest objects come along until the new
-    /// main sheaf holds [`NEAR`] of them, so that a program at the border does not exchange the two with every
-    /// call. Also returns the new spare.
+    /// What a full main sheaf is exchanged for: a spare with room. The newest objects come along until the
+    /// new main sheaf holds [`NEAR`] of them, so that a program at the border does not exchange the two with
+    /// every call. Also returns the new spare.
     pub(super) fn exchanged_full(
         &self,
         main: HotArray<P::Ptr>,

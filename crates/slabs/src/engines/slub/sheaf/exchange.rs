@@ -1,7 +1,7 @@
 //! Exchanges of the main sheaf without holding the slot, for the fast rungs of a malloc.
 //!
-//! They do what [`Slub::swap_in`] and [`Slub::swap_out`] do, if the slot's thread alone can do it at once: the
-//! barn's lock is tried, not waited for.
+//! They do what [`Slub::swap_in`] and [`Slub::swap_out`] do, if the slot's thread alone can do it at once:
+//! the barn's lock is tried, not waited for.
 
 use super::Stock;
 use super::barn::Barn;
