@@ -187,7 +187,8 @@ fn sheaves_barns_and_tables() {
     };
     let document: Value = serde_json::from_str(&said(&["--format", "json"])).expect("JSON");
     let small = cache(&document, 700);
-    assert!(number(small, "sheaf_objects") > 200, "the other thread freed 200: {small}");
+    // A sheaf has 93 objects. Whether the newest full one is a spare or in the barn depends on time.
+    assert!(number(small, "sheaf_objects") > 93, "two threads with more than a sheaf: {small}");
     assert!(number(small, "barn_objects") > 200, "the first thread freed 4,000: {small}");
     let csv = said(&["--format", "csv", "-s", "name"]);
     let names: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
