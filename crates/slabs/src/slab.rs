@@ -242,6 +242,14 @@ impl<P: Platform> Slab<P> {
         ((pfn.0 - self.pfn.0) << P::page_shift()) + offset
     }
 
+    /// Bytes from the start of this slab of an order to an address. `None` for an address outside.
+    #[inline]
+    pub fn offset_of(self, address: P::Ptr, order: u8) -> Option<u32> {
+        let (pfn, offset) = P::locate(address);
+        let frames = pfn.0.wrapping_sub(self.pfn.0);
+        (frames < 1 << order).then(|| (frames << P::page_shift()) + offset)
+    }
+
     /// An object's offset in units of 8 bytes.
     #[inline]
     pub fn offset(self, object: P::Ptr) -> u32 {

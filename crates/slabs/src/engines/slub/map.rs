@@ -17,49 +17,59 @@
 //!
 //! The word's head is `Some(0)` while it counts free objects: the tables of [`super::state`] need no more.
 
-use super::runs::{Found, WINDOW, Wrong};
-use super::{FreeList, Slub, Tally};
+use super::runs::Wrong;
+use super::{FreeList, SlabUpdate, Slub, Tally};
 use crate::backing::Backing;
 use crate::damage::damaged;
 use crate::report::Misuse;
 use crate::slab::{Chain, Slab};
-use slablab_platform::{Event, MAP_BYTES, PerCpu, Platform, Word};
+use slablab_platform::{Event, FrameState, MAP_BYTES, PerCpu, Platform, Word};
 
 /// Objects that a word of the map has bits for.
 const WORD_OBJECTS: u32 = u64::BITS;
 
-/// Objects of one slab on their way to its map, by their numbers.
-pub(super) struct Run {
-    numbers: [u16; Run::MOST],
-    len: usize,
+/// Objects of one slab on their way to its map: bits of one word at a time.
+pub(super) struct Freed<P: Platform> {
+    slab: Slab<P>,
+    word: u32,
+    bits: u64,
+    /// Objects whose bits are set.
+    count: u32,
+    /// The first object found that was free already, by its number.
+    twice: Option<u32>,
 }
 
-impl Run {
-    const MOST: usize = WINDOW;
-    pub(super) const NONE: Run = Run { numbers: [0; Run::MOST], len: 0 };
-
-    pub(super) fn add(&mut self, number: u32) {
-        self.numbers[self.len] = number as u16;
-        self.len += 1;
+impl<P: Platform> Freed<P> {
+    pub(super) fn none_of(slab: Slab<P>) -> Self {
+        Freed { slab, word: 0, bits: 0, count: 0, twice: None }
     }
 
-    /// Takes out the objects of one word: the word, their bits, and one that was there twice.
-    fn next_word(&mut self) -> Option<(u32, u64, Option<u32>)> {
-        let word = u32::from(*self.numbers[..self.len].first()?) / WORD_OBJECTS;
-        let (mut bits, mut twice, mut left) = (0u64, None, 0);
-        for place in 0..self.len {
-            let number = u32::from(self.numbers[place]);
-            if number / WORD_OBJECTS == word {
-                let bit = 1 << (number % WORD_OBJECTS);
-                twice = twice.or((bits & bit > 0).then_some(number));
-                bits |= bit;
-            } else {
-                self.numbers[left] = number as u16;
-                left += 1;
-            }
+    /// Adds the object `offset` bytes into the slab.
+    #[inline]
+    pub(super) fn add(&mut self, cache: &Slub<P>, offset: u32) {
+        let number = cache.starts.index(offset);
+        let (word, bit) = (number / WORD_OBJECTS, 1 << (number % WORD_OBJECTS));
+        if word != self.word {
+            self.set(cache);
+            self.word = word;
         }
-        self.len = left;
-        Some((word, bits, twice))
+        if self.bits & bit > 0 {
+            self.twice = self.twice.or(Some(number));
+        }
+        self.bits |= bit;
+    }
+
+    /// Sets the bits so far.
+    fn set(&mut self, cache: &Slub<P>) {
+        if self.bits == 0 {
+            return;
+        }
+        let before = cache.set(self.slab, self.word, self.bits);
+        self.count += (self.bits & !before).count_ones();
+        if before > 0 {
+            self.twice = self.twice.or(Some(self.word * WORD_OBJECTS + before.trailing_zeros()));
+        }
+        self.bits = 0;
     }
 }
 
@@ -195,23 +205,31 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Frees a run of one slab's objects. An object that is free already is named; the others are free then.
+    /// Takes freed objects off the `inuse` of a slab that stays where it is: it had a free object before, and
+    /// has one in use afterwards. False if the slab is not so, or another CPU was first.
+    fn push_count(&self, slab: Slab<P>, count: u32, tally: Tally) -> bool {
+        let word = slab.word();
+        let stays = word.head.is_some() && !word.frozen && u32::from(word.inuse) > count;
+        let Some(pushed) = word.pushed(0, count).filter(|_| stays) else { return false };
+        if self.policy.update == SlabUpdate::BitLock || slab.exchange(word, pushed).is_err() {
+            return false;
+        }
+        self.slots.count(tally.slow, count.into());
+        true
+    }
+
+    /// Frees objects of one slab. An object that is free already is named; the others are free then.
     pub(super) fn free_to_map(
         &self,
         backing: &Backing<'_, P>,
-        (slab, state): Found<P>,
-        mut run: Run,
+        state: FrameState,
+        mut freed: Freed<P>,
         tally: Tally,
     ) -> Result<(), Wrong<P>> {
-        let (mut count, mut twice) = (0, None);
-        while let Some((word, bits, in_run)) = run.next_word() {
-            let before = self.set(slab, word, bits);
-            count += (bits & !before).count_ones();
-            let free = (before > 0).then(|| word * WORD_OBJECTS + before.trailing_zeros());
-            twice = twice.or(in_run).or(free);
-        }
-        let any = self.numbered(slab, 0);
-        if count > 0 {
+        freed.set(self);
+        let Freed { slab, count, twice, .. } = freed;
+        if count > 0 && !self.push_count(slab, count, tally) {
+            let any = self.numbered(slab, 0);
             self.push_chain(backing, slab, state, Chain { head: any, tail: any, count }, tally)
                 .map_err(|misuse| (misuse, any))?;
         }

@@ -4,7 +4,7 @@
 //! search ends at the third object of another slab. A run goes back as a chain of links, or to the slab's
 //! map.
 
-use super::map::Run;
+use super::map::Freed;
 use super::{Slub, Tally};
 use crate::backing::Backing;
 use crate::report::Misuse;
@@ -14,10 +14,10 @@ use slablab_platform::{FrameState, Platform};
 /// Objects of other slabs at which a search for more objects of a slab ends.
 const LOOK_AHEAD: u32 = 3;
 /// Objects among which runs are found: as many as a word has bits.
-pub(super) const WINDOW: usize = u64::BITS as usize;
+const WINDOW: usize = u64::BITS as usize;
 
 /// A slab and the state of its first frame.
-pub(super) type Found<P> = (Slab<P>, FrameState);
+type Found<P> = (Slab<P>, FrameState);
 /// What is wrong, and with which object.
 pub(super) type Wrong<P> = (Misuse, <P as slablab_platform::Frames>::Ptr);
 
@@ -73,7 +73,7 @@ impl<P: Platform> Slub<P> {
     ) -> Result<(), Wrong<P>> {
         let found = self.slab_of_run(last)?;
         let mut chain = Chain { head: last, tail: last, count: 1 };
-        self.each_of_run(found, window, |object| {
+        self.each_of_run(found, window, |object, _| {
             P::set_link(object, self.geometry.link_offset, Some(chain.head));
             chain = Chain { head: object, count: chain.count + 1, ..chain };
         });
@@ -88,10 +88,10 @@ impl<P: Platform> Slub<P> {
         tally: Tally,
     ) -> Result<(), Wrong<P>> {
         let found = self.slab_of_run(last)?;
-        let mut run = Run::NONE;
-        run.add(self.number(found.0, last));
-        self.each_of_run(found, window, |object| run.add(self.number(found.0, object)));
-        self.free_to_map(backing, found, run, tally)
+        let mut freed = Freed::none_of(found.0);
+        freed.add(self, found.0.bytes_to(last));
+        self.each_of_run(found, window, |_, offset| freed.add(self, offset));
+        self.free_to_map(backing, found.1, freed, tally)
     }
 
     fn slab_of_run(&self, object: P::Ptr) -> Result<Found<P>, Wrong<P>> {
@@ -100,22 +100,25 @@ impl<P: Platform> Slub<P> {
         Ok((slab, state))
     }
 
-    /// Takes the objects of one slab out of a window, from its end on, and passes each to `take`.
+    /// Takes the objects of one slab out of a window, from its end on, and passes each and its offset to
+    /// `take`. The slab is checked, and stays the cache's while an object of it is to be freed: of the others
+    /// the address alone tells.
     fn each_of_run(
         &self,
         (slab, state): Found<P>,
         window: &mut Window<'_, P::Ptr>,
-        mut take: impl FnMut(P::Ptr),
+        mut take: impl FnMut(P::Ptr, u32),
     ) {
+        let end = slab.word().objects as u32 * self.geometry.size;
         let mut misses = 0;
         let mut unseen = window.left;
         while let Some(index) = unseen.checked_ilog2() {
             unseen &= !(1 << index);
             let object = window.objects[index as usize];
-            let same = Slab::<P>::of(object).is_some_and(|(other, _)| other.pfn() == slab.pfn());
-            if same && self.check(object, slab.pfn(), state).is_ok() {
+            let offset = slab.offset_of(object, state.order);
+            if let Some(offset) = offset.filter(|offset| *offset < end && self.is_start(*offset)) {
                 window.left &= !(1 << index);
-                take(object);
+                take(object, offset);
             } else {
                 misses += 1;
                 if misses == LOOK_AHEAD {

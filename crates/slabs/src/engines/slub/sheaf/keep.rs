@@ -12,20 +12,28 @@ use slablab_platform::{CpuId, Event, FrameState, Gfp, HotArray, Local, NodeId, P
 
 /// Objects on their way from a sheaf to slabs.
 pub(super) struct Batch<P: Platform> {
-    objects: [Option<P::Ptr>; BATCH_MAX],
+    objects: [P::Ptr; BATCH_MAX],
+    count: usize,
 }
 
 impl<P: Platform> Batch<P> {
-    /// A sheaf's objects from one index up to another.
-    pub(super) fn read(cache: CacheId, sheaf: P::Ptr, from: u32, to: u32) -> Self {
-        let mut objects = [None; BATCH_MAX];
-        for (place, index) in objects.iter_mut().zip(from..to) {
-            *place = P::storage_load(sheaf, word(index));
-            if place.is_none() {
-                hole::<P>(cache, "a sheaf", sheaf, index);
-            }
+    /// A sheaf's objects from one index up to another, at most [`BATCH_MAX`]. `None` if there are none.
+    pub(super) fn read(cache: CacheId, sheaf: P::Ptr, from: u32, to: u32) -> Option<Self> {
+        let at = |index| {
+            P::storage_load(sheaf, word(index)).unwrap_or_else(|| hole::<P>(cache, "a sheaf", sheaf, index))
+        };
+        if from == to {
+            return None;
         }
-        Batch { objects }
+        let mut objects = [at(from); BATCH_MAX];
+        for (place, index) in objects.iter_mut().zip(from..to).skip(1) {
+            *place = at(index);
+        }
+        Some(Batch { objects, count: (to - from) as usize })
+    }
+
+    fn objects(&self) -> &[P::Ptr] {
+        &self.objects[..self.count]
     }
 }
 
@@ -95,20 +103,15 @@ impl<P: Platform> Slub<P> {
         let mut size = stock.size;
         while size > 0 {
             let from = size.saturating_sub(BATCH_MAX as u32);
-            self.free_batch(backing, &Batch::read(self.id, stock.sheaf, from, size));
+            self.free_batch(backing, Batch::read(self.id, stock.sheaf, from, size));
             size = from;
         }
     }
 
-    pub(super) fn free_batch(&self, backing: &Backing<'_, P>, batch: &Batch<P>) {
-        let Some(Some(any)) = batch.objects.first() else { return };
-        let mut objects = [*any; BATCH_MAX];
-        let mut count = 0;
-        for (place, object) in objects.iter_mut().zip(batch.objects.iter().flatten()) {
-            *place = *object;
-            count += 1;
+    pub(super) fn free_batch(&self, backing: &Backing<'_, P>, batch: Option<Batch<P>>) {
+        if let Some(batch) = batch {
+            self.put_kept(backing, batch.objects());
         }
-        self.put_kept(backing, &objects[..count]);
     }
 
     /// Frees objects that were in a sheaf. Their callers have been told that the frees succeeded.

@@ -381,7 +381,7 @@ impl<P: Platform> Slub<P> {
         let batch = Batch::read(self.id, sheaf, keep, main.size);
         slot.set_array(HotArray { size: keep, ..main });
         drop(slot);
-        self.free_batch(backing, &batch);
+        self.free_batch(backing, batch);
         true
     }
 }
