@@ -7,7 +7,8 @@
 use crate::kit::Kit;
 use crate::machine::{Address, Machine};
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Rank, Want, Word,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, Lock, NodeId, PerCpu, PerNode, Rank, Shortcut, Want,
+    Word,
 };
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -162,6 +163,16 @@ impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
 
     fn used(&self, cpu: CpuId) -> bool {
         self.slot(cpu).used.get()
+    }
+}
+
+impl<K: Kit, T: Default> Shortcut<Address, T> for Slots<K, T> {
+    fn swap_array(&self, f: impl FnOnce(&T, HotArray<Address>) -> Option<HotArray<Address>>) -> bool {
+        let Some(mut state) = self.mine().idle() else { return false };
+        let Some(after) = f(&state.cold, state.array) else { return false };
+        assert!(after.storage.is_some() && after.size <= after.capacity, "{after:?} for {:?}", state.array);
+        state.array = after;
+        true
     }
 }
 

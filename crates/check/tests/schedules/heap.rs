@@ -4,10 +4,11 @@ use slablab_pages::policy::{MinFree, PcpRule};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{Gfp, NodeId, Pfn, Platform, Work, WorkKind};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Held, Metadata, Sheaf};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Front, Held, Metadata, Sheaf};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One cache on one machine, and its allocated objects.
 pub(crate) struct Heap<P: Platform, E: Engine<P>> {
@@ -22,7 +23,29 @@ pub(crate) struct Heap<P: Platform, E: Engine<P>> {
     addresses: RefCell<BTreeSet<u64>>,
     lent: RefCell<VecDeque<Sheaf<P>>>,
     pub(crate) allocs: Cell<u32>,
+    rungs: Cell<Option<Rungs<P, E>>>,
+    /// Whether several CPUs run.
+    pub(crate) racing: Cell<bool>,
 }
+
+/// Calls that a malloc's rungs served after an exchange of the main sheaf while several CPUs ran, in all tests
+/// of the process.
+pub(crate) static EXCHANGED: AtomicU64 = AtomicU64::new(0);
+
+/// What a malloc tries before the engine's own functions.
+pub(crate) struct Rungs<P: Platform, E> {
+    /// The array alone; then with an exchange.
+    alloc: [fn(&E) -> Option<P::Ptr>; 2],
+    free: [fn(&E, P::Ptr, Pfn) -> bool; 2],
+}
+
+impl<P: Platform, E> Clone for Rungs<P, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Platform, E> Copy for Rungs<P, E> {}
 
 /// The number of the cache in the deferred work of its engine.
 const CACHE: CacheId = CacheId(1);
@@ -66,6 +89,8 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
             addresses: RefCell::default(),
             lent: RefCell::default(),
             allocs: Cell::new(0),
+            rungs: Cell::new(None),
+            racing: Cell::new(false),
         })
     }
 
@@ -78,7 +103,31 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
     }
 
     pub(crate) fn alloc(&self) -> Option<P::Ptr> {
-        self.cache.alloc(&self.backing(), Gfp::KERNEL, None).inspect(|object| self.handed_out(*object))
+        let object = self.rungs.get().and_then(|rungs| self.alloc_by(rungs));
+        let object = object.or_else(|| self.cache.alloc(&self.backing(), Gfp::KERNEL, None));
+        object.inspect(|object| self.handed_out(*object))
+    }
+
+    fn alloc_by(&self, Rungs { alloc: [fast, slow], .. }: Rungs<P, E>) -> Option<P::Ptr> {
+        fast(&self.cache).or_else(|| slow(&self.cache).inspect(|_| self.note_exchange()))
+    }
+
+    fn free_by(&self, Rungs { free: [fast, slow], .. }: Rungs<P, E>, object: P::Ptr) -> bool {
+        let Some((slab, state)) = Pages::<P>::block_of(object) else { return false };
+        // The fast rung is for objects of the CPU's own node.
+        let fast = state.node == P::memory_node() && fast(&self.cache, object, slab);
+        if fast {
+            return true;
+        }
+        let slow = slow(&self.cache, object, slab);
+        if slow {
+            self.note_exchange();
+        }
+        slow
+    }
+
+    fn note_exchange(&self) {
+        EXCHANGED.fetch_add(u64::from(self.racing.get()), Ordering::Relaxed);
     }
 
     fn handed_out(&self, object: P::Ptr) {
@@ -88,7 +137,9 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
 
     pub(crate) fn free(&self, object: P::Ptr) {
         assert!(self.addresses.borrow_mut().remove(&key::<P>(object)), "{object:?} was not live");
-        self.cache.free(&self.backing(), object).expect("the object is the cache's");
+        if !self.rungs.get().is_some_and(|rungs| self.free_by(rungs, object)) {
+            self.cache.free(&self.backing(), object).expect("the object is the cache's");
+        }
     }
 
     pub(crate) fn free_rcu(&self, object: P::Ptr) {
@@ -161,5 +212,15 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
             assert_eq!(self.common.held(), Held::default(), "shared pages were lost");
             self.pages.check().expect("pages balance");
         });
+    }
+}
+
+impl<P: Testable, E: Front<P>> Heap<P, E> {
+    /// From now on all calls try the rungs of a malloc first.
+    pub(crate) fn use_rungs(&self) {
+        self.rungs.set(Some(Rungs {
+            alloc: [E::alloc_fast, E::alloc_slow_slot],
+            free: [E::free_fast, E::free_slow_slot],
+        }));
     }
 }

@@ -17,8 +17,9 @@ mod programs;
 mod races;
 mod zonelists;
 
-use programs::{Load, programs, whole};
-use races::{check, explored, hand_over, races};
+use heap::EXCHANGED;
+use programs::{Load, programs, whole, whole_after};
+use races::{check, exchanges, explored, hand_over, races};
 use slablab_check::kit::Kit;
 use slablab_check::{Checked, Limits, Loom, Shape, Shuttle, Twisted, broken, effort};
 use slablab_platform::Event;
@@ -28,6 +29,7 @@ use slablab_slabs::engines::slob::{Slob, SlobPolicy};
 use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Preset;
+use std::sync::atomic::Ordering::Relaxed;
 
 fn slub(text: &str) -> SlubPolicy {
     match Preset::parse(text).expect("a preset") {
@@ -97,6 +99,41 @@ fn every_race<K: Kit>(limits: Limits) {
     }
     for text in SLOBS {
         check(text, &races::<_, Slob<Checked<K>>>(), &slob(text), Shape::ONE_NODE, limits);
+    }
+}
+
+/// The races of [`exchanges`], each of which must exchange in some schedule.
+fn every_exchange<K: Kit>(limits: Limits) {
+    let shape = Shape { node_frames: &[128], ..Shape::ONE_NODE };
+    for text in ["slub@7.1,max_order=0,elastic=4", "slub@7.1,max_order=0,elastic=4,freelist=map"] {
+        for race in exchanges::<_, Slub<Checked<K>>>() {
+            let before = EXCHANGED.load(Relaxed);
+            let name = race.name;
+            check(text, &[race], &slub(text), shape, limits);
+            assert!(EXCHANGED.load(Relaxed) > before, "{name} ({text}): no call exchanged a sheaf");
+        }
+    }
+}
+
+/// One test, because the exchanges of all threads are counted together.
+#[test]
+fn exchanges_of_sheaves() {
+    every_exchange::<Loom>(Limits::QUICK);
+    every_exchange::<Shuttle>(Limits { executions: effort(300) as usize, ..Limits::QUICK });
+    let limits = Limits { executions: effort(100) as usize, ..Limits::QUICK };
+    for (shape, node_frames) in [
+        (Shape::ONE_NODE, &[128u32] as &[u32]),
+        (Shape::TWO_NODES, &[64, 64]),
+        (Shape::MEMORYLESS, &[64, 64, 0]),
+    ] {
+        let load = Load { size: 4096, steps: 120, ..Load::on(Shape { node_frames, ..shape }) };
+        for text in ["slub@7.1,elastic=4", "slub@7.1,elastic=1", "slub@7.0,elastic=4,freelist=map"] {
+            let before = EXCHANGED.load(Relaxed);
+            whole_after::<Slub<Checked<Shuttle>>>(text, &slub(text), load, limits, |heap| heap.use_rungs());
+            let exchanged = EXCHANGED.load(Relaxed) - before;
+            println!("{exchanged} exchanges");
+            assert!(exchanged > 0, "{text}: no call exchanged a sheaf");
+        }
     }
 }
 
@@ -214,7 +251,7 @@ fn a_barn_without_its_lock_is_found() {
     let limits = Limits { executions: 300, ..Limits::QUICK };
     let shape = Shape { node_frames: &[128], ..Shape::ONE_NODE };
     let load = Load { size: 4096, steps: 120, ..Load::on(shape) };
-    let found = programs::<Late, Slub<Late>>(&slub("slub@7.0"), load, limits);
+    let found = programs::<Late, Slub<Late>>(&slub("slub@7.0"), load, limits, |_| ());
     let wrong = found.expect_err("no schedule found it");
     println!("{}", wrong.lines().next().unwrap_or(""));
 }

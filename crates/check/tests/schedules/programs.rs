@@ -1,7 +1,7 @@
 //! Whole programs, one per CPU.
 
 use super::heap::Heap;
-use super::races::alloc_one;
+use super::races::{Step, alloc_one};
 use slablab_check::kit::Job;
 use slablab_check::program::Random;
 use slablab_check::{Checked, Limits, Shape, Shuttle, explore};
@@ -48,12 +48,13 @@ fn run<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, seed: u64, steps: u32) {
     }
 }
 
-/// Runs a random program on every CPU; the CPUs also free each other's objects. Returns the number of
+/// Runs a random program on every CPU, after `prepare` on one; the CPUs also free each other's objects. Returns the number of
 /// executions and how often they counted `load.seen`.
 pub(crate) fn programs<P: Testable, E: Engine<P> + 'static>(
     policy: &E::Policy,
     load: Load,
     limits: Limits,
+    prepare: Step<P, E>,
 ) -> Result<(u64, u64), String>
 where
     E::Policy: Send + Sync + 'static,
@@ -64,11 +65,14 @@ where
     let explored = explore::<Shuttle>(limits, move || {
         Checked::<Shuttle>::enter(load.shape, || {
             let heap = Heap::<P, E>::new(&policy, load.size);
+            prepare(&heap);
+            heap.racing.set(true);
             let jobs = (0..P::cpus()).map(|cpu| -> (CpuId, Job) {
                 let heap = heap.clone();
                 (CpuId(cpu), Box::new(move || run(&heap, cpu as u64 + 17, load.steps)))
             });
             Checked::<Shuttle>::together(jobs.collect());
+            heap.racing.set(false);
             assert!(heap.allocs.get() > 20, "only {} allocations", heap.allocs.get());
             counted.fetch_add(load.seen.map_or(1, |event| heap.cache.counted(event)), Ordering::Relaxed);
             heap.end();
@@ -85,7 +89,21 @@ pub(crate) fn whole<E: Engine<Checked<Shuttle>> + 'static>(
 ) where
     E::Policy: Send + Sync + 'static,
 {
-    let (executions, saw) = programs::<_, E>(policy, load, limits).unwrap_or_else(|w| panic!("{name}: {w}"));
+    whole_after::<E>(name, policy, load, limits, |_| ());
+}
+
+/// As [`whole`], after `prepare` on one CPU.
+pub(crate) fn whole_after<E: Engine<Checked<Shuttle>> + 'static>(
+    name: &str,
+    policy: &E::Policy,
+    load: Load,
+    limits: Limits,
+    prepare: Step<Checked<Shuttle>, E>,
+) where
+    E::Policy: Send + Sync + 'static,
+{
+    let (executions, saw) =
+        programs::<_, E>(policy, load, limits, prepare).unwrap_or_else(|w| panic!("{name}: {w}"));
     println!("{name}: {executions} executions");
     assert_eq!(executions, limits.executions as u64, "{name}");
     assert!(saw > 0, "{name}: no execution counted {:?}", load.seen);
