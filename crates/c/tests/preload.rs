@@ -103,6 +103,13 @@ fn memory_stays_bounded_when_sizes_change() {
     check_with(&plain, &program, &[], "of 40 MB live");
 }
 
+/// What the library leaves in freed memory is no mark of another block that gets the bytes.
+#[test]
+fn bytes_that_nobody_wrote_are_no_marks() {
+    let program = built("cc", "unwritten.c", &["-std=gnu11", "-O1", "-Wall"], "unwritten");
+    check(&program, &[], "no mark came back");
+}
+
 /// Memory of freed blocks stays for the next ones, counts as free, and goes back after a while.
 #[test]
 fn freed_blocks_stay_for_a_while() {

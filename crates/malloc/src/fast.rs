@@ -94,10 +94,10 @@ fn listed(bytes: usize) -> usize {
     class
 }
 
-/// Takes the mark off an object that becomes live.
+/// Takes the mark off an object or a block that becomes live.
 #[inline(always)]
 pub(crate) fn handed_out(object: Object) -> *mut u8 {
-    // SAFETY: an object has at least two words.
+    // SAFETY: an object has at least two words, and so has a block.
     unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
     object.as_ptr()
 }

@@ -68,7 +68,14 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return Some((Object::at(mappings::alloc(bytes, align)?)?, true));
         }
         // A mapping of its own if the heap has no such block: its address space may be used up, or in pieces.
-        self.alloc_large(bytes, align).or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
+        let block = self.alloc_large(bytes, align).inspect(|(object, zeros)| {
+            // The frames may hold the key of an object that began here. A `realloc` of a block that the
+            // program never wrote would copy the key, and another one perhaps back to this address.
+            if !zeros {
+                handed_out(*object);
+            }
+        });
+        block.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
     }
 
     /// `bytes` bytes, aligned to the power of two `align`, and to 16; null without memory.
