@@ -28,8 +28,8 @@ pub(crate) struct Heap<P: Platform, E: Engine<P>> {
     pub(crate) racing: Cell<bool>,
 }
 
-/// Calls that a malloc's rungs served after an exchange of the main sheaf while several CPUs ran, in all tests
-/// of the process.
+/// Calls that a malloc's rungs served after an exchange of the main sheaf while several CPUs ran, in all
+/// tests of the process.
 pub(crate) static EXCHANGED: AtomicU64 = AtomicU64::new(0);
 
 /// What a malloc tries before the engine's own functions.

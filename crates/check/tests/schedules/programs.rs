@@ -48,8 +48,8 @@ fn run<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, seed: u64, steps: u32) {
     }
 }
 
-/// Runs a random program on every CPU, after `prepare` on one; the CPUs also free each other's objects. Returns the number of
-/// executions and how often they counted `load.seen`.
+/// Runs a random program on every CPU, after `prepare` on one; the CPUs also free each other's objects.
+/// Returns the number of executions and how often they counted `load.seen`.
 pub(crate) fn programs<P: Testable, E: Engine<P> + 'static>(
     policy: &E::Policy,
     load: Load,
