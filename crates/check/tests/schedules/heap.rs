@@ -32,11 +32,14 @@ pub(crate) struct Heap<P: Platform, E: Engine<P>> {
 /// tests of the process.
 pub(crate) static EXCHANGED: AtomicU64 = AtomicU64::new(0);
 
+type Alloc<P, E> = fn(&E) -> Option<<P as slablab_platform::Frames>::Ptr>;
+type Free<P, E> = fn(&E, <P as slablab_platform::Frames>::Ptr, Pfn) -> bool;
+
 /// What a malloc tries before the engine's own functions.
 pub(crate) struct Rungs<P: Platform, E> {
     /// The array alone; then with an exchange.
-    alloc: [fn(&E) -> Option<P::Ptr>; 2],
-    free: [fn(&E, P::Ptr, Pfn) -> bool; 2],
+    alloc: [Alloc<P, E>; 2],
+    free: [Free<P, E>; 2],
 }
 
 impl<P: Platform, E> Clone for Rungs<P, E> {
