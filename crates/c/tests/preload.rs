@@ -107,6 +107,14 @@ fn memory_stays_bounded_when_sizes_change() {
     check_with(&plain(), &program, &[], "of 40 MB live");
 }
 
+/// For a second; for a minute in `.ci/long`, where memory must not drift.
+#[test]
+fn blocks_keep_their_bytes_in_a_churn() {
+    let program = built("cc", "churn.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "churn");
+    let seconds = if std::env::var_os("SLABLAB_LONG").is_some() { "60" } else { "1" };
+    check(&program, &[seconds], "all holds");
+}
+
 /// What the library leaves in freed memory is no mark of another block that gets the bytes.
 #[test]
 fn bytes_that_nobody_wrote_are_no_marks() {
