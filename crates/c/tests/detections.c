@@ -44,6 +44,12 @@ static void scribble(char *at, size_t bytes) {
     memset(at, 'A', bytes);
 }
 
+/* Writes other bytes than those that are there, which may be random. */
+static void change(char *at, size_t bytes) {
+    say("write");
+    for (size_t i = 0; i < bytes; i++) at[i] = ~at[i];
+}
+
 /* An object among many, of which every second was freed, so that allocators have free ones beside it. */
 static char *among_many(void) {
     allocate_many();
@@ -97,7 +103,7 @@ static void free_of_the_stack(void) {
 
 static void overflow_by(size_t bytes) {
     object = among_many();
-    scribble(object + BYTES, bytes);
+    change(object + BYTES, bytes);
     free_many();
 }
 
@@ -167,7 +173,7 @@ static void uninitialised_read(void) {
 
 static void large_overflow_by_1(void) {
     object = allocate(LARGE);
-    scribble(object + LARGE, 1);
+    change(object + LARGE, 1);
     free_it();
 }
 
