@@ -169,7 +169,8 @@ impl Prepared {
     pub fn new(trace: &Path, share: f64) -> Result<Prepared, String> {
         let shown = trace.display();
         let reader = Reader::open(trace).map_err(|error| {
-            format!("{shown}: {error}; expected a trace (slablab record, slablab import)")
+            let why = error.without_path();
+            format!("{shown}: {why}; expected a trace (slablab record, slablab import)")
         })?;
         let calls = Reading::of(&reader, share).map_err(|error| format!("{shown}: {error}"))?;
         if calls.calls == 0 {

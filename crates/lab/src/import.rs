@@ -76,9 +76,9 @@ pub struct Input<'a> {
 /// What cannot be read or is no recording, naming the file and the place in it; an output that cannot be
 /// written.
 pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<Report> {
-    let beside = AtomicFile::create(output).map_err(|error| Error::new(output, plain(error)))?;
+    let beside = AtomicFile::create(output).map_err(|error| Error::new(output, error.without_path()))?;
     let (beside, metadata) = run(input, beside, tick)?;
-    beside.commit().map_err(|error| Error::new(output, plain(error)))?;
+    beside.commit().map_err(|error| Error::new(output, error.without_path()))?;
     Ok(Report { input: input.path.into(), output: output.into(), metadata })
 }
 
@@ -88,15 +88,17 @@ pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<
 /// As [`import`], and those of a trace.
 pub fn open(input: Input, tick: &mut dyn FnMut(u64)) -> Result<Reader> {
     if input::is_trace(input.path)? {
-        return Reader::open(input.path).map_err(plain).at(input.path);
+        return Reader::open(input.path).map_err(slablab_workloads::Error::without_path).at(input.path);
     }
     let folder = std::env::temp_dir();
     let (file, _) = run(input, unnamed(&folder).at(&folder)?, tick)?;
-    Reader::new(Positioned::new(file).at(&folder)?).map_err(plain).at(input.path)
+    Reader::new(Positioned::new(file).at(&folder)?)
+        .map_err(slablab_workloads::Error::without_path)
+        .at(input.path)
 }
 
 fn run<W: Write + Send + 'static>(input: Input, out: W, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
-    let writer = Writer::new(out).map_err(plain).at(input.path)?;
+    let writer = Writer::new(out).map_err(slablab_workloads::Error::without_path).at(input.path)?;
     input::open(input)?.convert(writer, tick)
 }
 
@@ -107,12 +109,4 @@ fn unnamed(folder: &Path) -> std::io::Result<std::fs::File> {
     let file = options.read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
-}
-
-/// The error's words without its path, which [`Error`] puts in front.
-fn plain(error: slablab_workloads::Error) -> String {
-    match error {
-        slablab_workloads::Error::Io { source, .. } => source.to_string(),
-        error => error.to_string(),
-    }
 }

@@ -71,3 +71,13 @@ pub enum Error {
     #[error("writing the trace: {0}")]
     Write(#[from] ParquetError),
 }
+
+impl Error {
+    /// The message without a path, for a caller that names the file itself.
+    pub fn without_path(self) -> String {
+        match self {
+            Error::Io { source, .. } => source.to_string(),
+            error => error.to_string(),
+        }
+    }
+}

@@ -31,7 +31,7 @@ pub struct Reader<R: ChunkReader = Positioned> {
 }
 
 impl Reader {
-    /// Opens the trace at `path`. Errors do not repeat the path.
+    /// Opens the trace at `path`. [`Error::Io`] names the path, other errors do not.
     pub fn open(path: &Path) -> Result<Reader, Error> {
         let file = File::open(path).and_then(Positioned::new);
         Reader::new(file.map_err(|source| Error::Io { path: path.into(), source })?)

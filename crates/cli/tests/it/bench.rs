@@ -121,5 +121,5 @@ fn a_recorded_program_is_replayed() {
     let said = answered(&short);
     check_order(&short, &said, &["one thread", "pair64", "git-grep: "]);
     check_error(&["--trace", "README.md"], "README.md");
-    check_error(&["--trace", "no.trace.parquet"], "no.trace.parquet");
+    check_error(&["--trace", "no.trace.parquet"], "slablab: no.trace.parquet: No such file");
 }

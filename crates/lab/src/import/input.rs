@@ -15,7 +15,7 @@ use slablab_kernel::tracedat::{self, TraceDat};
 use slablab_workloads::{Metadata, Source, Writer};
 
 use super::convert::{Stop, convert};
-use super::{FREED_LIMIT, Input, describe, plain, unnamed};
+use super::{FREED_LIMIT, Input, describe, unnamed};
 use slablab_report::error::{At, Error, Result};
 
 /// Bytes needed to tell what an input is: a text has its first event behind some lines of others.
@@ -265,7 +265,9 @@ impl<W: Write + Send + 'static> Job<'_, W> {
             metadata.source = Some(Source { kind: name.into(), sha256: hex(hash), size_bytes, command });
         };
         convert(source, writer, known, FREED_LIMIT, finish, tick).map_err(|stop| match stop {
-            Stop::Output(error) => Error::new(path, format!("the trace cannot be written: {}", plain(error))),
+            Stop::Output(error) => {
+                Error::new(path, format!("the trace cannot be written: {}", error.without_path()))
+            }
             stop => Error::new(path, stop),
         })
     }
