@@ -56,6 +56,7 @@ mod area;
 mod boot_memory;
 mod current;
 pub mod directory;
+mod fixed_slots;
 mod fork;
 mod hot;
 mod lazy;
@@ -86,12 +87,12 @@ mod topology;
 #[expect(unsafe_code, reason = "promises that mapped memory is memory")]
 mod world;
 
+pub use fixed_slots::FixedSlots;
 pub use fork::Pass;
 pub use lock::Sleep;
 pub use memory::{Location, PagemapEntry};
 pub use object::Object;
 pub use per_cpu::{Owner, Served};
 pub use region::Trusted;
-pub use slots::FixedSlots;
 pub use start::{Start, Wishes};
 pub use world::Native;

@@ -129,36 +129,9 @@ impl<A, T> Slots<A, T> {
     }
 }
 
-/// Takes an object from the array of this thread's slot at a fixed place.
-#[inline(always)]
-pub(crate) fn pop_fixed(heap: HeapAccess, place: usize) -> Option<Object> {
-    let hidden = Hidden::new();
-    pop_array(heap, hidden.area(), hidden.area().fixed(place))
-}
-
-/// This thread's slots at fixed places: those of the caches with the numbers below 128, which are a program's
-/// size classes.
-pub struct FixedSlots<A>(&'static Area, PhantomData<fn() -> A>);
-
-impl<A: Trusted> FixedSlots<A> {
-    /// The slots of an area that is this thread's own.
-    #[inline(always)]
-    pub(crate) fn of(area: &'static Area) -> Self {
-        FixedSlots(area, PhantomData)
-    }
-
-    /// Adds an object to the array of its cache, which has this place. `false` if it is full, and wherever a
-    /// slower way is needed.
-    #[inline(always)]
-    pub fn push(self, place: u8, object: Object) -> bool {
-        let hidden = Hidden::of(self.0);
-        push_array(HeapAccess::of::<A>(), hidden.area().fixed(usize::from(place)), object)
-    }
-}
-
 /// Pops from the array of a slot in a hidden area.
 #[inline(always)]
-fn pop_array(heap: HeapAccess, area: &'static Area, hot: &Hot) -> Option<Object> {
+pub(crate) fn pop_array(heap: HeapAccess, area: &'static Area, hot: &Hot) -> Option<Object> {
     let (size, _) = hot.halves();
     // The refusing area has no object: it is not written to, and only a thread's own area gets past here.
     let last = size.get().checked_sub(1)?;
@@ -179,7 +152,7 @@ fn pop_array(heap: HeapAccess, area: &'static Area, hot: &Hot) -> Option<Object>
 
 /// Pushes onto the array of a slot in a hidden area.
 #[inline(always)]
-fn push_array(heap: HeapAccess, hot: &Hot, object: Object) -> bool {
+pub(crate) fn push_array(heap: HeapAccess, hot: &Hot, object: Object) -> bool {
     let (size, capacity) = hot.halves();
     let end = size.get();
     if end >= capacity.get() {

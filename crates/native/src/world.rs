@@ -1,5 +1,6 @@
 //! The contract, over mapped memory. `unsafe`: promises that the mapped memory is memory.
 
+use crate::fixed_slots::{self, FixedSlots};
 use crate::fork::Pass;
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
@@ -7,7 +8,7 @@ use crate::memory::{self, PagemapEntry};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
 use crate::region::{HeapAccess, Trusted};
-use crate::slots::{self, FixedSlots, Slots};
+use crate::slots::Slots;
 use crate::start::{self, Start, Wishes};
 use crate::{area, current, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
@@ -227,7 +228,7 @@ impl<A: Trusted> Native<A> {
     /// If `cache` is 128 or more.
     #[inline(always)]
     pub fn pop_fixed(cache: usize) -> Option<Object> {
-        slots::pop_fixed(Self::HEAP, cache + 1)
+        fixed_slots::pop_fixed(Self::HEAP, cache + 1)
     }
 
     /// [`Native::pagemap_local`], and this thread's slots at fixed places.

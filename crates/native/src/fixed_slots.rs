@@ -1,0 +1,36 @@
+//! The slots of caches with a fixed place in every area: a program's size classes. The compiler knows where
+//! they are, so a `malloc` reads no offset.
+
+use crate::area::Area;
+use crate::current::Hidden;
+use crate::object::Object;
+use crate::region::{HeapAccess, Trusted};
+use crate::slots::{pop_array, push_array};
+use std::marker::PhantomData;
+
+/// Takes an object from the array of this thread's slot at a fixed place.
+#[inline(always)]
+pub(crate) fn pop_fixed(heap: HeapAccess, place: usize) -> Option<Object> {
+    let hidden = Hidden::new();
+    pop_array(heap, hidden.area(), hidden.area().fixed(place))
+}
+
+/// This thread's slots at fixed places: those of the caches with the numbers below 128, which are a program's
+/// size classes.
+pub struct FixedSlots<A>(&'static Area, PhantomData<fn() -> A>);
+
+impl<A: Trusted> FixedSlots<A> {
+    /// The slots of an area that is this thread's own.
+    #[inline(always)]
+    pub(crate) fn of(area: &'static Area) -> Self {
+        FixedSlots(area, PhantomData)
+    }
+
+    /// Adds an object to the array of its cache, which has this place. `false` if it is full, and wherever a
+    /// slower way is needed.
+    #[inline(always)]
+    pub fn push(self, place: u8, object: Object) -> bool {
+        let hidden = Hidden::of(self.0);
+        push_array(HeapAccess::of::<A>(), hidden.area().fixed(usize::from(place)), object)
+    }
+}
