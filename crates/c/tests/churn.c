@@ -33,7 +33,7 @@ static void fail(const char *what) {
     abort();
 }
 
-/* A block's first and last byte say whose it is. */
+/* Writes the number of the block's place into its first and its last byte. */
 static unsigned char *marked(unsigned char *block, size_t size, unsigned place) {
     if (block == NULL) fail("no memory");
     block[0] = block[size - 1] = place;

@@ -115,9 +115,9 @@ fn blocks_keep_their_bytes_in_a_churn() {
     check(&program, &[seconds], "all holds");
 }
 
-/// What the library leaves in freed memory is no mark of another block that gets the bytes.
+/// The second word of a block that the library hands out is 0, whatever the freed memory held.
 #[test]
-fn bytes_that_nobody_wrote_are_no_marks() {
+fn blocks_begin_without_a_mark() {
     let program = built("cc", "unwritten.c", &["-std=gnu11", "-O1", "-Wall"], "unwritten");
     check_with(&plain(), &program, &[], "no mark came back");
 }

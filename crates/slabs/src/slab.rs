@@ -242,7 +242,8 @@ impl<P: Platform> Slab<P> {
         ((pfn.0 - self.pfn.0) << P::page_shift()) + offset
     }
 
-    /// Bytes from the start of this slab of an order to an address. `None` for an address outside.
+    /// Bytes from the slab's start to `address`. `None` if the slab, of `order`, does not contain the
+    /// address.
     #[inline]
     pub fn offset_of(self, address: P::Ptr, order: u8) -> Option<u32> {
         let (pfn, offset) = P::locate(address);

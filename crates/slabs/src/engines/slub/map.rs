@@ -28,7 +28,8 @@ use slablab_platform::{Event, FrameState, MAP_BYTES, PerCpu, Platform, Word};
 /// Objects that a word of the map has bits for.
 const WORD_OBJECTS: u32 = u64::BITS;
 
-/// Objects of one slab on their way to its map: bits of one word at a time.
+/// Freed objects of one slab on their way to the slab's map. The bits of one word are collected, and set in
+/// the map when an object of another word comes.
 pub(super) struct Freed<P: Platform> {
     slab: Slab<P>,
     word: u32,
@@ -59,7 +60,7 @@ impl<P: Platform> Freed<P> {
         self.bits |= bit;
     }
 
-    /// Sets the bits so far.
+    /// Sets the collected bits in the map.
     fn set(&mut self, cache: &Slub<P>) {
         if self.bits == 0 {
             return;
@@ -205,8 +206,9 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Takes freed objects off the `inuse` of a slab that stays where it is: it had a free object before, and
-    /// has one in use afterwards. False if the slab is not so, or another CPU was first.
+    /// Takes `count` freed objects off a slab's `inuse`, if the slab stays on its list: it has a free object
+    /// already, and keeps one in use. False, and nothing changed, if the slab has to move, or if another CPU
+    /// changed its word first.
     fn push_count(&self, slab: Slab<P>, count: u32, tally: Tally) -> bool {
         let word = slab.word();
         let stays = word.head.is_some() && !word.frozen && u32::from(word.inuse) > count;

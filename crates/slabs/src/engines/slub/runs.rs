@@ -100,9 +100,10 @@ impl<P: Platform> Slub<P> {
         Ok((slab, state))
     }
 
-    /// Takes the objects of one slab out of a window, from its end on, and passes each and its offset to
-    /// `take`. The slab is checked, and stays the cache's while an object of it is to be freed: of the others
-    /// the address alone tells.
+    /// Takes the objects of one slab out of a window, from the window's end on, and passes each object
+    /// and its offset in the slab to `take`. The caller checked the slab. While the slab has an object to
+    /// be freed it stays the cache's, so the address of another object alone tells whether it is in the
+    /// slab.
     fn each_of_run(
         &self,
         (slab, state): Found<P>,
