@@ -2,17 +2,17 @@
 //! they are, so a `malloc` reads no offset.
 
 use crate::area::Area;
+use crate::arrays::{pop_top, push_top};
 use crate::current::Hidden;
 use crate::object::Object;
 use crate::region::{HeapAccess, Trusted};
-use crate::slots::{pop_array, push_array};
 use std::marker::PhantomData;
 
 /// Takes an object from the array of this thread's slot at a fixed place.
 #[inline(always)]
 pub(crate) fn pop_fixed(heap: HeapAccess, place: usize) -> Option<Object> {
     let hidden = Hidden::new();
-    pop_array(heap, hidden.area(), hidden.area().fixed(place))
+    pop_top(heap, hidden.area(), hidden.area().fixed(place))
 }
 
 /// This thread's slots at fixed places: those of the caches with the numbers below 128, which are a program's
@@ -31,6 +31,6 @@ impl<A: Trusted> FixedSlots<A> {
     #[inline(always)]
     pub fn push(self, place: u8, object: Object) -> bool {
         let hidden = Hidden::of(self.0);
-        push_array(HeapAccess::of::<A>(), hidden.area().fixed(usize::from(place)), object)
+        push_top(HeapAccess::of::<A>(), hidden.area().fixed(usize::from(place)), object)
     }
 }

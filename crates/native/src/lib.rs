@@ -52,6 +52,8 @@
 //! thread, and any use of the program's own allocator.
 
 mod area;
+#[expect(unsafe_code, reason = "reads atomic words as a thread's own")]
+mod arrays;
 #[expect(unsafe_code, reason = "owns memory")]
 mod boot_memory;
 mod current;

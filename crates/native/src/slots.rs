@@ -1,19 +1,10 @@
-//! The hot part of a cache in an area. `unsafe`: reaches into areas.
+//! The hot part of a cache in an area ([`crate::arrays`] reads and writes its array). `unsafe`: reaches
+//! into areas.
 //!
 //! | word | while idle | while held, or never used |
 //! |---|---|---|
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
 //! | `sizes` | size (32), capacity (32) | 0: likewise |
-//!
-//! **The top.** With slots per thread the array's last address is in the slot's word `top`, and its word in
-//! the array is stale. So a pop knows the object after one load. With the object behind two loads, size and
-//! array, the address that malloc's first store to the object goes to is late, and a processor that has met a
-//! free just before a malloc holds back the loads of the next call until it is known: 3 ns of 9 where sizes
-//! alternate. A slot that is held has all of its addresses in the array.
-//!
-//! **Credit.** A thread whose pops always succeed would never take a slow path, where upkeep runs. So each
-//! pop from an array spends one unit of the area's credit, and fails without credit; holding the slot then
-//! renews it. An aborted sequence may have spent a unit too.
 //!
 //! **Signal handlers.** A hot operation hides the thread's area while it runs: a handler that interrupts it
 //! finds a refusing area.
@@ -22,7 +13,8 @@
 //! With slots per CPU every thread reads the refusing area first, and the operation that fails there is tried
 //! by a restartable sequence, so slots per thread cost nothing for this second way.
 
-use crate::area::{self, Area};
+use crate::area::{self, Area, OTHERS_AT};
+use crate::arrays::Arrays;
 use crate::current::{self, Hidden};
 use crate::fork::{Pass, Section};
 use crate::hot::Hot;
@@ -33,7 +25,7 @@ use crate::sequence;
 use crate::slot_space;
 use crate::thread::{self, Claim};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::hint::cold_path;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, offset_of};
@@ -80,34 +72,16 @@ fn head(list: u64) -> u64 {
 
 const CAPACITY: u32 = 32;
 
-impl Hot {
-    /// The array's size and capacity, for the slot's thread.
-    #[inline(always)]
-    fn halves(&self) -> (&Cell<u32>, &Cell<u32>) {
-        // SAFETY: the halves of a word, in this order on both machines. With slots per thread no other thread
-        // uses the word meanwhile; else it is a word of the refusing area, which is never written.
-        unsafe {
-            let first: *const Cell<u32> = (&raw const self.sizes).cast();
-            (&*first, &*first.add(1))
-        }
-    }
-}
-
-/// The credit left in this thread's own area. One decrement in memory, where an atomic takes a load,
-/// a decrement and a store.
-#[inline(always)]
-fn own_credit(area: &'static Area) -> &'static Cell<i32> {
-    // SAFETY: an `AtomicI32` is laid out as an `i32`. `pop_array`, the only caller, uses the cell of an area
-    // with an object alone: that is its thread's own, and only that thread's operations use its credit while
-    // slots are threads'.
-    unsafe { &*std::ptr::from_ref(area::credit(area)).cast() }
-}
-
 /// How often a thread tries again with the next CPU's slot if it is moved while it takes its CPU's.
 const TRIES: u32 = 3;
 
 impl<A: Trusted, T> Slots<A, T> {
     const HEAP: HeapAccess = HeapAccess::of::<A>();
+
+    #[inline(always)]
+    fn arrays(&self) -> Arrays {
+        Arrays { heap: Self::HEAP, has_top: (self.cache.offset() as usize) < OTHERS_AT }
+    }
 }
 
 impl<A, T> Slots<A, T> {
@@ -127,45 +101,6 @@ impl<A, T> Slots<A, T> {
     fn of(&self, cpu: CpuId) -> &Slot<T> {
         self.at(area::of(cpu))
     }
-}
-
-/// Pops from the array of a slot in a hidden area.
-#[inline(always)]
-pub(crate) fn pop_array(heap: HeapAccess, area: &'static Area, hot: &Hot) -> Option<Object> {
-    let (size, _) = hot.halves();
-    // The refusing area has no object: it is not written to, and only a thread's own area gets past here.
-    let last = size.get().checked_sub(1)?;
-    let credit = own_credit(area);
-    credit.set(credit.get().wrapping_sub(1));
-    if credit.get() < 0 {
-        return None;
-    }
-    // An array that is not empty has storage, and `top` its last address.
-    let (storage, object) = (heap.object(hot.storage.load(Relaxed)), heap.object(hot.top.load(Relaxed)));
-    let below = heap.before_nth(storage, last).load(Relaxed);
-    size.set(last);
-    // In this order: a fork between the two stores leaves `object` in the array, and loses the one below.
-    compiler_fence(Release);
-    hot.top.store(below, Relaxed);
-    Some(object)
-}
-
-/// Pushes onto the array of a slot in a hidden area.
-#[inline(always)]
-pub(crate) fn push_array(heap: HeapAccess, hot: &Hot, object: Object) -> bool {
-    let (size, capacity) = hot.halves();
-    let end = size.get();
-    if end >= capacity.get() {
-        return false;
-    }
-    // An array that has room has storage. Where it is empty, the word before the first is written in vain.
-    let storage = heap.object(hot.storage.load(Relaxed));
-    heap.before_nth(storage, end).store(hot.top.load(Relaxed), Relaxed);
-    hot.top.store(Object::to_raw(Some(object)), Relaxed);
-    // In this order: a fork between the stores leaves `object` in the place of the one below, which is lost.
-    compiler_fence(Release);
-    size.set(end + 1);
-    true
 }
 
 impl<A: Trusted, T: Default> Slots<A, T> {
@@ -214,7 +149,7 @@ impl<A: Trusted, T: Default> Slots<A, T> {
     fn hold_here(&self, places: &Places) -> Option<Held<'_, T>> {
         for _ in 0..TRIES {
             let cpu = per_cpu::cpu().filter(|cpu| area::open(*cpu))?;
-            if let Some(held) = self.of(cpu).hold_mine(Self::HEAP, cpu, places) {
+            if let Some(held) = self.of(cpu).hold_mine(self.arrays(), cpu, places) {
                 return Some(held);
             }
         }
@@ -249,7 +184,7 @@ impl<T> Slot<T> {
 
 impl<T: Default> Slot<T> {
     /// Holds a thread's slot, unless this thread was interrupted while it held it.
-    fn hold(&self, heap: HeapAccess, cpu: CpuId, claim: Option<Claim>) -> Option<Held<'_, T>> {
+    fn hold(&self, arrays: Arrays, cpu: CpuId, claim: Option<Claim>) -> Option<Held<'_, T>> {
         let section = Section::enter();
         // Only this thread uses the slot: no atomic operation is needed.
         if self.held.load(Relaxed) {
@@ -262,17 +197,13 @@ impl<T: Default> Slot<T> {
         self.hot.list.store(0, Relaxed);
         self.hot.sizes.store(0, Relaxed);
         drop(hidden);
-        if let (last, Some(storage)) = (words.1 as u32, self.storage())
-            && last > 0
-        {
-            heap.before_nth(storage, last).store(self.hot.top.load(Relaxed), Relaxed);
-        }
-        Some(self.held(heap, cpu, words, claim, section))
+        arrays.top_to_array(&self.hot, words.1 as u32);
+        Some(self.held(arrays, cpu, words, claim, section))
     }
 
     /// Holds the slot of the CPU that this thread runs on. `None` if another thread holds it, or if this one
     /// was moved.
-    fn hold_mine(&self, heap: HeapAccess, cpu: CpuId, places: &Places) -> Option<Held<'_, T>> {
+    fn hold_mine(&self, arrays: Arrays, cpu: CpuId, places: &Places) -> Option<Held<'_, T>> {
         let section = Section::enter();
         if self.held.swap(true, Acquire) {
             return None;
@@ -280,7 +211,7 @@ impl<T: Default> Slot<T> {
         let take = |word: &AtomicU64| sequence::take(places, cpu, word);
         let words = take(&self.hot.list).map(|list| (list, take(&self.hot.sizes)));
         match words {
-            Some((list, Some(sizes))) => Some(self.held(heap, cpu, (list, sizes), None, section)),
+            Some((list, Some(sizes))) => Some(self.held(arrays, cpu, (list, sizes), None, section)),
             moved => {
                 moved.inspect(|(list, _)| self.hot.list.store(*list, Release));
                 self.held.store(false, Release);
@@ -290,7 +221,7 @@ impl<T: Default> Slot<T> {
     }
 
     /// Holds a slot of any CPU.
-    fn hold_remote(&self, heap: HeapAccess, cpu: CpuId) -> Option<Held<'_, T>> {
+    fn hold_remote(&self, arrays: Arrays, cpu: CpuId) -> Option<Held<'_, T>> {
         let section = Section::enter();
         if self.held.swap(true, Acquire) {
             return None;
@@ -311,12 +242,12 @@ impl<T: Default> Slot<T> {
                 return None;
             }
         }
-        Some(self.held(heap, cpu, words, None, section))
+        Some(self.held(arrays, cpu, words, None, section))
     }
 
     fn held(
         &self,
-        heap: HeapAccess,
+        arrays: Arrays,
         cpu: CpuId,
         words: (u64, u64),
         claim: Option<Claim>,
@@ -332,7 +263,7 @@ impl<T: Default> Slot<T> {
             self.used.store(true, Release);
         }
         let (size, capacity) = (sizes as u32, (sizes >> CAPACITY) as u32);
-        Held { slot: self, heap, cpu, list, size, capacity, _claim: claim, _section: section }
+        Held { slot: self, arrays, cpu, list, size, capacity, _claim: claim, _section: section }
     }
 }
 
@@ -340,13 +271,13 @@ impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
         let hidden = Hidden::new();
-        pop_array(Self::HEAP, hidden.area(), &self.at(hidden.area()).hot)
+        self.arrays().pop(hidden.area(), &self.at(hidden.area()).hot)
     }
 
     #[inline(always)]
     fn push_first(&self, object: Object, _event: Event) -> bool {
         let hidden = Hidden::new();
-        push_array(Self::HEAP, &self.at(hidden.area()).hot, object)
+        self.arrays().push(&self.at(hidden.area()).hot, object)
     }
 
     #[inline]
@@ -361,14 +292,10 @@ impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
             let hot = &slot.hot;
             let (size, capacity) = hot.halves();
             let before = HotArray { storage: slot.storage(), size: size.get(), capacity: capacity.get() };
-            if let (Some(storage), true) = (before.storage, before.size > 0) {
-                Self::HEAP.before_nth(storage, before.size).store(hot.top.load(Relaxed), Relaxed);
-            }
+            self.arrays().top_to_array(hot, before.size);
             let Some(after) = f(part, before) else { return false };
             hot.storage.store(Object::to_raw(after.storage), Relaxed);
-            if let (Some(storage), true) = (after.storage, after.size > 0) {
-                hot.top.store(Self::HEAP.before_nth(storage, after.size).load(Relaxed), Relaxed);
-            }
+            self.arrays().array_to_top(hot, after.size);
             size.set(after.size);
             capacity.set(after.capacity);
             true
@@ -458,7 +385,7 @@ impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
             Some(places) => self.hold_here(places),
             // A signal handler may run before the thread has its area, or while the area is hidden.
             None if !current::has_area() => None,
-            None => self.mine().hold(Self::HEAP, current::slot(), None),
+            None => self.mine().hold(self.arrays(), current::slot(), None),
         }
     }
 
@@ -468,12 +395,12 @@ impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
             return None;
         }
         if per_cpu::on() {
-            return self.of(cpu).hold_remote(Self::HEAP, cpu);
+            return self.of(cpu).hold_remote(self.arrays(), cpu);
         }
         let claim = Claim::new(cpu);
         // A thread may take its own slot; and any thread any slot of a cache that is not used.
         let free = claim.is_some() || self.closed.load(Relaxed) || thread::is_mine(cpu);
-        if free { self.of(cpu).hold(Self::HEAP, cpu, claim) } else { None }
+        if free { self.of(cpu).hold(self.arrays(), cpu, claim) } else { None }
     }
 
     fn close(&self, closed: bool) {
@@ -518,7 +445,7 @@ impl<A, T> Drop for Slots<A, T> {
 /// A slot that this thread holds exclusively. The hot part's words are here; dropping it stores them back.
 pub struct Held<'a, T> {
     slot: &'a Slot<T>,
-    heap: HeapAccess,
+    arrays: Arrays,
     cpu: CpuId,
     list: u64,
     size: u32,
@@ -532,12 +459,7 @@ impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         self.slot.hot.list.store(self.list, Release);
         current::give_credit(self.cpu);
-        if let Some(storage) = self.slot.storage()
-            && self.size > 0
-        {
-            let top = self.heap.before_nth(storage, self.size).load(Relaxed);
-            self.slot.hot.top.store(top, Relaxed);
-        }
+        self.arrays.array_to_top(&self.slot.hot, self.size);
         self.slot.hot.sizes.store((self.capacity as u64) << CAPACITY | self.size as u64, Release);
         self.slot.held.store(false, Release);
     }

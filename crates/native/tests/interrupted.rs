@@ -3,11 +3,12 @@
 //!
 //! With slots per thread, each operation is run in single steps, once for each of its instructions; after
 //! that instruction a signal handler uses the same slot in one of several ways. With slots per CPU, single
-//! steps would abort a sequence again and again, so each operation is run in single steps once, to learn the
-//! addresses of its sequence's instructions, and then once for each address with a breakpoint there: the
-//! signal interrupts the sequence, the kernel aborts it, and the handler uses the same slot in one of several
-//! ways before the operation starts again. In both cases every object is in one place afterwards. This cannot
-//! show sequences of another machine, or interference by another CPU (storm.rs does).
+//! steps would abort a sequence again and again, so each operation is run in single steps once, to learn
+//! the addresses of its sequence's instructions, and then once for each address with a breakpoint there:
+//! the signal interrupts the sequence, the kernel aborts it, and the handler uses the same slot in one of
+//! several ways before the operation starts again. In both cases every object is in one place afterwards.
+//! Slots at fixed places are interrupted, and others. This cannot show sequences of another machine, or
+//! interference by another CPU (storm.rs does).
 #![cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 #![expect(unsafe_code, reason = "breakpoints and signal handlers")]
 
@@ -17,8 +18,8 @@ mod program;
 use program::Native;
 use slablab_native::{Object, Served};
 use slablab_platform::{
-    CpuId, Event, Frames, HotArray, HotList, Local, Memory, NodeId, PerCpu, Platform, Shortcut, Topology,
-    Want,
+    CpuId, Event, Frames, HotArray, HotList, Local, Memory, NodeId, PerCpu, Pfn, Platform, Shortcut,
+    Topology, Want,
 };
 use std::arch::asm;
 use std::collections::BTreeSet;
@@ -26,7 +27,8 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
-type Slots = <Native as Platform>::PerCpu<u64>;
+/// With a value of as many bytes as slots at fixed places have.
+type Slots = <Native as Platform>::PerCpu<[u64; 10]>;
 
 const OBJECT_BYTES: u32 = 128;
 const OBJECTS: usize = 12;
@@ -91,16 +93,17 @@ enum Step {
 }
 
 impl Bench {
-    fn new() -> Bench {
+    /// A bench in the page frame with this index.
+    fn new(frame: u32, slots: Slots) -> Bench {
         let node = (0..Native::nodes()).map(NodeId).find(|node| Native::node_frames(*node).1 > 0);
-        let (pfn, _) = Native::node_frames(node.expect("a node has memory"));
+        let pfn = Pfn(Native::node_frames(node.expect("a node has memory")).0.0 + frame);
         assert!(Native::commit_descriptors(pfn, 1) && Native::commit_frames(pfn, 1));
         Native::map_slab(pfn, 0, OBJECT_BYTES, 0);
         let object = |index: usize| Native::address(pfn, index as u64 * u64::from(OBJECT_BYTES));
         let storage = [0, 1, 2].map(|array| object(OBJECTS + array));
         storage.iter().for_each(|array| Native::storage_attach(*array, OBJECT_BYTES / 8));
         let spare = [AtomicUsize::new(storage[2].addr()), AtomicUsize::new(0)];
-        Bench { slots: Slots::new(64), objects: (0..OBJECTS).map(object).collect(), storage, spare }
+        Bench { slots, objects: (0..OBJECTS).map(object).collect(), storage, spare }
     }
 
     /// Moves to the first CPU, and puts objects into the list and the array of its slot. Returns the other
@@ -221,7 +224,10 @@ struct Plan {
 }
 
 static PLAN: Mutex<Plan> = Mutex::new(Plan { seen: BTreeSet::new(), step: Step::Nothing, out: Vec::new() });
-static BENCH: OnceLock<Bench> = OnceLock::new();
+/// Slots at no fixed place, and at one.
+static BENCHES: OnceLock<[Bench; 2]> = OnceLock::new();
+/// The bench under test.
+static CURRENT: AtomicUsize = AtomicUsize::new(0);
 /// The breakpoint's address, 0 for none; the byte that the breakpoint replaced.
 static BREAK: AtomicUsize = AtomicUsize::new(0);
 static HIDDEN: AtomicUsize = AtomicUsize::new(0);
@@ -229,6 +235,10 @@ static STEPPING: AtomicBool = AtomicBool::new(false);
 /// Single steps until the handler does its step, with slots per thread. At 0 the handler does nothing.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 static ABORTED: AtomicUsize = AtomicUsize::new(0);
+
+fn bench() -> &'static Bench {
+    &BENCHES.get().expect("there are two")[CURRENT.load(Relaxed)]
+}
 
 /// The word in which this thread stores which sequence it is in.
 fn sequence_word() -> *mut u64 {
@@ -251,7 +261,7 @@ extern "C" fn trap(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_vo
         1 => {
             LEFT.store(0, Relaxed);
             let Plan { step, out, .. } = &mut *PLAN.lock().expect("one thread");
-            return BENCH.get().expect("there is one").step(*step, out);
+            return bench().step(*step, out);
         }
         left => return LEFT.store(left - 1, Relaxed),
     }
@@ -280,7 +290,7 @@ extern "C" fn trap(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_vo
     };
     ABORTED.fetch_add(1, Relaxed);
     let Plan { step, out, .. } = &mut *PLAN.lock().expect("one thread");
-    BENCH.get().expect("there is one").step(*step, out);
+    bench().step(*step, out);
 }
 
 /// Writes a byte of this program.
@@ -373,9 +383,9 @@ fn interrupted() {
             action.sa_flags = libc::SA_SIGINFO;
             assert_eq!(libc::sigaction(libc::SIGTRAP, &action, std::ptr::null_mut()), 0);
         }
-        let bench = BENCH.get_or_init(Bench::new);
+        let _ = BENCHES.set([Bench::new(0, Slots::new(64)), Bench::new(1, Slots::of_cache(0, 64))]);
         LEFT.store(100, Relaxed);
-        in_single_steps(|| assert!(!bench.objects.is_empty()));
+        in_single_steps(|| assert!(!bench().objects.is_empty()));
         if LEFT.swap(0, Relaxed) == 100 {
             return println!("{}: skipped: no single steps here (valgrind)", Native::slots());
         }
@@ -392,18 +402,24 @@ fn interrupted() {
             Step::Retag,
             Step::Move,
         ];
-        for step in [Step::PopIf, Step::PushIf, Step::Pop, Step::Push, Step::Hold, Step::Swap] {
-            if sequences_are_used && step == Step::Swap {
-                continue;
+        let check = if sequences_are_used { check } else { check_steps };
+        for (current, place) in ["no fixed place", "a fixed place"].iter().enumerate() {
+            CURRENT.store(current, Relaxed);
+            for step in [Step::PopIf, Step::PushIf, Step::Pop, Step::Push, Step::Hold, Step::Swap] {
+                let uses_array = matches!(step, Step::Pop | Step::Push | Step::Hold | Step::Swap);
+                // A sequence does the same at any place, and a list has no top.
+                let is_new = current == 0 || uses_array && !sequences_are_used;
+                if !is_new || sequences_are_used && step == Step::Swap {
+                    continue;
+                }
+                let counts = others.map(|other| check(bench(), step, other));
+                println!(
+                    "{}, at {place}: {step:?} interrupted at each of {} instructions, in {} ways",
+                    Native::slots(),
+                    counts[0],
+                    others.len()
+                );
             }
-            let check = if sequences_are_used { check } else { check_steps };
-            let counts = others.map(|other| check(bench, step, other));
-            println!(
-                "{}: {step:?} interrupted at each of {} instructions, in {} ways",
-                Native::slots(),
-                counts[0],
-                others.len()
-            );
         }
     });
 }

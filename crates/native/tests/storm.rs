@@ -12,14 +12,15 @@ mod program;
 use program::Native;
 use slablab_native::{Object, Served};
 use slablab_platform::{
-    CpuId, Event, Frames, HotArray, HotList, Local, Memory, NodeId, PerCpu, Platform, Topology, Want,
+    CpuId, Event, Frames, HotArray, HotList, Local, Memory, NodeId, PerCpu, Pfn, Platform, Topology, Want,
 };
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-type Slots = <Native as Platform>::PerCpu<u64>;
+/// With a value of as many bytes as slots at fixed places have. The first word counts holds.
+type Slots = <Native as Platform>::PerCpu<[u64; 10]>;
 
 const OBJECT_BYTES: u32 = 64;
 const OBJECTS: u32 = 1024;
@@ -49,16 +50,25 @@ struct Storm {
     working: AtomicU32,
 }
 
-static STORM: OnceLock<Storm> = OnceLock::new();
+/// With slots at no fixed place, and at one.
+static STORMS: [OnceLock<Storm>; 2] = [const { OnceLock::new() }; 2];
+
+fn storm_at(place: usize) -> &'static Storm {
+    STORMS[place].get_or_init(|| match place {
+        0 => Storm::new(0, Slots::new(8)),
+        _ => Storm::new(1 << 8, Slots::of_cache(0, 8)),
+    })
+}
 
 impl Storm {
-    fn new() -> Storm {
+    /// A storm in the page frames from this index on.
+    fn new(frame: u32, slots: Slots) -> Storm {
         let node = (0..Native::nodes()).map(NodeId).find(|node| Native::node_frames(*node).1 > 0);
-        let (pfn, _) = Native::node_frames(node.expect("a node has memory"));
+        let pfn = Pfn(Native::node_frames(node.expect("a node has memory")).0.0 + frame);
         assert!(Native::commit_descriptors(pfn, 1 << 8) && Native::commit_frames(pfn, 1 << 8));
         Native::map_slab(pfn, 8, OBJECT_BYTES, 0);
         Storm {
-            slots: Slots::new(8),
+            slots,
             first: Native::address(pfn, 0),
             owners: (0..OBJECTS).map(|_| AtomicU32::new(LEFT)).collect(),
             holds: AtomicU64::new(0),
@@ -124,11 +134,11 @@ impl Storm {
     /// Takes all objects of a held slot, and leaves it with an empty list and array.
     fn empty(
         &self,
-        slot: &mut <Slots as PerCpu<Object, u64>>::Local<'_>,
+        slot: &mut <Slots as PerCpu<Object, [u64; 10]>>::Local<'_>,
         me: u32,
         mut each: impl FnMut(Object),
     ) {
-        let count = **slot;
+        let count = slot[0];
         self.holds.fetch_add(1, Relaxed);
         let (list, array) = (slot.list(), slot.array());
         let mut next = list.head;
@@ -150,7 +160,7 @@ impl Storm {
         slot.set_list(HotList::EMPTY);
         let storage = array.storage.unwrap_or_else(|| self.object(OBJECTS + u32::from(slot.cpu().0)));
         slot.set_array(HotArray { storage: Some(storage), size: 0, capacity: CAPACITY });
-        **slot = count + 1;
+        slot[0] = count + 1;
     }
 
     fn program(&self, me: u32) {
@@ -199,13 +209,13 @@ impl Storm {
     }
 
     /// Runs the program in a thread that is interrupted by signals.
-    fn thread(&self, me: u32) {
+    fn thread(&'static self, me: u32) {
         // SAFETY: asks for this thread's number.
         self.threads.lock().expect("no thread fails").push(unsafe { libc::gettid() });
-        IN_STORM.set(true);
+        IN_STORM.set(Some(self));
         self.program(me);
         // A signal that is still pending must do nothing.
-        IN_STORM.set(false);
+        IN_STORM.set(None);
         Native::release_slot();
         self.working.fetch_sub(1, Relaxed);
     }
@@ -243,12 +253,12 @@ impl Storm {
 }
 
 thread_local! {
-    /// Whether this thread is running its program.
-    static IN_STORM: Cell<bool> = const { Cell::new(false) };
+    /// The storm whose program this thread is running.
+    static IN_STORM: Cell<Option<&'static Storm>> = const { Cell::new(None) };
 }
 
 extern "C" fn interrupted(_signal: i32) {
-    if let Some(storm) = STORM.get().filter(|_| IN_STORM.get()) {
+    if let Some(storm) = IN_STORM.get() {
         storm.interrupt();
     }
 }
@@ -271,34 +281,38 @@ fn go_to(choice: u32) {
 #[test]
 fn storm() {
     Native::enter_fresh(|| {
-        let storm = STORM.get_or_init(Storm::new);
-        // SAFETY: the handler's type fits.
-        unsafe { libc::signal(libc::SIGUSR1, interrupted as *const () as usize) };
-        let threads = 4 * std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        storm.working.store(threads, Relaxed);
-        std::thread::scope(|scope| {
-            for me in 1..=threads {
-                scope.spawn(move || storm.thread(me));
-            }
-            storm.send_signals();
-        });
-        Native::release_slot();
-        let mut found = storm.owners.iter().filter(|owner| owner.load(Acquire) == LEFT).count();
-        let (mut holds, total) = (0, storm.holds.load(Relaxed));
-        for cpu in (0..Native::cpus()).map(CpuId).filter(|cpu| storm.slots.used(*cpu)) {
-            let mut slot = storm.slots.claim(cpu).expect("the slot is free");
-            holds += *slot;
-            storm.empty(&mut slot, 1, |_| found += 1);
-        }
-        assert_eq!(holds, total, "a slot was held twice at once");
-        assert_eq!(found, OBJECTS as usize, "objects found at the end");
-        println!(
-            "{}: {threads} threads, {holds} holds, {} claims, {} signals",
-            Native::slots(),
-            storm.claims.load(Relaxed),
-            storm.interrupts.load(Relaxed)
-        );
+        run(storm_at(0));
+        run(storm_at(1));
     });
+}
+
+fn run(storm: &'static Storm) {
+    // SAFETY: the handler's type fits.
+    unsafe { libc::signal(libc::SIGUSR1, interrupted as *const () as usize) };
+    let threads = 4 * std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    storm.working.store(threads, Relaxed);
+    std::thread::scope(|scope| {
+        for me in 1..=threads {
+            scope.spawn(move || storm.thread(me));
+        }
+        storm.send_signals();
+    });
+    Native::release_slot();
+    let mut found = storm.owners.iter().filter(|owner| owner.load(Acquire) == LEFT).count();
+    let (mut holds, total) = (0, storm.holds.load(Relaxed));
+    for cpu in (0..Native::cpus()).map(CpuId).filter(|cpu| storm.slots.used(*cpu)) {
+        let mut slot = storm.slots.claim(cpu).expect("the slot is free");
+        holds += slot[0];
+        storm.empty(&mut slot, 1, |_| found += 1);
+    }
+    assert_eq!(holds, total, "a slot was held twice at once");
+    assert_eq!(found, OBJECTS as usize, "objects found at the end");
+    println!(
+        "{}: {threads} threads, {holds} holds, {} claims, {} signals",
+        Native::slots(),
+        storm.claims.load(Relaxed),
+        storm.interrupts.load(Relaxed)
+    );
 }
 
 /// One thread pops the only object; another claims the slot. Before each pop the object's page is given back,
@@ -309,7 +323,7 @@ fn fence() {
         if !matches!(Native::slots(), Served::Cpu | Served::Concurrency) {
             return println!("{}: skipped", Native::slots());
         }
-        let storm = STORM.get_or_init(Storm::new);
+        let storm = storm_at(0);
         let (object, claimed) = (storm.object(0), AtomicU32::new(0));
         let mut popped = 0;
         std::thread::scope(|scope| {
