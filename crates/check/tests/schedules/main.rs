@@ -11,6 +11,7 @@
 //! three preemptions. Shuttle cannot show that a schedule it did not draw is right, or that an ordering is
 //! strong enough.
 
+mod epochs;
 mod heap;
 mod maps;
 mod programs;
