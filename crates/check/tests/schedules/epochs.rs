@@ -51,8 +51,8 @@ struct Levels<P: Platform> {
     written: RefCell<BTreeSet<u32>>,
     /// Whether the frame was taken within the epoch.
     was_needed: Cell<bool>,
-    /// Stands for the memory: written by who takes a frame, and by the kernel that gets one back. Loom runs the
-    /// CPUs in both orders there.
+    /// Stands for the memory: written by who takes a frame, and by the kernel that gets one back. Loom runs
+    /// the CPUs in both orders there.
     memory: P::Word,
 }
 
