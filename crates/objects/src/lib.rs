@@ -11,7 +11,7 @@
 //!   untyped::Cache::alloc      Front::alloc_slow_slot: the slot of this thread
 //!   alloc_slow                 limit, the engine's slow path; without memory the shrinkers, then once more
 //! drop of an object          typed
-//!   untyped::Cache::free       Front::free_fast_lookup: the slot of this thread
+//!   untyped::Cache::free       Front::free_fast_anywhere: the slot of this thread
 //!   free_slow                  the engine's slow path
 //! ```
 //!

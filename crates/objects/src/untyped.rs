@@ -27,6 +27,10 @@ pub struct Cache {
     /// Shared with the process's registry, until that releases or leaks the registration.
     inner: Arc<Inner>,
     registration: Option<Registration>,
+    /// Whether this thread's array serves allocations: SLUB, without a limit.
+    allocs_fast: bool,
+    /// Whether this thread's array takes objects of any slab: likewise, with one node.
+    frees_fast: bool,
 }
 
 struct Inner {
@@ -98,7 +102,11 @@ impl Cache {
             pages,
         });
         shared::publish(&mut registration, inner.clone());
-        Ok(Cache { inner, registration: Some(registration) })
+        let (allocs_fast, frees_fast) = match &inner.engine {
+            AnyEngine::Slub(cache) if !inner.limited => (true, cache.takes_from_anywhere()),
+            _ => (false, false),
+        };
+        Ok(Cache { inner, registration: Some(registration), allocs_fast, frees_fast })
     }
 
     /// Allocates an object.
@@ -118,7 +126,7 @@ impl Cache {
     #[inline(always)]
     pub fn alloc_fast(&self) -> Option<Object> {
         match &self.inner.engine {
-            AnyEngine::Slub(cache) if !self.inner.limited => cache.alloc_fast(),
+            AnyEngine::Slub(cache) if self.allocs_fast => cache.alloc_fast(),
             _ => None,
         }
     }
@@ -127,8 +135,8 @@ impl Cache {
     #[inline(always)]
     pub fn free(&self, object: Object) {
         if let AnyEngine::Slub(cache) = &self.inner.engine
-            && !self.inner.limited
-            && cache.free_fast_lookup(object, || slab_of(object))
+            && self.frees_fast
+            && cache.free_fast_anywhere(object)
         {
             return;
         }
@@ -165,7 +173,7 @@ impl Cache {
     #[inline(always)]
     pub fn free_fast(&self, object: Object, slab: Pfn) -> bool {
         match &self.inner.engine {
-            AnyEngine::Slub(cache) if !self.inner.limited => cache.free_fast(object, slab),
+            AnyEngine::Slub(cache) if self.allocs_fast => cache.free_fast(object, slab),
             _ => false,
         }
     }

@@ -40,10 +40,14 @@ pub trait Front<P: Platform>: Engine<P> {
     fn free_slow_slot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
-    /// As [`Front::free_slow_slot`], for a caller that did not look up the slab: `slab` looks it up, and is
-    /// called only if the engine needs the slab.
+    /// Whether [`Front::free_fast_anywhere`] takes objects. It is so for as long as the cache is there.
+    fn takes_from_anywhere(&self) -> bool {
+        false
+    }
+    /// As [`Front::free_fast`], for a caller that did not look up the slab, if
+    /// [`Front::takes_from_anywhere`].
     #[inline(always)]
-    fn free_fast_lookup(&self, object: P::Ptr, slab: impl FnOnce() -> Option<Pfn>) -> bool {
-        slab().is_some_and(|slab| self.free_slow_slot(object, slab))
+    fn free_fast_anywhere(&self, _object: P::Ptr) -> bool {
+        false
     }
 }

@@ -406,13 +406,14 @@ where
         if self.sheaf_capacity > 0 { self.push_exchanged(object) } else { self.push_listed(object, slab) }
     }
 
-    #[inline(always)]
-    fn free_fast_lookup(&self, object: P::Ptr, home: impl FnOnce() -> Option<Pfn>) -> bool {
+    fn takes_from_anywhere(&self) -> bool {
         // With one node every object is of the right one, and a sheaf asks for nothing else.
-        if self.sheaf_capacity > 0 && P::nodes() == 1 {
-            return self.slots.push_first(object, Event::FreeFastpath);
-        }
-        home().is_some_and(|slab| self.free_slow_slot(object, slab))
+        self.sheaf_capacity > 0 && P::nodes() == 1
+    }
+
+    #[inline(always)]
+    fn free_fast_anywhere(&self, object: P::Ptr) -> bool {
+        self.slots.push_first(object, Event::FreeFastpath)
     }
 }
 
