@@ -112,6 +112,39 @@ fn printing_and_parsing_are_inverse() {
     println!("{slub} texts of slub, {slqb} of slqb, {slab} of slab, {slob} of slob");
 }
 
+/// A constant in a kernel is the preset that its name says, and changes as a knob does.
+#[test]
+fn constants_are_presets() {
+    fn check(constant: Preset, text: &str) {
+        assert_eq!(Preset::parse(text), Ok(constant), "{text}");
+        assert_eq!(constant.to_string(), text);
+    }
+    for (constant, text) in [
+        (SlubPolicy::V2_6_29, "slub@2.6.29"),
+        (SlubPolicy::V2_6_32, "slub@2.6.32"),
+        (SlubPolicy::V3_2, "slub@3.2"),
+        (SlubPolicy::V5_10, "slub@5.10"),
+        (SlubPolicy::V5_16, "slub@5.16"),
+        (SlubPolicy::V6_1, "slub@6.1"),
+        (SlubPolicy::V6_8, "slub@6.8"),
+        (SlubPolicy::V6_12, "slub@6.12"),
+        (SlubPolicy::V6_18, "slub@6.18"),
+        (SlubPolicy::V7_0, "slub@7.0"),
+        (SlubPolicy::V7_1, "slub@7.1"),
+    ] {
+        check(Preset::Slub(constant), text);
+    }
+    check(Preset::Slqb(SlqbPolicy::V2009_01), "slqb@2009-01");
+    check(Preset::Slqb(SlqbPolicy::V2009_09), "slqb@2009-09");
+    check(Preset::Slab(SlabPolicy::V2_4), "slab@2.4");
+    check(Preset::Slab(SlabPolicy::V2_6_29), "slab@2.6.29");
+    check(Preset::Slab(SlabPolicy::V6_1), "slab@6.1");
+    check(Preset::Slob(SlobPolicy::V2_6_32), "slob@2.6.32");
+    check(Preset::Slob(SlobPolicy::V6_1), "slob@6.1");
+    const ONE_PAGE: SlubPolicy = SlubPolicy { max_order: 0, ..SlubPolicy::V7_1 };
+    check(Preset::Slub(ONE_PAGE), "slub@7.1,max_order=0");
+}
+
 #[test]
 fn presets_print_in_normal_form() {
     fn check(text: &str, printed: &str) {

@@ -112,54 +112,60 @@ pub struct SlabPolicy {
     pub reap_interval_ns: u64,
 }
 
-const V2_6_29: SlabPolicy = SlabPolicy {
-    release: Release::new(2, 6, 29),
-    zone_reclaim: ZoneReclaimMode::Boot,
-    limits: Limits::All,
-    limit: None,
-    limit_max: u32::MAX,
-    batchcount: None,
-    shared: None,
-    alien: true,
-    alien_limit: None,
-    memoryless: Memoryless::AsAsked,
-    max_order: 1,
-    management: Management::Descriptor,
-    fresh: Fresh::Listed,
-    requeue: Requeue::Tail,
-    reap: Reap::Timer,
-    grow: GrowFlags::Reclaim,
-    reap_interval_ns: 2_000_000_000,
-};
+/// Presets as constants, for a program that parses no text. One policy of a constant is changed with
+/// `SlabPolicy { .., ..SlabPolicy::V6_1 }`.
+impl SlabPolicy {
+    /// The policies of `slab@2.6.29`.
+    pub const V2_6_29: SlabPolicy = SlabPolicy {
+        release: Release::new(2, 6, 29),
+        zone_reclaim: ZoneReclaimMode::Boot,
+        limits: Limits::All,
+        limit: None,
+        limit_max: u32::MAX,
+        batchcount: None,
+        shared: None,
+        alien: true,
+        alien_limit: None,
+        memoryless: Memoryless::AsAsked,
+        max_order: 1,
+        management: Management::Descriptor,
+        fresh: Fresh::Listed,
+        requeue: Requeue::Tail,
+        reap: Reap::Timer,
+        grow: GrowFlags::Reclaim,
+        reap_interval_ns: 2_000_000_000,
+    };
 
-/// 2.4.8 to 2.4.10 (docs/theory/slab.md 10).
-const V2_4: SlabPolicy = SlabPolicy {
-    release: Release::new(2, 4, 0),
-    limits: Limits::Smp,
-    shared: Some(0),
-    alien: false,
-    max_order: 2,
-    requeue: Requeue::Stays,
-    reap: Reap::Clock,
-    grow: GrowFlags::AsAsked,
-    reap_interval_ns: 0,
-    ..V2_6_29
-};
+    /// The policies of `slab@2.4`: 2.4.8 to 2.4.10 (docs/theory/slab.md 10).
+    pub const V2_4: SlabPolicy = SlabPolicy {
+        release: Release::new(2, 4, 0),
+        limits: Limits::Smp,
+        shared: Some(0),
+        alien: false,
+        max_order: 2,
+        requeue: Requeue::Stays,
+        reap: Reap::Clock,
+        grow: GrowFlags::AsAsked,
+        reap_interval_ns: 0,
+        ..SlabPolicy::V2_6_29
+    };
 
-const V6_1: SlabPolicy = SlabPolicy {
-    release: Release::new(6, 1, 0),
-    // Measured on a real 6.1: 5,941 frees of other nodes' objects filled alien arrays 491 times.
-    alien_limit: Some(12),
-    memoryless: Memoryless::Nearest,
-    management: Management::Index,
-    fresh: Fresh::FillsArray,
-    grow: GrowFlags::Nowait,
-    ..V2_6_29
-};
+    /// The policies of `slab@6.1`.
+    pub const V6_1: SlabPolicy = SlabPolicy {
+        release: Release::new(6, 1, 0),
+        // Measured on a real 6.1: 5,941 frees of other nodes' objects filled alien arrays 491 times.
+        alien_limit: Some(12),
+        memoryless: Memoryless::Nearest,
+        management: Management::Index,
+        fresh: Fresh::FillsArray,
+        grow: GrowFlags::Nowait,
+        ..SlabPolicy::V2_6_29
+    };
+}
 
 impl Policy for SlabPolicy {
     const ENGINE: &'static str = "slab";
-    const PRESETS: &'static [SlabPolicy] = &[V2_4, V2_6_29, V6_1];
+    const PRESETS: &'static [SlabPolicy] = &[SlabPolicy::V2_4, SlabPolicy::V2_6_29, SlabPolicy::V6_1];
     const KNOBS: &'static [Knob<SlabPolicy>] = &[
         knob!(
             "limits", "which rule gives an array its capacity by the size of objects (docs/theory/slab.md 2)",

@@ -41,26 +41,32 @@ pub struct SlobPolicy {
     pub kmalloc_align: KmallocAlign,
 }
 
-const V2_6_32: SlobPolicy = SlobPolicy {
-    release: Release::new(2, 6, 32),
-    zone_reclaim: ZoneReclaimMode::Boot,
-    small_below: 256,
-    medium_below: 1024,
-    next_fit: true,
-    readd: Readd::Small,
-    kmalloc_align: KmallocAlign::Word,
-};
+/// Presets as constants, for a program that parses no text. One policy of a constant is changed with
+/// `SlobPolicy { .., ..SlobPolicy::V6_1 }`.
+impl SlobPolicy {
+    /// The policies of `slob@2.6.32`.
+    pub const V2_6_32: SlobPolicy = SlobPolicy {
+        release: Release::new(2, 6, 32),
+        zone_reclaim: ZoneReclaimMode::Boot,
+        small_below: 256,
+        medium_below: 1024,
+        next_fit: true,
+        readd: Readd::Small,
+        kmalloc_align: KmallocAlign::Word,
+    };
 
-const V6_1: SlobPolicy = SlobPolicy {
-    release: Release::new(6, 1, 0),
-    readd: Readd::BySize,
-    kmalloc_align: KmallocAlign::PowersOfTwo,
-    ..V2_6_32
-};
+    /// The policies of `slob@6.1`.
+    pub const V6_1: SlobPolicy = SlobPolicy {
+        release: Release::new(6, 1, 0),
+        readd: Readd::BySize,
+        kmalloc_align: KmallocAlign::PowersOfTwo,
+        ..SlobPolicy::V2_6_32
+    };
+}
 
 impl Policy for SlobPolicy {
     const ENGINE: &'static str = "slob";
-    const PRESETS: &'static [SlobPolicy] = &[V2_6_32, V6_1];
+    const PRESETS: &'static [SlobPolicy] = &[SlobPolicy::V2_6_32, SlobPolicy::V6_1];
     const KNOBS: &'static [Knob<SlobPolicy>] = &[
         knob!(
             "small_below", "requests below this number of bytes use the small list (docs/theory/slob.md 2)",

@@ -39,28 +39,34 @@ pub struct SlqbPolicy {
     pub reap_interval_ns: u64,
 }
 
-const V2009_01: SlqbPolicy = SlqbPolicy {
-    release: Release::new(2009, 1, 0),
-    zone_reclaim: ZoneReclaimMode::Boot,
-    min_order: 0,
-    min_objects: 1,
-    freebatch: None,
-    hiwater: None,
-    remote_direct_free: false,
-    memoryless: Memoryless::AsAsked,
-    reap_interval_ns: 3_000_000_000,
-};
+/// Presets as constants, for a program that parses no text. One policy of a constant is changed with
+/// `SlqbPolicy { .., ..SlqbPolicy::V2009_09 }`.
+impl SlqbPolicy {
+    /// The policies of `slqb@2009-01`.
+    pub const V2009_01: SlqbPolicy = SlqbPolicy {
+        release: Release::new(2009, 1, 0),
+        zone_reclaim: ZoneReclaimMode::Boot,
+        min_order: 0,
+        min_objects: 1,
+        freebatch: None,
+        hiwater: None,
+        remote_direct_free: false,
+        memoryless: Memoryless::AsAsked,
+        reap_interval_ns: 3_000_000_000,
+    };
 
-const V2009_09: SlqbPolicy = SlqbPolicy {
-    release: Release::new(2009, 9, 0),
-    remote_direct_free: true,
-    memoryless: Memoryless::RemoteFirst,
-    ..V2009_01
-};
+    /// The policies of `slqb@2009-09`.
+    pub const V2009_09: SlqbPolicy = SlqbPolicy {
+        release: Release::new(2009, 9, 0),
+        remote_direct_free: true,
+        memoryless: Memoryless::RemoteFirst,
+        ..SlqbPolicy::V2009_01
+    };
+}
 
 impl Policy for SlqbPolicy {
     const ENGINE: &'static str = "slqb";
-    const PRESETS: &'static [SlqbPolicy] = &[V2009_01, V2009_09];
+    const PRESETS: &'static [SlqbPolicy] = &[SlqbPolicy::V2009_01, SlqbPolicy::V2009_09];
     const KNOBS: &'static [Knob<SlqbPolicy>] = &[
         knob!("min_order", "smallest order of a slab (slqb_min_order)", min_order: number 0 to 10),
         knob!(

@@ -10,93 +10,125 @@ use crate::knob::{Knob, Needs, Policy, Values, knob};
 use crate::order::{COSTLY_ORDER, OrderRule};
 use crate::release::{Release, ZoneReclaimMode};
 
-const V2_6_29: SlubPolicy = SlubPolicy {
-    release: Release::new(2, 6, 29),
-    zone_reclaim: ZoneReclaimMode::Boot,
-    order: OrderRule::Halving,
-    min_order: 0,
-    max_order: COSTLY_ORDER,
-    min_objects: 0,
-    order_cpus: 0,
-    link: LinkPlace::Start,
-    min_partial: MinPartial::Log2,
-    min_partial_slabs: None,
-    cpu_partial: CpuPartial::Off,
-    cpu_partial_objects: None,
-    cpu_partial_factor: 1,
-    partial_frozen: true,
-    empty: EmptySlab::AtOnce,
-    update: SlabUpdate::BitLock,
-    first_try: FirstTry::NoRetry,
-    memoryless: Memoryless::AsAsked,
-    remote_search: RemoteSearch::UnlessThisNode,
-    defrag_ratio: 1000,
-    cpu_slab: true,
-    sheaves: Sheaves::Off,
-    refill: Refill::MayBlock,
-    refill_reads: RefillReads::Locked,
-    remote_refill: RemoteRefill::Try,
-    barns: Barns::MemoryNodes,
-    elastic: 0,
-    freelist: FreeList::Auto,
-};
+/// Presets as constants, for a program that parses no text. One policy of a constant is changed with
+/// `SlubPolicy { .., ..SlubPolicy::V7_1 }`.
+impl SlubPolicy {
+    /// The policies of `slub@2.6.29`.
+    pub const V2_6_29: SlubPolicy = SlubPolicy {
+        release: Release::new(2, 6, 29),
+        zone_reclaim: ZoneReclaimMode::Boot,
+        order: OrderRule::Halving,
+        min_order: 0,
+        max_order: COSTLY_ORDER,
+        min_objects: 0,
+        order_cpus: 0,
+        link: LinkPlace::Start,
+        min_partial: MinPartial::Log2,
+        min_partial_slabs: None,
+        cpu_partial: CpuPartial::Off,
+        cpu_partial_objects: None,
+        cpu_partial_factor: 1,
+        partial_frozen: true,
+        empty: EmptySlab::AtOnce,
+        update: SlabUpdate::BitLock,
+        first_try: FirstTry::NoRetry,
+        memoryless: Memoryless::AsAsked,
+        remote_search: RemoteSearch::UnlessThisNode,
+        defrag_ratio: 1000,
+        cpu_slab: true,
+        sheaves: Sheaves::Off,
+        refill: Refill::MayBlock,
+        refill_reads: RefillReads::Locked,
+        remote_refill: RemoteRefill::Try,
+        barns: Barns::MemoryNodes,
+        elastic: 0,
+        freelist: FreeList::Auto,
+    };
 
-const V2_6_32: SlubPolicy = SlubPolicy {
-    release: Release::new(2, 6, 32),
-    order: OrderRule::Clamped,
-    first_try: FirstTry::NoRetryNoFail,
-    ..V2_6_29
-};
+    /// The policies of `slub@2.6.32`.
+    pub const V2_6_32: SlubPolicy = SlubPolicy {
+        release: Release::new(2, 6, 32),
+        order: OrderRule::Clamped,
+        first_try: FirstTry::NoRetryNoFail,
+        ..SlubPolicy::V2_6_29
+    };
 
-const V3_2: SlubPolicy = SlubPolicy {
-    release: Release::new(3, 2, 0),
-    min_partial: MinPartial::HalfLog2,
-    cpu_partial: CpuPartial::Objects,
-    empty: EmptySlab::BeyondMinPartial,
-    update: SlabUpdate::Word,
-    remote_search: RemoteSearch::AnyNodeOnly,
-    ..V2_6_32
-};
+    /// The policies of `slub@3.2`.
+    pub const V3_2: SlubPolicy = SlubPolicy {
+        release: Release::new(3, 2, 0),
+        min_partial: MinPartial::HalfLog2,
+        cpu_partial: CpuPartial::Objects,
+        empty: EmptySlab::BeyondMinPartial,
+        update: SlabUpdate::Word,
+        remote_search: RemoteSearch::AnyNodeOnly,
+        ..SlubPolicy::V2_6_32
+    };
 
-const V5_10: SlubPolicy = SlubPolicy {
-    release: Release::new(5, 10, 0),
-    link: LinkPlace::Middle,
-    first_try: FirstTry::NoReclaim,
-    memoryless: Memoryless::Nearest,
-    ..V3_2
-};
+    /// The policies of `slub@5.10`.
+    pub const V5_10: SlubPolicy = SlubPolicy {
+        release: Release::new(5, 10, 0),
+        link: LinkPlace::Middle,
+        first_try: FirstTry::NoReclaim,
+        memoryless: Memoryless::Nearest,
+        ..SlubPolicy::V3_2
+    };
 
-const V5_16: SlubPolicy = SlubPolicy {
-    release: Release::new(5, 16, 0),
-    cpu_partial: CpuPartial::Slabs,
-    memoryless: Memoryless::Anywhere,
-    ..V5_10
-};
+    /// The policies of `slub@5.16`.
+    pub const V5_16: SlubPolicy = SlubPolicy {
+        release: Release::new(5, 16, 0),
+        cpu_partial: CpuPartial::Slabs,
+        memoryless: Memoryless::Anywhere,
+        ..SlubPolicy::V5_10
+    };
 
-const V6_1: SlubPolicy = SlubPolicy { release: Release::new(6, 1, 0), ..V5_16 };
+    /// The policies of `slub@6.1`.
+    pub const V6_1: SlubPolicy = SlubPolicy { release: Release::new(6, 1, 0), ..SlubPolicy::V5_16 };
 
-const V6_8: SlubPolicy =
-    SlubPolicy { release: Release::new(6, 8, 0), order: OrderRule::Single, partial_frozen: false, ..V6_1 };
+    /// The policies of `slub@6.8`.
+    pub const V6_8: SlubPolicy = SlubPolicy {
+        release: Release::new(6, 8, 0),
+        order: OrderRule::Single,
+        partial_frozen: false,
+        ..SlubPolicy::V6_1
+    };
 
-const V6_12: SlubPolicy = SlubPolicy { release: Release::new(6, 12, 0), ..V6_8 };
+    /// The policies of `slub@6.12`.
+    pub const V6_12: SlubPolicy = SlubPolicy { release: Release::new(6, 12, 0), ..SlubPolicy::V6_8 };
 
-const V6_18: SlubPolicy = SlubPolicy { release: Release::new(6, 18, 0), sheaves: Sheaves::OptIn, ..V6_12 };
+    /// The policies of `slub@6.18`.
+    pub const V6_18: SlubPolicy =
+        SlubPolicy { release: Release::new(6, 18, 0), sheaves: Sheaves::OptIn, ..SlubPolicy::V6_12 };
 
-const V7_0: SlubPolicy = SlubPolicy {
-    release: Release::new(7, 0, 0),
-    cpu_partial: CpuPartial::Off,
-    cpu_slab: false,
-    sheaves: Sheaves::All,
-    refill: Refill::Always,
-    ..V6_18
-};
+    /// The policies of `slub@7.0`.
+    pub const V7_0: SlubPolicy = SlubPolicy {
+        release: Release::new(7, 0, 0),
+        cpu_partial: CpuPartial::Off,
+        cpu_slab: false,
+        sheaves: Sheaves::All,
+        refill: Refill::Always,
+        ..SlubPolicy::V6_18
+    };
 
-const V7_1: SlubPolicy = SlubPolicy { release: Release::new(7, 1, 0), barns: Barns::OnlineNodes, ..V7_0 };
+    /// The policies of `slub@7.1`.
+    pub const V7_1: SlubPolicy =
+        SlubPolicy { release: Release::new(7, 1, 0), barns: Barns::OnlineNodes, ..SlubPolicy::V7_0 };
+}
 
 impl Policy for SlubPolicy {
     const ENGINE: &'static str = "slub";
-    const PRESETS: &'static [SlubPolicy] =
-        &[V2_6_29, V2_6_32, V3_2, V5_10, V5_16, V6_1, V6_8, V6_12, V6_18, V7_0, V7_1];
+    const PRESETS: &'static [SlubPolicy] = &[
+        SlubPolicy::V2_6_29,
+        SlubPolicy::V2_6_32,
+        SlubPolicy::V3_2,
+        SlubPolicy::V5_10,
+        SlubPolicy::V5_16,
+        SlubPolicy::V6_1,
+        SlubPolicy::V6_8,
+        SlubPolicy::V6_12,
+        SlubPolicy::V6_18,
+        SlubPolicy::V7_0,
+        SlubPolicy::V7_1,
+    ];
     const KNOBS: &'static [Knob<SlubPolicy>] = &[
         knob!(
             "order", "rule that computes the order of a cache's slabs (docs/theory/slub.md 5.3 to 5.6)",
