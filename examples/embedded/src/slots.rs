@@ -39,7 +39,7 @@ impl<T> Slots<T> {
         }
         compiler_fence(SeqCst);
         self.used.set(true);
-        Some(Held { slot: self, cold: self.cold.borrow_mut() })
+        Some(Held { cold: self.cold.borrow_mut(), slot: Holding(self) })
     }
 }
 
@@ -151,17 +151,22 @@ impl<T: Default> PerCpu<Object, T> for Slots<T> {
     }
 }
 
-/// A slot held.
+/// A slot held. The fields end in this order: the slot is free when nothing refers into it.
 #[derive(Debug)]
 pub struct Held<'a, T> {
-    slot: &'a Slots<T>,
     cold: RefMut<'a, T>,
+    slot: Holding<'a, T>,
 }
 
-impl<T> Drop for Held<'_, T> {
+#[derive(Debug)]
+struct Holding<'a, T>(&'a Slots<T>);
+
+impl<T> Drop for Holding<'_, T> {
     fn drop(&mut self) {
+        asked();
         compiler_fence(SeqCst);
-        self.slot.held.set(false);
+        self.0.held.set(false);
+        asked();
     }
 }
 
@@ -184,25 +189,25 @@ impl<T> Local<Object, T> for Held<'_, T> {
     }
     fn list(&self) -> HotList<Object> {
         asked();
-        self.slot.list.get()
+        self.slot.0.list.get()
     }
     fn set_list(&mut self, list: HotList<Object>) {
         asked();
-        self.slot.list.set(list);
+        self.slot.0.list.set(list);
     }
     fn array(&self) -> HotArray<Object> {
         asked();
-        self.slot.array.get()
+        self.slot.0.array.get()
     }
     fn set_array(&mut self, array: HotArray<Object>) {
         asked();
-        self.slot.array.set(array);
+        self.slot.0.array.set(array);
     }
     fn asked(&mut self) -> bool {
-        self.slot.asked.replace(false)
+        self.slot.0.asked.replace(false)
     }
     fn count(&mut self, event: Event, n: u64) {
-        count(&self.slot.counts, event, n);
+        count(&self.slot.0.counts, event, n);
     }
 }
 

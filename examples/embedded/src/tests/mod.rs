@@ -11,11 +11,9 @@ use core::alloc::Layout;
 use machine::{Struck, When, booted, interrupted};
 use slablab_platform::CpuId;
 use slablab_platform::conformance::checks;
-use slablab_slabs::engines::slab::SlabEngine;
-use slablab_slabs::engines::slqb::Slqb;
-use slablab_slabs::engines::slub::Slub;
-use slablab_slabs::knob::Policy;
-use slablab_slabs::preset::Preset;
+use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
+use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
+use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::{Engine, Misuse};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -167,34 +165,24 @@ fn check<E: Engine<Kernel> + 'static>(name: &str, policy: &E::Policy) {
     });
 }
 
-fn policy<P: Policy>(text: &str, of: impl Fn(Preset) -> Option<P>) -> P {
-    of(Preset::parse(text).expect("a preset")).expect("of this engine")
-}
-
-pub(crate) fn slub(text: &str) -> slablab_slabs::engines::slub::SlubPolicy {
-    policy(text, |preset| if let Preset::Slub(policy) = preset { Some(policy) } else { None })
-}
-
 #[test]
 fn slub_with_cpu_slabs() {
-    check::<Slub<Kernel>>("slub@6.1", &slub("slub@6.1"));
+    check::<Slub<Kernel>>("slub@6.1", &SlubPolicy::V6_1);
 }
 
 #[test]
 fn slub_with_sheaves() {
-    check::<Slub<Kernel>>("slub@7.1", &slub("slub@7.1"));
+    check::<Slub<Kernel>>("slub@7.1", &SlubPolicy::V7_1);
 }
 
 #[test]
 fn slqb() {
-    let policy = policy("slqb", |preset| if let Preset::Slqb(policy) = preset { Some(policy) } else { None });
-    check::<Slqb<Kernel>>("slqb", &policy);
+    check::<Slqb<Kernel>>("slqb", &SlqbPolicy::V2009_09);
 }
 
 #[test]
 fn slab() {
-    let policy = policy("slab", |preset| if let Preset::Slab(policy) = preset { Some(policy) } else { None });
-    check::<SlabEngine<Kernel>>("slab", &policy);
+    check::<SlabEngine<Kernel>>("slab", &SlabPolicy::V6_1);
 }
 
 #[test]
@@ -207,7 +195,7 @@ fn the_world_keeps_the_contract() {
 #[test]
 fn without_memory_the_answer_is_none_and_nothing_is_lost() {
     booted(|| {
-        let used = Used::<Slub<Kernel>>::new(&slub("slub@6.1"));
+        let used = Used::<Slub<Kernel>>::new(&SlubPolicy::V6_1);
         let handler = {
             let used = used.clone();
             Rc::new(move || used.interrupt())
@@ -232,7 +220,7 @@ fn without_memory_the_answer_is_none_and_nothing_is_lost() {
 #[test]
 fn misuse_is_told() {
     booted(|| {
-        let used = Used::<Slub<Kernel>>::new(&slub("slub@6.1"));
+        let used = Used::<Slub<Kernel>>::new(&SlubPolicy::V6_1);
         let heap = &used.heap;
         let of = |bytes: usize| {
             heap.alloc(Layout::from_size_align(bytes, 8).expect("a layout")).expect("memory").as_ptr()
@@ -251,7 +239,7 @@ fn misuse_is_told() {
 #[test]
 fn layouts_are_kept_and_impossible_ones_refused() {
     booted(|| {
-        let used = Used::<Slub<Kernel>>::new(&slub("slub@6.1"));
+        let used = Used::<Slub<Kernel>>::new(&SlubPolicy::V6_1);
         for (bytes, align) in
             [(1, 1), (1, 64), (100, 128), (24, 4096), (5000, 4096), (9000, 4096), (200_000, 16)]
         {
