@@ -40,6 +40,10 @@ const BROWSER: Need = Need::Program {
     package: "chromium",
 };
 
+/// An emulator of a PC, which boots the kernel of examples/kernel.
+const QEMU: Need =
+    Need::Program { names: &["qemu-system-x86_64"], variable: "QEMU", package: "qemu-system-x86" };
+
 /// Every step.
 pub(crate) const STEPS: &[Step] = &[
     Step {
@@ -69,6 +73,16 @@ pub(crate) const STEPS: &[Step] = &[
         in_ci: true,
         commands: &["cargo build --locked --quiet --target aarch64-unknown-linux-gnu -p slablab-objects"],
         needs: &[Need::Target("aarch64-unknown-linux-gnu")],
+    },
+    Step {
+        name: "kernel",
+        about: "the example kernel boots in QEMU with 4 CPUs (needs the target x86_64-unknown-none of rustup)",
+        in_ci: true,
+        commands: &[
+            "SLABLAB_QEMU_REQUIRED=1 cargo test --locked -p slablab-examples --test kernel",
+            "cargo fmt --check --manifest-path examples/kernel/Cargo.toml",
+        ],
+        needs: &[Need::Target("x86_64-unknown-none"), QEMU],
     },
     Step {
         name: "test",

@@ -135,6 +135,10 @@ const UNSAFE: &[&str] = &[
     "crates/recorder/preload/system.rs",
     "examples/embedded/src/global.rs",
     "examples/embedded/src/memory.rs",
+    "examples/kernel/src/cpu.rs",
+    "examples/kernel/src/heap.rs",
+    "examples/kernel/src/memory.rs",
+    "examples/kernel/src/slots.rs",
 ];
 
 /// The sections of each engine's page, in this order. Sections about releases may follow.
@@ -352,6 +356,20 @@ fn the_embedding_example_stands_alone() {
         "the embedding example uses names that a kernel does not have:\n{}",
         found.join("\n")
     );
+}
+
+#[test]
+fn the_example_kernel_stands_alone() {
+    let folder = root().join("examples/kernel");
+    let manifest = read(&folder.join("Cargo.toml"));
+    let inherits = manifest.lines().find(|line| line.contains("workspace = true"));
+    assert_eq!(inherits, None, "a copy has no workspace to inherit from");
+    assert!(manifest.lines().any(|line| line == "[workspace]"), "a copy may lie in another workspace");
+    assert_eq!(dependencies(&manifest), EMBEDDABLE.map(|room| format!("slablab-{room}")));
+    assert!(read(&folder.join("src/main.rs")).lines().any(|line| line == "#![no_std]"));
+    let found: Vec<String> =
+        sources(&folder.join("src")).iter().flat_map(|path| lines_with(path, &["std::"], true)).collect();
+    assert!(found.is_empty(), "the kernel uses names that it does not have:\n{}", found.join("\n"));
 }
 
 #[test]

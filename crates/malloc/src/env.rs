@@ -22,8 +22,13 @@ pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
 pub(crate) const DEFAULT_SLOTS: Owner = Owner::Thread;
 
 /// Variables that the lab's tools read.
-const OTHERS: &[&str] =
-    &["SLABLAB_BROWSER", "SLABLAB_BROWSER_REQUIRED", "SLABLAB_CXX_REQUIRED", "SLABLAB_TRUTH"];
+const OTHERS: &[&str] = &[
+    "SLABLAB_BROWSER",
+    "SLABLAB_BROWSER_REQUIRED",
+    "SLABLAB_CXX_REQUIRED",
+    "SLABLAB_QEMU_REQUIRED",
+    "SLABLAB_TRUTH",
+];
 
 /// Where the statistics of a process go when it ends.
 #[derive(Clone, Copy, PartialEq, Eq)]

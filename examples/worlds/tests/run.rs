@@ -46,6 +46,7 @@ fn the_table_names_every_example() {
         "worlds/src/bin/native.rs",
         "c/words.c",
         "embedded",
+        "kernel",
     ] {
         assert!(examples.join(name).exists() && table.contains(&format!("]({name})")), "{name}");
     }
