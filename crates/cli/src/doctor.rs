@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[group(id = "doctor")]
 #[command(
-    after_help = "Examples:\n  slablab doctor                             this machine\n  slablab doctor sosreport.tar.xz            another machine, from its support bundle\n  slablab doctor friday.tar --since monday.tar   what grew\n  slablab doctor --fail-over 100M --format prometheus"
+    after_help = "Examples:\n  slablab doctor                             this machine\n  slablab doctor sosreport.tar.xz            another machine, from its support bundle\n  slablab doctor mail.txt                    slabtop, vmstat -m, slabinfo or kernel messages in any text\n  slablab doctor friday.tar --since monday.tar   what grew\n  slablab doctor --fail-over 100M --format prometheus"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -27,8 +27,9 @@ pub(crate) struct Args {
     /// Earlier snapshot of the same machine, for growth; may be repeated
     #[arg(long, value_name = "DUMP")]
     since: Vec<PathBuf>,
-    /// Hours between the first --since snapshot and INPUT, if the files have no timestamps
-    #[arg(long, value_name = "H", requires = "since")]
+    /// Hours between the first --since snapshot, or the first one in the text INPUT, and INPUT, if they have no
+    /// timestamps
+    #[arg(long, value_name = "H")]
     hours: Option<f64>,
     /// Recording of the same machine, of any kind that `slablab import` reads: shows what rounding up to
     /// kmalloc's classes costs
@@ -112,7 +113,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         None => args.input.read()?,
     };
     let since = args.since.iter().map(|path| args.input.read_at(Some(path.clone())));
-    let since = since.collect::<Result<Vec<_>, _>>()?;
+    let mut since = since.collect::<Result<Vec<_>, _>>()?;
+    // A text may have several snapshots.
+    since.extend(state.earlier());
+    if args.hours.is_some() && since.is_empty() {
+        return Err("--hours: expected an earlier snapshot: --since DUMP, or several in the text".into());
+    }
     let rounding =
         args.recording.as_deref().map(|path| Ok::<_, Failure>(Rounding::read(path, &open(path, None)?)?));
     let rounding = rounding.transpose()?;

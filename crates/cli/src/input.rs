@@ -21,8 +21,8 @@ use std::time::Duration;
 /// The slab memory of which machine.
 #[derive(clap::Args)]
 pub(crate) struct InputArgs {
-    /// Directory, tar, support bundle, slabinfo or output of grep -r; - for standard input; without it, this
-    /// machine
+    /// Directory, tar, support bundle, slabinfo, output of grep -r, or any text with slabtop, vmstat -m or
+    /// messages of the kernel in it; - for standard input; without it, this machine
     pub(crate) input: Option<PathBuf>,
     /// Page size, for example 4K or 65536, if the input does not contain it
     #[arg(long, value_name = "SIZE", value_parser = page_size)]

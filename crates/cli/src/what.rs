@@ -4,20 +4,30 @@ use crate::input::expect_file;
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use serde_json::json;
+use slablab_doctor::state;
 use slablab_doctor::what::{self, Known, Merged};
 use std::fmt::Write;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Columns where the output is no terminal, and the most on one: longer lines are hard to read.
 const COLUMNS: (usize, usize) = (80, 100);
 /// How many names an unknown one is answered with.
 const NEAREST: usize = 5;
+/// How many caches of a file are explained: the largest.
+const LARGEST: usize = 5;
+/// Bytes of a page where no machine is known.
+const PAGE: u64 = 4096;
 
-/// Explains caches by name.
+/// Explains caches by name, and the kernel's messages about slabs.
 #[derive(clap::Args)]
+#[group(id = "what")]
+#[command(
+    after_help = "Examples:\n  slablab what dentry kmalloc-1k\n  slablab what 'SLUB: Unable to allocate memory on node -1 (gfp=0x20)'\n  dmesg | slablab what -      its messages about slabs, and the caches in it"
+)]
 pub(crate) struct Args {
-    /// Cache, as in /proc/slabinfo or /sys/kernel/slab; several are allowed
+    /// Cache, as in /proc/slabinfo or /sys/kernel/slab; the kernel's message about a slab; or a file with such
+    /// messages or a list of caches, - for standard input. Several are allowed
     names: Vec<String>,
     /// List all known caches, or the caches whose names match PATTERN (`*` matches any letters)
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "*", conflicts_with = "names")]
@@ -48,7 +58,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let text = match &args.list {
         Some(pattern) => list(known, pattern, args.format)?,
         None if args.names.is_empty() => {
-            return Err("expected the name of a cache; --list prints all known caches".into());
+            return Err("expected the name of a cache, a message of the kernel or a file; --list prints all known caches".into());
         }
         None => explain(known, &args.names, args.format)?,
     };
@@ -56,17 +66,69 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     Ok(Done::Complete)
 }
 
+/// What the user asked for: names of caches, and messages.
+#[derive(Default)]
+struct Asked {
+    names: Vec<String>,
+    messages: Vec<what::Failure>,
+}
+
+impl Asked {
+    /// Reads the arguments: a name, a message, or a file with either.
+    fn of(known: &Known, arguments: &[String]) -> Result<Asked, Failure> {
+        let mut asked = Asked::default();
+        for argument in arguments {
+            let is_name = Merged::parse(argument).is_some() || known.find(argument).is_some();
+            let messages = what::Failure::in_text(argument, PAGE);
+            if !is_name && (argument == "-" || Path::new(argument).is_file()) {
+                asked.file(known, argument)?;
+            } else if messages.is_empty() {
+                asked.names.push(argument.clone());
+            } else {
+                asked.messages.extend(messages);
+            }
+        }
+        Ok(asked)
+    }
+
+    /// All messages of a file, and the largest of its caches that are known.
+    fn file(&mut self, known: &Known, path: &str) -> Result<(), Failure> {
+        let state = state::read(&state::Input { path: Some(path.into()), ..state::Input::default() })?;
+        let failures = state.dump.pasted.iter().flat_map(|pasted| &pasted.failures).cloned();
+        let failures: Vec<_> = failures.collect();
+        let messages = what::Failure::all(&failures, state.release, state.page_size);
+        let mut caches: Vec<_> =
+            state.caches.iter().filter(|cache| known.find(&cache.name).is_some()).collect();
+        caches.sort_by_key(|cache| std::cmp::Reverse(cache.bytes(state.page_size)));
+        if messages.is_empty() && caches.is_empty() {
+            return Err(format!(
+                "{path}: no message about slabs and no known cache is in it; see slablab doctor {path}"
+            )
+            .into());
+        }
+        self.messages.extend(messages);
+        for cache in caches.into_iter().take(LARGEST) {
+            if !self.names.contains(&cache.name) {
+                self.names.push(cache.name.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Prints the caches with these names. If one name is unknown, it prints none.
-fn explain(known: &Known, names: &[String], format: Format) -> Result<String, Failure> {
+fn explain(known: &Known, arguments: &[String], format: Format) -> Result<String, Failure> {
+    let Asked { names, messages } = Asked::of(known, arguments)?;
     let unknown = |name: &&String| Merged::parse(name).is_none() && known.find(name).is_none();
     let unknown: Vec<String> = names.iter().filter(unknown).map(|name| complaint(known, name)).collect();
     if !unknown.is_empty() {
         return Err(unknown.join("\n").into());
     }
     let width = width();
-    let mut pages = Vec::new();
+    let mut pages: Vec<String> =
+        messages.iter().map(|message| what::failure_page(known, message, width)).collect();
     let mut values = Vec::new();
-    for name in names {
+    for name in &names {
         match (Merged::parse(name), known.find(name)) {
             (Some(merged), _) => {
                 pages.push(what::slot_page(known, &merged, name, width));
@@ -81,7 +143,10 @@ fn explain(known: &Known, names: &[String], format: Format) -> Result<String, Fa
     }
     Ok(match format {
         Format::Text => pages.join("\n"),
-        Format::Json => document(values),
+        Format::Json => {
+            let messages: Vec<_> = messages.iter().map(|message| message.json(known)).collect();
+            document(values, messages)
+        }
     })
 }
 
@@ -105,7 +170,7 @@ fn list(known: &Known, pattern: &str, format: Format) -> Result<String, Failure>
     }
     if format == Format::Json {
         let values = entries.iter().map(|entry| what::json(known, entry, &entry.name)).collect();
-        return Ok(document(values));
+        return Ok(document(values, Vec::new()));
     }
     let (name, width) = (entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0), width());
     let mut text = String::new();
@@ -115,8 +180,8 @@ fn list(known: &Known, pattern: &str, format: Format) -> Result<String, Failure>
     Ok(text)
 }
 
-fn document(caches: Vec<serde_json::Value>) -> String {
-    let document = json!({ "schema": "slablab.what.1", "caches": caches });
+fn document(caches: Vec<serde_json::Value>, messages: Vec<serde_json::Value>) -> String {
+    let document = json!({ "schema": "slablab.what.1", "caches": caches, "messages": messages });
     slablab_report::json::document(&document)
 }
 

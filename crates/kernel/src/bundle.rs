@@ -10,6 +10,7 @@ mod listing;
 mod machine;
 mod moment;
 mod page_size;
+mod supportconfig;
 mod text_dump;
 mod wanted;
 
@@ -23,6 +24,7 @@ pub use page_size::PageSizeFrom;
 pub use text_dump::Form;
 pub use wanted::{WANTED, fits};
 
+use crate::pasted::{Caches, Pasted};
 use crate::procfs::{FreeBlocks, Numbers, PageTypes, Zone};
 use crate::slabinfo::{Slabinfo, SlabinfoError};
 use crate::sysfs::SlabAttrs;
@@ -67,17 +69,25 @@ pub enum BundleError {
     /// There is nothing in the input.
     #[error("the file is empty")]
     NoBytes,
-    /// Compressed by bzip2.
-    #[error(
-        "compressed by bzip2, which is not read here: expected gzip, xz or zstd: unpack it with bzip2 -d first"
-    )]
-    Bzip2,
     /// Not one of the forms an input can have.
     #[error(
         "expected a tar of the kernel's files or a support bundle, the text of /proc/slabinfo, or the output of \
          `grep -r . /proc/slabinfo /sys/kernel/slab`: begins like none of them"
     )]
     Unknown,
+    /// A text without anything about slabs.
+    #[error(
+        "none of the {lines} lines is of slabtop, vmstat -m, /proc/slabinfo, /proc/meminfo or a message of the kernel \
+         about slabs; the first is line {line}: `{first}`"
+    )]
+    NothingPasted {
+        /// Lines with anything in them.
+        lines: usize,
+        /// The first of them, from 1.
+        line: usize,
+        /// What is there, shortened.
+        first: String,
+    },
     /// A recording, where a dump is expected.
     #[error(
         "a {0}: expected a tar of the kernel's files or a support bundle, the text of /proc/slabinfo, or the output \
@@ -126,8 +136,14 @@ pub struct Dump {
     pub meminfo: Numbers,
     /// /proc/vmstat.
     pub vmstat: Numbers,
-    /// /proc/slabinfo.
+    /// /proc/slabinfo, or the caches of a text as its rows.
     pub slabinfo: Option<Slabinfo>,
+    /// Earlier snapshots of the caches, oldest first, from a text that has several.
+    pub earlier: Vec<Caches>,
+    /// Caches of which only bytes are known: name, bytes in use if that is known, and bytes.
+    pub sized: Vec<(String, Option<u64>, u64)>,
+    /// What else was found in a text.
+    pub pasted: Option<Box<Pasted>>,
     /// /sys/kernel/slab, one for each directory, by name.
     pub caches: Vec<SlabAttrs>,
     /// /proc/zoneinfo.

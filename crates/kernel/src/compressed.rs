@@ -1,10 +1,11 @@
-//! Plain, gz, zst or xz input as one `Read`, told apart by its first bytes.
+//! Plain, gz, bz2, zst or xz input as one `Read`, told apart by its first bytes.
 //!
 //! Memory is bounded for every input: the readers refuse zstd windows above 128 MiB and xz dictionaries above
 //! 256 MiB. The size of the decompressed data has no bound here. A caller that stores the data must bound it.
 
 use std::io::{BufReader, Chain, Cursor, Error, ErrorKind, Read, Result};
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -16,6 +17,8 @@ pub enum Compression {
     Plain,
     /// gzip.
     Gzip,
+    /// bzip2.
+    Bzip2,
     /// Zstandard.
     Zstd,
     /// xz.
@@ -31,11 +34,20 @@ impl Compression {
         let begins = |magic: &[u8]| first.starts_with(magic);
         match () {
             () if begins(b"\x1f\x8b") => Compression::Gzip,
+            // The fourth byte is the size of blocks: 1 to 9. A text may begin with the first three.
+            () if begins(b"BZh") && matches!(first.get(3), Some(b'1'..=b'9')) && is_bzip2(first) => {
+                Compression::Bzip2
+            }
             () if begins(b"\x28\xb5\x2f\xfd") => Compression::Zstd,
             () if begins(b"\xfd7zXZ\0") => Compression::Xz,
             () => Compression::Plain,
         }
     }
+}
+
+/// Whether a block or the end of a stream of bzip2 follows its head.
+fn is_bzip2(first: &[u8]) -> bool {
+    first.get(4..6).is_none_or(|magic| matches!(magic, b"\x31\x41" | b"\x17\x72"))
 }
 
 type Input<R> = BufReader<Counted<Chain<Cursor<Vec<u8>>, R>>>;
@@ -68,6 +80,7 @@ pub struct Decompressed<R: Read> {
 enum Inner<R: Read> {
     Plain(Input<R>),
     Gzip(Box<MultiGzDecoder<Input<R>>>),
+    Bzip2(Box<MultiBzDecoder<Input<R>>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, Input<R>>>),
     Xz(Box<XzDecoder<Input<R>>>),
 }
@@ -91,6 +104,7 @@ impl<R: Read> Decompressed<R> {
         let inner = match compression {
             Compression::Plain => Inner::Plain(input),
             Compression::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(input))),
+            Compression::Bzip2 => Inner::Bzip2(Box::new(MultiBzDecoder::new(input))),
             Compression::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?;
                 decoder.window_log_max(Self::ZSTD_WINDOW_LOG)?;
@@ -111,6 +125,7 @@ impl<R: Read> Decompressed<R> {
         let (name, read) = match &self.inner {
             Inner::Plain(_) => return error,
             Inner::Gzip(decoder) => ("gzip", decoder.get_ref().get_ref().count),
+            Inner::Bzip2(decoder) => ("bzip2", decoder.get_ref().get_ref().count),
             Inner::Zstd(decoder) => ("zstd", decoder.get_ref().get_ref().count),
             Inner::Xz(decoder) => ("xz", decoder.get_ref().get_ref().count),
         };
@@ -128,6 +143,7 @@ impl<R: Read> Decompressed<R> {
         match self.inner {
             Inner::Plain(_) => Compression::Plain,
             Inner::Gzip(_) => Compression::Gzip,
+            Inner::Bzip2(_) => Compression::Bzip2,
             Inner::Zstd(_) => Compression::Zstd,
             Inner::Xz(_) => Compression::Xz,
         }
@@ -139,6 +155,7 @@ impl<R: Read> Read for Decompressed<R> {
         let result = match &mut self.inner {
             Inner::Plain(input) => input.read(buffer),
             Inner::Gzip(decoder) => decoder.read(buffer),
+            Inner::Bzip2(decoder) => decoder.read(buffer),
             Inner::Zstd(decoder) => decoder.read(buffer),
             Inner::Xz(decoder) => decoder.read(buffer),
         };
@@ -160,6 +177,12 @@ mod tests {
 
     fn gzip(data: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn bzip2(data: &[u8]) -> Vec<u8> {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
         encoder.write_all(data).unwrap();
         encoder.finish().unwrap()
     }
@@ -192,6 +215,7 @@ mod tests {
         }
         check(Compression::Plain, <[u8]>::to_vec);
         check(Compression::Gzip, gzip);
+        check(Compression::Bzip2, bzip2);
         check(Compression::Zstd, |data| zstd::encode_all(data, 1).unwrap());
         check(Compression::Xz, xz);
     }

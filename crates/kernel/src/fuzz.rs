@@ -19,13 +19,13 @@ use crate::tidy::Tidy;
 use crate::tracedat::TraceDat;
 use crate::tracepoint::Format;
 use crate::vmrecord::Record;
-use crate::{counters, procfs, sysfs, text};
+use crate::{counters, pasted, procfs, sysfs, text};
 
 /// What a fuzzer runs.
 pub type Target = fn(&[u8]);
 
 /// All of them by name, as the folders of `corpus` are called.
-pub const ALL: [(&str, Target); 12] = [
+pub const ALL: [(&str, Target); 13] = [
     ("perfdata", perfdata),
     ("tracedat", tracedat),
     ("ftrace", self::ftrace),
@@ -35,6 +35,7 @@ pub const ALL: [(&str, Target); 12] = [
     ("sysfs", sysfs),
     ("bundle", bundle),
     ("input", input),
+    ("pasted", self::pasted),
     ("tidy", tidy),
     ("counters", counters),
     ("vmrecord", vmrecord),
@@ -122,6 +123,13 @@ pub fn input(data: &[u8]) {
     if builder.input(data).is_ok() {
         let _ = builder.finish();
     }
+}
+
+/// [`pasted::scan`], with everything that is inferred from it.
+pub fn pasted(data: &[u8]) {
+    let found = pasted::scan(data);
+    assert!(found.unread <= found.lines + found.meminfo.len(), "more lines unread than there are");
+    let _ = (found.is_empty(), found.caches(), found.earlier());
 }
 
 /// [`Tidy`].

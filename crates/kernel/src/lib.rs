@@ -19,6 +19,7 @@ pub mod ftrace;
 pub mod fuzz;
 pub mod gfp;
 pub mod kmem;
+pub mod pasted;
 pub mod perfdata;
 pub mod procfs;
 pub mod slabinfo;

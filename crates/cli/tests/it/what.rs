@@ -50,6 +50,30 @@ fn pages() {
     }
 }
 
+/// The message of the kernel as an argument, in a file, and beside a cache.
+#[test]
+fn messages_of_the_kernel() {
+    let message = "SLUB: Unable to allocate memory on node -1 (gfp=0x20)";
+    let words = [
+        "SLUB: Unable to allocate memory on node -1, gfp=0x20  (message of the kernel)",
+        "no node",
+        "GFP_ATOMIC",
+        "# sysctl vm.min_free_kbytes",
+    ];
+    check(&[message], &words);
+    check(&[message, "dentry"], &["message of the kernel", "\n\ndentry  (VFS)"]);
+    let log = common::argument("crates/kernel/testdata/pasted/unable.txt");
+    check(&[&log], &["kmalloc-1024", "cgroup", "memory cgroup 1793", "# docker ps --no-trunc | grep c8edef"]);
+    let table = common::argument("crates/kernel/testdata/pasted/ebitmap.txt");
+    check(&[&table], &["ebitmap_node  (security)", "look for a fix", "kmalloc-512"]);
+    let json = check(&[&log, "--format", "json"], &["slablab.what.1"]);
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(value["messages"][0]["cgroup"]["id"], 1793);
+    assert_eq!(value["messages"][0]["may_sleep"], false);
+    assert_eq!(value["messages"][0]["lines"], serde_json::json!([1, 4]));
+    check_error(&[&common::argument("deny.toml")], &["deny.toml", "none of the"]);
+}
+
 #[test]
 fn lists() {
     let all = check(&["--list"], &["Acpi-Namespace", "dentry", "zswap_entry"]);

@@ -57,6 +57,18 @@ pub enum Kind {
     BigPages,
     /// kmallocs got more than they asked for.
     Rounding,
+    /// A message of the kernel: it could not get a slab.
+    AllocFailed,
+    /// A report of the OOM killer, or of an allocation of pages that failed.
+    OutOfMemory,
+    /// Directory entries, and how many of them the kernel can free.
+    Dentries,
+    /// The largest cache of a text cannot be reclaimed.
+    Suspect,
+    /// The largest cache of a text can be reclaimed.
+    Benign,
+    /// Caches with nearly the same number of objects.
+    Together,
 }
 
 /// A finding.
@@ -74,7 +86,7 @@ pub struct Finding {
 
 impl Kind {
     /// Every kind with its key for machines.
-    pub const ALL: [(Kind, &'static str); 20] = [
+    pub const ALL: [(Kind, &'static str); 26] = [
         (Kind::Dominates, "dominates"),
         (Kind::Fragmented, "fragmented"),
         (Kind::Tail, "tail"),
@@ -95,6 +107,12 @@ impl Kind {
         (Kind::Raced, "raced"),
         (Kind::BigPages, "big_pages"),
         (Kind::Rounding, "rounding"),
+        (Kind::AllocFailed, "alloc_failed"),
+        (Kind::OutOfMemory, "out_of_memory"),
+        (Kind::Dentries, "dentries"),
+        (Kind::Suspect, "suspect"),
+        (Kind::Benign, "benign"),
+        (Kind::Together, "together"),
     ];
 
     /// Its key for machines.

@@ -22,7 +22,7 @@ fn machine(kind: Kind, bytes: u64, text: String) -> Finding {
 
 /// The sum of the caches and meminfo's Slab: large kmallocs where they cannot be anything else.
 fn gap(report: &Report, worth: u64) -> Option<Finding> {
-    let meminfo = report.meminfo.as_ref()?;
+    let meminfo = report.meminfo.as_ref().filter(|_| report.state.has_all_caches())?;
     let (gap, lag) = (meminfo.gap, meminfo.lag.unwrap_or(u64::MAX));
     let bytes = gap.unsigned_abs();
     if bytes < worth {

@@ -10,6 +10,7 @@
 //!   findings            what is worth saying
 //!     caches, machine   of caches, of the machine around them; since and rounding have theirs
 //!     trust             of the numbers themselves
+//!     pasted            of a text: its messages, and what one moment tells
 //!   actions             what can be done about it here
 //!     knobs             what this kernel lets its user change
 //!     predict           what a change would save
@@ -24,6 +25,7 @@ pub mod knobs;
 mod machine;
 pub mod meminfo;
 pub mod parked;
+mod pasted;
 pub mod predict;
 pub mod rounding;
 pub mod since;
@@ -143,6 +145,7 @@ fn find(report: &Report) -> Vec<Finding> {
     let mut found: Vec<Finding> = caches::find(report, worth);
     found.extend(machine::find(report, worth));
     found.extend(trust::find(report));
+    found.extend(pasted::find(report, worth));
     found.extend(since::find(report, worth));
     found.extend(report.rounding.and_then(|rounding| rounding.finding(worth)));
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.kind.cmp(&b.kind)).then(a.caches.cmp(&b.caches)));

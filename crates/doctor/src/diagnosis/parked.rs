@@ -39,6 +39,9 @@ const BARNS_EVERYWHERE_SINCE: Release = Release::new(7, 1, 0);
 
 /// Bounds of the cache's parked objects.
 pub fn parked_objects(cache: &Cache, state: &State) -> Bounds {
+    if cache.bytes_only {
+        return Bounds::default();
+    }
     let active = cache.active_objects.min(cache.total_objects);
     let held = match tunables(cache, state) {
         Some(row) => Bounds { low: 0, high: in_arrays(row, state).unwrap_or(active) },

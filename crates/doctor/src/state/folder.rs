@@ -179,7 +179,11 @@ impl Folder {
 /// The directory that has `proc` or `sys`: `root`, or the only one in it that has, as an unpacked support
 /// bundle does.
 fn top(root: &Path) -> PathBuf {
-    let has_any = |path: &Path| ["proc", "sys", "sos_commands"].iter().any(|name| path.join(name).is_dir());
+    let has_any = |path: &Path| {
+        let folders = ["proc", "sys", "sos_commands"];
+        // supportconfig has no folders.
+        folders.iter().any(|name| path.join(name).is_dir()) || path.join("basic-environment.txt").is_file()
+    };
     if has_any(root) {
         return root.to_path_buf();
     }

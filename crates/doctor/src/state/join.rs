@@ -186,6 +186,7 @@ fn of_row(index: usize, row: &SlabinfoRow, attrs: Option<&SlabAttrs>) -> Cache {
         slabs: row.num_slabs,
         total_objects: row.num_objs,
         active_objects: row.active_objs,
+        bytes_only: false,
         attrs: attrs.cloned(),
         row: Some(index),
     }
@@ -206,6 +207,7 @@ fn of_attrs(attrs: &SlabAttrs) -> Cache {
         slabs: whole(&attrs.slabs),
         total_objects: whole(&attrs.total_objects),
         active_objects: whole(&attrs.objects),
+        bytes_only: false,
         attrs: Some(attrs.clone()),
         row: None,
     }

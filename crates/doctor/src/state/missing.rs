@@ -89,6 +89,9 @@ fn has_attributes(dump: &Dump) -> bool {
 
 /// What `dump` does not say. A slabinfo alone lacks all the rest: that is said in three lines, not in ten.
 pub(super) fn missing(dump: &Dump, origin: Origin, refused: &[(String, io::Error)]) -> Vec<Missing> {
+    if let Some(pasted) = &dump.pasted {
+        return super::pasted::missing(dump, pasted);
+    }
     let lacking = WANTS.iter().filter(|want| !(want.has)(dump) || refusal(want, refused).is_some());
     let mut missing: Vec<Missing> = lacking.map(|want| of(want, dump, origin, refused)).collect();
     if origin == Origin::Slabinfo && missing.len() > 2 {

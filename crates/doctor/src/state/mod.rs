@@ -6,6 +6,7 @@
 //!   Dump                the kernel's files as values (slablab_kernel)
 //!   join                rows of /proc/slabinfo with directories of /sys/kernel/slab
 //!   sane                refuses numbers that no machine has
+//!   pasted              a text with tables of caches in it: what it lacks, what was inferred
 //!   missing             what could not be read, and the command that would make it readable
 //!   State               caches, and the machine they are on
 //! save                  the live machine's files as a tar, for another day or another machine
@@ -20,6 +21,7 @@ mod folder;
 mod join;
 mod missing;
 mod one;
+mod pasted;
 mod sane;
 mod save;
 
@@ -114,6 +116,9 @@ pub struct Cache {
     pub total_objects: u64,
     /// Objects in use, or parked in CPU slabs, CPU partial slabs and sheaves, as the kernel counts.
     pub active_objects: u64,
+    /// Whether only its bytes are known, not its objects: then the numbers of objects here are bytes, in
+    /// slabs of a page.
+    pub bytes_only: bool,
     /// Everything its directory says, if there is one.
     pub attrs: Option<SlabAttrs>,
     /// Index of its row in the rows of the dump's slabinfo; `None` for a cache that only /sys/kernel/slab
@@ -144,6 +149,16 @@ impl State {
         self.dump.slabinfo.as_ref()?.rows.get(cache.row?)
     }
 
+    /// Whether the list has all caches of the machine. A text may have a part of them, or none.
+    pub fn has_all_caches(&self) -> bool {
+        self.dump.pasted.as_ref().is_none_or(|pasted| pasted::is_whole(pasted, self.caches.len()))
+    }
+
+    /// Earlier snapshots in the same input, oldest first.
+    pub fn earlier(&self) -> Vec<State> {
+        pasted::earlier(self)
+    }
+
     /// The cache that is called `name`, in slabinfo, as directory or alias.
     pub fn cache(&self, name: &str) -> Option<&Cache> {
         self.caches.iter().find(|cache| cache.name == name).or_else(|| {
@@ -163,6 +178,7 @@ enum Origin {
     Bundle,
     Text,
     Slabinfo,
+    Pasted,
 }
 
 impl Origin {
@@ -172,7 +188,7 @@ impl Origin {
             Origin::Live => "this kernel has none",
             Origin::Directory => "not in the directory",
             Origin::Bundle => "not in the bundle",
-            Origin::Text => "not in the text",
+            Origin::Text | Origin::Pasted => "not in the text",
             Origin::Slabinfo => "the input is a slabinfo alone",
         }
     }
@@ -200,13 +216,16 @@ fn state(input: &Input, path: PathBuf, gathered: Gathered) -> Result<State> {
     let Gathered { dump, origin, missing } = gathered;
     let mut assumed = Vec::new();
     let page_size = page_size(input, &dump, &mut assumed);
+    let page_size = page_size.or_else(|| pasted::page_size(&dump, &mut assumed));
     let page_size = page_size.ok_or_else(|| {
         Error::new(&path, "does not tell the page size; say it with --page-size, as 4K or 64K")
     })?;
     let cpus = cpus(input, &dump, &mut assumed);
-    let joined = join::join(&dump);
+    let mut joined = join::join(&dump);
+    joined.caches.extend(pasted::sized(&dump, page_size));
     sane::caches(&joined.caches, page_size).at(&path)?;
     assumed.extend(on_caches(&dump, &joined));
+    assumed.extend(pasted::assumed(&dump));
     Ok(State {
         caches: joined.caches,
         page_size,
@@ -224,7 +243,7 @@ fn state(input: &Input, path: PathBuf, gathered: Gathered) -> Result<State> {
 /// What was assumed about which cache is which.
 fn on_caches(dump: &Dump, joined: &Joined) -> Vec<String> {
     let mut assumed = Vec::new();
-    if dump.slabinfo.is_none() {
+    if dump.slabinfo.is_none() && dump.pasted.is_none() {
         assumed.push(
             "Without /proc/slabinfo the counts are those of /sys/kernel/slab, whose reading adds slabs."
                 .into(),
@@ -273,6 +292,7 @@ fn gather(path: &Path) -> Result<Gathered> {
         Form::Tar => Origin::Bundle,
         Form::Text => Origin::Text,
         Form::Slabinfo | Form::SlabinfoCsv => Origin::Slabinfo,
+        Form::Pasted => Origin::Pasted,
     };
     let mut missing = missing::missing(&dump, origin, &[]);
     if let Some(cut_off) = cut_off {

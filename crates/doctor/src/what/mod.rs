@@ -10,11 +10,13 @@
 
 mod data;
 mod merged;
+mod message;
 mod page;
 
 pub use data::{Entry, Method, Size};
 pub use merged::{Flag, Merged};
-pub use page::{json, line, page, slot_json, slot_page};
+pub use message::{Failure, Part};
+pub use page::{failure_page, json, line, page, slot_json, slot_page};
 
 use crate::Result;
 use rustc_hash::FxHashMap;

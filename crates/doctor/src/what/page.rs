@@ -1,6 +1,6 @@
 //! An entry as a page for people, as a line of a list, as JSON.
 
-use super::{Entry, Flag, Known, Merged};
+use super::{Entry, Failure, Flag, Known, Merged};
 use serde_json::{Value, json as value};
 use slablab_report::visible::{self, shell_word};
 use std::fmt::Write;
@@ -68,6 +68,19 @@ pub fn slot_page(known: &Known, merged: &Merged, asked: &str, width: usize) -> S
     page.field("take it apart", "boot with slab_nomerge: every cache then has its own slabs and numbers");
     for (machine, names) in known.in_slot(asked) {
         page.field("seen", &format!("{machine}: {}", names.join(", ")));
+    }
+    page.finish()
+}
+
+/// A message of the kernel as a page of `width` columns.
+pub fn failure_page(known: &Known, failure: &Failure, width: usize) -> String {
+    let mut page = Page { text: String::new(), width };
+    page.title(&failure.title(), "message of the kernel");
+    for part in failure.parts(known) {
+        page.field(part.label, &part.text);
+        if let Some(command) = part.command {
+            page.command(&command);
+        }
     }
     page.finish()
 }

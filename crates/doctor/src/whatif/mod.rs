@@ -39,7 +39,7 @@ pub use rules::{Policy, Rules};
 use crate::state::{Cache, Missing, State};
 use caches::Caches;
 use errors::{Class, Range};
-use slablab_report::error::Result;
+use slablab_report::error::{Error, Result};
 use slablab_slabs::Preset;
 use std::fmt;
 
@@ -167,6 +167,10 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
 /// # Errors
 /// Those of [`predict`].
 pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result<Prediction> {
+    if state.caches.is_empty() || state.caches.iter().any(|cache| cache.bytes_only) {
+        let what = "has no counts of objects; expected /proc/slabinfo, slabtop's list or vmstat -m";
+        return Err(Error::new(&state.path, what));
+    }
     let mut assumed = Vec::new();
     let rules = Rules::of(state, &mut assumed)?;
     let rules_whatif = rules.with(change)?;

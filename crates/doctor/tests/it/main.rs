@@ -7,6 +7,7 @@ mod name_check;
 #[path = "../../../report/tests/it/page_check.rs"]
 mod page_check;
 mod pages;
+mod pasted;
 mod state;
 mod what;
 mod whatif;

@@ -5,8 +5,9 @@ use std::io::Read;
 
 use super::page_size::page_size;
 use super::wanted::{self, below_root};
-use super::{BundleError, CpusFrom, Dump, Node, listing, machine, moment};
+use super::{BundleError, CpusFrom, Dump, Node, listing, machine, moment, supportconfig};
 use crate::compressed::Decompressed;
+use crate::pasted::Pasted;
 use crate::procfs;
 use crate::slabinfo::{Slabinfo, SlabinfoError};
 use crate::sysfs::SlabAttrs;
@@ -60,7 +61,7 @@ impl DumpBuilder {
 
     /// Whether there was anything about slabs yet.
     pub fn has_slabs(&self) -> bool {
-        self.dump.slabinfo.is_some() || !self.caches.is_empty()
+        self.dump.slabinfo.is_some() || !self.caches.is_empty() || self.dump.pasted.is_some()
     }
 
     /// Takes all files and links of a tar: plain, gz, zst or xz. Files that are not needed are skipped
@@ -109,6 +110,22 @@ impl DumpBuilder {
     pub(super) fn slabinfo(&mut self, slabinfo: Slabinfo) {
         self.files += 1;
         self.dump.slabinfo = Some(slabinfo);
+    }
+
+    /// Takes what was found in a text.
+    pub(super) fn pasted(&mut self, found: Pasted) {
+        self.files += 1;
+        let caches = found.caches();
+        let dump = &mut self.dump;
+        dump.slabinfo = (!caches.slabinfo.rows.is_empty()).then_some(caches.slabinfo);
+        dump.sized = caches.sized;
+        dump.earlier = found.earlier();
+        if dump.meminfo.is_empty() {
+            dump.meminfo = found.meminfo.clone();
+        }
+        dump.release = dump.release.take().or_else(|| found.release.clone());
+        self.lscpu = self.lscpu.or(found.cpus);
+        dump.pasted = Some(Box::new(found));
     }
 
     pub(super) fn date(&mut self, seconds: Option<u64>) {
@@ -212,6 +229,14 @@ impl DumpBuilder {
             ["boot", config] => {
                 let release = config.strip_prefix("config-").unwrap_or("");
                 self.config(release, content);
+                Ok(Ok(()))
+            }
+            [file] if supportconfig::FILES.contains(&file) => {
+                for (path, content) in supportconfig::sections(&String::from_utf8_lossy(content)) {
+                    if Self::wants(path) {
+                        self.file(path, content.as_bytes())?;
+                    }
+                }
                 Ok(Ok(()))
             }
             ["proc", "config.gz"] => Ok(self.packed_config(content)),
@@ -325,7 +350,7 @@ impl DumpBuilder {
         }
         let (lscpu, cpuinfo) = (self.lscpu, self.cpuinfo);
         let mut dump = self.dump;
-        if dump.slabinfo.is_none() && self.caches.is_empty() {
+        if dump.slabinfo.is_none() && self.caches.is_empty() && dump.pasted.is_none() {
             return Err(BundleError::Empty { files: self.files });
         }
         let name_cache = |(name, mut cache): (String, SlabAttrs)| {

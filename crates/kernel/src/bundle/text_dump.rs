@@ -1,11 +1,12 @@
 //! What an input is, by its first bytes, and dumps that are one text: the output of `grep -r . FILES`, then
-//! perhaps of `ls -l /sys/kernel/slab` and `date --utc`.
+//! perhaps of `ls -l /sys/kernel/slab` and `date --utc`; or any text with tables of caches in it.
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 use super::builder::DumpBuilder;
 use super::{BundleError, moment};
 use crate::compressed::Decompressed;
+use crate::pasted;
 use crate::slabinfo::Slabinfo;
 use crate::tar::{TarError, is_tar};
 
@@ -20,6 +21,8 @@ pub enum Form {
     SlabinfoCsv,
     /// Lines `path:content`, as grep writes them.
     Text,
+    /// Any other text: [`pasted`] looks for tables and messages in it.
+    Pasted,
 }
 
 /// Bytes that tell a form.
@@ -38,6 +41,7 @@ impl Form {
             () if std::str::from_utf8(line).is_ok_and(|line| path_and_content(line).is_some()) => {
                 Some(Form::Text)
             }
+            () if pasted::is_text(first) && !is_recording(first) => Some(Form::Pasted),
             () => None,
         }
     }
@@ -56,7 +60,6 @@ impl DumpBuilder {
         reader.by_ref().take(FIRST).read_to_end(&mut first).map_err(io)?;
         let form = Form::of(&first).ok_or(match first[..] {
             [] => BundleError::NoBytes,
-            [b'B', b'Z', b'h', ..] => BundleError::Bzip2,
             _ if first.starts_with(b"PERFILE2") || first.starts_with(b"2ELIFREP") => {
                 BundleError::Recording("perf.data")
             }
@@ -75,11 +78,42 @@ impl DumpBuilder {
                 if size > limit {
                     return Err(BundleError::TooLarge { path: "slabinfo".into(), size, limit });
                 }
-                self.slabinfo(match form {
-                    Form::Slabinfo => Slabinfo::parse(&content)?,
-                    _ => Slabinfo::parse_csv(&content)?,
-                });
+                match form {
+                    Form::Slabinfo => match Slabinfo::parse(&content) {
+                        Ok(slabinfo) => self.slabinfo(slabinfo),
+                        // Cut off, or with other text around it.
+                        Err(error) => {
+                            let found = pasted::scan(&content);
+                            if found.tables.is_empty() {
+                                return Err(error.into());
+                            }
+                            self.pasted(found);
+                            return Ok((Form::Pasted, None));
+                        }
+                    },
+                    _ => self.slabinfo(Slabinfo::parse_csv(&content)?),
+                }
                 None
+            }
+            Form::Pasted => {
+                let (mut content, limit) = (Vec::new(), Self::limit("proc/slabinfo"));
+                let read = reader.by_ref().take(limit + 1).read_to_end(&mut content);
+                let cut_off =
+                    match read.map_err(|source| TarError::Io { offset: content.len() as u64, source }) {
+                        Err(error) if !error.is_cut_off() => return Err(error.into()),
+                        read => read.err(),
+                    };
+                let size = content.len() as u64;
+                if size > limit {
+                    return Err(BundleError::TooLarge { path: "the text".into(), size, limit });
+                }
+                let found = pasted::scan(&content);
+                if found.is_empty() {
+                    let (line, first) = found.first_unread.unwrap_or_default();
+                    return Err(BundleError::NothingPasted { lines: found.lines, line, first });
+                }
+                self.pasted(found);
+                cut_off
             }
         };
         Ok((form, cut_off))
@@ -128,8 +162,21 @@ impl DumpBuilder {
     }
 
     fn text_file(&mut self, path: &str, content: &[u8]) -> Result<(), BundleError> {
+        if path.ends_with("proc/slabinfo") && !content.starts_with(b"slabinfo - version") {
+            // A part of the file, as `grep ^dentry` prints.
+            let found = pasted::scan(content);
+            if !found.tables.is_empty() {
+                self.pasted(found);
+                return Ok(());
+            }
+        }
         if path.is_empty() { Ok(()) } else { self.file(path, content) }
     }
+}
+
+/// Whether these are the first bytes of a recording as text: other verbs read those.
+fn is_recording(first: &[u8]) -> bool {
+    first.starts_with(b"PERFILE2") || first.starts_with(b"2ELIFREP") || first.starts_with(b"PAR1")
 }
 
 /// Path and content of a line of grep. Caches' names have colons too: the first colon that ends a wanted path
@@ -137,7 +184,12 @@ impl DumpBuilder {
 fn path_and_content(line: &str) -> Option<(&str, &str)> {
     let colons = line.match_indices(':').take(8);
     let mut splits = colons.map(|(at, _)| (&line[..at], &line[at + 1..]));
-    splits.find(|(path, _)| path.contains('/') && DumpBuilder::wants(path) && !path.contains("config.gz"))
+    // The prompt and the command before a path are no part of it.
+    let is_path =
+        |path: &str| path.split('/').next().is_some_and(|first| !first.contains(char::is_whitespace));
+    splits.find(|(path, _)| {
+        path.contains('/') && is_path(path) && DumpBuilder::wants(path) && !path.contains("config.gz")
+    })
 }
 
 #[cfg(test)]
@@ -154,7 +206,9 @@ mod tests {
         check(b"name,active_objs,num_objs\n", Some(Form::SlabinfoCsv));
         check(b"/sys/kernel/slab/:0000064/order:1\n", Some(Form::Text));
         check(b"proc/slabinfo:slabinfo - version: 2.1\n", Some(Form::Text));
-        check(b"/etc/passwd:root\n", None);
+        check(b"/etc/passwd:root\n", Some(Form::Pasted));
+        check(b"# cat /proc/slabinfo:\n", Some(Form::Pasted));
+        check(b"PERFILE2", None);
         check(b"", None);
         check(&[0; 1024], None);
         let mut tar = [0; 512];

@@ -1,5 +1,7 @@
 //! Which files a dump is made of, where they are in it, and how large they may be.
 
+use super::supportconfig::FILES;
+
 /// Files that a dump is made of; a `*` stands for any text inside one path component.
 pub const WANTED: &[&str] = &[
     "proc/slabinfo",
@@ -36,6 +38,12 @@ pub const WANTED: &[&str] = &[
     "sys/kernel/slab/*/*",
     // Where SLUB put its directories at first.
     "sys/slab/*/*",
+    // Of supportconfig.
+    "basic-environment.txt",
+    "boot.txt",
+    "hardware.txt",
+    "memory.txt",
+    "proc.txt",
 ];
 
 /// Whether the file at `path` is one of [`WANTED`].
@@ -68,7 +76,7 @@ pub fn fits(wanted: &str, part: &str) -> bool {
 }
 
 fn is_root(part: &str) -> bool {
-    matches!(part, "proc" | "sys" | "sos_commands" | "boot")
+    matches!(part, "proc" | "sys" | "sos_commands" | "boot") || FILES.contains(&part)
 }
 
 /// The components of `path` from `proc`, `sys`, `boot` or `sos_commands` on, which may be up to two
@@ -87,6 +95,8 @@ pub(super) fn limit(path: &str) -> u64 {
         // 4,096 CPUs and 64 nodes make 40 MB of zoneinfo and 12 MB of cpuinfo; a million per-cgroup caches
         // 150 MB.
         (Some("proc"), Some("slabinfo" | "zoneinfo" | "cpuinfo")) => 64 << 20,
+        // All files of /proc are in one text.
+        (Some(part), None) if FILES.contains(&part) => 64 << 20,
         (Some("proc" | "boot" | "sos_commands"), _) => 4 << 20,
         _ => 256 << 10,
     }

@@ -142,6 +142,11 @@ fn hostile_inputs() {
 }
 
 #[test]
+fn hostile_pasted_texts() {
+    check("pasted");
+}
+
+#[test]
 fn hostile_tidy_recordings() {
     check("tidy");
 }

@@ -3,12 +3,18 @@
 use super::PARTS;
 use crate::diagnosis::Line;
 use crate::diagnosis::split::{Metadata, Split};
+use crate::state::Cache;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 
 /// A size in bytes that is below zero only where counters raced.
 pub(super) fn signed(bytes: i64) -> Cell {
     u64::try_from(bytes).map_or(Cell::ByteChange(bytes), Cell::Bytes)
+}
+
+/// A number of a cache whose objects are known, not only its bytes.
+fn counted(line: &Line, of: fn(&Cache) -> u64) -> Cell {
+    if line.cache.bytes_only { Cell::Empty } else { Cell::Count(of(line.cache)) }
 }
 
 fn percent(part: f64, whole: u64) -> Cell {
@@ -25,16 +31,16 @@ pub(super) fn caches<'a>() -> Columns<Line<'a>> {
         .key("cache", |line| Cell::Name(line.cache.name.clone()))
         .key("ordinal", |line| Cell::Count(line.cache.ordinal as u64))
         .key("object_size_bytes", |line| line.cache.object_size.map_or(Cell::Empty, Cell::Count))
-        .key("slab_size_bytes", |line| Cell::Count(line.cache.size))
-        .add("objs_per_slab", "O/S", "in a slab", |line| Cell::Count(line.cache.objects_per_slab))
+        .key("slab_size_bytes", |line| counted(line, |cache| cache.size))
+        .add("objs_per_slab", "O/S", "in a slab", |line| counted(line, |cache| cache.objects_per_slab))
         .unit("objects")
-        .add("order", "O", "order", |line| Cell::Count(line.cache.order.into()))
-        .key("slabs", |line| Cell::Count(line.cache.slabs))
-        .key("total_objects", |line| Cell::Count(line.cache.total_objects))
-        .add("active_objects", "Active", "active objects", |line| Cell::Count(line.cache.active_objects))
+        .add("order", "O", "order", |line| counted(line, |cache| cache.order.into()))
+        .key("slabs", |line| counted(line, |cache| cache.slabs))
+        .key("total_objects", |line| counted(line, |cache| cache.total_objects))
+        .add("active_objects", "Active", "active objects", |line| counted(line, |cache| cache.active_objects))
         // For people alone.
         .people("objsize", "Objsize", "object", |line| {
-            Cell::Count(line.cache.object_size.unwrap_or(line.cache.size))
+            counted(line, |cache| cache.object_size.unwrap_or(cache.size))
         })
         .unit("bytes")
         .people("used", "%Ef", "in use", |line| percent(line.split.in_use as f64, line.split.bytes))

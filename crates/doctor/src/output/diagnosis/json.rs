@@ -1,10 +1,11 @@
 //! JSON: everything. Units are in the keys.
 
-use super::{PARTS, columns, evidence};
+use super::{PARTS, columns, evidence, messages};
 use crate::diagnosis::knobs::knobs;
 use crate::diagnosis::since::Growth;
 use crate::diagnosis::split::Split;
 use crate::diagnosis::{Line, Report};
+use crate::what::Known;
 use serde_json::{Value, json};
 use slablab_report::column::Columns;
 
@@ -29,9 +30,9 @@ pub fn doctor_json(report: &Report) -> Value {
             "slab_bytes": meminfo.slab,
             "reclaimable_bytes": meminfo.reclaimable,
             "unreclaimable_bytes": meminfo.unreclaimable,
-            "outside_caches_bytes": meminfo.gap,
+            "outside_caches_bytes": state.has_all_caches().then_some(meminfo.gap),
             "counters_lag_bytes": meminfo.lag,
-            "explanation": meminfo.explanation(),
+            "explanation": state.has_all_caches().then(|| meminfo.explanation()),
         })),
         "growth": report.history.as_ref().map(|history| json!({
             "hours": history.hours,
@@ -68,6 +69,8 @@ pub fn doctor_json(report: &Report) -> Value {
             "basis": action.basis,
             "cost": action.cost,
         })).collect::<Vec<_>>(),
+        "messages": messages(report).iter().map(|failure| failure.json(Known::builtin())).collect::<Vec<_>>(),
+        "all_caches": state.has_all_caches(),
         "knobs": knobs(state).map(|knob| json!({
             "knob": knob.key, "name": knob.name, "when": knob.way.words(),
         })).collect::<Vec<_>>(),

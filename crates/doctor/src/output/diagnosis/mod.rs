@@ -18,6 +18,7 @@ use crate::diagnosis::Report;
 use crate::diagnosis::findings::{counted, size};
 use crate::diagnosis::split::Split;
 use crate::state::Missing;
+use crate::what::Failure;
 
 /// A part of the split.
 pub(crate) struct Part {
@@ -69,7 +70,7 @@ pub(crate) fn parts(split: &Split) -> impl Iterator<Item = (&'static Part, i64)>
 
 /// The limits of the answer: files that could not be read, and assumptions.
 pub(crate) fn evidence(report: &Report) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
+    let mut said: Vec<String> = report.state.found();
     if report.unknown_sizes > 0 {
         said.push(format!(
             "the object size without padding is not in the input for {} of {} caches: their alignment and \
@@ -78,7 +79,7 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
             report.lines.len()
         ));
     }
-    if report.meminfo.is_none() {
+    if report.meminfo.is_none() && report.state.dump.pasted.is_none() {
         said.push("/proc/meminfo is not in the input: large kmallocs cannot be told".into());
     }
     let lacking =
@@ -105,6 +106,13 @@ pub(crate) fn remedies<'a>(report: &'a Report) -> Vec<&'a str> {
     commands.sort();
     commands.dedup();
     commands
+}
+
+/// The messages of the kernel in the input.
+pub(crate) fn messages(report: &Report) -> Vec<Failure> {
+    let state = report.state;
+    let failures = state.dump.pasted.iter().flat_map(|pasted| &pasted.failures).cloned();
+    Failure::all(&failures.collect::<Vec<_>>(), state.release, state.page_size)
 }
 
 /// One line that describes the examined input.

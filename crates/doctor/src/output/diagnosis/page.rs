@@ -1,11 +1,12 @@
 //! The page of the doctor: where slab memory is, what is worth saying of it, what can be done.
 
 use super::columns::{self, signed};
-use super::{Shown, evidence, parts, remedies, saving, subject};
+use super::{Shown, evidence, messages, parts, remedies, saving, subject};
 use crate::diagnosis::findings::named;
 use crate::diagnosis::rounding::Rounding;
 use crate::diagnosis::split::{Metadata, Split};
 use crate::diagnosis::{Line, Report, SortKey};
+use crate::what::Known;
 use slablab_report::html::chart::{Axis, Bar, Bars, Pair, Pairs, Scale};
 use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 use slablab_report::text::grouped;
@@ -31,11 +32,20 @@ pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
         &bars(report, 0, vec![whole], "slab memory"),
         &split_table(report),
     );
-    if let Some(meminfo) = &report.meminfo {
+    if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
         page.note(&format!("Outside caches: {}.", meminfo.explanation()));
     }
     page.section("Findings");
     findings(report, &mut page);
+    for failure in messages(report) {
+        page.section(&failure.title());
+        for part in failure.parts(Known::builtin()) {
+            page.text(&part.text);
+            if let Some(command) = part.command {
+                page.command(&command);
+            }
+        }
+    }
     page.section("What this kernel lets you do");
     actions(report, &mut page);
     caches(report, shown, &mut page);

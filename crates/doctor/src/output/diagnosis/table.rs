@@ -1,7 +1,9 @@
 //! Text for people, at most 80 columns wide.
 
-use super::{columns, evidence, parts, remedies, saving, subject};
+use super::{columns, evidence, messages as messages_of, parts, remedies, saving, subject};
+use crate::diagnosis::meminfo::Meminfo;
 use crate::diagnosis::{Line, Report, SortKey};
+use crate::what::Known;
 use slablab_report::column::Style;
 use slablab_report::html::Cell;
 use slablab_report::text::{Table, cut, grouped, signed, wrapped};
@@ -23,10 +25,15 @@ pub struct Shown {
 /// The report as text.
 pub fn doctor_table(report: &Report, shown: &Shown) -> String {
     let mut out = wrapped(&format!("{}: {}", report.state.path.display(), subject(report)), "", "  ") + "\n";
-    out += &split_table(report);
-    out += "\n";
-    out += &caches(report, shown);
+    if !report.lines.is_empty() || report.state.dump.pasted.is_none() {
+        out += &split_table(report);
+        out += "\n";
+        out += &caches(report, shown);
+    } else if let Some(meminfo) = &report.meminfo {
+        out += &meminfo_table(meminfo);
+    }
     out += &findings(report);
+    out += &messages(report);
     out += &actions(report);
     let said = evidence(report);
     if !said.is_empty() {
@@ -50,12 +57,46 @@ fn split_table(report: &Report) -> String {
         table.row(["  ".repeat(part.depth) + part.name, signed(bytes), percent(bytes)]);
     }
     let mut explained = String::new();
-    if let Some(meminfo) = &report.meminfo {
+    if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
         table.row(["outside caches".into(), signed(meminfo.gap), percent(meminfo.gap)]);
         table.row(["meminfo Slab".into(), grouped(meminfo.slab), percent(meminfo.slab as i64)]);
         explained = wrapped(&format!("outside caches: {}", meminfo.explanation()), "", "  ");
     }
     table.print() + &explained + &rounding(report)
+}
+
+/// What /proc/meminfo says of slabs, where no cache is known.
+fn meminfo_table(meminfo: &Meminfo) -> String {
+    let mut table = Table::new(["/proc/meminfo", "bytes", "%"]);
+    let all = meminfo.total.unwrap_or(meminfo.slab).max(1);
+    let of = [
+        ("MemTotal", meminfo.total),
+        ("Slab", Some(meminfo.slab)),
+        ("  SReclaimable", meminfo.reclaimable),
+        ("  SUnreclaim", meminfo.unreclaimable),
+    ];
+    for (name, bytes) in of {
+        if let Some(bytes) = bytes {
+            table.row([name.into(), grouped(bytes), format!("{:.1}", 100.0 * bytes as f64 / all as f64)]);
+        }
+    }
+    table.print()
+}
+
+/// The messages of the kernel, explained.
+fn messages(report: &Report) -> String {
+    let mut out = String::new();
+    for failure in messages_of(report) {
+        out += &format!("\n{}\n", failure.title());
+        for part in failure.parts(Known::builtin()) {
+            let label = if part.label.is_empty() { String::new() } else { format!("{}: ", part.label) };
+            out += &wrapped(&format!("{label}{}", part.text), "- ", "  ");
+            if let Some(command) = part.command {
+                out += &format!("    {command}\n");
+            }
+        }
+    }
+    out
 }
 
 /// The rounding of kmalloc among objects in use, from the recording.

@@ -103,14 +103,14 @@ fn what_is_no_input_is_said() {
     let unknown = "expected a tar of the kernel's files or a support bundle, the text of /proc/slabinfo, or the output of \
                    `grep -r . /proc/slabinfo /sys/kernel/slab`: begins like none of them";
     check("empty", b"", None, None, "the file is empty");
-    check("shell", b"#!/bin/sh\n", None, None, unknown);
+    check("binary", b"\x7fELF\0\0\0", None, None, unknown);
     check(
-        "bzip2",
-        b"BZh91AY&SY",
+        "shell",
+        b"#!/bin/sh\n",
         None,
         None,
-        "compressed by bzip2, which is not read here: expected gzip, xz or zstd: unpack it with bzip2 -d \
-         first",
+        "none of the 1 lines is of slabtop, vmstat -m, /proc/slabinfo, /proc/meminfo or a message of the kernel \
+         about slabs; the first is line 1: `#!/bin/sh`",
     );
     let header = b"slabinfo - version: 2.1\n";
     check(

@@ -1,0 +1,216 @@
+//! The state that a text tells: its caches, what was inferred about them, and what it lacks.
+
+use super::missing::COLLECT;
+use super::{Cache, Missing, State, join};
+use slablab_kernel::bundle::Dump;
+use slablab_kernel::pasted::{Kind, Pasted};
+use slablab_report::text::grouped;
+
+/// Most places that one sentence names.
+const NAMED: usize = 3;
+
+/// Whether the text has all caches of its machine: as many as slabtop's head counts, or a slabinfo from its
+/// version line on without a row that is cut.
+pub(super) fn is_whole(pasted: &Pasted, caches: usize) -> bool {
+    let counted = pasted.totals.and_then(|totals| totals.caches);
+    let of_slabinfo = pasted.has_version && pasted.tables.iter().any(|table| table.kind == Kind::Slabinfo);
+    pasted.cut.is_empty() && (counted.is_some_and(|(_, all)| all == caches as u64) || of_slabinfo)
+}
+
+/// The page size of nearly all machines, where a text has no slabs to tell it by.
+pub(super) fn page_size(dump: &Dump, assumed: &mut Vec<String>) -> Option<u64> {
+    const USUAL: u64 = 4096;
+    dump.pasted.as_ref()?;
+    assumed.push(format!("A page has {USUAL} bytes: the text does not tell. --page-size says another."));
+    Some(USUAL)
+}
+
+/// Caches of which only bytes are known.
+pub(super) fn sized(dump: &Dump, page_size: u64) -> Vec<Cache> {
+    let of = |(name, used, bytes): &(String, Option<u64>, u64)| Cache {
+        name: name.clone(),
+        size: 1,
+        objects_per_slab: page_size,
+        slabs: bytes.div_ceil(page_size),
+        total_objects: *bytes,
+        active_objects: used.unwrap_or(*bytes).min(*bytes),
+        bytes_only: true,
+        ..Cache::default()
+    };
+    dump.sized.iter().map(of).collect()
+}
+
+/// The earlier snapshots of a text, which share everything but the caches.
+pub(super) fn earlier(state: &State) -> Vec<State> {
+    let of = |(index, caches): (usize, &slablab_kernel::pasted::Caches)| {
+        let mut dump = state.dump.clone();
+        dump.earlier = Vec::new();
+        dump.slabinfo = Some(caches.slabinfo.clone());
+        dump.sized = caches.sized.clone();
+        let mut joined = join::join(&dump).caches;
+        joined.extend(sized(&dump, state.page_size));
+        let path = format!("{} (snapshot {})", state.path.display(), index + 1).into();
+        State { path, caches: joined, taken_s: None, up_s: None, dump, ..state.clone() }
+    };
+    state.dump.earlier.iter().enumerate().map(of).collect()
+}
+
+/// What was read from which lines, what was left out, and what was inferred.
+pub(super) fn assumed(dump: &Dump) -> Vec<String> {
+    let Some(pasted) = &dump.pasted else { return Vec::new() };
+    let inferred = pasted.caches().inferred;
+    let mut said = Vec::new();
+    if pasted.of_cgroup {
+        said.push("The caches are those of one memory cgroup, not of the machine (kmem.slabinfo).".into());
+    }
+    if inferred.exact_sizes + inferred.sizes > 0 {
+        said.push(format!(
+            "slabtop rounds the size of an object: the number of objects in a slab leaves one size for {} of {} \
+             caches, and the nearest was taken for the others.",
+            inferred.exact_sizes,
+            inferred.exact_sizes + inferred.sizes
+        ));
+    }
+    if inferred.pages > 0 {
+        said.push(format!(
+            "Pages of a slab are the smallest power of two that holds its objects, for {}.",
+            caches(inferred.pages)
+        ));
+    }
+    if inferred.slabs > 0 {
+        said.push(format!("Slabs are objects over objects in a slab, for {}.", caches(inferred.slabs)));
+    }
+    if inferred.doubled > 0 {
+        said.push(format!(
+            "{} in two tables of the text: the more complete one counts.",
+            are(inferred.doubled)
+        ));
+    }
+    if pasted.tables.iter().any(|table| table.kind == Kind::Sizes) {
+        said.push(if pasted.active_bytes {
+            "The list has bytes of active objects, as its program says: slabs take more.".into()
+        } else {
+            "The list has bytes of whole caches: the text does not tell what was multiplied.".into()
+        });
+    }
+    said
+}
+
+fn caches(count: usize) -> String {
+    if count == 1 { "1 cache".into() } else { format!("{} caches", grouped(count as u64)) }
+}
+
+fn are(count: usize) -> String {
+    if count == 1 { "1 cache is".into() } else { format!("{} caches are", grouped(count as u64)) }
+}
+
+/// What was found in the text and where, and what was left out of it: sentences for the evidence.
+pub(super) fn found(pasted: &Pasted) -> Vec<String> {
+    let mut said = Vec::new();
+    for table in &pasted.tables {
+        let (first, last) = table.last().lines();
+        let lines = if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
+        let snapshots = match table.snapshots.len() {
+            1 => String::new(),
+            many => format!(", the last of {many} snapshots"),
+        };
+        said.push(format!(
+            "read: {} of {} ({lines}{snapshots})",
+            caches(table.last().rows.len()),
+            words(table.kind)
+        ));
+        if table.excerpts > 0 {
+            said.push(format!(
+                "not used: {} of {} that repeat caches of a longer list",
+                rows(table.excerpts),
+                words(table.kind)
+            ));
+        }
+    }
+    let head = pasted.totals.and_then(|totals| Some((totals.objects?.1, totals.caches?.1, totals.bytes?.1)));
+    if let Some((objects, caches, bytes)) = head {
+        said.push(format!(
+            "the head of slabtop counts all {} caches: {} objects of {} KiB together",
+            grouped(caches),
+            grouped(objects),
+            grouped(bytes / 1024)
+        ));
+    }
+    if !pasted.meminfo.is_empty() {
+        said.push(format!("read: {} lines of /proc/meminfo", pasted.meminfo.len()));
+    }
+    if let Some((line, text)) = pasted.cut.first() {
+        let are = if pasted.cut.len() == 1 { "is" } else { "are" };
+        said.push(format!("{} {are} cut off, the first in line {line}: `{text}`", rows(pasted.cut.len())));
+    }
+    if let Some((line, text)) = &pasted.first_unread {
+        said.push(format!(
+            "{} of {} lines were not understood, the first is line {line}: `{text}`",
+            grouped(pasted.unread as u64),
+            grouped(pasted.lines as u64)
+        ));
+    }
+    said
+}
+
+fn rows(count: usize) -> String {
+    if count == 1 { "1 row".into() } else { format!("{} rows", grouped(count as u64)) }
+}
+
+fn words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Slabinfo => "/proc/slabinfo",
+        Kind::Columns => "vmstat -m or columns of /proc/slabinfo",
+        Kind::Slabtop => "slabtop",
+        Kind::Oom => "an OOM report",
+        Kind::Sizes => "a list of sizes",
+    }
+}
+
+/// What the text does not say. One command collects all of it.
+pub(super) fn missing(dump: &Dump, pasted: &Pasted) -> Vec<Missing> {
+    let mut missing = Vec::new();
+    let mut lacks = |file: &str, why: String, costs: &str| {
+        let (file, costs, command) = (file.into(), costs.into(), Some(COLLECT.into()));
+        missing.push(Missing { file, why, costs, command });
+    };
+    let kinds: Vec<Kind> = pasted.tables.iter().map(|table| table.kind).collect();
+    let listed = dump.slabinfo.as_ref().map_or(0, |slabinfo| slabinfo.rows.len()) + dump.sized.len();
+    let counted = pasted.totals.and_then(|totals| totals.caches).map(|(_, all)| all);
+    match kinds[..] {
+        [] => lacks("/proc/slabinfo", "not in the text".into(), "which caches hold the memory"),
+        _ if !is_whole(pasted, listed) => {
+            let why = match counted {
+                Some(all) => format!("the text has {listed} of {} caches", grouped(all)),
+                None => format!("the text has {}, perhaps not all", caches(listed)),
+            };
+            let parts: Vec<&str> = kinds.iter().map(|kind| words(*kind)).take(NAMED).collect();
+            lacks("/proc/slabinfo", format!("{why}, of {}", parts.join(" and ")), "the other caches");
+        }
+        _ if !kinds.contains(&Kind::Slabinfo) => {
+            let why = format!("the text has {} instead", words(kinds[0]));
+            lacks("/proc/slabinfo", why, "sizes and slabs that are rounded or inferred here");
+        }
+        _ => {}
+    }
+    if !kinds.is_empty() {
+        let costs = "which caches the kernel can reclaim, sizes without padding, what CPUs and nodes hold";
+        lacks("/sys/kernel/slab", "not in the text".into(), costs);
+    }
+    if dump.meminfo.is_empty() {
+        let costs = "SReclaimable and SUnreclaim beside all memory: whether the kernel can free it by itself";
+        lacks("/proc/meminfo", "not in the text".into(), costs);
+    }
+    if dump.release.is_none() {
+        let costs = "the kernel's release, and with it what its user may change";
+        lacks("/proc/version", "not in the text".into(), costs);
+    }
+    missing
+}
+
+impl State {
+    /// What was found in the text that was read, and what was left out of it; nothing for other inputs.
+    pub fn found(&self) -> Vec<String> {
+        self.dump.pasted.as_ref().map_or_else(Vec::new, |pasted| found(pasted))
+    }
+}

@@ -1,0 +1,417 @@
+//! The kernel's message about a slab that it could not get, explained from its own numbers.
+//!
+//! The same message in a log is told once, with how often it is there: cgroup, cache, order and flags make it
+//! the same.
+
+use super::Known;
+use serde_json::{Value, json};
+use slablab_kernel::gfp::{GfpFlag, GfpTable};
+use slablab_kernel::pasted::{self, AllocFailure, NodeCounts};
+use slablab_report::html::number;
+use slablab_report::text::grouped;
+use slablab_slabs::Release;
+
+/// One or several equal messages.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The last of them.
+    last: AllocFailure,
+    /// Lines of the text where they begin.
+    lines: Vec<usize>,
+    release: Option<Release>,
+    page_size: u64,
+}
+
+/// A part of the explanation.
+pub struct Part {
+    /// What it is about, in a word or two.
+    pub label: &'static str,
+    /// The words.
+    pub text: String,
+    /// A command that shows or changes it.
+    pub command: Option<String>,
+}
+
+/// Whether a caller could sleep.
+enum Caller {
+    /// Reclaim was possible.
+    Sleeps,
+    /// Nothing but free pages.
+    Atomic,
+    /// The flags do not tell.
+    Unknown,
+}
+
+impl Failure {
+    /// The messages of a text, equal ones together, in the order of their first lines. `release` is the
+    /// kernel's, and tells what its flags mean.
+    pub fn all(failures: &[AllocFailure], release: Option<Release>, page_size: u64) -> Vec<Failure> {
+        let mut all: Vec<Failure> = Vec::new();
+        for one in failures {
+            let key =
+                |one: &AllocFailure| (one.cache.clone(), one.cgroup.clone(), one.order, one.gfp, one.node);
+            match all.iter_mut().find(|known| key(&known.last) == key(one)) {
+                Some(known) => {
+                    known.lines.push(one.line);
+                    known.last = one.clone();
+                }
+                None => all.push(Failure { last: one.clone(), lines: vec![one.line], release, page_size }),
+            }
+        }
+        all
+    }
+
+    /// Reads the message from a text, if there is one in it.
+    pub fn in_text(text: &str, page_size: u64) -> Vec<Failure> {
+        let found = pasted::scan(text.as_bytes());
+        Failure::all(&found.failures, found.release.as_deref().and_then(Release::parse), page_size)
+    }
+
+    /// Bytes of the cache's slabs by the message: objects times the bytes of one.
+    pub fn bytes(&self) -> Option<u64> {
+        let size = self.last.size.or(self.last.object_size)?;
+        (!self.last.nodes.is_empty()).then(|| sum(&self.last.nodes, |node| node.objects).saturating_mul(size))
+    }
+
+    fn cache(&self) -> &str {
+        self.last.cache.as_deref().unwrap_or("a cache that the text does not name")
+    }
+
+    fn times(&self) -> String {
+        match self.lines.len() {
+            1 => String::new(),
+            many => format!(" ({} times)", grouped(many as u64)),
+        }
+    }
+
+    /// The message in a sentence.
+    pub fn summary(&self) -> String {
+        let of = match &self.last.cgroup {
+            Some((id, name)) => format!(" of memory cgroup {id} ({name})"),
+            None => String::new(),
+        };
+        let sleeps = match self.caller() {
+            Caller::Atomic => ", for a caller that could not wait for memory to be reclaimed",
+            Caller::Sleeps => ", although its caller could wait for memory to be reclaimed",
+            Caller::Unknown => "",
+        };
+        let (cache, times) = (self.cache(), self.times());
+        format!(
+            "the kernel could not get pages for a new slab of {cache}{of}{times}{sleeps}; explained below"
+        )
+    }
+
+    /// The message's words, as the kernel prints the first line.
+    pub fn title(&self) -> String {
+        let node = self.last.node.map_or(String::new(), |node| format!(" on node {node}"));
+        let gfp = self.last.gfp.map_or(String::new(), |gfp| format!(", gfp={gfp:#x}"));
+        let names = self.last.gfp_names.as_ref().map_or(String::new(), |names| format!("({names})"));
+        format!("{}: Unable to allocate memory{node}{gfp}{names}", self.last.allocator)
+    }
+
+    /// The explanation, from what happened to what helps.
+    pub fn parts(&self, known: &Known) -> Vec<Part> {
+        let mut parts = vec![part("what", self.what(known))];
+        parts.extend(self.last.node.map(|node| part("node", node_words(node))));
+        parts.extend(self.last.cpu.map(|cpu| part("CPU", format!("{cpu}: the CPU that asked."))));
+        parts.push(part("caller", self.caller_words()));
+        parts.extend(self.orders().map(|text| part("tried", text)));
+        parts.extend(self.counts().map(|text| part("the cache", text)));
+        parts.extend(self.cgroup());
+        parts.push(part(
+            "harm",
+            "The one request failed, not the machine: callers that cannot wait expect it, drop a packet or try \
+             again later. The kernel limits the rate of the message: there may have been more. If it goes on, \
+             memory is too short."
+                .into(),
+        ));
+        parts.extend(self.helps());
+        parts
+    }
+
+    fn what(&self, known: &Known) -> String {
+        let purpose = self.last.cache.as_ref().and_then(|name| known.find(name));
+        let purpose = purpose.map_or(String::new(), |entry| {
+            let first = entry.what.split_once(". ").map_or(entry.what.as_str(), |(first, _)| first);
+            format!(" Its objects: {}.", first.trim_end_matches('.'))
+        });
+        let lines = match self.lines[..] {
+            [_] => String::new(),
+            [first, .., last] => {
+                format!(
+                    " The text has it {} times, from line {first} to line {last}.",
+                    grouped(self.lines.len() as u64)
+                )
+            }
+            [] => String::new(),
+        };
+        format!(
+            "No slab of {} had a free object that this request could have, a new slab was needed, and the page \
+             allocator gave no pages for it.{purpose}{lines}",
+            self.cache()
+        )
+    }
+
+    /// The flags in our numbering, if they can be told.
+    fn caller(&self) -> Caller {
+        let sleeps = |sleeps: bool| if sleeps { Caller::Sleeps } else { Caller::Atomic };
+        if let Some(names) = &self.last.gfp_names {
+            return match GfpTable::default().parse(names) {
+                Ok(set) => sleeps(set.has(GfpFlag::DirectReclaim) || set.has(GfpFlag::Wait)),
+                Err(_) => Caller::Unknown,
+            };
+        }
+        match self.last.gfp {
+            Some(gfp) if self.has_old_flags() => sleeps(gfp & OLD_WAIT != 0),
+            Some(gfp) => sleeps(gfp & DIRECT_RECLAIM != 0),
+            None => Caller::Unknown,
+        }
+    }
+
+    /// Kernels before 4.4 have one flag for a caller that may sleep. The words without names are those of
+    /// kernels before 4.8, and of these the later ones wake kswapd by a flag of its own.
+    fn has_old_flags(&self) -> bool {
+        const SPLIT: Release = Release::new(4, 4, 0);
+        let new_bits = self.last.gfp.is_some_and(|gfp| gfp & (DIRECT_RECLAIM | KSWAPD_RECLAIM) != 0);
+        self.release.map_or(!new_bits, |release| release < SPLIT && !new_bits)
+    }
+
+    fn caller_words(&self) -> String {
+        let names = match (&self.last.gfp_names, self.last.gfp) {
+            (Some(names), Some(gfp)) => format!("gfp={gfp:#x} is {names}"),
+            (None, Some(gfp)) if self.has_old_flags() => {
+                format!("gfp={gfp:#x} is {} in kernels before 4.4", old_names(gfp))
+            }
+            (None, Some(gfp)) => format!("gfp={gfp:#x}"),
+            (_, None) => return "The text does not have its flags (gfp=).".into(),
+        };
+        let high = self
+            .last
+            .gfp_names
+            .as_ref()
+            .is_some_and(|names| names.contains("ATOMIC") || names.contains("__GFP_HIGH"))
+            || self.last.gfp_names.is_none() && self.last.gfp.is_some_and(|gfp| gfp & HIGH != 0);
+        let reserve = if high {
+            " It may use a part of the pages below the min watermark, which are kept for such callers; these were \
+             used up too."
+        } else {
+            ""
+        };
+        match self.caller() {
+            Caller::Atomic => format!(
+                "{names}: the caller is atomic. It could not sleep (an interrupt, a lock held, or it did not want to), so \
+                 the kernel could only hand out pages that were free, not reclaim any.{reserve}"
+            ),
+            Caller::Sleeps => format!(
+                "{names}: the caller could sleep: the kernel tried to reclaim memory first, and got none that fits."
+            ),
+            Caller::Unknown => format!("{names}."),
+        }
+    }
+
+    fn orders(&self) -> Option<String> {
+        let order = self.last.order?;
+        let bytes =
+            |order: u32| match 1u64.checked_shl(order).and_then(|pages| pages.checked_mul(self.page_size)) {
+                Some(bytes) => bytes_of(bytes),
+                None => "more than any machine has".into(),
+            };
+        let debugged = if self.last.debugged {
+            " Debugging made it larger: slub_debug=O (slab_debug=O since 6.9) leaves large caches out."
+        } else {
+            ""
+        };
+        let Some(least) = self.last.min_order else {
+            return Some(format!("Slabs of order {order} ({}).{debugged}", bytes(order)));
+        };
+        let tried = if least < order {
+            format!(
+                "First order {order} ({}), then order {least} ({}), the least that holds an object",
+                bytes(order),
+                bytes(least)
+            )
+        } else {
+            format!("Order {order} ({}), the least that holds an object", bytes(order))
+        };
+        let why = if least == 0 {
+            "Not even a single page was given: too little memory was free, or a limit refused it; fragmentation is not the cause."
+        } else {
+            "Free memory in smaller blocks does not help: this may be fragmentation (/proc/buddyinfo)."
+        };
+        Some(format!("{tried}. {why}{debugged}"))
+    }
+
+    fn counts(&self) -> Option<String> {
+        let nodes = &self.last.nodes;
+        let free = sum(nodes, |node| node.free);
+        let words = |node: &NodeCounts| {
+            format!("node {}: {} slabs, {} objects", node.node, grouped(node.slabs), grouped(node.objects))
+        };
+        let each: Vec<String> = nodes.iter().take(8).map(words).collect();
+        let more = if nodes.len() > each.len() {
+            format!("; {} more nodes", nodes.len() - each.len())
+        } else {
+            String::new()
+        };
+        let bytes = self.bytes().map_or(String::new(), |bytes| format!(", {} in all", bytes_of(bytes)));
+        let none = if free == 0 {
+            "None of the objects is free in a partial slab: the cache is in use, not fragmented.".into()
+        } else {
+            format!(
+                "{} objects are free in partial slabs, which this request did not take: they are on a node that \
+                     it could not use, or were freed meanwhile.",
+                grouped(free)
+            )
+        };
+        (!nodes.is_empty()).then(|| format!("{}{more}{bytes}. {none}", each.join("; ")))
+    }
+
+    fn cgroup(&self) -> Option<Part> {
+        let (id, name) = self.last.cgroup.as_ref()?;
+        let is_container = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let container = if is_container { ": the ID of a container" } else { "" };
+        let short = if is_container { &name[..12] } else { name.as_str() };
+        Some(Part {
+            label: "cgroup",
+            text: format!(
+                "This is the copy of {} for memory cgroup {id}, called {name}{container} (kernels 3.8 to 5.8 have such \
+                 copies). The limit of this cgroup on kernel memory refuses pages even where the machine has free ones: if no \
+                 \"page allocation failure\" with Mem-Info is in the log near it, the limit was the cause. failcnt counts it:",
+                self.cache()
+            ),
+            command: Some(format!(
+                "grep -r . /sys/fs/cgroup/memory/*/{short}*/memory.kmem.{{limit_in_bytes,usage_in_bytes,failcnt}}"
+            )),
+        })
+    }
+
+    fn helps(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if let Some((_, name)) = &self.last.cgroup {
+            let container = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+            parts.push(Part {
+                label: "do",
+                text: "Raise or remove its limit on kernel memory, or let it run less.".into(),
+                command: container.then(|| format!("docker ps --no-trunc | grep {name}")),
+            });
+        }
+        if matches!(self.caller(), Caller::Atomic) {
+            parts.push(Part {
+                label: if parts.is_empty() { "do" } else { "" },
+                text: "Keep more pages free for callers that cannot wait: double the value, at most a few per cent of memory."
+                    .into(),
+                command: Some("sysctl vm.min_free_kbytes".into()),
+            });
+        }
+        parts.push(Part {
+            label: if parts.is_empty() { "do" } else { "" },
+            text: "See what holds the memory, slabs or not.".into(),
+            command: Some("sudo slablab doctor".into()),
+        });
+        parts
+    }
+
+    /// The message and its explanation for programs.
+    pub fn json(&self, known: &Known) -> Value {
+        let last = &self.last;
+        json!({
+            "message": self.title(),
+            "lines": self.lines,
+            "allocator": last.allocator,
+            "node": last.node,
+            "cpu": last.cpu,
+            "gfp": last.gfp,
+            "gfp_names": last.gfp_names,
+            "may_sleep": match self.caller() {
+                Caller::Sleeps => Some(true),
+                Caller::Atomic => Some(false),
+                Caller::Unknown => None,
+            },
+            "cache": last.cache,
+            "cgroup": last.cgroup.as_ref().map(|(id, name)| json!({ "id": id, "name": name })),
+            "object_size_bytes": last.object_size,
+            "slab_size_bytes": last.size,
+            "order": last.order,
+            "min_order": last.min_order,
+            "nodes": last.nodes.iter().map(|node| json!({
+                "node": node.node, "slabs": node.slabs, "objects": node.objects, "free_objects": node.free,
+            })).collect::<Vec<_>>(),
+            "explained": self.parts(known).iter().map(|part| json!({
+                "about": part.label, "text": part.text, "command": part.command,
+            })).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Bytes with their unit, for a terminal: its font may lack a thin blank.
+fn bytes_of(bytes: u64) -> String {
+    number::bytes(bytes).replace(|c: char| c.is_whitespace(), " ")
+}
+
+fn part(label: &'static str, text: String) -> Part {
+    Part { label, text, command: None }
+}
+
+fn sum(nodes: &[NodeCounts], of: fn(&NodeCounts) -> u64) -> u64 {
+    nodes.iter().fold(0, |sum, node| sum.saturating_add(of(node)))
+}
+
+fn node_words(node: i64) -> String {
+    match node {
+        ..0 => format!(
+            "{node} is no node (NUMA_NO_NODE): the caller took memory of any node, so every node that it may use was \
+             tried. It is no sign of a wrong NUMA setting."
+        ),
+        _ => format!(
+            "{node}: the caller preferred memory of this node; others were tried unless it allowed no other."
+        ),
+    }
+}
+
+/// `__GFP_HIGH`, in every release with these messages.
+const HIGH: u64 = 0x20;
+/// `__GFP_WAIT`, before 4.4.
+const OLD_WAIT: u64 = 0x10;
+/// From 4.4 to 4.7, the kernels that print no names.
+const DIRECT_RECLAIM: u64 = 0x40_0000;
+const KSWAPD_RECLAIM: u64 = 0x200_0000;
+
+/// Flags of kernels before 4.4, as far as callers of slabs use them.
+const OLD_FLAGS: [(u64, &str); 13] = [
+    (0x1, "__GFP_DMA"),
+    (0x4, "__GFP_DMA32"),
+    (0x10, "__GFP_WAIT"),
+    (0x20, "__GFP_HIGH"),
+    (0x40, "__GFP_IO"),
+    (0x80, "__GFP_FS"),
+    (0x200, "__GFP_NOWARN"),
+    (0x400, "__GFP_REPEAT"),
+    (0x800, "__GFP_NOFAIL"),
+    (0x1000, "__GFP_NORETRY"),
+    (0x4000, "__GFP_COMP"),
+    (0x8000, "__GFP_ZERO"),
+    (0x40000, "__GFP_THISNODE"),
+];
+
+/// `GFP_ATOMIC|__GFP_ZERO` of 0x8020.
+fn old_names(gfp: u64) -> String {
+    let (compound, mut rest) = match gfp & 0xf0 {
+        0x20 => (Some("GFP_ATOMIC"), gfp & !0x20),
+        0xd0 => (Some("GFP_KERNEL"), gfp & !0xd0),
+        0x50 => (Some("GFP_NOFS"), gfp & !0x50),
+        0x10 => (Some("GFP_NOIO"), gfp & !0x10),
+        0 => (Some("GFP_NOWAIT"), gfp),
+        _ => (None, gfp),
+    };
+    let mut names: Vec<String> = compound.map(str::to_string).into_iter().collect();
+    for (bit, name) in OLD_FLAGS {
+        if rest & bit != 0 {
+            names.push(name.to_string());
+            rest &= !bit;
+        }
+    }
+    if rest != 0 {
+        names.push(format!("{rest:#x}"));
+    }
+    names.join("|")
+}

@@ -1,0 +1,2 @@
+def totalram_pages(prog):
+    return 1 << 20

@@ -1,0 +1,243 @@
+//! One line of a text as its program printed it: without terminal control, quote marks, time stamps and
+//! markup that mails, logs and web pages put around it.
+
+use std::borrow::Cow;
+
+/// The lines of a text, each with its number from 1 and as its program printed it. A move of a terminal's
+/// cursor to another row ends a line too; the number is that of the text's line.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
+    text.lines().enumerate().flat_map(|(index, line)| {
+        let plain = without_control(line);
+        let pieces: Vec<Cow<str>> = match plain {
+            Cow::Borrowed(line) => vec![Cow::Borrowed(line)],
+            Cow::Owned(line) => line.split('\n').map(|piece| Cow::Owned(piece.to_string())).collect(),
+        };
+        pieces.into_iter().map(move |piece| (index + 1, cleaned(piece)))
+    })
+}
+
+/// Takes out escape sequences of terminals and characters without a width. Sequences that move the cursor to
+/// another row become line breaks, those that move it inside a row blanks.
+fn without_control(line: &str) -> Cow<'_, str> {
+    if line.chars().all(|c| !c.is_control() && !is_blank(c) && !is_nothing(c)) {
+        return Cow::Borrowed(line);
+    }
+    let (mut out, mut chars) = (String::with_capacity(line.len()), line.chars().peekable());
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => match chars.next() {
+                // Control sequence: parameters, then one letter.
+                Some('[') => match chars.find(|c| ('\u{40}'..='\u{7e}').contains(c)) {
+                    Some('A' | 'B' | 'E' | 'F' | 'H' | 'J' | 'S' | 'd' | 'f') => out.push('\n'),
+                    Some('C' | 'G' | 'X') => out.push(' '),
+                    _ => {}
+                },
+                // A title, up to a bell or a string terminator.
+                Some(']') => drop(chars.find(|&c| c == '\u{7}' || c == '\\')),
+                // A character set has one more character.
+                Some('(' | ')') => drop(chars.next()),
+                _ => {}
+            },
+            // A carriage return inside of a line: the program wrote the line anew.
+            '\r' if chars.peek().is_some() => out.push('\n'),
+            '\t' => out.push(' '),
+            c if is_blank(c) => out.push(' '),
+            c if c.is_control() || is_nothing(c) => {}
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Blanks that web pages put between words.
+fn is_blank(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{2007}' | '\u{2009}' | '\u{202f}' | '\u{3000}')
+}
+
+/// A byte order mark, or a place where a browser may break a line.
+fn is_nothing(c: char) -> bool {
+    matches!(c, '\u{feff}' | '\u{200b}' | '\u{2060}' | '\u{ad}')
+}
+
+fn cleaned(line: Cow<'_, str>) -> Cow<'_, str> {
+    let line = match line.contains('&') {
+        true => Cow::Owned(without_entities(&line)),
+        false => line,
+    };
+    match line {
+        Cow::Borrowed(line) => Cow::Borrowed(stripped(line)),
+        Cow::Owned(line) => Cow::Owned(stripped(&line).to_string()),
+    }
+}
+
+/// The characters that HTML writes as names.
+fn without_entities(line: &str) -> String {
+    let mut line = line.to_string();
+    for (entity, c) in [("&nbsp;", " "), ("&gt;", ">"), ("&lt;", "<"), ("&quot;", "\""), ("&amp;", "&")] {
+        line = line.replace(entity, c);
+    }
+    line
+}
+
+/// A line without what stands around it, from the outside to the inside, as often as there is something.
+fn stripped(line: &str) -> &str {
+    let mut line = line.trim();
+    loop {
+        let before = line.len();
+        line = unmarked(line).trim();
+        line = without_stamp(line).trim_start();
+        line = without_path(line);
+        if line.len() == before {
+            return line;
+        }
+    }
+}
+
+/// Without quote marks, the bars of a table, backticks and the tags that keep a text's columns.
+fn unmarked(line: &str) -> &str {
+    let mut line =
+        line.trim_start_matches(['>', '|', '\u{2502}', '`']).trim_end_matches(['|', '\u{2502}', '`']);
+    for tag in ["pre", "code"] {
+        let open = line.strip_prefix('<').and_then(|rest| rest.strip_prefix(tag)?.strip_prefix('>'));
+        line = open.unwrap_or(line);
+        let close = line.strip_suffix('>').and_then(|rest| rest.strip_suffix(tag)?.strip_suffix("</"));
+        line = close.unwrap_or(line);
+    }
+    line
+}
+
+/// Without the time stamp at the start of a log's line, and the names of machine and program after it.
+fn without_stamp(line: &str) -> &str {
+    let Some(rest) = after_stamp(line) else { return line };
+    let rest = rest.trim_start();
+    without_tag(rest).unwrap_or(rest)
+}
+
+/// What follows a time stamp: of the kernel's log, with or without the level (`<4>[  12.345678]`, `[Tue Nov
+/// 24 01:33:42 2026]`, `kern  :warn  :`, `kernel:`), of syslog (`Nov 24 01:33:42`), or of ISO 8601.
+fn after_stamp(line: &str) -> Option<&str> {
+    if let Some(rest) = line.strip_prefix("kernel:") {
+        return Some(rest);
+    }
+    if let Some((level, rest)) = line.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+        return is_digits(level).then_some(rest);
+    }
+    if let Some((inside, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let seconds = inside.trim().split_once('.').is_some_and(|(s, part)| is_digits(s) && is_digits(part));
+        let date = inside.split_whitespace().any(is_clock);
+        // The kernel's own mark of the CPU or thread that printed: `[T1234]`, `[C3]`.
+        let printer = inside.trim().strip_prefix(['T', 'C']).is_some_and(is_digits);
+        return (seconds || date || printer).then_some(rest);
+    }
+    if let Some(rest) = line.strip_prefix("kern") {
+        let (level, rest) = rest.trim_start().strip_prefix(':')?.split_once(':')?;
+        return level.trim().bytes().all(|byte| byte.is_ascii_lowercase()).then_some(rest);
+    }
+    // At most three words: a month, a day, and the time; or one that begins with a year.
+    let mut end = 0;
+    for _ in 0..3 {
+        let word = line[end..].split_whitespace().next()?;
+        end += line[end..].find(word)? + word.len();
+        let iso = word.as_bytes().get(4) == Some(&b'-') && is_digits(&word[..4]) && word.contains('T');
+        if iso || is_clock(word) {
+            return Some(&line[end..]);
+        }
+        let is_part_of_a_date = is_digits(word) || is_month(word) || is_day(word);
+        if !is_part_of_a_date {
+            return None;
+        }
+    }
+    None
+}
+
+/// What follows `host kernel:`, `host program[1234]:` or `program:`, after a time stamp.
+fn without_tag(line: &str) -> Option<&str> {
+    let mut end = 0;
+    for _ in 0..2 {
+        let word = line[end..].split_whitespace().next()?;
+        end += line[end..].find(word)? + word.len();
+        if let Some(tag) = word.strip_suffix(':') {
+            // A message of the kernel's own may begin with a word and a colon: `SLUB: Unable to ...`.
+            let program = tag == "kernel" || tag.ends_with(']');
+            return program.then_some(&line[end..]);
+        }
+    }
+    None
+}
+
+/// Without the path that grep puts before a line of the file.
+fn without_path(line: &str) -> &str {
+    let file = |(at, name): (usize, &str)| {
+        let before = &line[..at];
+        let is_path = before.ends_with('/') && !before.contains(char::is_whitespace);
+        is_path.then(|| line[at + name.len()..].trim_start())
+    };
+    let of = |name: &str| line.find(name).and_then(|at| file((at, name)));
+    let names = ["proc/slabinfo:", "proc/meminfo:", "memory.kmem.slabinfo:"];
+    names.into_iter().find_map(of).unwrap_or(line)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `01:33:42`, perhaps with a fraction of the second.
+fn is_clock(word: &str) -> bool {
+    let mut parts = word.split(':');
+    let two = |part: Option<&str>| part.is_some_and(|part| part.len() == 2 && is_digits(part));
+    let (hours, minutes) = (two(parts.next()), two(parts.next()));
+    let seconds = parts.next().is_some_and(|part| part.split(['.', ',']).next().is_some_and(is_digits));
+    hours && minutes && seconds && parts.next().is_none()
+}
+
+fn is_month(word: &str) -> bool {
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"].contains(&word)
+}
+
+/// A date without its time, as `2026-11-24` or `24.11.2026`.
+fn is_day(word: &str) -> bool {
+    let mut parts = word.split(['-', '.', '/']);
+    let all = parts.by_ref().take(3).filter(|part| is_digits(part)).count();
+    all == 3 && parts.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_around_a_line_is_taken_away() {
+        #[track_caller]
+        fn check(text: &str, expected: &[&str]) {
+            let found: Vec<String> = lines(text).map(|(_, line)| line.into_owned()).collect();
+            assert_eq!(found, expected, "{text:?}");
+        }
+        check("  dentry 1 2\r\n", &["dentry 1 2"]);
+        check("> > dentry 1 2", &["dentry 1 2"]);
+        check(">> dentry\t1\t2", &["dentry 1 2"]);
+        check("&gt; dentry 1 2", &["dentry 1 2"]);
+        check("| dentry | 1 | 2 |", &["dentry | 1 | 2"]);
+        check("<pre>dentry 1 2</pre>", &["dentry 1 2"]);
+        check("`dentry 1 2`", &["dentry 1 2"]);
+        check("dentry\u{a0}1\u{200b} 2", &["dentry 1 2"]);
+        check("[21161.093507] kernel: SLUB: Unable", &["SLUB: Unable"]);
+        check("<4>[  12.345678] SLUB: Unable", &["SLUB: Unable"]);
+        check("[Tue Nov 24 01:33:42 2026] SLUB: Unable", &["SLUB: Unable"]);
+        check("[ 12.345678][ T1234] SLUB: Unable", &["SLUB: Unable"]);
+        check("kern  :warn  : [  12.345678] SLUB: Unable", &["SLUB: Unable"]);
+        check("Nov 24 01:33:42 host kernel: SLUB: Unable", &["SLUB: Unable"]);
+        check("Nov  4 01:33:42 host kernel: [12.345678] SLUB: Unable", &["SLUB: Unable"]);
+        check("Nov 24 01:33:42 host slabtop[17]: 1 2 99% x", &["1 2 99% x"]);
+        check("2026-11-24T01:33:42.123456+00:00 host kernel: SLUB: Unable", &["SLUB: Unable"]);
+        check("2026-11-24 01:33:42.123 SLUB: Unable", &["SLUB: Unable"]);
+        check("/proc/slabinfo:dentry 1 2", &["dentry 1 2"]);
+        check("\u{1b}[1mdentry\u{1b}[m 1\u{1b}(B 2", &["dentry 1 2"]);
+        check("\u{1b}]0;title\u{7}dentry 1 2", &["dentry 1 2"]);
+        check("\u{1b}[8;1Hdentry 1 2\u{1b}[K\u{1b}[9;1Hinode 3 4", &["", "dentry 1 2", "inode 3 4"]);
+        // What only looks like something around a line stays.
+        check("SLUB: Unable to allocate", &["SLUB: Unable to allocate"]);
+        check("1015644 1015620  99% x", &["1015644 1015620  99% x"]);
+        check("zs_handle-zram0: 5", &["zs_handle-zram0: 5"]);
+        check("node 0: slabs: 1", &["node 0: slabs: 1"]);
+    }
+}

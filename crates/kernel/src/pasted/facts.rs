@@ -1,0 +1,232 @@
+//! Lines that say something of the whole machine: heads of tables, meminfo, dentry-state, the release.
+
+use super::Pasted;
+use super::row::size;
+use super::tables::Kind;
+use crate::text::number;
+
+/// The head of slabtop: of all caches, whatever the list below it shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Objects in use, and all.
+    pub objects: Option<(u64, u64)>,
+    /// Slabs with an object in use, and all.
+    pub slabs: Option<(u64, u64)>,
+    /// Caches with an object in use, and all.
+    pub caches: Option<(u64, u64)>,
+    /// Bytes of objects in use, and of all objects: without the tails of slabs.
+    pub bytes: Option<(u64, u64)>,
+}
+
+/// /proc/sys/fs/dentry-state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DentryState {
+    /// All directory entries.
+    pub all: u64,
+    /// Those that nothing uses: the kernel frees them when it needs memory.
+    pub unused: u64,
+    /// Those of names that do not exist (since 5.0; 0 before).
+    pub negative: u64,
+}
+
+/// What a line is.
+pub(super) enum Fact {
+    /// The heading of a table.
+    Heading(Kind),
+    /// Anything else that was understood.
+    Other,
+}
+
+/// What lines before say about a line.
+#[derive(Default)]
+pub(super) struct Facts {
+    /// Numbers of dentry-state follow.
+    dentry_state: bool,
+    /// The next line is a release.
+    uname: bool,
+    /// Numbers of lines of slabtop's head in this screen.
+    head: usize,
+}
+
+impl Facts {
+    /// Takes a line; `None` if it says nothing.
+    pub(super) fn line(&mut self, pasted: &mut Pasted, line: &str, words: &[&str]) -> Option<Fact> {
+        let uname = std::mem::replace(&mut self.uname, words.contains(&"uname"));
+        if uname
+            && let [release] = words
+            && is_release(release)
+        {
+            pasted.release = Some((*release).to_string());
+            return Some(Fact::Other);
+        }
+        if let Some(heading) = heading(line, words) {
+            pasted.has_version |= line.contains("slabinfo - version");
+            if heading == Kind::Slabtop {
+                self.head = 0;
+            }
+            return Some(Fact::Heading(heading));
+        }
+        let understood = self.totals(pasted, line)
+            || meminfo(pasted, words)
+            || self.dentry_state(pasted, line, words)
+            || release(pasted, words)
+            || cpus(pasted, line)
+            || source(pasted, line);
+        understood.then_some(Fact::Other)
+    }
+
+    /// `Active / Total Objects (% used)  : 739390584 / 740008326 (99.9%)`, in whatever language: objects,
+    /// slabs, caches and sizes are in this order.
+    fn totals(&mut self, pasted: &mut Pasted, line: &str) -> bool {
+        let Some((label, values)) = line.split_once(':') else { return false };
+        if !label.contains(" / ") {
+            return false;
+        }
+        let values = values.split('(').next().unwrap_or(values);
+        let mut parts = values.split('/').map(str::trim);
+        let (Some(one), Some(all)) = (parts.next(), parts.next()) else { return false };
+        if let Some(least) = parts.next() {
+            // Minimum, average and maximum of the sizes.
+            return size(least).is_some();
+        }
+        let plain = number(one).zip(number(all));
+        let sizes = size(one)
+            .zip(size(all))
+            .map(|(one, all)| (one.low.midpoint(one.high), all.low.midpoint(all.high)));
+        if plain.is_none() && sizes.is_none() {
+            return false;
+        }
+        if self.head == 0 {
+            pasted.totals = Some(Totals::default());
+        }
+        let totals = pasted.totals.get_or_insert_default();
+        match (plain, sizes, self.head) {
+            (None, sizes, _) => totals.bytes = sizes,
+            (plain, _, 0) => totals.objects = plain,
+            (plain, _, 1) => totals.slabs = plain,
+            (plain, ..) => totals.caches = plain,
+        }
+        self.head += 1;
+        true
+    }
+
+    /// Six numbers, or three at least of a line that was cut, after a line that names the file.
+    fn dentry_state(&mut self, pasted: &mut Pasted, line: &str, words: &[&str]) -> bool {
+        if let Some((_, rest)) = line.split_once("dentry-state") {
+            self.dentry_state = true;
+            let rest = rest.trim_start_matches([':', '=', ' ', '`', '"']);
+            let values: Vec<&str> = rest.split_whitespace().collect();
+            dentry_values(pasted, &values);
+            return true;
+        }
+        self.dentry_state && dentry_values(pasted, words)
+    }
+}
+
+fn dentry_values(pasted: &mut Pasted, words: &[&str]) -> bool {
+    let values: Option<Vec<u64>> = words.iter().map(|word| number(word)).collect();
+    let Some(&[all, unused, _, _, negative, _]) = values.as_deref() else { return false };
+    if unused > all || negative > all {
+        return false;
+    }
+    pasted.dentry_state = Some(DentryState { all, unused, negative });
+    true
+}
+
+/// The heading of a table, or a part of one that was wrapped.
+fn heading(line: &str, words: &[&str]) -> Option<Kind> {
+    if line.contains("slabinfo - version") {
+        return Some(Kind::Slabinfo);
+    }
+    let in_slabinfo = |word: &&str| {
+        let column = word.starts_with('<') && word.ends_with('>');
+        column || matches!(*word, "#" | "name" | ":" | "tunables" | "slabdata" | "globalstat" | "cpustat")
+    };
+    if words.iter().any(|word| word.starts_with('<')) && words.iter().all(in_slabinfo) {
+        return Some(Kind::Slabinfo);
+    }
+    let has =
+        |all: &[&str]| all.iter().all(|word| words.iter().any(|found| found.eq_ignore_ascii_case(word)));
+    match () {
+        () if has(&["Cache", "Num", "Total", "Size", "Pages"]) => Some(Kind::Columns),
+        () if has(&["OBJS", "SLABS", "NAME"]) || has(&["OBJ/SLAB", "NAME"]) => Some(Kind::Slabtop),
+        () if line.contains("Unreclaimable slab info") || has(&["Name", "Used", "Total"]) => Some(Kind::Oom),
+        () => None,
+    }
+}
+
+/// Names and numbers of /proc/meminfo: one pair as the kernel prints it, or several that were put in a line.
+fn meminfo(pasted: &mut Pasted, words: &[&str]) -> bool {
+    let mut pairs = Vec::new();
+    let mut rest = words;
+    while let [name, value, more @ ..] = rest {
+        let is_capital = name.starts_with(|c: char| c.is_ascii_uppercase());
+        let name = name.strip_suffix(':').filter(|_| is_capital);
+        let Some((name, value)) = name.zip(number::<u64>(value.trim_end_matches([',', ';']))) else {
+            return false;
+        };
+        let unit = more.first().map(|unit| unit.trim_end_matches([',', ';']));
+        let has_unit = unit.is_some_and(|unit| unit.eq_ignore_ascii_case("kB"));
+        // Counts without a unit are few, and none is about slabs.
+        if !has_unit && !name.starts_with("HugePages_") {
+            return false;
+        }
+        pairs.push((name.to_string(), value));
+        rest = if has_unit { &more[1..] } else { more };
+    }
+    if pairs.is_empty() || !rest.is_empty() || pasted.meminfo.len() > 1000 {
+        return false;
+    }
+    pasted.meminfo.extend(pairs);
+    true
+}
+
+/// `Linux version 6.1.0 ..`, `Linux host 6.1.0 #1 SMP ..`, `.. Not tainted 5.4.0-42-generic #46-Ubuntu`.
+fn release(pasted: &mut Pasted, words: &[&str]) -> bool {
+    let version =
+        words.windows(3).find(|words| words[0] == "Linux" && words[1] == "version").map(|words| words[2]);
+    let is_build = |word: &str| {
+        word.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let of_a_report = || {
+        let told = words.contains(&"Linux") || words.iter().any(|word| word.eq_ignore_ascii_case("tainted"));
+        let before = |pair: &[&str]| is_release(pair[0]) && is_build(pair[1]);
+        words.windows(2).find(|pair| before(pair)).filter(|_| told).map(|pair| pair[0])
+    };
+    match version.filter(|word| is_release(word)).or_else(of_a_report) {
+        Some(found) => {
+            pasted.release = Some(found.to_string());
+            true
+        }
+        None => false,
+    }
+}
+
+fn is_release(word: &str) -> bool {
+    let mut parts = word.split('.');
+    let is_number = |part: Option<&str>| part.and_then(number::<u32>).is_some();
+    is_number(parts.next())
+        && parts.next().is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()))
+        && word.len() < 100
+}
+
+/// `CPU(s): 8` of lscpu.
+fn cpus(pasted: &mut Pasted, line: &str) -> bool {
+    let cpus = line.strip_prefix("CPU(s):").and_then(|rest| number(rest.trim()));
+    let cpus = cpus.filter(|cpus| (1..crate::text::ID_LIMIT).contains(cpus));
+    pasted.cpus = pasted.cpus.or(cpus);
+    cpus.is_some()
+}
+
+/// A line that names the program or the file whose output follows, as a prompt with a command does.
+fn source(pasted: &mut Pasted, line: &str) -> bool {
+    let names =
+        ["slabtop", "/proc/slabinfo", "/proc/meminfo", "vmstat -m", "memory.kmem.slabinfo", "kmem.slabinfo"];
+    if !names.iter().any(|name| line.contains(name)) {
+        return false;
+    }
+    pasted.of_cgroup |= line.contains("kmem.slabinfo");
+    let program: String = line.split_whitespace().collect();
+    pasted.active_bytes |= program.contains("$2*$4") || program.contains("$4*$2");
+    true
+}

@@ -1,0 +1,299 @@
+//! The kernel's messages about slabs: a slab that could not be had, and reports of the OOM killer.
+
+use crate::text::number;
+
+/// "SLUB: Unable to allocate memory on node -1", or SLAB's, and the lines that belong to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllocFailure {
+    /// The line in the text, from 1.
+    pub line: usize,
+    /// `SLUB` or `SLAB`.
+    pub allocator: String,
+    /// The node that the caller asked for; -1 where any would do.
+    pub node: Option<i64>,
+    /// The CPU that asked, which newer kernels name.
+    pub cpu: Option<u32>,
+    /// The caller's flags, as a number.
+    pub gfp: Option<u64>,
+    /// The names of the flags, as kernels since 4.8 print them.
+    pub gfp_names: Option<String>,
+    /// The cache's name, without its cgroup.
+    pub cache: Option<String>,
+    /// Number and name of the memory cgroup whose copy of the cache it is (3.8 to 5.8).
+    pub cgroup: Option<(u64, String)>,
+    /// Bytes of an object.
+    pub object_size: Option<u64>,
+    /// Bytes from one object to the next.
+    pub size: Option<u64>,
+    /// Order of the slabs that the kernel prefers.
+    pub order: Option<u32>,
+    /// The lowest order that holds an object.
+    pub min_order: Option<u32>,
+    /// Debugging made the lowest order larger.
+    pub debugged: bool,
+    /// The cache on each node.
+    pub nodes: Vec<NodeCounts>,
+}
+
+/// A cache on one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeCounts {
+    /// The node.
+    pub node: u32,
+    /// Slabs.
+    pub slabs: u64,
+    /// Objects there is room for.
+    pub objects: u64,
+    /// Free objects of partial slabs.
+    pub free: u64,
+}
+
+/// A report of the OOM killer, or of another failed allocation: what is around the table of caches. Counts
+/// are pages where no unit is in the name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryReport {
+    /// The line in the text where it begins, from 1.
+    pub line: usize,
+    /// The process that asked for memory, from "... invoked oom-killer".
+    pub invoked_by: Option<String>,
+    /// The process that was killed.
+    pub killed: Option<String>,
+    /// A cgroup was out of memory, not the machine.
+    pub of_cgroup: bool,
+    /// A page allocation failed: the order that it asked for.
+    pub failed_order: Option<u32>,
+    /// Reclaimable slabs.
+    pub slab_reclaimable: Option<u64>,
+    /// Unreclaimable slabs.
+    pub slab_unreclaimable: Option<u64>,
+    /// All pages of the machine.
+    pub ram: Option<u64>,
+    /// Pages of the page cache.
+    pub pagecache: Option<u64>,
+    /// Free swap in kB.
+    pub swap_free_kb: Option<u64>,
+    /// Swap in kB.
+    pub swap_total_kb: Option<u64>,
+    /// The table of unreclaimable caches is there.
+    pub has_table: bool,
+}
+
+/// The first line of a failure.
+pub(super) fn failure(line: &str) -> Option<AllocFailure> {
+    let (before, rest) = line.split_once("Unable to allocate memory")?;
+    let allocator = before.trim_end().trim_end_matches(':').split_whitespace().last()?;
+    let node = rest.rsplit_once("on node").and_then(|(_, node)| integer(node.trim_start()));
+    let cpu = rest.split_once("on CPU").and_then(|(_, cpu)| leading(cpu.trim_start()));
+    let mut failure = AllocFailure {
+        allocator: allocator.to_string(),
+        node,
+        cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+        ..AllocFailure::default()
+    };
+    flags(&mut failure, rest);
+    matches!(allocator, "SLUB" | "SLAB").then_some(failure)
+}
+
+/// `(gfp=0x20)`, or `gfp=0x900(GFP_NOWAIT|__GFP_ZERO)`.
+fn flags(failure: &mut AllocFailure, text: &str) -> bool {
+    let Some((_, rest)) = text.split_once("gfp=0x") else { return false };
+    let digits = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+    failure.gfp = u64::from_str_radix(&rest[..digits], 16).ok();
+    let names = rest[digits..].strip_prefix('(').and_then(|rest| Some(rest.split_once(')')?.0));
+    failure.gfp_names = names.filter(|names| !names.is_empty()).map(str::to_string);
+    true
+}
+
+/// Takes a line that belongs to a failure; false if it is not one.
+pub(super) fn more_of_failure(failure: &mut AllocFailure, line: &str) -> bool {
+    if let Some(rest) = line.strip_prefix("cache:") {
+        cache(failure, rest);
+        return true;
+    }
+    if let Some(counts) = node(line) {
+        if failure.nodes.len() < 1 << 12 {
+            failure.nodes.push(counts);
+        }
+        return true;
+    }
+    if line.contains("debugging increased min order") {
+        failure.debugged = true;
+        return true;
+    }
+    // What a mail program put on a line of its own.
+    let begun = failure.cache.is_some() && failure.min_order.is_none();
+    if begun && [", ", "size:", "order:"].iter().any(|part| line.contains(part)) {
+        numbers(failure, line);
+        return true;
+    }
+    failure.gfp.is_none() && failure.cache.is_none() && flags(failure, line)
+}
+
+fn cache(failure: &mut AllocFailure, text: &str) {
+    let name = text.split(", object size").next().unwrap_or(text).trim().trim_end_matches(',');
+    let (name, cgroup) = of_cgroup(name);
+    failure.cache = Some(name.to_string());
+    failure.cgroup = cgroup;
+    numbers(failure, text);
+}
+
+/// `kmalloc-1024` and group 1793 of `kmalloc-1024(1793:c8edefa9)`.
+pub(super) fn of_cgroup(name: &str) -> (&str, Option<(u64, String)>) {
+    let split = name.strip_suffix(')').and_then(|rest| rest.split_once('('));
+    let cgroup = split.and_then(|(parent, group)| {
+        let (id, group) = group.split_once(':')?;
+        Some((parent, (number(id)?, group.to_string())))
+    });
+    cgroup.map_or((name, None), |(parent, group)| (parent, Some(group)))
+}
+
+fn numbers(failure: &mut AllocFailure, text: &str) {
+    let of = |key: &str| text.split_once(key).and_then(|(_, rest)| leading(rest.trim_start()));
+    let order = |key: &str| of(key).and_then(|order| u32::try_from(order).ok());
+    failure.object_size = failure.object_size.or_else(|| of("object size:"));
+    failure.size = failure.size.or_else(|| of("buffer size:"));
+    failure.min_order = failure.min_order.or_else(|| order("min order:"));
+    let preferred = order("default order:").or_else(|| order(", order:"));
+    failure.order = failure.order.or(preferred);
+}
+
+/// `node 0: slabs: 663, objs: 20964, free: 0`; SLAB's has `used/all`.
+fn node(line: &str) -> Option<NodeCounts> {
+    let (node, rest) = line.strip_prefix("node ")?.split_once(": slabs:")?;
+    let of = |key: &str, rest: &str| {
+        let value = rest.split_once(key)?.1.trim_start();
+        let (first, second) = value.split_once('/').map_or((value, None), |(a, b)| (a, leading(b)));
+        Some((leading(first)?, second))
+    };
+    let slabs = of("", rest)?;
+    let objects = of("objs:", rest)?;
+    let free = of("free:", rest).map(|(free, _)| free);
+    let in_use = |(used, all): (u64, Option<u64>)| all.map(|all| all.saturating_sub(used));
+    Some(NodeCounts {
+        node: number(node.trim())?,
+        slabs: slabs.1.unwrap_or(slabs.0),
+        objects: objects.1.unwrap_or(objects.0),
+        free: free.or_else(|| in_use(objects)).unwrap_or(0),
+    })
+}
+
+/// Takes a line of a memory report; false if it is none.
+pub(super) fn more_of_report(report: &mut MemoryReport, line: &str) -> bool {
+    if let Some((process, _)) = line.split_once(" invoked oom-killer") {
+        report.invoked_by = Some(process.trim().to_string());
+        return true;
+    }
+    if let Some((_, rest)) = line.split_once("page allocation failure") {
+        let order = rest.split_once("order:").and_then(|(_, order)| leading(order.trim_start()));
+        report.failed_order = order.and_then(|order| u32::try_from(order).ok());
+        return true;
+    }
+    if line.contains("Killed process") || line.contains("Kill process") {
+        let name = line.split_once('(').and_then(|(_, rest)| Some(rest.split_once(')')?.0));
+        report.killed = name.map(str::to_string);
+        report.of_cgroup |= line.contains("Memory cgroup out of memory");
+        return true;
+    }
+    // Mem-Info counts pages; the lines of nodes and zones have kB.
+    if line.contains("slab_reclaimable:") && !line.starts_with("Node ") {
+        let of = |key: &str| line.split_once(key).and_then(|(_, rest)| leading(rest));
+        report.slab_reclaimable = report.slab_reclaimable.or_else(|| of("slab_reclaimable:"));
+        report.slab_unreclaimable = report.slab_unreclaimable.or_else(|| of("slab_unreclaimable:"));
+        return true;
+    }
+    let after = |key: &str| line.strip_prefix(key).and_then(|rest| leading(rest.trim_start()));
+    if let Some(kb) = after("Free swap  =").or_else(|| after("Free swap =")) {
+        report.swap_free_kb = Some(kb);
+        return true;
+    }
+    if let Some(kb) = after("Total swap =") {
+        report.swap_total_kb = Some(kb);
+        return true;
+    }
+    let of_pages = [" pages RAM", " total pagecache pages", " pages in swap cache", " pages reserved"];
+    let Some(at) = of_pages.iter().position(|words| line.ends_with(words)) else {
+        // The rest of such a report: zones and nodes, which say nothing more about slabs.
+        let node = line.strip_prefix("Node ").is_some_and(|rest| leading(rest).is_some());
+        return node || line.starts_with("Mem-Info:") || line.starts_with("lowmem_reserve[]");
+    };
+    let pages = leading(line);
+    match at {
+        0 => report.ram = pages.or(report.ram),
+        1 => report.pagecache = pages.or(report.pagecache),
+        _ => {}
+    }
+    pages.is_some()
+}
+
+/// The digits that a text begins with.
+fn leading(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    number(&text[..digits])
+}
+
+/// An integer that may be below zero, and that anything but a letter may follow.
+fn integer(text: &str) -> Option<i64> {
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    i64::try_from(leading(digits)?).ok()?.checked_mul(sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn read(lines: &[&str]) -> AllocFailure {
+        let mut read = failure(lines[0]).expect("a failure");
+        for line in &lines[1..] {
+            assert!(more_of_failure(&mut read, line), "{line}");
+        }
+        read
+    }
+
+    #[test]
+    fn old_new_and_newest_words() {
+        let old = read(&[
+            "SLUB: Unable to allocate memory on node -1 (gfp=0x20)",
+            "cache: kmalloc-1024(1793:c8ed), object size: 1024, buffer size: 1032, default order: 3, min order: 0",
+            "node 0: slabs: 663, objs: 20964, free: 0",
+            "node 1: slabs: 1, objs: 2, free: 3",
+        ]);
+        assert_eq!((old.node, old.gfp, old.gfp_names), (Some(-1), Some(0x20), None));
+        assert_eq!(old.cache.as_deref(), Some("kmalloc-1024"));
+        assert_eq!(old.cgroup, Some((1793, "c8ed".into())));
+        assert_eq!(
+            (old.object_size, old.size, old.order, old.min_order),
+            (Some(1024), Some(1032), Some(3), Some(0))
+        );
+        let second = NodeCounts { node: 1, slabs: 1, objects: 2, free: 3 };
+        assert_eq!((old.nodes.len(), old.nodes[1]), (2, second));
+
+        let new = read(&["SLUB: Unable to allocate memory on node 1, gfp=0x900(GFP_NOWAIT|__GFP_ZERO)"]);
+        assert_eq!(
+            (new.node, new.gfp, new.gfp_names.as_deref()),
+            (Some(1), Some(0x900), Some("GFP_NOWAIT|__GFP_ZERO"))
+        );
+        let newest = "SLUB: Unable to allocate memory on CPU 12 (of node 1) on node 0, gfp=0x920(GFP_ATOMIC)";
+        assert_eq!((read(&[newest]).cpu, read(&[newest]).node), (Some(12), Some(0)));
+    }
+
+    #[test]
+    fn wrapped_lines_and_slab() {
+        let wrapped = read(&[
+            "SLUB: Unable to allocate memory on node -1",
+            "(gfp=0x20)",
+            "cache: kmalloc-1024, object size: 1024, buffer size:",
+            "1024, default order: 3,",
+            "min order: 0",
+        ]);
+        assert_eq!((wrapped.gfp, wrapped.object_size, wrapped.min_order), (Some(0x20), Some(1024), Some(0)));
+        let slab = read(&[
+            "SLAB: Unable to allocate memory on node 0 (gfp=0xd0)",
+            "cache: task_struct, object size: 2640, order: 0",
+            "node 0: slabs: 40/41, objs: 40/42, free: 2",
+        ]);
+        assert_eq!((slab.allocator.as_str(), slab.order), ("SLAB", Some(0)));
+        assert_eq!(slab.nodes, [NodeCounts { node: 0, slabs: 41, objects: 42, free: 2 }]);
+        assert_eq!(failure("Unable to allocate memory"), None);
+    }
+}
