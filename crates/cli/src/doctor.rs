@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Earlier snapshot of the same machine, for growth; may be repeated
     #[arg(long, value_name = "DUMP")]
     since: Vec<PathBuf>,
-    /// Hours between the first --since snapshot, or the first one in the text INPUT, and INPUT, if they have no
+    /// Hours between the first snapshot (of --since, or in the text INPUT) and INPUT, if they have no
     /// timestamps
     #[arg(long, value_name = "H")]
     hours: Option<f64>,
@@ -117,7 +117,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     // A text may have several snapshots.
     since.extend(state.earlier());
     if args.hours.is_some() && since.is_empty() {
-        return Err("--hours: expected an earlier snapshot: --since DUMP, or several in the text".into());
+        return Err("--hours: expected an earlier snapshot: --since <DUMP>, or several in the text".into());
     }
     let rounding =
         args.recording.as_deref().map(|path| Ok::<_, Failure>(Rounding::read(path, &open(path, None)?)?));

@@ -26,8 +26,8 @@ const PAGE: u64 = 4096;
     after_help = "Examples:\n  slablab what dentry kmalloc-1k\n  slablab what 'SLUB: Unable to allocate memory on node -1 (gfp=0x20)'\n  dmesg | slablab what -      its messages about slabs, and the caches in it"
 )]
 pub(crate) struct Args {
-    /// Cache, as in /proc/slabinfo or /sys/kernel/slab; the kernel's message about a slab; or a file with such
-    /// messages or a list of caches, - for standard input. Several are allowed
+    /// Cache, as in /proc/slabinfo or /sys/kernel/slab; the kernel's message about a slab; or a file with
+    /// such messages or a list of caches, - for standard input. Several are allowed
     names: Vec<String>,
     /// List all known caches, or the caches whose names match PATTERN (`*` matches any letters)
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "*", conflicts_with = "names")]

@@ -127,6 +127,8 @@ fn together(report: &Report) -> Option<Finding> {
     const OBJECTS: u64 = 10_000;
     const CACHES: usize = 3;
     const PERCENT: u64 = 10;
+    // Caches that are named.
+    const NAMED: usize = 8;
     let mut lines: Vec<&Line> = report
         .lines
         .iter()
@@ -136,21 +138,30 @@ fn together(report: &Report) -> Option<Finding> {
     let objects = |line: &Line| line.cache.active_objects;
     // Within 2 %.
     let near = |low: u64, high: u64| (high - low) * 50 <= high;
+    let mut sums = vec![0u64];
+    sums.extend(lines.iter().scan(0u64, |sum, line| {
+        *sum = sum.saturating_add(line.split.bytes);
+        Some(*sum)
+    }));
     let group = |start: usize| {
-        let end = lines[start..].partition_point(|line| near(objects(lines[start]), objects(line)));
-        &lines[start..start + end]
+        let count = lines[start..].partition_point(|line| near(objects(lines[start]), objects(line)));
+        (start, start + count)
     };
-    let bytes = |group: &[&Line]| group.iter().map(|line| line.split.bytes).sum::<u64>();
-    let best =
-        (0..lines.len()).map(group).filter(|group| group.len() >= CACHES).max_by_key(|group| bytes(group))?;
-    let (all, most, least) = (bytes(best), objects(best[best.len() - 1]), objects(best[0]));
+    let groups = (0..lines.len()).map(group).filter(|(start, end)| end - start >= CACHES);
+    let (start, end) =
+        groups.max_by_key(|&(start, end)| (sums[end] - sums[start], std::cmp::Reverse(start)))?;
+    let best = &lines[start..end];
+    let (all, most, least) = (sums[end] - sums[start], objects(best[best.len() - 1]), objects(best[0]));
     if all < report.total.bytes / 100 * PERCENT {
         return None;
     }
-    let names: Vec<String> = best.iter().map(|line| named(line)).collect();
-    let twice = lines.iter().find(|line| {
+    let mut names: Vec<String> = best.iter().take(NAMED).map(|line| named(line)).collect();
+    if best.len() > NAMED {
+        names.push(format!("{} more", grouped((best.len() - NAMED) as u64)));
+    }
+    let twice = lines[end..].iter().find(|line| {
         let half = objects(line) / 2;
-        half > most.min(least) / 2 && near(half.min(least), half.max(least)) && !names.contains(&named(line))
+        half >= least - least / 50 && half <= most + most / 50
     });
     let twice = twice.map_or(String::new(), |line| format!(", and {} twice as many", named(line)));
     let kmalloc = best.iter().any(|line| line.cache.name.starts_with("kmalloc"));

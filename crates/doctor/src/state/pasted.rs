@@ -3,8 +3,9 @@
 use super::missing::COLLECT;
 use super::{Cache, Missing, State, join};
 use slablab_kernel::bundle::Dump;
-use slablab_kernel::pasted::{Kind, Pasted};
+use slablab_kernel::pasted::{Caches, Kind, Pasted};
 use slablab_report::text::grouped;
+use std::path::PathBuf;
 
 /// Most places that one sentence names.
 const NAMED: usize = 3;
@@ -42,17 +43,41 @@ pub(super) fn sized(dump: &Dump, page_size: u64) -> Vec<Cache> {
 
 /// The earlier snapshots of a text, which share everything but the caches.
 pub(super) fn earlier(state: &State) -> Vec<State> {
-    let of = |(index, caches): (usize, &slablab_kernel::pasted::Caches)| {
-        let mut dump = state.dump.clone();
-        dump.earlier = Vec::new();
-        dump.slabinfo = Some(caches.slabinfo.clone());
-        dump.sized = caches.sized.clone();
-        let mut joined = join::join(&dump).caches;
-        joined.extend(sized(&dump, state.page_size));
-        let path = format!("{} (snapshot {})", state.path.display(), index + 1).into();
-        State { path, caches: joined, taken_s: None, up_s: None, dump, ..state.clone() }
+    let mut rest = without_caches(state);
+    let snapshots = std::mem::take(&mut rest.dump.earlier);
+    let of = |(index, caches): (usize, Caches)| {
+        let mut state_then = rest.clone();
+        let dump = &mut state_then.dump;
+        (dump.slabinfo, dump.sized) = (Some(caches.slabinfo), caches.sized);
+        let mut joined = join::join(dump).caches;
+        joined.extend(sized(dump, state.page_size));
+        state_then.caches = joined;
+        state_then.path = format!("{} (snapshot {})", state.path.display(), index + 1).into();
+        state_then
     };
-    state.dump.earlier.iter().enumerate().map(of).collect()
+    snapshots.into_iter().enumerate().map(of).collect()
+}
+
+/// A state without the caches of its text, which may be many.
+fn without_caches(state: &State) -> State {
+    let dump = Dump {
+        earlier: state.dump.earlier.clone(),
+        meminfo: state.dump.meminfo.clone(),
+        release: state.dump.release.clone(),
+        ..Dump::default()
+    };
+    State {
+        path: PathBuf::new(),
+        caches: Vec::new(),
+        page_size: state.page_size,
+        cpus: state.cpus,
+        release: state.release,
+        taken_s: None,
+        up_s: None,
+        missing: Vec::new(),
+        assumed: Vec::new(),
+        dump,
+    }
 }
 
 /// What was read from which lines, what was left out, and what was inferred.

@@ -4,6 +4,7 @@
 //! the same.
 
 use super::Known;
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use slablab_kernel::gfp::{GfpFlag, GfpTable};
 use slablab_kernel::pasted::{self, AllocFailure, NodeCounts};
@@ -47,13 +48,14 @@ impl Failure {
     /// kernel's, and tells what its flags mean.
     pub fn all(failures: &[AllocFailure], release: Option<Release>, page_size: u64) -> Vec<Failure> {
         let mut all: Vec<Failure> = Vec::new();
+        let mut known: FxHashMap<_, usize> = FxHashMap::default();
         for one in failures {
-            let key =
-                |one: &AllocFailure| (one.cache.clone(), one.cgroup.clone(), one.order, one.gfp, one.node);
-            match all.iter_mut().find(|known| key(&known.last) == key(one)) {
-                Some(known) => {
-                    known.lines.push(one.line);
-                    known.last = one.clone();
+            let key = (&one.cache, &one.cgroup, one.order, one.gfp, one.node);
+            let at = *known.entry(key).or_insert(all.len());
+            match all.get_mut(at) {
+                Some(failure) => {
+                    failure.lines.push(one.line);
+                    failure.last = one.clone();
                 }
                 None => all.push(Failure { last: one.clone(), lines: vec![one.line], release, page_size }),
             }

@@ -13,6 +13,9 @@
 
 use crate::text::number;
 
+/// Words in which a row begins and has its anchor: a line may have many rows, and is searched once.
+const NEAR: usize = 64;
+
 /// One cache, as far as its row says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
@@ -75,7 +78,7 @@ pub(super) fn words(line: &str) -> Vec<&str> {
 pub(super) fn slabinfo(words: &[&str]) -> Option<Found> {
     let starts = |at: usize, section: &str| words.get(at).is_none_or(|word| *word == section);
     // A colon at the end may be followed by more on the next line.
-    let colon = (6..words.len()).find(|&at| {
+    let colon = (6..words.len().min(NEAR)).find(|&at| {
         words[at] == ":" && starts(at + 1, "tunables") && words[at - 5..at].iter().all(|word| is_number(word))
     })?;
     let name = words[colon - 6];
@@ -129,7 +132,7 @@ fn section(words: &[&str], at: usize, name: &str) -> (Vec<u64>, usize) {
 
 /// A row of slabtop, of procps or uutils.
 pub(super) fn slabtop(words: &[&str]) -> Option<Found> {
-    let at = (2..words.len())
+    let at = (2..words.len().min(NEAR))
         .find(|&at| is_percent(words[at]) && is_number(words[at - 1]) && is_number(words[at - 2]))?;
     let next = |offset: usize| words.get(at + offset).copied();
     // The size of an object has a unit, which tells the row from other lines with a per cent.
