@@ -47,8 +47,17 @@ impl<F: Form> OutputArgs<F> {
     /// Refuses an output that is one of `inputs`, or the other output. The verbs call it before they read
     /// anything.
     pub(crate) fn check<'a>(&'a self, inputs: impl IntoIterator<Item = Named<'a>>) -> Result<(), Failure> {
+        self.check_with(inputs, [])
+    }
+
+    /// As [`OutputArgs::check`], for a verb with further outputs.
+    pub(crate) fn check_with<'a>(
+        &'a self,
+        inputs: impl IntoIterator<Item = Named<'a>>,
+        others: impl IntoIterator<Item = Named<'a>>,
+    ) -> Result<(), Failure> {
         let answer = self.output.as_deref().unwrap_or(Path::new("-"));
-        check(inputs, std::iter::once(("-o", answer)).chain(named("--html", &self.html)))
+        check(inputs, std::iter::once(("-o", answer)).chain(named("--html", &self.html)).chain(others))
     }
 
     /// Writes the page, if there is to be one. Standard output is for the answer.

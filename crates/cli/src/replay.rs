@@ -2,15 +2,17 @@
 
 use crate::input::{Choice, Progress, command_line, open};
 use crate::outcome::{Done, Failure, tell};
-use crate::output::{Format, OutputArgs, named};
-use slablab_lab::output::replay_page;
+use crate::output::{Format, OutputArgs, named, write_out};
+use slablab_lab::map::slab_map;
 use slablab_lab::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
 };
-use slablab_lab::replay::hotplug::Command;
-use slablab_lab::replay::{Evidence, Replay, replay};
+use slablab_lab::output::{map_page, replay_page};
+use slablab_lab::replay::hotplug::{Command, nanoseconds};
+use slablab_lab::replay::{Evidence, Options, Replay, replay};
+use slablab_workloads::Reader;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Replays a recording.
 #[derive(clap::Args)]
@@ -30,6 +32,14 @@ pub(crate) struct Args {
     /// Number of caches to list for each engine
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
+    /// Also write the slab map of one cache (--cache, or the one with most slabs): a page that plays where each
+    /// object is, event by event, one engine beside the other (FILE.html), or one moment of it as a drawing
+    /// (FILE.svg, with --map-at)
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+    /// The moment that the slab map shows, after the recording's start, for example 1.5s [default: the end]
+    #[arg(long, value_name = "TIME", requires = "map")]
+    map_at: Option<String>,
     /// Print each engine's replay speed and the memory of its model on standard error
     #[arg(long)]
     timing: bool,
@@ -38,7 +48,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    args.out.check(named("the recording", [&args.recording]).chain(args.choice.start.files()))?;
+    let inputs = || named("the recording", [&args.recording]).chain(args.choice.start.files());
+    args.out.check_with(inputs(), named("--map", &args.map))?;
+    let map = args.map.as_deref().map(|path| Map::new(path, args.map_at.as_deref())).transpose()?;
     let mut options = args.choice.options()?;
     options.evidence = Evidence::Pages;
     options.hotplug =
@@ -61,6 +73,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         (Format::Table, None) => tables(&answer, &args)?,
     };
     args.out.write_html(|| replay_page(&answer, &command_line(), args.top))?;
+    if let Some(map) = &map {
+        map.write(&reader, &options, &answer, &args)?;
+    }
     args.out.write(&text)?;
     for outcome in answer.outcomes.iter().filter(|_| args.timing) {
         let seconds = outcome.elapsed.as_secs_f64();
@@ -77,6 +92,47 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         remarks(&answer).iter().for_each(tell);
     }
     Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+}
+
+/// The slab map that was asked for.
+struct Map<'a> {
+    path: &'a Path,
+    /// Whether it is one drawing, not a page.
+    is_drawing: bool,
+    at_ns: Option<u64>,
+}
+
+impl<'a> Map<'a> {
+    fn new(path: &'a Path, at: Option<&str>) -> Result<Map<'a>, Failure> {
+        let is_drawing = match path.extension().and_then(|end| end.to_str()) {
+            Some("html" | "htm") => false,
+            Some("svg") => true,
+            _ => {
+                let what = "expected a file whose name ends in .html (a page) or .svg (one moment)";
+                return Err(format!("--map {}: {what}", path.display()).into());
+            }
+        };
+        let at_ns = at.map(|text| {
+            nanoseconds(text)
+                .ok_or_else(|| format!("--map-at {text}: expected a time as 1.5s, 20ms or 300us"))
+        });
+        Ok(Map { path, is_drawing, at_ns: at_ns.transpose()? })
+    }
+
+    fn write(&self, reader: &Reader, options: &Options, answer: &Replay, args: &Args) -> Result<(), Failure> {
+        let progress = Progress::new("map");
+        let cache = args.cache.as_deref();
+        let map = slab_map((reader, &args.recording), options, answer, cache, &|done, whole| {
+            progress.at(done, whole);
+        })?;
+        drop(progress);
+        let at_ns = self.at_ns.map(|at| map.start_ns.saturating_add(at));
+        let text = match self.is_drawing {
+            true => map.drawing(at_ns),
+            false => map_page(&map, answer, &command_line(), at_ns),
+        };
+        write_out(&text, Some(self.path))
+    }
 }
 
 fn command(time: &str, what: &str) -> Result<Command, Failure> {

@@ -5,6 +5,7 @@
 //! | [`experiment`] | cells of machine, engine and parameters on modelled machines |
 //! | [`explain`] | the part of each policy in the difference between two presets |
 //! | [`import`] | a recording becomes a trace |
+//! | [`map`] | where every object of one cache is, event by event |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
 //! | [`verify`] | compares the model's prediction with the kernel's counters |
@@ -18,6 +19,7 @@ pub mod experiment;
 pub mod explain;
 pub mod import;
 pub mod machine;
+pub mod map;
 pub mod output;
 pub mod pressure;
 pub mod replay;

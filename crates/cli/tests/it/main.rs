@@ -12,6 +12,7 @@ mod import;
 mod input;
 mod large;
 mod mail;
+mod map;
 mod messages;
 mod orders;
 mod outputs;

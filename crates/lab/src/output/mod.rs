@@ -9,6 +9,7 @@ mod explain;
 mod explain_cells;
 mod joined;
 mod locks;
+mod map;
 mod memory;
 mod merit;
 mod pressure;
@@ -35,6 +36,7 @@ pub use explain::{explain_json, explain_page, explain_table};
 pub use explain_cells::{explain_cells_json, explain_cells_table, explain_script_json, explain_script_table};
 pub use joined::{joined_json, joined_markdown, joined_table};
 pub use locks::locks_table;
+pub use map::map_page;
 pub use memory::{Column, meminfo_log, memory_page, mmtests_vmstat, processes_table, vmstat_log};
 pub use pressure::{
     Named, judgement_csv, judgement_differences, judgement_json, judgement_page, judgement_pages_csv,

@@ -101,7 +101,7 @@ impl fmt::Display for Command {
 }
 
 /// A decimal number of s, ms or us that is a whole number of nanoseconds.
-fn nanoseconds(text: &str) -> Option<u64> {
+pub fn nanoseconds(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let decimals = match &text[digits.len()..] {
         "s" => 9,

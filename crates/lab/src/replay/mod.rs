@@ -218,14 +218,19 @@ impl<'a> Prepared<'a> {
 
     /// One run.
     pub(crate) fn run(&self, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
+        match variant.wrap.encoded {
+            false => self.run_in::<Model>(variant, tick),
+            true => self.run_in::<Hardened<Model>>(variant, tick),
+        }
+    }
+
+    /// One run, in this world.
+    pub(crate) fn run_in<W: run::World>(&self, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
         let Prepared { reader, path, table, plan, hotplug, .. } = self;
         let machine = &self.machine.spec;
         let takes_over = variant.preset.engine() == self.kernel.engine();
         let job = run::Job { path, reader, table, plan, machine, hotplug, takes_over };
-        match variant.wrap.encoded {
-            false => in_world::<Model>(&job, variant, tick),
-            true => in_world::<Hardened<Model>>(&job, variant, tick),
-        }
+        in_world::<W>(&job, variant, tick)
     }
 
     /// Runs with what they rest on.

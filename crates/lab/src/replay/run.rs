@@ -12,6 +12,7 @@ use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Platform, Topology};
 use slablab_report::error::{At, Error, Result};
+use slablab_slabs::wrap::Hardened;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};
 use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
 use std::cell::Cell;
@@ -67,8 +68,40 @@ const NOTHING: Live = Live { address: None, cache: 0, cpu: 0 };
 
 /// A world that a replay can run in: the model, or one around it. The machine itself is driven through
 /// [`Model`].
-pub trait World: Platform<Ptr = Addr> {}
-impl<W: Platform<Ptr = Addr>> World for W {}
+pub trait World: Platform<Ptr = Addr> {
+    /// Called for what the world itself cannot see.
+    #[inline(always)]
+    fn noted(_note: Note<'_>) {}
+}
+impl World for Model {}
+impl World for Hardened<Model> {}
+
+/// What happens in a replay.
+#[derive(Clone, Copy, Debug)]
+pub enum Note<'a> {
+    /// A row of the trace begins.
+    Row {
+        /// Its number, from 0.
+        row: u64,
+        /// Its time.
+        time_ns: u64,
+        /// Its CPU.
+        cpu: u16,
+    },
+    /// An engine handed an object out.
+    Allocated(Addr),
+    /// An object comes back to its engine.
+    Freed(Addr),
+    /// A slab from before the trace, of which the objects with indexes in `free` are free.
+    Seeded {
+        /// The address of object 0.
+        base: Addr,
+        /// Objects of the slab.
+        objects: u32,
+        /// Free objects.
+        free: &'a [u16],
+    },
+}
 
 pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) job: &'a Job<'a>,
@@ -255,6 +288,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         let cpu = if cpu < self.cpus { cpu } else { cpu % self.cpus };
         self.cpu = if self.plugged.off == 0 { cpu } else { self.row_elsewhere(cpu) };
         Model::run_on(CpuId(self.cpu));
+        W::noted(Note::Row { row, time_ns: now, cpu: self.cpu });
         if event <= EventKind::CacheAlloc as u8 {
             self.alloc(row, batch, index);
             Ok(())
@@ -299,7 +333,8 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
                     self.caches[cache_index].alloc_sized(&backing, asked, Gfp(batch.gfp[index]), node);
                 let traffic = &mut self.traffic[cache_index];
                 *slot = Live { address, cache: cache as u16, cpu: self.cpu };
-                if address.is_some() {
+                if let Some(object) = address {
+                    W::noted(Note::Allocated(object));
                     traffic.allocs += 1;
                     traffic.requested_live += asked as i64;
                     traffic.given_live += given as i64;
@@ -350,6 +385,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
     #[inline]
     fn give_back(&mut self, row: u64, cache: usize, address: Addr) -> Result<()> {
         self.traffic[cache].frees += 1;
+        W::noted(Note::Freed(address));
         if self.many_nodes
             && let Some((_, state)) = Pages::<W>::block_of(address)
         {
@@ -497,6 +533,7 @@ impl<W: World, E: Engine<W>> Metadata<W> for SheafMemory<'_, W, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
         let cache = self.table.metadata_cache(bytes)?;
         let object = self.caches[cache].alloc(&self.plain, gfp, None);
+        object.into_iter().for_each(|object| W::noted(Note::Allocated(object)));
         self.count(cache, |traffic| match object {
             Some(_) => traffic.allocs += 1,
             None => traffic.failed += 1,
@@ -509,6 +546,7 @@ impl<W: World, E: Engine<W>> Metadata<W> for SheafMemory<'_, W, E> {
         // The cache is in the low 24 bits, whatever else an engine keeps there.
         let cache = (owner.expect("a sheaf is an object") & 0xFF_FFFF) as usize;
         self.count(cache, |traffic| traffic.frees += 1);
+        W::noted(Note::Freed(object));
         self.caches[cache].free(&self.plain, object).expect("a sheaf is an object of its cache");
     }
 }

@@ -1,7 +1,7 @@
 //! The planned slabs, made in an engine.
 
 use super::plan::{PlannedSlab, Start};
-use super::run::{Run, SheafMemory, World, sheaf_memory};
+use super::run::{Note, Run, SheafMemory, World, sheaf_memory};
 use slablab_model::Model;
 use slablab_platform::{CpuId, Frames, NodeId, Topology};
 use slablab_slabs::{Backing, Engine, Place};
@@ -68,6 +68,8 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         let Some(base) = engine.seed(&Backing::new(&self.pages, &self.common), node, place, &order) else {
             return;
         };
+        let objects = engine.geometry().objects;
+        W::noted(Note::Seeded { base, objects, free: &order });
         let size = engine.geometry().size as u64;
         let (pfn, offset) = Model::locate(base);
         for (index, start) in slab.objects.iter().enumerate() {

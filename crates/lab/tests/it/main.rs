@@ -12,6 +12,7 @@ mod import;
 mod linear;
 mod look;
 mod looked;
+mod map;
 mod merit;
 #[path = "../../../report/tests/it/name_check.rs"]
 mod name_check;

@@ -4,6 +4,7 @@
 //! Page  ── lede, facts, sections, text, notes, evidence     what is said
 //!   ├─ figure   a chart and the table of its numbers        what is shown
 //!   │    └─ chart   SVG drawn here, twice: for a wide and for a narrow page
+//!   ├─ movies   cells whose states change with time, to play
 //!   └─ table
 //! ```
 //!
@@ -16,6 +17,7 @@
 
 pub mod chart;
 mod escape;
+pub mod movie;
 pub mod number;
 mod page;
 mod table;

@@ -2,6 +2,7 @@
 
 use super::chart::{Chart, Width};
 use super::escape::{escape, json_in_script};
+use super::movie::{self, Cast, Movie};
 use super::table::{Cell, Table};
 use std::fmt::{Arguments, Write};
 use std::path::Path;
@@ -27,6 +28,8 @@ pub struct Page {
     figures: usize,
     /// Some figure can be zoomed: the page carries the script.
     live: bool,
+    /// The page plays movies.
+    plays: bool,
 }
 
 impl Page {
@@ -37,7 +40,7 @@ impl Page {
             escape(title),
             escape(command)
         );
-        Page { title: title.into(), command: command.into(), body, figures: 0, live: false }
+        Page { title: title.into(), command: command.into(), body, figures: 0, live: false, plays: false }
     }
 
     fn add(&mut self, markup: Arguments<'_>) -> &mut Page {
@@ -143,6 +146,14 @@ impl Page {
         self.add(format_args!("<p class=\"made\"><code>{command}</code></p>\n</figure>\n"))
     }
 
+    /// Movies, played together on one time line that begins at `zero_ns`. `at_ns` is shown at first, or the end.
+    /// A page has this once.
+    pub fn movies(&mut self, movies: &[Movie], cast: &Cast, zero_ns: u64, at_ns: Option<u64>) -> &mut Page {
+        self.plays = true;
+        let markup = movie::markup(movies, cast, (zero_ns, at_ns));
+        self.add(format_args!("{markup}"))
+    }
+
     /// The basis of the answer: lost events, assumptions, and the error of the model.
     pub fn evidence(&mut self, sentences: &[String]) -> &mut Page {
         self.add(format_args!("<section class=\"evidence\">\n<h2>Evidence</h2>\n"));
@@ -160,7 +171,7 @@ impl Page {
 
     /// The page as one file.
     pub fn finish(&self) -> String {
-        let scripts = if self.live { " script-src 'unsafe-inline';" } else { "" };
+        let scripts = if self.live || self.plays { " script-src 'unsafe-inline';" } else { "" };
         let mut out = format!(
             r#"<!DOCTYPE html>
 <html lang="en">
@@ -180,6 +191,9 @@ impl Page {
         if self.live {
             writeln!(out, "<style>{UPLOT_STYLE}</style>").expect("a string");
         }
+        if self.plays {
+            writeln!(out, "<style>{}</style>", movie::STYLE).expect("a string");
+        }
         write!(out, "</head>\n<body>\n<main>\n{}", self.body).expect("a string");
         let zoom = if self.live {
             " Charts that can be zoomed are drawn by uPlot 1.6.32 (MIT licence)."
@@ -190,6 +204,9 @@ impl Page {
             .expect("a string");
         if self.live {
             write!(out, "<script>/*\n{UPLOT_LICENCE}*/\n{UPLOT}\n{LIVE}</script>\n").expect("a string");
+        }
+        if self.plays {
+            write!(out, "<script>\n{}</script>\n", movie::SCRIPT).expect("a string");
         }
         out.push_str("</body>\n</html>\n");
         out

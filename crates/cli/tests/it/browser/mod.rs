@@ -86,6 +86,11 @@ impl Browser {
         Picture::read(&path)
     }
 
+    /// The document after the page's scripts have run.
+    pub(crate) fn dom(&self, folder: &Path, file: &str, scheme: Scheme) -> String {
+        String::from_utf8(self.run(folder, file, scheme, &["--dump-dom"]).stdout).expect("UTF-8")
+    }
+
     /// The page on paper.
     pub(crate) fn print(&self, folder: &Path, file: &str) -> Vec<u8> {
         let path = folder.join(format!("{file}.pdf"));
