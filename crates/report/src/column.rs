@@ -2,7 +2,7 @@
 //! cell is got.
 //!
 //! ```text
-//! Columns ── csv            a file
+//! Columns ── csv, frame     a file; typed columns
 //!    ├────── json           an object per row
 //!    ├────── text           a table of 80 columns   ┐ of the columns picked by key
 //!    ├────── html           a table of a page       ┘
@@ -10,7 +10,7 @@
 //!    └────── html_rows      ┘ the rows side by side
 //! ```
 
-use crate::csv::Csv;
+use crate::frame::Frame;
 use crate::html::{self, Cell, Head};
 pub use crate::style::Style;
 use crate::style::text_cell;
@@ -183,9 +183,14 @@ impl<R> Columns<R> {
 
     /// A CSV file.
     pub fn csv(&self, rows: impl IntoIterator<Item: Borrow<R>>) -> String {
-        let mut file = Csv::new(self.keys());
-        rows.into_iter().for_each(|row| file.row(self.cells(row.borrow())));
-        file.finish()
+        self.frame(rows).csv()
+    }
+
+    /// The rows for programs, with the columns of CSV.
+    pub fn frame(&self, rows: impl IntoIterator<Item: Borrow<R>>) -> Frame {
+        let mut frame = Frame::new(self.keys());
+        rows.into_iter().for_each(|row| frame.row(self.cells(row.borrow())));
+        frame
     }
 
     /// A row as an object of JSON. An unknown value is null.

@@ -23,6 +23,31 @@ impl Error {
     }
 }
 
+/// Where in a file an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line, from 1.
+    Line(u64),
+    /// A byte, from 0; of compressed data, in what it decompresses to.
+    Offset(u64),
+}
+
+impl Error {
+    /// Where in the file the error is, if its reader says so: every reader writes `line 7: ..`,
+    /// `line 7 of ..` or `at byte 4096`.
+    pub fn place(&self) -> Option<Place> {
+        let number = |rest: &str| {
+            let digits = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
+            rest[..digits].parse().ok()
+        };
+        if let Some(line) = self.what.strip_prefix("line ").and_then(number) {
+            return Some(Place::Line(line));
+        }
+        let (_, rest) = self.what.split_once("at byte ")?;
+        number(rest).map(Place::Offset)
+    }
+}
+
 fn shown(path: &Path) -> String {
     if path == Path::new("-") {
         return "standard input".into();
@@ -39,5 +64,24 @@ pub trait At<T> {
 impl<T, E: std::fmt::Display> At<T> for std::result::Result<T, E> {
     fn at(self, path: &Path) -> Result<T> {
         self.map_err(|error| Error::new(path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_its_place() {
+        let check = |what: &str, expected: Option<Place>| {
+            assert_eq!(Error::new("f", what).place(), expected, "{what}");
+        };
+        check("line 7: expected a number", Some(Place::Line(7)));
+        check("line 12 of the format text: expected `field`", Some(Place::Line(12)));
+        check("at byte 4096: expected a record", Some(Place::Offset(4096)));
+        check("the tar ends early at byte 512: was it copied whole?", Some(Place::Offset(512)));
+        check("lines are missing", None);
+        check("line up", None);
+        check("No such file or directory (os error 2)", None);
     }
 }

@@ -5,6 +5,7 @@
 //! | [`column`](mod@column) | the columns of an answer, written once for all four renderers |
 //! | [`text`] | tables and paragraphs for a terminal |
 //! | [`csv`], [`json`] | files for programs |
+//! | [`frame`] | rows for programs: CSV, or typed columns |
 //! | [`html`] | self-contained pages with charts |
 //! | [`perfetto`] | traces that ui.perfetto.dev opens |
 //! | [`visible`] | names from outside, without characters that steer a terminal |
@@ -14,6 +15,7 @@
 pub mod column;
 pub mod csv;
 pub mod error;
+pub mod frame;
 pub mod html;
 pub mod json;
 pub mod nearest;

@@ -12,7 +12,7 @@ use crate::experiment::summary::summary;
 use crate::experiment::workload::{Kind, Metric, Object};
 use crate::experiment::{ExperimentFile, Size};
 use serde_json::Value;
-use slablab_report::csv::Csv;
+use slablab_report::frame::Frame;
 use slablab_report::html::Cell as Shown;
 use slablab_report::text;
 use slablab_sim::era::Era;
@@ -77,9 +77,14 @@ pub fn experiment_json(results: &Results) -> Value {
 
 /// Every metric of every cell, one each line.
 pub fn experiment_csv(results: &Results) -> String {
+    experiment_frame(results).csv()
+}
+
+/// The rows of [`experiment_csv`].
+pub fn experiment_frame(results: &Results) -> Frame {
     let keys =
         ["machine", "engine", "parameters", "metric", "unit", "n", "mean", "sd", "median", "min", "max"];
-    let mut file = Csv::new(keys);
+    let mut frame = Frame::new(keys);
     for (at, cell) in results.plain() {
         for metric in metrics(results) {
             let Some(sample) = results.shown(at, metric) else { continue };
@@ -87,10 +92,10 @@ pub fn experiment_csv(results: &Results) -> String {
             let numbers = [sample.mean(), sample.sd(), sample.median(), sample.min(), sample.max()];
             let numbers = numbers.map(|number| Shown::Number(number, metric.decimals));
             let count = Shown::Count(sample.n() as u64);
-            file.row(texts.map(Shown::Name).chain([count]).chain(numbers));
+            frame.row(texts.map(Shown::Name).chain([count]).chain(numbers));
         }
     }
-    file.finish()
+    frame
 }
 
 fn main_metric(results: &Results) -> &'static Metric {

@@ -29,10 +29,10 @@ pub use comparison::{
 };
 pub use describe::experiment_description_json;
 pub use experiment::{
-    experiment_avg_std, experiment_csv, experiment_description, experiment_json, experiment_markdown,
-    experiment_mmtests, experiment_table, experiments_list,
+    experiment_avg_std, experiment_csv, experiment_description, experiment_frame, experiment_json,
+    experiment_markdown, experiment_mmtests, experiment_table, experiments_list,
 };
-pub use explain::{explain_json, explain_page, explain_table};
+pub use explain::{explain_frame, explain_json, explain_page, explain_pairs_frame, explain_table};
 pub use explain_cells::{explain_cells_json, explain_cells_table, explain_script_json, explain_script_table};
 pub use joined::{joined_json, joined_markdown, joined_table};
 pub use locks::locks_table;
@@ -43,8 +43,8 @@ pub use pressure::{
     judgement_summary, pressure_records_csv, pressure_records_json, pressure_records_table,
 };
 pub use replay::{
-    MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks,
-    replay_json, replay_page,
+    MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_frame, caches_table,
+    engines_frame, engines_table, remarks, replay_json, replay_page, timeline_frame,
 };
 pub use reproduce::{reproduce_csv, reproduce_json, reproduce_markdown, reproduce_table};
 pub use run_page::experiment_page;

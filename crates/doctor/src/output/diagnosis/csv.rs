@@ -1,9 +1,15 @@
-//! CSV: one row per cache.
+//! CSV and typed columns: one row per cache.
 
 use super::columns;
 use crate::diagnosis::Report;
+use slablab_report::frame::Frame;
 
 /// Every cache in the order of the input. An unknown value is empty.
 pub fn doctor_csv(report: &Report) -> String {
-    columns::caches().csv(&report.lines)
+    doctor_frame(report).csv()
+}
+
+/// The rows of [`doctor_csv`].
+pub fn doctor_frame(report: &Report) -> Frame {
+    columns::caches().frame(&report.lines)
 }

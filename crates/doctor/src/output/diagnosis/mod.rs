@@ -7,7 +7,7 @@ mod page;
 mod prometheus;
 mod table;
 
-pub use csv::doctor_csv;
+pub use csv::{doctor_csv, doctor_frame};
 pub use json::doctor_json;
 pub use page::doctor_page;
 pub(super) use page::machine;

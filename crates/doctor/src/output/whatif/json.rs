@@ -6,7 +6,7 @@ use crate::state::State;
 use crate::whatif::errors::{COVERAGE, Range};
 use crate::whatif::{Against, Change, Prediction, Row, Rules, Total, evidence, missing};
 use serde_json::{Map, Value, json};
-use slablab_report::csv::Csv;
+use slablab_report::frame::Frame;
 use slablab_report::html::Cell;
 
 /// The schema's name; the number grows when a key changes its meaning.
@@ -138,8 +138,13 @@ fn row(row: &Row, label: &str) -> Map<String, Value> {
 
 /// A row per change and cache, with the keys of the JSON.
 pub fn whatif_csv(predictions: &[Prediction]) -> String {
+    whatif_frame(predictions).csv()
+}
+
+/// The rows of [`whatif_csv`].
+pub fn whatif_frame(predictions: &[Prediction]) -> Frame {
     let names = ["whatif", "cache", "ordinal"].map(String::from);
-    let mut out = Csv::new(names.into_iter().chain(FIGURES.iter().flat_map(Figure::keys)));
+    let mut out = Frame::new(names.into_iter().chain(FIGURES.iter().flat_map(Figure::keys)));
     for prediction in predictions {
         let label = prediction.change.to_string();
         for row in &prediction.rows {
@@ -149,5 +154,20 @@ pub fn whatif_csv(predictions: &[Prediction]) -> String {
             out.row(names.into_iter().chain(figures));
         }
     }
-    out.finish()
+    out
+}
+
+/// The sums of every change, a row for each: today's, and the predicted ones with their range.
+pub fn changes_frame(predictions: &[Prediction]) -> Frame {
+    let of = ["slabs", "objects", "total_bytes", "waste_bytes"];
+    let today = of.map(|key| format!("{key}_today"));
+    let keys = ["whatif"].into_iter().map(String::from).chain(today).chain(of.map(String::from));
+    let mut out = Frame::new(keys.chain(["total_low_bytes", "total_high_bytes"].map(String::from)));
+    for Prediction { change, today, whatif, .. } in predictions {
+        let figures = |total: &Total| [total.slabs, total.objects, total.bytes, total.waste].map(Cell::Count);
+        let range = [whatif.low, whatif.high].map(Cell::Bytes);
+        let sums = figures(today).into_iter().chain(figures(whatif)).chain(range);
+        out.row(std::iter::once(Cell::Text(change.to_string())).chain(sums));
+    }
+    out
 }

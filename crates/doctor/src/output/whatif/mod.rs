@@ -7,7 +7,7 @@ mod page;
 mod per_cpu;
 mod table;
 
-pub use json::{whatif_csv, whatif_json};
+pub use json::{changes_frame, whatif_csv, whatif_frame, whatif_json};
 pub use mail::whatif_mail;
 pub use page::whatif_page;
 pub use per_cpu::{per_cpu_csv, per_cpu_json, per_cpu_table};

@@ -8,7 +8,7 @@ mod page;
 mod table;
 mod violations;
 
-pub use csv::{cache_csv, caches_csv};
+pub use csv::{cache_csv, caches_csv, caches_frame, engines_frame, timeline_frame};
 pub use json::{cache_json, replay_json};
 pub(in crate::output) use page::facts;
 pub use page::replay_page;
