@@ -228,6 +228,7 @@ impl How {
         Ok(Options {
             change,
             shard: None,
+            cells: None,
             threads: self.threads.map(usize::from),
             force: self.force,
             program: program(env!("CARGO_PKG_VERSION"), &path)?,

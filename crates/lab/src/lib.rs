@@ -26,4 +26,4 @@ pub mod replay;
 pub mod verify;
 
 pub use slablab_report::{Error, Result};
-pub use slablab_sim::pulse::Pulse;
+pub use slablab_sim::pulse::{Cancelled, Pulse};

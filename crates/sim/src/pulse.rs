@@ -5,14 +5,15 @@
 //!   └── simulated(), partial()     read whenever the reader draws
 //! ```
 //!
-//! A run writes, and never reads: what it does cannot depend on who looks. There is no clock of the host
-//! here. The time is stored once in 64 events, which are switches between tasks and ticks.
+//! A run writes. What it reads is one thing alone: whether it was cancelled, by which it ends without a result.
+//! So what it does cannot depend on who looks. There is no clock of the host here. The time is stored once in
+//! 64 events, which are switches between tasks and ticks.
 
 use slablab_model::Ps;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Events of a run between two stores of its time.
 const EVENTS: u32 = 64;
@@ -25,6 +26,18 @@ pub struct Pulse(Arc<Together>);
 struct Together {
     simulated: AtomicU64,
     partial: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+/// What a cancelled run unwinds with: whoever catches it has no result, and no panic either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl Cancelled {
+    /// Ends the work of this thread, and of those that wait for it, up to who catches it.
+    pub fn throw() -> ! {
+        std::panic::resume_unwind(Box::new(Cancelled))
+    }
 }
 
 /// What one run tells a [`Pulse`]. Its part ends with the last clone.
@@ -51,6 +64,16 @@ impl Pulse {
         self.0.partial.load(Relaxed)
     }
 
+    /// All runs end soon, each by [`Cancelled`]: those that go on, and those that begin later.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Relaxed);
+    }
+
+    /// Whether the runs were cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Relaxed)
+    }
+
     /// A run begins that counts so much in [`Pulse::partial`] when it is nearly done.
     pub fn run(&self, weight: u64) -> Beat {
         let (events, at, part) = (Cell::new(0), Cell::new(0), Cell::new(0));
@@ -75,6 +98,9 @@ impl Beat {
         let more = now.saturating_sub(self.0.at.get());
         self.0.at.set(self.0.at.get() + more);
         self.0.pulse.0.simulated.fetch_add(more, Relaxed);
+        if self.0.pulse.is_cancelled() {
+            Cancelled::throw();
+        }
     }
 
     /// The run did `done` of `whole` that it will do. Fewer than before change nothing.
@@ -107,6 +133,18 @@ mod tests {
         (0..EVENTS).for_each(|_| first.at(900));
         (0..EVENTS).for_each(|_| second.at(500));
         assert_eq!(pulse.simulated(), 1_500, "an earlier clock adds nothing, another run does");
+    }
+
+    #[test]
+    fn a_cancelled_run_ends_at_its_next_store() {
+        let pulse = Pulse::default();
+        let (beat, other) = (pulse.run(10), Pulse::default().run(10));
+        (0..EVENTS).for_each(|at| beat.at(Ps::from(at)));
+        pulse.cancel();
+        (0..EVENTS).for_each(|at| other.at(Ps::from(at)));
+        (1..EVENTS).for_each(|at| beat.at(Ps::from(at)));
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| beat.at(1_000)));
+        assert!(ended.expect_err("the run ends").is::<Cancelled>());
     }
 
     #[test]

@@ -251,6 +251,11 @@ impl Columns {
     pub(crate) const REQUIRED: Columns =
         Columns(Columns::TIME_NS.0 | Columns::CPU.0 | Columns::EVENT.0 | Columns::OBJECT.0);
 
+    /// The column with this name; `None` if the format has none.
+    pub fn named(name: &str) -> Option<Columns> {
+        COLUMNS.iter().find(|column| column.name == name).map(|column| column.bit)
+    }
+
     /// Whether every column of `other` is in it.
     #[inline]
     pub const fn has(self, other: Columns) -> bool {

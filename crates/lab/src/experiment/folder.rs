@@ -39,7 +39,7 @@ const CELLS: &str = "cells";
 pub struct Folder {
     path: PathBuf,
     /// Gives the lock back when it is closed, also by the end of the process.
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -60,13 +60,21 @@ impl Folder {
         let lock = path.join(LOCK);
         let file = File::options().create(true).append(true).open(&lock).at(&lock)?;
         match file.try_lock() {
-            Ok(()) => Ok(Folder { path: path.to_path_buf(), _lock: file }),
+            Ok(()) => Ok(Folder { path: path.to_path_buf(), lock: file }),
             Err(TryLockError::WouldBlock) => {
                 let what = "another slablab runs into this folder: wait for its end, or give another folder";
                 Err(Error::new(path, what))
             }
             Err(TryLockError::Error(error)) => Err(Error::new(&lock, error)),
         }
+    }
+
+    /// Gives the folder back to others, also if forked processes have inherited the lock.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn close(self) -> Result<()> {
+        self.lock.unlock().at(&self.path)
     }
 
     /// Writes the experiment and its machines, as they were read.
@@ -129,8 +137,7 @@ impl Folder {
     /// # Errors
     /// What the system refuses.
     pub fn keep(&self, key: &str, runs: &Runs) -> Result<()> {
-        let runs: Vec<Value> = runs.iter().map(|run| run.as_ref().map_or_else(failed, sample)).collect();
-        self.write_json(&name(key), &json!({ "schema": "slablab.cell.1", "key": key, "runs": runs }))
+        self.write_json(&name(key), &cell_json(key, runs))
     }
 }
 
@@ -151,11 +158,21 @@ pub fn plan(folder: &Path) -> Result<Value> {
 /// The runs of a cell in a folder. A file that does not read is as good as none: the cell runs again.
 pub fn cell(folder: &Path, key: &str) -> Option<Runs> {
     let text = fs::read_to_string(folder.join(name(key))).ok()?;
-    let value: Value = serde_json::from_str(&text).ok()?;
-    if value["key"] != key {
+    runs_of(key, &serde_json::from_str(&text).ok()?)
+}
+
+/// The runs of a cell as a document.
+pub fn cell_json(key: &str, runs: &Runs) -> Value {
+    let runs: Vec<Value> = runs.iter().map(|run| run.as_ref().map_or_else(failed, sample)).collect();
+    json!({ "schema": "slablab.cell.1", "key": key, "runs": runs })
+}
+
+/// What [`cell_json`] wrote; `None` for another cell, and for another document.
+pub fn runs_of(key: &str, document: &Value) -> Option<Runs> {
+    if document["key"] != key {
         return None;
     }
-    value["runs"].as_array()?.iter().map(run_of).collect()
+    document["runs"].as_array()?.iter().map(run_of).collect()
 }
 
 fn name(key: &str) -> String {

@@ -42,6 +42,6 @@ pub use repeats::Repeats;
 pub use results::Results;
 pub use rows::Sign;
 pub use run::{Options, Shard, join, run};
-pub use source::{Experiment, INSTALLED};
+pub use source::{Experiment, INSTALLED, Parts};
 pub use suite::Suite;
 pub use workload::Size;

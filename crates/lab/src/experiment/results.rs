@@ -24,6 +24,17 @@ pub struct Results {
 }
 
 impl Results {
+    /// Results of cells that ran elsewhere: the runs of each cell in the plan's order, and the program that
+    /// ran them.
+    ///
+    /// # Panics
+    /// If there is not an element for each cell.
+    pub fn of_runs(experiment: Experiment, plan: Plan, runs: Vec<Option<Runs>>, program: String) -> Results {
+        assert_eq!(runs.len(), plan.cells.len(), "an element for each cell");
+        let computed = runs.iter().flatten().count();
+        Results { experiment, plan, runs, computed, program }
+    }
+
     /// A number of a cell in the order of its runs; `None` if a run failed or the cell is another part's.
     pub(crate) fn values(&self, cell: usize, metric: &Metric) -> Option<Vec<f64>> {
         let runs = self.runs[cell].as_ref()?;
@@ -149,6 +160,6 @@ fn in_unit(sample: &Sample, metric: &Metric) -> Sample {
 }
 
 /// The key of each cell.
-pub(super) fn keys(experiment: &Experiment, plan: &Plan, program: &str) -> Vec<String> {
+pub fn keys(experiment: &Experiment, plan: &Plan, program: &str) -> Vec<String> {
     plan.cells.iter().map(|cell| plan.key(experiment, cell, program)).collect()
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use slablab_report::error::{At, Error, Result};
-use slablab_sim::pulse::Pulse;
+use slablab_sim::pulse::{Cancelled, Pulse};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,6 +28,8 @@ pub struct Options {
     pub change: Change,
     /// The part of its cells to run; `None` for all.
     pub shard: Option<Shard>,
+    /// The cells to run, by their places in the plan; `None` for all.
+    pub cells: Option<Vec<usize>>,
     /// Threads; `None` for one of each CPU.
     pub threads: Option<usize>,
     /// Whether it is run although it is estimated to need too much of the host.
@@ -65,7 +67,8 @@ impl Shard {
     }
 }
 
-/// Runs an experiment. `progress` is told estimated nanoseconds of one core: those that are done, and all.
+/// Runs an experiment. `progress` is told estimated nanoseconds of one core: those that are done, and all. If
+/// `options.pulse` is cancelled, the thread unwinds with [`Cancelled`]; whole cells are in the folder.
 ///
 /// # Errors
 /// An experiment that needs too much of the host, or a folder that cannot be written.
@@ -78,7 +81,8 @@ pub fn run(
     let start = Instant::now();
     let plan = Plan::new(experiment, &options.change)?;
     let keys = keys(experiment, &plan, &options.program);
-    let mine = |at: usize| options.shard.is_none_or(|shard| shard.has(at));
+    let wanted = |at: usize| options.cells.as_ref().is_none_or(|cells| cells.contains(&at));
+    let mine = |at: usize| options.shard.is_none_or(|shard| shard.has(at)) && wanted(at);
     let kept = |at: usize| folder.filter(|_| mine(at)).and_then(|folder| folder.cell(&keys[at]));
     let mut runs: Vec<Option<Runs>> = (0..plan.cells.len()).map(kept).collect();
     let todo: Vec<usize> = (0..plan.cells.len()).filter(|at| mine(*at) && runs[*at].is_none()).collect();
@@ -276,7 +280,10 @@ impl<'a> Work<'a> {
             let recorder = Recorder::default().with_beat(self.pulse.run(open.each));
             (workload.observe)(&setup, &cell.values, seed, &recorder).map(|observed| observed.sample)
         }));
-        let ran = ran.unwrap_or_else(|panic| Err(broken(&*panic)));
+        let ran = ran.unwrap_or_else(|panic| match panic.is::<Cancelled>() {
+            true => Cancelled::throw(),
+            false => Err(broken(&*panic)),
+        });
         open.runs.lock().expect("no run panics while it is kept")[run as usize] = Some(ran);
         let done = self.done.fetch_add(open.each, Ordering::Relaxed) + open.each;
         progress(done, self.whole.load(Ordering::Relaxed));

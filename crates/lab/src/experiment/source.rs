@@ -1,6 +1,7 @@
 //! Where experiments are: installed, in a file, in a folder of results.
 
 use super::file::ExperimentFile;
+use super::input::Input;
 use slablab_machines::{INSTALLED as MACHINES, Machine, MachineFile};
 use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
@@ -88,6 +89,19 @@ pub struct Experiment {
     pub path: PathBuf,
 }
 
+/// An experiment as texts. Recordings stay where they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Where the experiment was read, for errors.
+    pub path: PathBuf,
+    /// Its file.
+    pub text: String,
+    /// The files of its machines, in the experiment's order.
+    pub machines: Vec<String>,
+    /// Its recordings: each one's path, and the SHA-256 of its bytes.
+    pub recordings: Vec<(PathBuf, String)>,
+}
+
 /// A machine of an experiment.
 #[derive(Clone, Debug)]
 pub struct On {
@@ -141,6 +155,44 @@ impl Experiment {
             let at = names.iter().position(|name| name == given).expect("a machine of the file");
             let path = folder.join(stored_machine(at));
             on_text(given, read(&path)?, &path)
+        })
+    }
+
+    /// All that the experiment consists of, for a process elsewhere.
+    pub fn parts(&self) -> Parts {
+        let recording = |input: &Input| {
+            let path = input.path().unwrap_or(Path::new(input.given())).to_path_buf();
+            (path, input.sha256().to_string())
+        };
+        Parts {
+            path: self.path.clone(),
+            text: self.file.text.clone(),
+            machines: self.machines.iter().map(|on| on.text.clone()).collect(),
+            recordings: self.file.inputs().map(recording).collect(),
+        }
+    }
+
+    /// The experiment that [`Experiment::parts`] took apart.
+    ///
+    /// # Errors
+    /// Parts that are no experiment's, and a recording that is not where it was, or is another one.
+    pub fn of_parts(parts: &Parts) -> Result<Experiment> {
+        let path = &parts.path;
+        let file = ExperimentFile::parse(&parts.text).at(path)?;
+        for (input, (recording, sha256)) in file.inputs().zip(&parts.recordings) {
+            input.find_at(recording.clone())?;
+            if input.sha256() != sha256 {
+                let what = "this is another recording than the experiment's: expected the same file here";
+                return Err(Error::new(recording, what));
+            }
+        }
+        let names = file.machines.clone();
+        Experiment::with_machines(file, path, &|given| {
+            let text = names.iter().position(|name| name == given).and_then(|at| parts.machines.get(at));
+            match text {
+                Some(text) => on_text(given, text.clone(), path),
+                None => Err(Error::new(path, unknown(given))),
+            }
         })
     }
 

@@ -11,6 +11,8 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use serde_json::{Map, Value as Json, json};
 use slablab_report::error::{At, Result};
+use slablab_report::frame::Frame;
+use slablab_report::html::Cell as Shown;
 use slablab_stats::Sample;
 use slablab_stats::bootstrap::{Bootstrap, Interval, Method};
 use std::sync::Arc;
@@ -33,6 +35,23 @@ const SCHEMA: &str = "message samples {
 /// What the Parquet library refuses.
 pub fn samples(results: &Results) -> Result<Vec<u8>> {
     write(results).at(&results.experiment.path)
+}
+
+/// Every number of every run, as the rows of [`samples`].
+pub fn samples_frame(results: &Results) -> Frame {
+    let keys = ["cell", "machine", "engine", "parameters", "costs", "repeat", "name", "value"];
+    let mut frame = Frame::new(keys);
+    for (at, (cell, runs)) in results.plan.cells.iter().zip(&results.runs).enumerate() {
+        let texts = texts(results, cell).map(Shown::Text);
+        for (repeat, sample) in runs.iter().flatten().enumerate() {
+            let Ok(sample) = sample else { continue };
+            for (name, value) in sample.numbers() {
+                let number = [Shown::Count(repeat as u64), Shown::Text(name), Shown::Count(value)];
+                frame.row([Shown::Count(at as u64)].into_iter().chain(texts.iter().cloned()).chain(number));
+            }
+        }
+    }
+    frame
 }
 
 /// The columns of a file of samples.
