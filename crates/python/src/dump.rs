@@ -1,0 +1,351 @@
+//! Dumps of machines: their state, its diagnosis, and predictions.
+
+use crate::errors::{Raised, usage};
+use crate::recording::{Given, Wanted};
+use crate::table::Table;
+use crate::values::python;
+use crate::work::{Work, work};
+use pyo3::prelude::*;
+use serde_json::Value;
+use slablab_doctor::diagnosis::rounding::Rounding;
+use slablab_doctor::diagnosis::{Options, Report, SortKey, examine};
+use slablab_doctor::output::{
+    Shown, changes_frame, doctor_frame, doctor_json, doctor_page, doctor_prometheus, doctor_table,
+    whatif_frame, whatif_json, whatif_mail, whatif_page, whatif_table,
+};
+use slablab_doctor::state::{Input, State, read};
+use slablab_doctor::whatif::{Debug, Grid, PerCpu, Policy, Prediction, missing, predict_with};
+use slablab_slabs::Preset;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Caches that a text or a page lists, as the program does.
+const TOP: usize = 15;
+
+/// The slab memory of a machine at a moment.
+#[pyclass(frozen, module = "slablab")]
+pub(crate) struct Dump(Arc<State>);
+
+#[pymethods]
+impl Dump {
+    /// The file or folder; `/` for this machine.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.0.path.clone()
+    }
+
+    /// The kernel's release; `None` if the dump does not tell.
+    #[getter]
+    fn release(&self) -> Option<String> {
+        self.0.dump.release.clone()
+    }
+
+    /// Bytes in a page.
+    #[getter]
+    fn page_size_bytes(&self) -> u64 {
+        self.0.page_size
+    }
+
+    /// CPUs that are online; `None` if the dump does not tell.
+    #[getter]
+    fn cpus_online(&self) -> Option<u32> {
+        self.0.cpus.map(|cpus| cpus.online)
+    }
+
+    /// A row for each cache, in the dump's order.
+    #[getter]
+    fn caches(&self) -> PyResult<Table> {
+        let report = examine(&self.0, &nothing_more()).raised()?;
+        Ok(Table::of(&doctor_frame(&report)))
+    }
+
+    /// What was not in the dump: file, why, what it costs, and the command that collects it.
+    #[getter]
+    fn missing(&self) -> Vec<(String, String, String, Option<String>)> {
+        let missing = self.0.missing.iter().cloned();
+        missing.map(|missing| (missing.file, missing.why, missing.costs, missing.command)).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.caches.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<slablab.Dump {}: {} caches>", self.0.path.display(), self.0.caches.len())
+    }
+}
+
+fn nothing_more() -> Options<'static> {
+    Options { since: &[], hours: None, rounding: None }
+}
+
+/// A dump that was read, or a file to read.
+#[derive(FromPyObject)]
+pub(crate) enum Of<'py> {
+    Read(Bound<'py, Dump>),
+    Path(PathBuf),
+}
+
+impl Of<'_> {
+    fn state(self) -> PyResult<Arc<State>> {
+        match self {
+            Of::Read(dump) => Ok(dump.get().0.clone()),
+            Of::Path(path) => Ok(Arc::new(read(&Input { path: Some(path), ..Input::default() }).raised()?)),
+        }
+    }
+}
+
+/// The state of `dump`, of this machine if there is none.
+fn state_of(dump: Option<Of<'_>>) -> PyResult<Arc<State>> {
+    dump.map_or_else(|| Ok(Arc::new(read(&Input::default()).raised()?)), Of::state)
+}
+
+/// Reads a dump: a folder, tar, support bundle or slabinfo; without a path, this machine.
+#[pyfunction]
+#[pyo3(signature = (path = None, *, page_size = None, cpus = None))]
+pub(crate) fn read_dump(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    page_size: Option<u64>,
+    cpus: Option<u32>,
+) -> PyResult<Dump> {
+    let input = Input { path, page_size, cpus };
+    work(py, None, Some(1), |_| read(&input)).map(|state| Dump(Arc::new(state)))
+}
+
+/// What was found on a machine. The report borrows its states, so the answer is kept as it is shown.
+#[pyclass(frozen, module = "slablab")]
+pub(crate) struct Diagnosis {
+    caches: Table,
+    document: Value,
+    text: String,
+    html: String,
+    prometheus: String,
+    is_incomplete: bool,
+}
+
+#[pymethods]
+impl Diagnosis {
+    /// A row for each cache, in the dump's order.
+    #[getter]
+    fn caches(&self) -> Table {
+        self.caches.clone()
+    }
+
+    /// What is worth saying, most bytes first.
+    #[getter]
+    fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &self.document["findings"])
+    }
+
+    /// What can be done about it on this kernel, most likely savings first.
+    #[getter]
+    fn actions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &self.document["actions"])
+    }
+
+    /// Whether the dump lacked a file that would have told more.
+    #[getter]
+    fn is_incomplete(&self) -> bool {
+        self.is_incomplete
+    }
+
+    /// The document that `slablab doctor --format json` prints.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &self.document)
+    }
+
+    /// The text that `slablab doctor --format json` prints.
+    fn json(&self) -> String {
+        slablab_report::json::document(&self.document)
+    }
+
+    /// A self-contained page with charts.
+    fn html(&self) -> &str {
+        &self.html
+    }
+
+    /// Metrics for Prometheus' textfile collector.
+    fn prometheus(&self) -> &str {
+        &self.prometheus
+    }
+
+    fn __str__(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Diagnosis {
+    fn of(report: &Report<'_>) -> Diagnosis {
+        let shown = Shown { sort: SortKey::Loss, lines: TOP, aliases: false, bytes: false };
+        Diagnosis {
+            caches: Table::of(&doctor_frame(report)),
+            document: doctor_json(report),
+            text: doctor_table(report, &shown),
+            html: doctor_page(report, "slablab.doctor()", &shown),
+            prometheus: doctor_prometheus(report),
+            is_incomplete: report.is_incomplete(),
+        }
+    }
+}
+
+/// Finds the uses of slab memory.
+#[pyfunction]
+#[pyo3(signature = (dump = None, *, since = vec![], hours = None, recording = None))]
+pub(crate) fn doctor(
+    py: Python<'_>,
+    dump: Option<Of<'_>>,
+    since: Vec<Of<'_>>,
+    hours: Option<f64>,
+    recording: Option<Given<'_>>,
+) -> PyResult<Diagnosis> {
+    let state = state_of(dump)?;
+    let since = since.into_iter().map(|of| Ok(State::clone(&*of.state()?))).collect::<PyResult<Vec<_>>>()?;
+    let wanted = recording.map(Given::wanted);
+    let job = |work: &Work| {
+        let rounding = wanted.map(|wanted: Wanted| {
+            let opened = wanted.open(work)?;
+            Rounding::read(&opened.path, &opened.reader)
+        });
+        let rounding = rounding.transpose()?;
+        let options = Options { since: &since, hours, rounding: rounding.as_ref() };
+        Ok(Diagnosis::of(&examine(&state, &options)?))
+    };
+    work(py, None, Some(1), job)
+}
+
+/// Predictions of slab memory with something changed.
+#[pyclass(frozen, module = "slablab")]
+pub(crate) struct Whatif {
+    state: Arc<State>,
+    predictions: Vec<Prediction>,
+}
+
+#[pymethods]
+impl Whatif {
+    /// A row for each change: today's sums, and the predicted ones with their range.
+    #[getter]
+    fn changes(&self) -> Table {
+        Table::of(&changes_frame(&self.predictions))
+    }
+
+    /// A row for each change and cache.
+    #[getter]
+    fn caches(&self) -> Table {
+        Table::of(&whatif_frame(&self.predictions))
+    }
+
+    /// Whether the dump lacked a file that would have made predictions better.
+    #[getter]
+    fn is_incomplete(&self) -> bool {
+        missing(&self.state).next().is_some()
+    }
+
+    /// The document that `slablab whatif --format json` prints.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &whatif_json(&self.state, &self.predictions, None))
+    }
+
+    /// The text that `slablab whatif --format json` prints.
+    fn json(&self) -> String {
+        slablab_report::json::document(&whatif_json(&self.state, &self.predictions, None))
+    }
+
+    /// A self-contained page with charts.
+    fn html(&self) -> String {
+        whatif_page(&self.state, &self.predictions, None, "slablab.whatif()", TOP)
+    }
+
+    /// The tables of a mail, for one change.
+    fn mail(&self) -> PyResult<String> {
+        match self.predictions.as_slice() {
+            [one] => Ok(whatif_mail(one, None)),
+            several => Err(usage(format!("a mail has room for one change, found {}", several.len()))),
+        }
+    }
+
+    fn __str__(&self) -> String {
+        whatif_table(&self.state, &self.predictions, None, TOP)
+    }
+}
+
+/// One value, or a list of them.
+#[derive(FromPyObject)]
+pub(crate) enum OneOrMore<T> {
+    One(T),
+    More(Vec<T>),
+}
+
+fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
+    match given {
+        None => Vec::new(),
+        Some(OneOrMore::One(one)) => vec![one],
+        Some(OneOrMore::More(more)) => more,
+    }
+}
+
+/// Predicts slab memory with something changed; lists give a change for each combination.
+#[pyfunction]
+#[pyo3(signature = (
+    dump = None, *, engine = None, policy = None, max_order = None, min_order = None, min_objects = None,
+    page_size = None, cpus = None, merge = None, debug = None, calibrate = vec![]
+))]
+#[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+pub(crate) fn whatif(
+    py: Python<'_>,
+    dump: Option<Of<'_>>,
+    engine: Option<OneOrMore<String>>,
+    policy: Option<OneOrMore<String>>,
+    max_order: Option<OneOrMore<u8>>,
+    min_order: Option<OneOrMore<u8>>,
+    min_objects: Option<OneOrMore<u32>>,
+    page_size: Option<OneOrMore<u64>>,
+    cpus: Option<OneOrMore<u32>>,
+    merge: Option<OneOrMore<bool>>,
+    debug: Option<OneOrMore<String>>,
+    calibrate: Vec<Of<'_>>,
+) -> PyResult<Whatif> {
+    let engine = all(engine)
+        .into_iter()
+        .map(|text| Preset::parse(&text).map_err(|bad| usage(format!("engine {text}: {bad}"))));
+    let policy = all(policy)
+        .into_iter()
+        .map(|text| Policy::parse(&text).map_err(|bad| usage(format!("policy {text}: {bad}"))));
+    let debug = all(debug)
+        .into_iter()
+        .map(|text| Debug::parse(&text).map_err(|bad| usage(format!("debug {text}: {}", bad.what))));
+    let page_sizes = all(page_size);
+    if let Some(bytes) = page_sizes.iter().find(|bytes| !is_page_size(**bytes)) {
+        return Err(usage(format!("page_size {bytes}: expected 4096, 8192, 16384, .. or 262144")));
+    }
+    let grid = Grid {
+        engines: engine.collect::<PyResult<_>>()?,
+        policies: policy.collect::<PyResult<_>>()?,
+        max_orders: all(max_order),
+        min_orders: all(min_order),
+        min_objects: all(min_objects),
+        page_sizes,
+        cpus: all(cpus),
+        merge: all(merge),
+        debug: debug.collect::<PyResult<_>>()?,
+    };
+    let changes = grid.changes().map_err(|error| usage(error.what))?;
+    let state = state_of(dump)?;
+    let more = calibrate.into_iter().map(Of::state).collect::<PyResult<Vec<_>>>()?;
+    let job = |_: &Work| {
+        let tables = match more.as_slice() {
+            [] => PerCpu::builtin(),
+            more => vec![PerCpu::of(
+                &std::iter::once(&*state).chain(more.iter().map(|state| &**state)).collect::<Vec<_>>(),
+            )?],
+        };
+        changes.iter().map(|change| predict_with(&state, change, &tables)).collect()
+    };
+    let predictions = work(py, None, Some(1), job)?;
+    Ok(Whatif { state, predictions })
+}
+
+/// Whether Linux runs with pages of this size.
+fn is_page_size(bytes: u64) -> bool {
+    bytes.is_power_of_two() && (12..=18).contains(&bytes.ilog2())
+}

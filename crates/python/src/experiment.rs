@@ -1,0 +1,150 @@
+//! Experiments on modelled machines.
+
+use crate::errors::{Raised, usage};
+use crate::table::Table;
+use crate::values::python;
+use crate::work::{Work, work};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBytes;
+use slablab_lab::experiment::summary::{samples, samples_frame};
+use slablab_lab::experiment::{self, Change, Experiment, Folder, Options, Size};
+use slablab_lab::output::{
+    experiment_csv, experiment_frame, experiment_json, experiment_markdown, experiment_mmtests,
+    experiment_table,
+};
+use std::path::{Path, PathBuf};
+
+/// The results of an experiment.
+#[pyclass(frozen, module = "slablab")]
+pub(crate) struct Results(pub(crate) experiment::Results);
+
+#[pymethods]
+impl Results {
+    /// A row for each cell and metric: its statistics over the repeats.
+    #[getter]
+    fn cells(&self) -> Table {
+        Table::of(&experiment_frame(&self.0))
+    }
+
+    /// A row for each number of each run.
+    #[getter]
+    fn samples(&self) -> Table {
+        Table::of(&samples_frame(&self.0))
+    }
+
+    /// Cells that ran now; the others were in the folder.
+    #[getter]
+    fn computed(&self) -> usize {
+        self.0.computed
+    }
+
+    /// Why cells have no numbers: the cell's place, and the reason.
+    #[getter]
+    fn failures(&self) -> Vec<(usize, String)> {
+        let cells = 0..self.0.plan.cells.len();
+        cells.filter_map(|cell| Some((cell, self.0.failure(cell)?))).collect()
+    }
+
+    /// The file `samples.parquet` of a folder of results.
+    fn parquet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &samples(&self.0).raised()?))
+    }
+
+    /// Writes a folder of results, as `slablab run -o` does.
+    fn write(&self, folder: PathBuf) -> PyResult<()> {
+        if self.0.runs.iter().any(Option::is_none) {
+            return Err(usage("these are results of some cells only"));
+        }
+        Folder::open(&folder).and_then(|folder| self.0.write_whole(&folder)).raised()
+    }
+
+    /// The document that `slablab run --format json` prints.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, &experiment_json(&self.0))
+    }
+
+    /// The text that `slablab run --format FORMAT` prints: json, csv, markdown, mmtests or table.
+    #[pyo3(signature = (format = "table", *, wrap = None))]
+    fn text(&self, format: &str, wrap: Option<usize>) -> PyResult<String> {
+        Ok(match format {
+            "table" => experiment_table(&self.0, wrap),
+            "json" => slablab_report::json::document(&experiment_json(&self.0)),
+            "csv" => experiment_csv(&self.0),
+            "markdown" => experiment_markdown(&self.0),
+            "mmtests" => experiment_mmtests(&self.0, wrap),
+            other => {
+                let expected = "expected table, json, csv, markdown or mmtests";
+                return Err(usage(format!("format {other}: {expected}")));
+            }
+        })
+    }
+
+    fn __str__(&self) -> String {
+        experiment_table(&self.0, None)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<slablab.Results of {}: {} cells>", self.0.experiment.file.name, self.0.plan.cells.len())
+    }
+}
+
+/// This package's version and the digest of its bytes: results of another build are not used again.
+pub(crate) fn program(py: Python<'_>) -> PyResult<String> {
+    static PROGRAM: PyOnceLock<String> = PyOnceLock::new();
+    let read = || {
+        let path: PathBuf = py.import("slablab._native")?.getattr("__file__")?.extract()?;
+        experiment::run::program(env!("CARGO_PKG_VERSION"), Path::new(&path)).raised()
+    };
+    PROGRAM.get_or_try_init(py, read).cloned()
+}
+
+/// What a caller changes of an experiment.
+pub(crate) fn change(size: Option<&str>, repeats: Option<u32>, seed: Option<u64>) -> PyResult<Change> {
+    let size = size.map(|name| {
+        let known = Size::NAMES.iter().find(|(known, _)| *known == name);
+        let known = known.map(|(_, size)| *size);
+        known.ok_or_else(|| usage(format!("size {name}: expected quick, standard or full")))
+    });
+    if repeats.is_some_and(|repeats| !(1..=10_000).contains(&repeats)) {
+        return Err(usage("repeats: expected 1 to 10000"));
+    }
+    Ok(Change { size: size.transpose()?, repeats, seed, sensitivity: false })
+}
+
+/// `change`, with at most three repeats of quick runs, as `slablab run --quick` has them.
+pub(crate) fn fitted(change: Change, experiment: &Experiment) -> Change {
+    let few = experiment.file.repeats.least.min(3);
+    let quick = (change.size == Some(Size::Quick)).then_some(few);
+    Change { repeats: change.repeats.or(quick), ..change }
+}
+
+/// Runs an experiment: a file (TOML), or the name of one that comes with the package.
+#[pyfunction]
+#[pyo3(signature = (
+    experiment, *, size = None, repeats = None, seed = None, threads = None, force = false, folder = None,
+    progress = None
+))]
+#[allow(clippy::too_many_arguments, reason = "Python's keywords")]
+pub(crate) fn run(
+    py: Python<'_>,
+    experiment: PathBuf,
+    size: Option<&str>,
+    repeats: Option<u32>,
+    seed: Option<u64>,
+    threads: Option<usize>,
+    force: bool,
+    folder: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Results> {
+    let change = change(size, repeats, seed)?;
+    let program = program(py)?;
+    let job = |work: &Work| {
+        let experiment = Experiment::find(&experiment)?;
+        let folder = folder.as_deref().map(Folder::open).transpose()?;
+        let change = fitted(change, &experiment);
+        let options = Options { change, threads, force, program, pulse: work.pulse(), ..Options::default() };
+        experiment::run(&experiment, &options, folder.as_ref(), &|done, whole| work.at(done, whole))
+    };
+    work(py, progress, threads, job).map(Results)
+}
