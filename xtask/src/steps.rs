@@ -44,6 +44,10 @@ const BROWSER: Need = Need::Program {
 const QEMU: Need =
     Need::Program { names: &["qemu-system-x86_64"], variable: "QEMU", package: "qemu-system-x86" };
 
+/// Python with virtual environments. With it, CI never skips the tests of the Python package.
+const PYTHON: Need =
+    Need::Program { names: &["python3"], variable: "SLABLAB_PYTHON", package: "python3-venv" };
+
 /// Every step.
 pub(crate) const STEPS: &[Step] = &[
     Step {
@@ -90,6 +94,13 @@ pub(crate) const STEPS: &[Step] = &[
         in_ci: true,
         commands: &["SLABLAB_BROWSER_REQUIRED=1 SLABLAB_CXX_REQUIRED=1 cargo test --workspace --locked"],
         needs: &[CXX, BROWSER],
+    },
+    Step {
+        name: "python",
+        about: "the Python package from its wheel: tests, types, notebooks (needs PyPI)",
+        in_ci: true,
+        commands: &["SLABLAB_PYTHON_REQUIRED=1 .ci/python"],
+        needs: &[PYTHON],
     },
     Step {
         name: "deny",

@@ -83,6 +83,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "recorder",
         ],
     ),
+    // The Python package is another user interface of `lab`.
+    ("python", &["slabs", "workloads", "report", "machines", "doctor", "lab"]),
 ];
 
 /// Crates that can be part of a kernel: no dependencies, no `std`, no `alloc`.
