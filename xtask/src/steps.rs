@@ -97,7 +97,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "python",
-        about: "the Python package from its wheel: tests, types, notebooks (needs PyPI)",
+        about: "the Python package: tests, types, notebooks (needs PyPI)",
         in_ci: true,
         commands: &["SLABLAB_PYTHON_REQUIRED=1 .ci/python"],
         needs: &[PYTHON],

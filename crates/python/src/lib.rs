@@ -17,6 +17,7 @@ mod errors;
 mod experiment;
 mod explain;
 mod lists;
+mod opened;
 mod recording;
 mod replay;
 mod rows;

@@ -1,21 +1,17 @@
 //! Recordings: opened once, replayed and read as often as wanted.
 
-use crate::errors::{Raised, input, usage};
+use crate::errors::{Raised, usage};
+use crate::opened::Opened;
 use crate::rows::{Rows, columns};
 use crate::values::python;
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use slablab_lab::import::{self, Input};
+use slablab_report::error::At;
 use slablab_workloads::Reader;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// A trace that is open, and its name in errors.
-pub(crate) struct Opened {
-    pub(crate) path: PathBuf,
-    pub(crate) reader: Reader,
-}
 
 /// A recording of a kernel's allocations, as a trace.
 #[pyclass(frozen, module = "slablab")]
@@ -72,7 +68,7 @@ impl Recording {
         python(py, &value)
     }
 
-    /// The number of events that the recorder lost; `None` if it does not say.
+    /// The number of events that the recorder lost, as far as it says.
     #[getter]
     fn events_lost(&self) -> u64 {
         self.0.reader.metadata().losses.events
@@ -126,9 +122,8 @@ pub(crate) fn import_recording(
     if path == output {
         return Err(usage(format!("{}: expected another file for the trace", output.display())));
     }
-    let input_ = Input { path: &path, recording: recording.as_deref() };
-    work(py, None, None, |work| import::import(input_, &output, &mut |_| work.at(0, 0)).map(drop))?;
-    let reader = Reader::open(&output);
-    let reader = reader.map_err(|error| input(&slablab_report::Error::new(&output, error.without_path())))?;
-    Ok::<_, slablab_report::Error>(Recording(Arc::new(Opened { path: output, reader }))).raised()
+    let input = Input { path: &path, recording: recording.as_deref() };
+    work(py, None, None, |work| import::import(input, &output, &mut |_| work.at(0, 0)).map(drop))?;
+    let reader = Reader::open(&output).map_err(slablab_workloads::Error::without_path);
+    Ok(Recording(Arc::new(Opened { reader: reader.at(&output).raised()?, path: output })))
 }

@@ -1,7 +1,7 @@
 //! A recording's rows as an Arrow stream that decodes as it is read. Numbers are handed over in the vectors
 //! that they were decoded into; texts are dictionaries.
 
-use crate::recording::Opened;
+use crate::opened::Opened;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};

@@ -29,5 +29,5 @@ def test_every_function_is_there_with_its_arguments() -> None:
         function = getattr(slablab, name)
         if inspect.isclass(function) or not (found := re.search(rf"`{name}\(([^`]*)\)( ->|`)", text)):
             continue
-        named = set(re.findall(r"(\w+)(?==|,|$)", found[1].replace("...", "")))
+        named = {part.split("=")[0].strip() for part in found[1].split(",")} - {"*", ""}
         assert named == set(inspect.signature(function).parameters), name

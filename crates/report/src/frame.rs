@@ -1,7 +1,7 @@
 //! The rows of an answer for programs: CSV, or one typed list of values for each column.
 //!
-//! A column's type follows from its cells: words, whole numbers, or numbers with a fraction. Whole numbers are
-//! signed, so that a reader can subtract two of them.
+//! A column's type follows from its cells: words, whole numbers, or numbers with a fraction. Whole numbers
+//! are signed, so that a reader can subtract two of them.
 
 use crate::csv::Csv;
 use crate::html::Cell;

@@ -5,9 +5,9 @@
 //!   └── simulated(), partial()     read whenever the reader draws
 //! ```
 //!
-//! A run writes. What it reads is one thing alone: whether it was cancelled, by which it ends without a result.
-//! So what it does cannot depend on who looks. There is no clock of the host here. The time is stored once in
-//! 64 events, which are switches between tasks and ticks.
+//! A run writes. What it reads is one thing alone: whether it was cancelled, by which it ends without a
+//! result. So what it does cannot depend on who looks. There is no clock of the host here. The time is stored
+//! once in 64 events, which are switches between tasks and ticks.
 
 use slablab_model::Ps;
 use std::cell::Cell;

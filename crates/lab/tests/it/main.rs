@@ -1,6 +1,5 @@
 //! Tests of the lab: import of recordings, replays, and models compared with real kernels.
 
-mod apart;
 mod builds;
 mod config;
 mod ends;
