@@ -22,8 +22,9 @@ pub use machine::CpusFrom;
 pub(crate) use machine::config_page_size;
 pub use page_size::PageSizeFrom;
 pub use text_dump::Form;
-pub use wanted::{WANTED, fits};
+pub use wanted::{WANTED, cgroup_file, fits};
 
+use crate::cgroups::Owners;
 use crate::pasted::{Caches, Pasted};
 use crate::procfs::{FreeBlocks, Numbers, PageTypes, Zone};
 use crate::slabinfo::{Slabinfo, SlabinfoError};
@@ -166,6 +167,12 @@ pub struct Dump {
     pub changed_s: Option<u64>,
     /// Seconds the machine was up.
     pub up_s: Option<f64>,
+    /// The boot: an id that the kernel makes up once (/proc/sys/kernel/random/boot_id).
+    pub boot_id: Option<String>,
+    /// The machine's name.
+    pub host: Option<String>,
+    /// Cgroups and processes that hold kernel memory.
+    pub owners: Owners,
     /// Paths of files that are there and have nothing in them, from `proc`, `sys` or `sos_commands` on.
     pub empty: Vec<String>,
     /// Aliases come from a listing of /sys/kernel/slab, without its files.

@@ -11,6 +11,7 @@ mod lines;
 mod tar;
 
 pub mod bundle;
+pub mod cgroups;
 pub mod compressed;
 pub mod counters;
 pub mod error;

@@ -6,6 +6,7 @@ use std::io::Read;
 use super::page_size::page_size;
 use super::wanted::{self, below_root};
 use super::{BundleError, CpusFrom, Dump, Node, listing, machine, moment, supportconfig};
+use crate::cgroups::{self, Cgroup};
 use crate::compressed::Decompressed;
 use crate::pasted::Pasted;
 use crate::procfs;
@@ -22,6 +23,7 @@ pub struct DumpBuilder {
     nodes_online: Vec<u32>,
     nodes_with_memory: Option<Vec<u32>>,
     caches: BTreeMap<String, SlabAttrs>,
+    cgroups: BTreeMap<String, Cgroup>,
     /// Target and alias.
     links: BTreeMap<String, String>,
     listed: bool,
@@ -206,6 +208,12 @@ impl DumpBuilder {
     }
 
     fn take(&mut self, path: &str, content: &[u8]) -> Result<Result<(), LineError>, BundleError> {
+        if let Some((cgroup, file)) = wanted::cgroup_file(path) {
+            if self.cgroups.len() >= cgroups::LIMIT && !self.cgroups.contains_key(&cgroup) {
+                return Err(too_many(path, "cgroups", cgroups::LIMIT));
+            }
+            return Ok(cgroups::take(self.cgroups.entry(cgroup).or_default(), file, content));
+        }
         let parts: Vec<&str> = below_root(path).collect();
         match parts[..] {
             ["sys", "kernel", "slab", cache, attribute] | ["sys", "slab", cache, attribute] => {
@@ -294,6 +302,16 @@ impl DumpBuilder {
             ["proc", "cmdline"] => dump.cmdline = Some(utf8(content)?.trim().to_string()),
             ["proc", "sys", "kernel", "osrelease"] => dump.release = Some(utf8(content)?.trim().to_string()),
             ["proc", "sys", "kernel", "arch"] => dump.arch = Some(utf8(content)?.trim().to_string()),
+            ["proc", "sys", "kernel", "hostname"] | ["sos_commands", "host", "hostname"] => {
+                let name = utf8(content)?.trim().to_string();
+                dump.host = dump.host.take().or(Some(name));
+            }
+            ["proc", "sys", "kernel", "random", "boot_id"] => {
+                dump.boot_id = Some(utf8(content)?.trim().to_string());
+            }
+            ["proc", "cgroups"] => dump.owners.counted = cgroups::counted(content)?,
+            ["slablab", "containers"] => dump.owners.containers = cgroups::containers(content)?,
+            ["slablab", "holders"] => dump.owners.holders = cgroups::holders(content)?,
             // `Linux version 6.1.0 (builder) (gcc) #1 SMP`
             ["proc", "version"] => {
                 let release = utf8(content)?.split_whitespace().nth(2).map(str::to_string);
@@ -396,6 +414,8 @@ impl DumpBuilder {
         if dump.cpus_possible.is_empty() && dump.cpus_present.is_empty() && dump.cpus_online.is_empty() {
             dump.cpus_counted = counts.into_iter().find_map(known);
         }
+        let named = |(path, cgroup): (String, Cgroup)| Cgroup { path, ..cgroup };
+        dump.owners.cgroups = self.cgroups.into_iter().map(named).collect();
         dump.page_size = page_size(&dump);
         Ok(dump)
     }

@@ -1,6 +1,7 @@
 //! Which files a dump is made of, where they are in it, and how large they may be.
 
 use super::supportconfig::FILES;
+use crate::cgroups;
 
 /// Files that a dump is made of; a `*` stands for any text inside one path component.
 pub const WANTED: &[&str] = &[
@@ -17,6 +18,12 @@ pub const WANTED: &[&str] = &[
     "proc/config.gz",
     "proc/sys/kernel/osrelease",
     "proc/sys/kernel/arch",
+    "proc/sys/kernel/hostname",
+    "proc/sys/kernel/random/boot_id",
+    "proc/cgroups",
+    "slablab/containers",
+    "slablab/holders",
+    "sos_commands/host/hostname",
     "boot/config-*",
     "sos_commands/kernel/uname_-a",
     "sos_commands/date/date",
@@ -46,8 +53,11 @@ pub const WANTED: &[&str] = &[
     "proc.txt",
 ];
 
-/// Whether the file at `path` is one of [`WANTED`].
+/// Whether the file at `path` is one of [`WANTED`], or of a memory cgroup at any depth.
 pub(super) fn is_wanted(path: &str) -> bool {
+    if cgroup_file(path).is_some() {
+        return true;
+    }
     let mut parts = [""; 6];
     let mut count = 0;
     for part in below_root(path) {
@@ -68,6 +78,42 @@ pub(super) fn is_wanted(path: &str) -> bool {
     })
 }
 
+/// The path of a memory cgroup below the root of its hierarchy, and the name of its file, if `path` is one of
+/// [`cgroups::FILES`]. Version 1 has a folder `memory` above all.
+pub fn cgroup_file(path: &str) -> Option<(String, &str)> {
+    let parts: Vec<&str> = below_root(path).collect();
+    let ["sys", "fs", "cgroup", below @ .., file] = &parts[..] else { return None };
+    if !cgroups::FILES.contains(file) || below.len() > CGROUP_DEPTH {
+        return None;
+    }
+    let below = match below {
+        ["memory", below @ ..] => below,
+        // The other hierarchies of version 1 have files of these names too, and nothing of memory.
+        [first, ..] if OTHER_HIERARCHIES.contains(first) => return None,
+        below => below,
+    };
+    Some((format!("/{}", below.join("/")), file))
+}
+
+/// Levels of cgroups that are read.
+const CGROUP_DEPTH: usize = 64;
+/// Hierarchies of version 1 beside `memory`, and version 2 beside version 1.
+const OTHER_HIERARCHIES: [&str; 13] = [
+    "blkio",
+    "cpu",
+    "cpuacct",
+    "cpu,cpuacct",
+    "cpuset",
+    "devices",
+    "freezer",
+    "hugetlb",
+    "net_cls",
+    "perf_event",
+    "pids",
+    "systemd",
+    "unified",
+];
+
 /// Whether `part` fits a component of [`WANTED`].
 pub fn fits(wanted: &str, part: &str) -> bool {
     let Some((first, rest)) = wanted.split_once('*') else { return wanted == part };
@@ -76,7 +122,7 @@ pub fn fits(wanted: &str, part: &str) -> bool {
 }
 
 fn is_root(part: &str) -> bool {
-    matches!(part, "proc" | "sys" | "sos_commands" | "boot") || FILES.contains(&part)
+    matches!(part, "proc" | "sys" | "sos_commands" | "boot" | "slablab") || FILES.contains(&part)
 }
 
 /// The components of `path` from `proc`, `sys`, `boot` or `sos_commands` on, which may be up to two
@@ -97,7 +143,7 @@ pub(super) fn limit(path: &str) -> u64 {
         (Some("proc"), Some("slabinfo" | "zoneinfo" | "cpuinfo")) => 64 << 20,
         // All files of /proc are in one text.
         (Some(part), None) if FILES.contains(&part) => 64 << 20,
-        (Some("proc" | "boot" | "sos_commands"), _) => 4 << 20,
+        (Some("proc" | "boot" | "sos_commands" | "slablab"), _) => 4 << 20,
         _ => 256 << 10,
     }
 }
