@@ -19,6 +19,7 @@ pub mod frame;
 pub mod html;
 pub mod json;
 pub mod nearest;
+pub mod paint;
 pub mod perfetto;
 mod style;
 pub mod text;

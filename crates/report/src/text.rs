@@ -3,6 +3,7 @@
 use crate::visible;
 use comfy_table::{CellAlignment, presets};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A table. Unless [`Table::numbers`] says otherwise, every column but the first holds numbers.
 pub struct Table {
@@ -32,6 +33,11 @@ impl Table {
     /// Adds a row.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(visible_cells(cells));
+    }
+
+    /// Whether it has no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// The table as text, without blanks at line ends, so that it survives mail.
@@ -141,9 +147,23 @@ pub fn signed(number: i64) -> String {
     format!("{}{}", if number < 0 { "-" } else { "" }, grouped(number.unsigned_abs()))
 }
 
-/// Text in lines of at most 80 columns: the first begins with `first`, the others with `others`.
+/// Columns that [`wrapped`] keeps to.
+static WIDTH: AtomicUsize = AtomicUsize::new(80);
+
+/// Sets the columns that [`wrapped`] keeps to: those of the terminal that shows the text. Without it they are
+/// 80, so that a file has the same text whatever terminal it was written from.
+pub fn set_width(columns: usize) {
+    WIDTH.store(columns, Relaxed);
+}
+
+/// The columns that [`wrapped`] keeps to.
+pub fn width() -> usize {
+    WIDTH.load(Relaxed)
+}
+
+/// Text in lines of at most [`width`] columns: the first begins with `first`, the others with `others`.
 pub fn wrapped(text: &str, first: &str, others: &str) -> String {
-    wrapped_within(80, text, first, others)
+    wrapped_within(width(), text, first, others)
 }
 
 /// Text in lines of at most `width` columns: the first begins with `first`, the others with `others`. A word
