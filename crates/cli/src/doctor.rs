@@ -24,9 +24,13 @@ pub(crate) struct Args {
     /// INPUT elsewhere
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "watch", "page_size", "cpus"])]
     save: Option<PathBuf>,
-    /// Earlier snapshot of the same machine, for growth; may be repeated
+    /// Snapshot of the same machine at another time, for growth; may be repeated. The newest of all snapshots
+    /// is examined
     #[arg(long, value_name = "DUMP")]
     since: Vec<PathBuf>,
+    /// Compare snapshots of other machines, kernels and boots too
+    #[arg(long, requires = "since")]
+    force: bool,
     /// Hours between the first snapshot (of --since, or in the text INPUT) and INPUT, if they have no
     /// timestamps
     #[arg(long, value_name = "H")]
@@ -36,9 +40,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
     /// Sort key of the caches: a letter of slabtop (a b c l n o p s u), L for loss, r for growth; with
-    /// --watch v too, and t for growth since the start
-    #[arg(short, long, value_name = "KEY", default_value_t = 'c')]
-    sort: char,
+    /// --watch v too, and t for growth since the start [default: c, with --since r]
+    #[arg(short, long, value_name = "KEY")]
+    sort: Option<char>,
     /// Sort caches by loss
     #[arg(short = 'L', long, conflicts_with = "sort")]
     loss: bool,
@@ -103,7 +107,7 @@ fn size(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.watch.watch {
-        return watch::run(args.watch, args.sort, args.input.page_size);
+        return watch::run(args.watch, args.sort.unwrap_or('c'), args.input.page_size);
     }
     let inputs = named("the input", &args.input.input).chain(named("--since", &args.since));
     let inputs = inputs.chain(named("--recording", &args.recording));
@@ -122,9 +126,14 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let rounding =
         args.recording.as_deref().map(|path| Ok::<_, Failure>(Rounding::read(path, &open(path, None)?)?));
     let rounding = rounding.transpose()?;
-    let options = Options { since: &since, hours: args.hours, rounding: rounding.as_ref() };
+    let options =
+        Options { since: &since, hours: args.hours, rounding: rounding.as_ref(), force: args.force };
     let report = examine(&state, &options)?;
-    let sort = if args.loss { SortKey::Loss } else { sort_key(args.sort)? };
+    let sort = if args.loss {
+        SortKey::Loss
+    } else {
+        sort_key(args.sort.unwrap_or(if since.is_empty() { 'c' } else { 'r' }))?
+    };
     let shown = Shown { sort, lines: args.lines, aliases: args.aliases, bytes: args.bytes };
     args.out.write_html(|| doctor_page(&report, &command_line(), &shown))?;
     let text = match args.out.format {

@@ -5,6 +5,7 @@
 
 mod bench;
 mod calibrate;
+mod colour;
 mod doctor;
 mod engines;
 mod explain;
@@ -38,6 +39,9 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "slablab", version, max_term_width = 100)]
 struct Cli {
+    /// Colour on a terminal; NO_COLOR turns it off
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, global = true)]
+    color: colour::When,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -88,6 +92,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    colour::set(cli.color);
     let done = match cli.verb {
         Verb::Doctor(args) => doctor::run(args),
         Verb::Import(args) => import::run(args),

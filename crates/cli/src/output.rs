@@ -1,10 +1,12 @@
 //! Where answers go: standard output, files, pages. No file is written that the same command reads or writes
 //! elsewhere.
 
+use crate::colour;
 use crate::outcome::Failure;
 use clap::ValueEnum;
 use slablab_doctor::state;
 use slablab_lab::import;
+use slablab_report::paint::paint;
 use slablab_workloads::{AtomicFile, end_of_links};
 use std::fs::{File, Metadata};
 use std::io::Write;
@@ -69,7 +71,12 @@ impl<F: Form> OutputArgs<F> {
 
     /// Writes the answer.
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
-        write_out(text, self.output.as_deref())
+        let file = self.output.as_deref().filter(|path| *path != Path::new("-"));
+        let is_text = self.format.to_possible_value().is_some_and(|value| value.get_name() == "table");
+        match is_text && file.is_none() && colour::wanted() {
+            true => write_out(&paint(text), None),
+            false => write_out(text, file),
+        }
     }
 
     /// Fails now where [`OutputArgs::write`] or [`OutputArgs::write_html`] would after a long run. Leaves

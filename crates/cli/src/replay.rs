@@ -149,8 +149,12 @@ fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     text.push_str(&engines_table(answer));
     for outcome in &answer.outcomes {
         writeln!(text, "\n{}", outcome.engine())?;
-        text.push_str(&caches_table(outcome, args.top));
-        if outcome.caches.len() > args.top {
+        if args.top > 0 {
+            text.push_str(&caches_table(outcome, args.top));
+        }
+        if args.top == 0 {
+            writeln!(text, "Caches: none of {} listed (--top 0)", outcome.caches.len())?;
+        } else if outcome.caches.len() > args.top {
             writeln!(text, "... and {} more caches (--top)", outcome.caches.len() - args.top)?;
         }
     }

@@ -77,8 +77,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
             let said = remarks(&answer);
             let (warnings, remarks) = said.split_at(answer.warnings.len());
             let mut text: String = warnings.iter().map(|line| format!("{line}\n")).collect();
-            text += &verify_table(&verified);
-            if hidden > 0 {
+            if args.top == 0 {
+                text += &format!("Rows: none of {hidden} shown (--top 0)\n");
+            } else {
+                text += &verify_table(&verified);
+            }
+            if hidden > 0 && args.top > 0 {
                 text += &format!("... and {hidden} more rows (--top)\n");
             }
             text.push('\n');

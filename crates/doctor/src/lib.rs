@@ -21,4 +21,5 @@ pub mod watch;
 pub mod what;
 pub mod whatif;
 
+pub use slablab_kernel::cgroups::Owners;
 pub use slablab_report::{Error, Result};

@@ -2,6 +2,7 @@
 
 use super::theme::Theme;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use slablab_doctor::Owners;
 use slablab_doctor::state::{Missing, State};
 use slablab_doctor::watch::{SortKey, Source, Track, Watch};
 use slablab_doctor::what::Known;
@@ -35,6 +36,8 @@ pub(super) struct App {
     pub(super) detail: Option<State>,
     pub(super) open: bool,
     pub(super) help: bool,
+    /// Memory cgroups now and when the view was opened, while they are shown in place of the caches.
+    pub(super) cgroups: Option<(Owners, Owners)>,
     pub(super) paused: bool,
     /// A recording has no more samples.
     pub(super) over: bool,
@@ -66,6 +69,7 @@ impl App {
             detail: None,
             open: false,
             help: false,
+            cgroups: None,
             paused: false,
             over: false,
         }
@@ -113,6 +117,9 @@ impl App {
     /// Reads the cache under the cursor anew if it is shown.
     fn look(&mut self) -> Result<()> {
         self.detail = None;
+        if let Some((now, _)) = &mut self.cgroups {
+            *now = self.source.cgroups()?;
+        }
         if self.open {
             let list = self.list();
             let row = list.get(self.cursor(&list)).map(|track| track.row.clone());
@@ -167,10 +174,12 @@ impl App {
         } else {
             match key.code {
                 KeyCode::Char('q' | 'Q') => return Ok(After::Quit),
+                KeyCode::Esc if self.cgroups.is_some() => self.cgroups = None,
                 KeyCode::Esc if self.open => self.open = false,
                 KeyCode::Esc if !self.filter.is_empty() => self.filter.clear(),
                 KeyCode::Esc => return Ok(After::Quit),
                 KeyCode::Char('?' | 'h' | 'H') | KeyCode::F(1) => self.help = true,
+                KeyCode::Char('m' | 'M') => self.toggle_cgroups()?,
                 KeyCode::Char('/') => self.typing = Some(self.filter.clone()),
                 KeyCode::Char(' ') => self.paused = !self.paused,
                 KeyCode::Char('+' | '=') => self.change_delay(true),
@@ -199,6 +208,18 @@ impl App {
         }
         self.look()?;
         Ok(After::Stay)
+    }
+
+    /// Shows memory cgroups, or the caches again.
+    fn toggle_cgroups(&mut self) -> Result<()> {
+        self.cgroups = match self.cgroups {
+            Some(_) => None,
+            None => {
+                let now = self.source.cgroups()?;
+                Some((now.clone(), now))
+            }
+        };
+        Ok(())
     }
 
     fn type_filter(&mut self, code: KeyCode, control: bool) {

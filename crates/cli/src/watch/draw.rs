@@ -1,7 +1,7 @@
 //! The screen: header, list or one cache or both, notices, keys.
 
 use super::app::App;
-use super::{detail, header, help, list};
+use super::{cgroups, detail, header, help, list};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -54,7 +54,9 @@ fn body(app: &mut App, frame: &mut Frame, area: Rect, alone: bool) {
     let notices = notices(app, usize::from(area.width), usize::from(area.height / 8));
     let (body, below) = split(area, area.height.saturating_sub(notices.len() as u16));
     frame.render_widget(Paragraph::new(notices), below);
-    if alone {
+    if let Some((now, first)) = &app.cgroups {
+        cgroups::draw(app.theme, (now, first), frame, body);
+    } else if alone {
         detail::draw(app, frame, body);
     } else if app.open {
         let at = BESIDE_LIST.min(body.width);
@@ -129,6 +131,7 @@ fn footer(app: &App, width: usize) -> Line<'static> {
         ("Space", if app.paused { "go on" } else { "pause" }),
         ("+ -", "delay"),
         ("w", "window"),
+        ("m", if app.cgroups.is_some() { "caches" } else { "cgroups" }),
     ];
     // Without caches there is nothing to choose from.
     let keys =

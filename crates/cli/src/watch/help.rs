@@ -7,13 +7,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use slablab_doctor::watch::SortKey;
 
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 10] = [
     ("j k arrows PgUp PgDn g G", "move; the cursor stays on its cache, g lets it go"),
     ("Enter d", "one cache in detail, or the list again"),
     ("/", "find by name"),
     ("r t", "sort by growth: in the window, since the start"),
     ("w", "window of growth: last sample, 60 s, 600 s"),
     ("i", "least first"),
+    ("m", "memory cgroups, or the caches again"),
     ("Space", "pause"),
     ("+ -", "longer or shorter delay"),
     ("q Esc Ctrl-C", "quit"),

@@ -9,10 +9,12 @@
 //!     list        the caches
 //!       table     the columns
 //!     detail      one cache
+//!     cgroups     memory cgroups
 //!     help        the keys
 //! ```
 
 mod app;
+mod cgroups;
 mod detail;
 mod draw;
 mod header;
@@ -45,7 +47,7 @@ pub(crate) use theme::bytes as short_bytes;
 pub(crate) struct Args {
     /// Show slab memory on a live screen, like slabtop; press ? for the keys
     #[arg(long, conflicts_with_all = [
-        "input", "cpus", "save", "since", "hours", "recording", "loss", "lines", "aliases", "bytes", "format", "output",
+        "input", "cpus", "save", "since", "hours", "force", "recording", "loss", "lines", "aliases", "bytes", "format", "output",
         "html", "fail_over"
     ])]
     pub(crate) watch: bool,
@@ -144,6 +146,10 @@ fn once(app: &mut App) -> Result<(), Failure> {
     while matches!(app.source, Source::Recorded(_)) && !app.over {
         app.tick()?;
     }
+    let owners = app.source.cgroups()?;
+    if !owners.cgroups.is_empty() {
+        app.cgroups = Some((owners.clone(), owners));
+    }
     write_out(&text(app), None)
 }
 
@@ -165,6 +171,10 @@ fn text(app: &App) -> String {
         lines.push(join(&|column, width| table.head(column, width)));
         let row = |track: &&Track| join(&|column, width| table.fitted(app.theme, column, width, track));
         lines.extend(list.iter().map(row));
+    }
+    if let Some((now, first)) = &app.cgroups {
+        lines.push(String::new());
+        lines.extend(cgroups::lines(now, first));
     }
     // Names are those of the input. The screen needs no such step: ratatui drops control characters itself.
     lines.iter().map(|line| visible::name(line.trim_end()).into_owned() + "\n").collect()

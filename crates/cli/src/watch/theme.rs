@@ -1,5 +1,6 @@
 //! Styles, numbers and little charts. Colour only repeats what a sign, a word or a place already says.
 
+use crate::colour;
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::VecDeque;
 
@@ -13,7 +14,7 @@ pub(super) struct Theme {
 }
 
 impl Theme {
-    /// From the environment: `NO_COLOR`, `TERM`, and the character set of the locale.
+    /// From `--color`, `NO_COLOR`, `TERM`, and the character set of the locale.
     pub(super) fn of_environment() -> Theme {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
@@ -21,7 +22,7 @@ impl Theme {
         let utf8 = locale.contains("utf-8") || locale.contains("utf8");
         // The Linux console says `linux`, and its font has no eighths of blocks.
         let console = set("TERM").is_some_and(|term| term == "linux");
-        Theme { colour: set("NO_COLOR").is_none(), ascii: !utf8 || console }
+        Theme { colour: colour::wanted(), ascii: !utf8 || console }
     }
 
     fn colour(self, colour: Color) -> Style {

@@ -343,3 +343,50 @@ fn pasted_texts() {
     assert_eq!(value["messages"][0]["cache"], "kmalloc-1024");
     assert_eq!(value["all_caches"], false);
 }
+
+fn leak(name: &str) -> String {
+    argument(&format!("crates/doctor/testdata/leak/{name}.tar.xz"))
+}
+
+/// The made leak of docs/leak.md, whichever snapshot comes first.
+#[test]
+fn a_leak_leads() {
+    let (before, after) = (leak("before"), leak("after"));
+    let words = [
+        "Verdict: climbing and not reclaimable",
+        "Findings - sock_inode_cache",
+        "UNIX or UNIX-STREAM (in slabinfo: signal_cache)",
+        "Who: 16 processes python3",
+        "What this kernel lets you do, as root - ss -s",
+        "Cgroup",
+        "/session-server",
+        "Recl",
+        "SUnreclaim",
+        "too short a time for growth an hour",
+    ];
+    check(&[&after, "--since", &before], 0, &words);
+    check(&[&before, "--since", &after], 0, &words);
+    check(&[&after], 0, &["SReclaimable", "of it held, no shrinker", "SUnreclaim", "held"]);
+    let other = dump("amd64_smp4.before");
+    check_error(&[&after, "--since", &other], &["amd64_smp4.before", "another", "--force"]);
+    check(&[&after, "--since", &other, "--force"], 0, &["Verdict"]);
+    check_error(&[&after, "--force"], &["--since"]);
+}
+
+#[test]
+fn colour_is_asked_for() {
+    let plain = dump("amd64_smp4.after");
+    let painted = slablab(&[&plain, "--color", "always"]);
+    let said = text(&painted.stdout);
+    assert!(said.contains("\u{1b}[1mFindings\u{1b}[0m") && said.contains("Verdict"), "{said}");
+    for args in [&["--color", "never"][..], &[], &["--color", "always", "--format", "json"]] {
+        let said = text(&slablab(&[&[plain.as_str()], args].concat()).stdout);
+        assert!(!said.contains('\u{1b}'), "{args:?}: {said}");
+    }
+    check_error(&[&plain, "--color", "sometimes"], &["sometimes", "auto"]);
+}
+
+#[test]
+fn no_lines_are_said() {
+    check(&[&dump("amd64_smp4.after"), "-N", "0"], 0, &["Caches: none of 145 listed (-N 0)"]);
+}

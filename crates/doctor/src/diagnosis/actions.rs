@@ -7,11 +7,12 @@
 //! model speaks.
 
 use super::findings::{Finding, Kind, counted, named, size};
+use super::growth::{Grown, listed};
 use super::knobs::{Knob, Of, Way, allocator, turnable};
 use super::parked::nodes_with_memory;
 use super::predict::{max_order_now, with_max_order};
+use super::reclaim::Reclaim;
 use super::{Line, Report};
-use crate::what::Entry;
 use slablab_kernel::sysfs::SlabAttrs;
 use slablab_report::visible::shell_word;
 
@@ -43,6 +44,7 @@ const MIN_PARTIAL: u64 = 5;
 /// What can be done about what was found, most likely savings first.
 pub(super) fn offer(report: &Report, worth: u64) -> Vec<Action> {
     let doctor = Offer { report, worth };
+    let owners = doctor.owners();
     let mut actions: Vec<Action> = Vec::new();
     actions.extend(doctor.shrink());
     actions.extend(doctor.min_partial());
@@ -56,7 +58,8 @@ pub(super) fn offer(report: &Report, worth: u64) -> Vec<Action> {
     actions.extend(doctor.tunables());
     actions.extend(doctor.nomerge());
     actions.sort_by_key(|action| std::cmp::Reverse(action.saves.0.saturating_add(action.saves.1)));
-    actions
+    // What climbs, and only its holder frees, comes before what the kernel frees by itself.
+    owners.into_iter().chain(actions).collect()
 }
 
 struct Offer<'a> {
@@ -89,6 +92,27 @@ impl<'a> Offer<'a> {
     /// The line of the cache with this name and ordinal. It looks at all lines: findings name few caches.
     fn line(&self, (name, ordinal): &(String, u32)) -> Option<&'a Line<'a>> {
         self.report.lines.iter().find(|line| line.cache.name == *name && line.cache.ordinal == *ordinal)
+    }
+
+    /// What frees the objects that climb: the ways of the data about caches.
+    fn owners(&self) -> Vec<Action> {
+        let Some(knob) = self.knob("owner") else { return Vec::new() };
+        let climbing = self.report.grown.iter().filter(|group| !group.benign && group.bytes >= self.worth);
+        let action = |group: &Grown| {
+            let method = group.what?.shrink.iter().find(|method| method.run.is_some())?;
+            let because = self.report.findings.iter().map(|finding| finding.kind);
+            let because = because.filter(|kind| matches!(kind, Kind::Leak | Kind::Growth)).take(1).collect();
+            Some(Action {
+                knob: knob.key,
+                way: knob.way,
+                command: method.run.clone()?,
+                because,
+                saves: (0, group.bytes as i64),
+                basis: format!("what {} grew by. {}", listed(&group.names), method.how.trim_end_matches('.')),
+                cost: method.cost.clone().unwrap_or_else(|| "none to look".into()),
+            })
+        };
+        climbing.filter_map(action).take(CACHES).collect()
     }
 
     /// Empty slabs of fragmented caches.
@@ -202,6 +226,8 @@ impl<'a> Offer<'a> {
             return Vec::new();
         };
         let (with_pages, bytes) = self.with_page_cache();
+        let (without, held) = self.held();
+        let freed = finding.bytes.saturating_sub(held);
         let action = |what: u8, saves: u64, basis: String, cost: &str| Action {
             knob: knob.key,
             way: knob.way,
@@ -214,14 +240,14 @@ impl<'a> Offer<'a> {
         let stay = "files that are open, and slabs with one object in use, stay";
         let inodes = action(
             2,
-            finding.bytes.saturating_sub(bytes),
-            format!("SReclaimable{with_pages}; {stay}, as may inodes with cached pages"),
+            freed.saturating_sub(bytes),
+            format!("SReclaimable{without}{with_pages}; {stay}, as may inodes with cached pages"),
             "files are looked up on disk again, and the caches grow back",
         );
         let all = action(
             3,
-            finding.bytes,
-            format!("SReclaimable; {stay}"),
+            freed,
+            format!("SReclaimable{without}; {stay}"),
             "the page cache is dropped too: files are read from disk again, and the caches grow back",
         );
         [(inodes, true), (all, bytes >= self.worth)]
@@ -233,34 +259,56 @@ impl<'a> Offer<'a> {
     fn cache_pressure(&self) -> Option<Action> {
         let (knob, finding) = (self.knob("cache_pressure")?, self.found(Kind::Reclaimable)?);
         let (with_pages, bytes) = self.with_page_cache();
-        let saves = finding.bytes.saturating_sub(bytes);
+        let (without, held) = self.held();
+        let saves = finding.bytes.saturating_sub(bytes).saturating_sub(held);
         (saves > 0).then(|| Action {
             knob: knob.key,
             way: knob.way,
             command: "sysctl vm.vfs_cache_pressure=200".into(),
             because: vec![Kind::Reclaimable],
             saves: (0, saves as i64),
-            basis: format!("SReclaimable{with_pages}; acts only when the kernel needs memory"),
+            basis: format!("SReclaimable{without}{with_pages}; acts only when the kernel needs memory"),
             cost: "under memory pressure, files are looked up on disk more often".into(),
         })
+    }
+
+    /// The names and the bytes of caches counted as reclaimable whose objects only their holder frees, and of
+    /// the growth of others that is held with them.
+    fn held(&self) -> (String, u64) {
+        let lines: Vec<&Line> =
+            self.report.lines.iter().filter(|line| line.reclaim == Reclaim::Holder).collect();
+        let mut names: Vec<String> =
+            lines.iter().filter(|line| line.split.bytes >= self.worth).map(|line| named(line)).collect();
+        let mut bytes: u64 = lines.iter().map(|line| line.split.bytes).sum();
+        for line in self.report.grown.iter().filter(|group| !group.benign).flat_map(|group| &group.lines) {
+            let line = &self.report.lines[*line];
+            let grown = line.growth.as_ref().map_or(0, |growth| growth.bytes.max(0) as u64);
+            if matches!(line.reclaim, Reclaim::Shrinker | Reclaim::PageCache) && grown > 0 {
+                bytes = bytes.saturating_add(grown);
+                if grown >= self.worth {
+                    names.push(format!("the growth of {}", named(line)));
+                }
+            }
+        }
+        let without = if names.is_empty() {
+            String::new()
+        } else {
+            format!(" less {} (no shrinker frees them)", listed(&names))
+        };
+        (without, bytes)
     }
 
     /// The names and the bytes of the reclaimable caches that shrink only with the page cache, as buffer
     /// heads do.
     fn with_page_cache(&self) -> (String, u64) {
-        let goes_with_pages = |line: &&Line| {
-            let can = |entry: &Entry, way: &str| entry.shrink.iter().any(|method| method.id == way);
-            line.what.is_some_and(|entry| {
-                entry.reclaimable == Some(true) && can(entry, "drop-caches") && !can(entry, "drop-inodes")
-            })
-        };
+        let goes_with_pages = |line: &&Line| line.reclaim == Reclaim::PageCache;
         let lines: Vec<&Line> = self.report.lines.iter().filter(goes_with_pages).collect();
         let names: Vec<String> =
             lines.iter().filter(|line| line.split.bytes >= self.worth).map(|line| named(line)).collect();
         let without = if names.is_empty() {
             String::new()
         } else {
-            format!(" without {}, which go with the page cache", names.join(" and "))
+            format!(" less {} (they go with the page cache)", listed(&names))
         };
         (without, lines.iter().map(|line| line.split.bytes).sum())
     }

@@ -47,6 +47,10 @@ pub enum Kind {
     Leak,
     /// A cache grew, and there are not enough snapshots to say more.
     Growth,
+    /// A cache grew that the kernel shrinks by itself.
+    CacheGrowth,
+    /// Removed cgroups that still hold memory.
+    DyingCgroups,
     /// Merged caches: the kernel does not tell which of them holds the memory.
     Merged,
     /// The kernel estimated its counts.
@@ -86,7 +90,7 @@ pub struct Finding {
 
 impl Kind {
     /// Every kind with its key for machines.
-    pub const ALL: [(Kind, &'static str); 26] = [
+    pub const ALL: [(Kind, &'static str); 28] = [
         (Kind::Dominates, "dominates"),
         (Kind::Fragmented, "fragmented"),
         (Kind::Tail, "tail"),
@@ -102,6 +106,8 @@ impl Kind {
         (Kind::Unreclaimable, "unreclaimable"),
         (Kind::Leak, "leak"),
         (Kind::Growth, "growth"),
+        (Kind::CacheGrowth, "cache_growth"),
+        (Kind::DyingCgroups, "dying_cgroups"),
         (Kind::Merged, "merged"),
         (Kind::Approximated, "approximated"),
         (Kind::Raced, "raced"),

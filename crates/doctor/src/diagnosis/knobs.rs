@@ -17,6 +17,8 @@ pub enum Way {
     PerCache,
     /// A file of the whole machine, now.
     Now,
+    /// A program that holds the objects, now.
+    Owner,
     /// It can be read, not changed.
     ReadOnly,
 }
@@ -29,6 +31,7 @@ impl Way {
             Way::BootList => "at boot, a list of caches or all",
             Way::PerCache => "now, one cache",
             Way::Now => "now, the machine",
+            Way::Owner => "now, what holds them",
             Way::ReadOnly => "read-only",
         }
     }
@@ -110,6 +113,7 @@ pub const KNOBS: &[Knob] = &[
     knob("noaliencache", "noaliencache", at(2, 6, 18), Some(at(6, 8, 0)), Way::Boot, Of::Slab),
     knob("drop_caches", "/proc/sys/vm/drop_caches", at(2, 6, 16), None, Way::Now, Of::Kernel),
     knob("cache_pressure", "vm.vfs_cache_pressure", at(2, 6, 0), None, Way::Now, Of::Kernel),
+    knob("owner", "owner", at(2, 6, 0), None, Way::Owner, Of::Kernel),
     knob("nokmem", "cgroup.memory=nokmem", at(4, 5, 0), None, Way::Boot, Of::Kernel),
 ];
 

@@ -2,6 +2,7 @@
 
 use super::Report;
 use super::findings::{Finding, Kind, counted, percent, size};
+use super::reclaim::{Reclaim, bytes_of};
 use slablab_report::text::grouped;
 
 /// What is worth saying about the machine.
@@ -98,13 +99,18 @@ fn reclaimable(report: &Report, worth: u64) -> Option<Finding> {
     const PERCENT: u64 = 33;
     let meminfo = report.meminfo.as_ref()?;
     let bytes = meminfo.reclaimable?;
+    let held = bytes_of(&report.lines, Reclaim::Holder);
+    let held = match held >= worth {
+        true => format!("; {} of it are held (caches marked so), and no shrinker frees them", size(held)),
+        false => String::new(),
+    };
     (bytes >= worth && bytes >= meminfo.slab / 100 * PERCENT).then(|| {
         machine(
             Kind::Reclaimable,
             bytes,
             format!(
                 "{} of {} of slab memory ({}) are reclaimable, as directory entries, inodes and buffer \
-             heads are: the kernel frees them by itself when it needs memory",
+             heads are: the kernel frees unused ones by itself when it needs memory{held}",
                 size(bytes),
                 size(meminfo.slab),
                 percent(bytes, meminfo.slab)

@@ -6,9 +6,14 @@
 //!     parked            bounds of the objects that are parked with CPUs
 //!   meminfo::Meminfo    the sum, compared with /proc/meminfo's Slab
 //!   since::History      growth against earlier snapshots
+//!     together          which snapshots belong together
+//!   growth::Grown       which caches grew together, under which names, and who holds them
+//!   reclaim             who frees the objects of a cache
+//!   verdict             the answer in one sentence
 //!   rounding            what kmalloc's classes cost, by a recording
 //!   findings            what is worth saying
 //!     caches, machine   of caches, of the machine around them; since and rounding have theirs
+//!     climbing, cgroups of growth; of memory cgroups
 //!     trust             of the numbers themselves
 //!     pasted            of a text: its messages, and what one moment tells
 //!   actions             what can be done about it here
@@ -20,35 +25,45 @@
 
 pub mod actions;
 mod caches;
+pub mod cgroups;
+mod climbing;
 pub mod findings;
+pub mod growth;
 pub mod knobs;
 mod machine;
 pub mod meminfo;
 pub mod parked;
 mod pasted;
 pub mod predict;
+pub mod reclaim;
 pub mod rounding;
 pub mod since;
 mod sort;
 pub mod split;
+mod together;
 mod trust;
+pub mod verdict;
 
 pub use sort::SortKey;
 
 use crate::state::{Cache, Missing, State};
 use crate::what::{Entry, Known};
 use actions::Action;
+use cgroups::Charged;
 use findings::Finding;
+use growth::Grown;
 use meminfo::Meminfo;
+use reclaim::Reclaim;
 use rounding::Rounding;
 use since::{Fit, Growth, History};
 use slablab_report::error::Result;
 use split::Split;
+use verdict::{Judgement, Verdict};
 
 /// What the doctor found.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {
-    /// What was examined.
+    /// What was examined: the newest state.
     pub state: &'a State,
     /// Every cache, in the order of the input.
     pub lines: Vec<Line<'a>>,
@@ -60,9 +75,15 @@ pub struct Report<'a> {
     pub meminfo: Option<Meminfo>,
     /// Earlier snapshots, if there are any.
     pub history: Option<History<'a>>,
+    /// Caches that grew, those of equal growth together: first those that the kernel does not free by itself.
+    pub grown: Vec<Grown>,
+    /// Memory cgroups that are charged for kernel memory.
+    pub charged: Vec<Charged<'a>>,
+    /// The answer in one sentence.
+    pub verdict: Verdict,
     /// What kmalloc's classes cost, if a recording tells.
     pub rounding: Option<&'a Rounding>,
-    /// What is worth saying, most bytes first.
+    /// What is worth saying: growth first, then most bytes first.
     pub findings: Vec<Finding>,
     /// What can be done about it on this kernel, most likely savings first.
     pub actions: Vec<Action>,
@@ -79,6 +100,8 @@ pub struct Line<'a> {
     pub growth: Option<Growth>,
     /// What it is for, if that is known.
     pub what: Option<&'static Entry>,
+    /// Who frees its objects.
+    pub reclaim: Reclaim,
 }
 
 impl Line<'_> {
@@ -97,6 +120,8 @@ pub struct Options<'a> {
     pub hours: Option<f64>,
     /// A recording of the machine's kmallocs.
     pub rounding: Option<&'a Rounding>,
+    /// Whether to compare snapshots of other machines, kernels and boots.
+    pub force: bool,
 }
 
 /// Examines a machine.
@@ -104,22 +129,19 @@ pub struct Options<'a> {
 /// # Errors
 /// Snapshots that cannot be compared with the state.
 pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>> {
-    let mut lines: Vec<Line> = state
-        .caches
-        .iter()
-        .map(|cache| Line {
-            cache,
-            split: Split::of(cache, state),
-            growth: None,
-            what: Known::builtin().find(&cache.name),
-        })
-        .collect();
-    let mut total = Split::default();
-    lines.iter().for_each(|line| total.add(&line.split));
     let history = match options.since {
         [] => None,
-        since => Some(History::new(state, since, options.hours)?),
+        since => Some(History::new(state, since, options.hours, options.force)?),
     };
+    let state = history.as_ref().map_or(state, History::last);
+    let line = |cache: &'a Cache| {
+        let what = Known::builtin().find(&cache.name);
+        let reclaim = Reclaim::of(cache, what);
+        Line { cache, split: Split::of(cache, state), growth: None, what, reclaim }
+    };
+    let mut lines: Vec<Line> = state.caches.iter().map(line).collect();
+    let mut total = Split::default();
+    lines.iter().for_each(|line| total.add(&line.split));
     if let Some(history) = &history {
         lines.iter_mut().zip(history.growth()).for_each(|(line, growth)| line.growth = Some(growth));
     }
@@ -127,8 +149,25 @@ pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>
     let meminfo = Meminfo::of(state, total.bytes);
     let rounding = options.rounding;
     let (findings, actions) = (Vec::new(), Vec::new());
-    let mut report =
-        Report { state, lines, total, unknown_sizes, meminfo, history, rounding, findings, actions };
+    let grown = growth::grown(&lines);
+    let first = history.as_ref().map(|history| &history.first().dump.owners);
+    let charged = cgroups::charged(&state.dump.owners, first);
+    let verdict = Verdict { judgement: Judgement::Unknown, text: String::new() };
+    let mut report = Report {
+        state,
+        lines,
+        total,
+        unknown_sizes,
+        meminfo,
+        history,
+        grown,
+        charged,
+        verdict,
+        rounding,
+        findings,
+        actions,
+    };
+    report.verdict = verdict::of(&report, findings::worth(&report));
     report.findings = find(&report);
     report.actions = actions::offer(&report, findings::worth(&report));
     Ok(report)
@@ -139,17 +178,19 @@ const UNUSED: [&str; 2] = ["/proc/vmstat", "/boot/config"];
 /// Files that add details about the machine but change neither the split nor the totals nor the knobs.
 const BESIDE: [&str; 4] = ["/sys/devices/system/node", "/proc/zoneinfo", "/proc/buddyinfo", "/proc/cmdline"];
 
-/// Every finding about the machine, most bytes first.
+/// Every finding about the machine: growth in its own order, then most bytes first.
 fn find(report: &Report) -> Vec<Finding> {
     let worth = findings::worth(report);
     let mut found: Vec<Finding> = caches::find(report, worth);
     found.extend(machine::find(report, worth));
     found.extend(trust::find(report));
     found.extend(pasted::find(report, worth));
-    found.extend(since::find(report, worth));
+    found.extend(cgroups::find(report));
     found.extend(report.rounding.and_then(|rounding| rounding.finding(worth)));
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.kind.cmp(&b.kind)).then(a.caches.cmp(&b.caches)));
-    found
+    let mut all = climbing::find(report, worth);
+    all.append(&mut found);
+    all
 }
 
 impl Report<'_> {

@@ -3,11 +3,9 @@
 //! A cache is followed by name and ordinal. Ordinals are given in the order of the kernel's list, so that of
 //! several caches of one name, one that came or went moves the others: such names are followed as one sum.
 
-use super::Report;
-use super::findings::{Finding, Kind, named, several, size};
+use super::together;
 use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
-use slablab_report::text::grouped;
 use std::collections::BTreeMap;
 
 /// How a cache grew since the first snapshot.
@@ -17,8 +15,10 @@ pub struct Growth {
     pub bytes: i64,
     /// Active objects now, less those of the first snapshot.
     pub objects: i64,
-    /// Bytes per hour and how far that can be believed; `None` where no time is known.
+    /// Bytes per hour and how far that can be believed; `None` where no time is known, or too little passed.
     pub fit: Option<Fit>,
+    /// Bytes of slabs in each snapshot, oldest first.
+    pub points: Vec<u64>,
     /// Whether several caches of this name are taken together, as their number changed.
     pub together: bool,
 }
@@ -47,21 +47,20 @@ pub struct History<'a> {
     pub times_from: String,
 }
 
+/// The least time between first and last snapshot from which growth an hour is said: less would be multiplied
+/// by more than six.
+const RATE_FROM_H: f64 = 1.0 / 6.0;
+
 impl<'a> History<'a> {
-    /// Puts snapshots in the order of time. `hours`, from the first snapshot to the examined state, is used
-    /// where the snapshots do not tell; more than one snapshot is then taken to be spread evenly, in the
-    /// order given.
+    /// Puts snapshots in the order of time: the newest is the one to examine. `hours`, from the first
+    /// snapshot to `now`, is used where the snapshots do not tell; more than one snapshot is then taken to be
+    /// spread evenly, in the order given, with `now` last. With `force`, snapshots of other boots, kernels
+    /// and machines are taken too.
     ///
     /// # Errors
-    /// Snapshots of machines with another page size, snapshots that are not older than the state, and hours
-    /// that are none.
-    pub fn new(now: &'a State, since: &'a [State], hours: Option<f64>) -> Result<History<'a>> {
-        if let Some(other) = since.iter().find(|state| state.page_size != now.page_size) {
-            let (theirs, ours) = (other.page_size, now.page_size);
-            let what =
-                format!("has pages of {theirs} bytes; expected {ours}, as on the machine that is examined");
-            return Err(Error::new(&other.path, what));
-        }
+    /// Snapshots that do not belong together, hours that are none, and machines with another page size.
+    pub fn new(now: &'a State, since: &'a [State], hours: Option<f64>, force: bool) -> Result<History<'a>> {
+        since.iter().try_for_each(|other| together::check(other, now, force))?;
         let mut states: Vec<&State> = since.iter().collect();
         states.push(now);
         if let Some(hours) = hours {
@@ -73,22 +72,22 @@ impl<'a> History<'a> {
             let evenly = if since.len() > 1 { ", snapshots spread evenly" } else { "" };
             return Ok(History { states, hours: Some(times), times_from: format!("--hours{evenly}") });
         }
+        let one_boot = since.iter().all(|other| together::one_boot(other, now));
         let taken = |state: &State| state.taken_s.map(|seconds| seconds as f64);
-        let up = |state: &State| state.up_s;
+        let up = |state: &State| state.up_s.filter(|_| one_boot);
         for (of, from) in [
-            (&up as &dyn Fn(&State) -> Option<f64>, "the time each machine was up"),
+            (&up as &dyn Fn(&State) -> Option<f64>, "the time the machine was up"),
             (&taken, "the time each snapshot was taken"),
         ] {
             let Some(times) = states.iter().map(|state| of(state)).collect::<Option<Vec<f64>>>() else {
                 continue;
             };
-            let last = times[times.len() - 1];
-            // Times that run backwards are of another boot, or of files that were copied: no times at all.
-            if times[..times.len() - 1].iter().any(|time| *time >= last) {
-                continue;
-            }
             let mut order: Vec<usize> = (0..states.len()).collect();
             order.sort_by(|a, b| times[*a].total_cmp(&times[*b]));
+            // Equal times are of files that were copied: no times at all.
+            if order.windows(2).any(|pair| times[pair[0]] == times[pair[1]]) {
+                continue;
+            }
             let first = times[order[0]];
             return Ok(History {
                 hours: Some(order.iter().map(|at| (times[*at] - first) / 3600.0).collect()),
@@ -98,6 +97,48 @@ impl<'a> History<'a> {
         }
         let times_from = "the snapshots have no time; give the hours between them with --hours".to_string();
         Ok(History { states, hours: None, times_from })
+    }
+
+    /// The newest state.
+    pub fn last(&self) -> &'a State {
+        self.states[self.states.len() - 1]
+    }
+
+    /// The oldest state.
+    pub fn first(&self) -> &'a State {
+        self.states[0]
+    }
+
+    /// Every state, oldest first.
+    pub fn states(&self) -> &[&'a State] {
+        &self.states
+    }
+
+    /// Hours from the first to the last snapshot, if they are known.
+    pub fn span_hours(&self) -> Option<f64> {
+        self.hours.as_ref().map(|hours| hours[hours.len() - 1])
+    }
+
+    /// Whether growth an hour says something: the snapshots are far enough apart.
+    pub fn has_rates(&self) -> bool {
+        self.span_hours().is_some_and(|hours| hours >= RATE_FROM_H)
+    }
+
+    /// The line through points of the snapshots, if growth an hour says something.
+    fn fit(&self, bytes: impl Iterator<Item = u64>) -> Option<Fit> {
+        let hours = self.hours.as_ref().filter(|_| self.has_rates())?;
+        Fit::of(&hours.iter().zip(bytes).map(|(at, bytes)| (*at, bytes as f64)).collect::<Vec<_>>())
+    }
+
+    /// The time between the snapshots in words: "in 42 s", "in 3.5 hours"; empty if it is not known.
+    pub(super) fn span_words(&self) -> String {
+        match self.span_hours() {
+            None => String::new(),
+            Some(hours) if hours < 1.0 / 30.0 => format!(" in {:.0} s", hours * 3600.0),
+            Some(hours) if hours < 2.0 => format!(" in {:.0} minutes", hours * 60.0),
+            Some(hours) if hours < 48.0 => format!(" in {hours:.1} hours"),
+            Some(hours) => format!(" in {:.1} days", hours / 24.0),
+        }
     }
 
     /// How many snapshots there are, the examined state included.
@@ -119,15 +160,8 @@ impl<'a> History<'a> {
             Growth {
                 bytes: change(first.0, last.0),
                 objects: change(first.1, last.1),
-                fit: self.hours.as_ref().and_then(|hours| {
-                    Fit::of(
-                        &hours
-                            .iter()
-                            .zip(&points)
-                            .map(|(at, point)| (*at, point.0 as f64))
-                            .collect::<Vec<_>>(),
-                    )
-                }),
+                fit: self.fit(points.iter().map(|point| point.0)),
+                points: points.iter().map(|point| point.0).collect(),
                 together: !same,
             }
         };
@@ -142,80 +176,11 @@ impl<'a> History<'a> {
         Growth {
             bytes: bytes[bytes.len() - 1] as i64 - bytes[0] as i64,
             objects: objects(last) as i64 - objects(first) as i64,
-            fit: self.hours.as_ref().and_then(|hours| {
-                Fit::of(&hours.iter().zip(&bytes).map(|(at, bytes)| (*at, *bytes as f64)).collect::<Vec<_>>())
-            }),
+            fit: self.fit(bytes.iter().copied()),
+            points: bytes,
             together: true,
         }
     }
-}
-
-/// Least part of the variance that a line must explain to make a suspect.
-const SUSPECT_R2: f64 = 0.9;
-/// Least snapshots, the examined state included, of which a line says something.
-const SUSPECT_POINTS: usize = 3;
-
-/// Caches that grow, and those that grow along a line.
-pub(super) fn find(report: &Report, worth: u64) -> Vec<Finding> {
-    let mut found: Vec<Finding> = Vec::new();
-    for line in &report.lines {
-        let Some(growth) = line.growth.as_ref().filter(|growth| growth.bytes >= worth as i64) else {
-            continue;
-        };
-        // Of several caches that are followed as one, the first speaks.
-        if growth.together && line.cache.ordinal > 0 {
-            continue;
-        }
-        let (bytes, objects) = (growth.bytes.unsigned_abs(), growth.objects);
-        let more = if objects < 0 { "fewer" } else { "more" };
-        let grown = format!(
-            "{} grew by {}, with {} active objects {more}",
-            named(line),
-            size(bytes),
-            grouped(objects.unsigned_abs())
-        );
-        let finding = match growth.fit {
-            Some(Fit { bytes_per_hour, error: Some(error), r2: Some(r2), points })
-                if points >= SUSPECT_POINTS
-                    && r2 >= SUSPECT_R2
-                    && bytes_per_hour > 2.0 * error
-                    && objects > 0 =>
-            {
-                several(
-                    Kind::Leak,
-                    &[line],
-                    bytes,
-                    format!(
-                        "{grown}: possibly a leak, {} an hour, plus or minus {} (R2 {r2:.3} of {points} \
-                         snapshots)",
-                        size(bytes_per_hour as u64),
-                        size(error as u64)
-                    ),
-                )
-            }
-            Some(Fit { bytes_per_hour, r2: Some(r2), points, .. }) => several(
-                Kind::Growth,
-                &[line],
-                bytes,
-                format!(
-                    "{grown}, {} an hour, but not along a line (R2 {r2:.3} of {points} snapshots)",
-                    size(bytes_per_hour.max(0.0) as u64)
-                ),
-            ),
-            Some(fit) => several(
-                Kind::Growth,
-                &[line],
-                bytes,
-                format!(
-                    "{grown}, {} an hour; two snapshots fit any line",
-                    size(fit.bytes_per_hour.max(0.0) as u64)
-                ),
-            ),
-            None => several(Kind::Growth, &[line], bytes, grown),
-        };
-        found.push(finding);
-    }
-    found
 }
 
 /// The caches of a snapshot by key.

@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 use slablab_kernel::bundle::{Dump, DumpBuilder, WANTED, fits};
+use slablab_kernel::cgroups;
 use slablab_report::error::{At, Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -60,6 +61,7 @@ impl Folder {
             let parts: Vec<&str> = wanted.split('/').collect();
             folder.walk(root, "", &parts);
         }
+        folder.walk_cgroups(root);
         folder
     }
 
@@ -109,6 +111,28 @@ impl Folder {
         }
     }
 
+    /// Takes the files of all memory cgroups: below sys/fs/cgroup, or below the folder of version 1.
+    pub(super) fn walk_cgroups(&mut self, root: &Path) {
+        let names = ["sys/fs/cgroup/memory", "sys/fs/cgroup"];
+        let Some(name) = names.into_iter().find(|name| has_cgroups(&root.join(name))) else { return };
+        let mut left = vec![(name.to_string(), root.join(name))];
+        let mut seen = 0;
+        while let Some((name, path)) = left.pop() {
+            seen += 1;
+            for file in cgroups::FILES {
+                let path = path.join(file);
+                if path.is_file() {
+                    self.machine.push((format!("{name}/{file}"), path));
+                }
+            }
+            let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+            let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            for entry in folders.take(cgroups::LIMIT.saturating_sub(seen + left.len())) {
+                left.push((format!("{name}/{}", entry.file_name().to_string_lossy()), entry.path()));
+            }
+        }
+    }
+
     /// Reads the listed files.
     ///
     /// # Errors
@@ -139,7 +163,8 @@ impl Folder {
         Ok(builder)
     }
 
-    fn one(
+    /// Takes one file, or notes why it could not be read.
+    pub(super) fn one(
         &mut self,
         builder: &mut DumpBuilder,
         root: &Path,
@@ -151,6 +176,8 @@ impl Folder {
                 builder.file(&name, &content).at(root)?;
                 self.kept.iter_mut().for_each(|kept| kept.push((name.clone(), content.clone())));
             }
+            // A cgroup may be removed while it is read.
+            Err(_) if name.starts_with("sys/fs/cgroup/") => {}
             // Attributes that this kernel was not built for, or that belong to a cache that just went away.
             Err(error)
                 if !matches!(error.kind(), io::ErrorKind::PermissionDenied) && name.starts_with("sys/") => {}
@@ -174,6 +201,14 @@ impl Folder {
             _ => builder.finish().at(root),
         }
     }
+}
+
+/// Whether a folder is the root of a hierarchy of memory cgroups, or has one of them in it.
+fn has_cgroups(path: &Path) -> bool {
+    let below = || fs::read_dir(path).into_iter().flatten().flatten();
+    path.join("memory.stat").is_file()
+        || path.join("cgroup.controllers").is_file()
+        || (!path.ends_with("memory") && below().any(|entry| entry.path().join("memory.stat").is_file()))
 }
 
 /// The directory that has `proc` or `sys`: `root`, or the only one in it that has, as an unpacked support

@@ -7,6 +7,7 @@
 //!   join                rows of /proc/slabinfo with directories of /sys/kernel/slab
 //!   sane                refuses numbers that no machine has
 //!   pasted              a text with tables of caches in it: what it lacks, what was inferred
+//!   owners              processes and containers that hold kernel memory, on the running machine
 //!   missing             what could not be read, and the command that would make it readable
 //!   State               caches, and the machine they are on
 //! save                  the live machine's files as a tar, for another day or another machine
@@ -21,6 +22,7 @@ mod folder;
 mod join;
 mod missing;
 mod one;
+mod owners;
 mod pasted;
 mod sane;
 mod save;
@@ -29,6 +31,7 @@ pub use folder::{read as read_folder, reads};
 pub use join::{Joined, join};
 pub use missing::COLLECT;
 pub use one::one_cache;
+pub use owners::live_cgroups;
 pub use save::save;
 
 use folder::Folder;
@@ -316,7 +319,11 @@ fn live() -> Result<Gathered> {
 
 fn live_from(folder: &mut Folder) -> Result<Gathered> {
     let root = Path::new("/");
-    let builder = folder.take(root)?;
+    let mut builder = folder.take(root)?;
+    let owners = [("containers", owners::containers(root)), ("holders", owners::holders(Path::new("/proc")))];
+    for (name, text) in owners {
+        folder.one(&mut builder, root, format!("slablab/{name}"), Ok(text.into_bytes()))?;
+    }
     let mut dump = folder.finish(root, builder)?;
     dump.page_size = own_page_size().map(|bytes| (bytes, PageSizeFrom::Kernel)).or(dump.page_size);
     dump.date_s = SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|now| now.as_secs());

@@ -3,6 +3,7 @@
 use super::{Row, Sample};
 use crate::state::{self, Input, Missing, State};
 use slablab_kernel::bundle::DumpBuilder;
+use slablab_kernel::cgroups::Owners;
 use slablab_kernel::procfs::parse_numbers;
 use slablab_kernel::slabinfo::Slabinfo;
 use slablab_report::error::{At, Error, Result};
@@ -74,6 +75,17 @@ impl Source {
         match self {
             Source::Live(live) => state::one_cache(&row.info, live.page_size).map(Some),
             Source::Recorded(recorded) => Ok(recorded.cache(row)),
+        }
+    }
+
+    /// Memory cgroups at the last sample.
+    ///
+    /// # Errors
+    /// A file has not the kernel's format.
+    pub fn cgroups(&self) -> Result<Owners> {
+        match self {
+            Source::Live(_) => state::live_cgroups(),
+            Source::Recorded(recorded) => Ok(recorded.current().dump.owners.clone()),
         }
     }
 

@@ -83,6 +83,20 @@ impl Entry {
         std::iter::once(&self.name).chain(&self.also).map(String::as_str)
     }
 
+    /// Whether a shrinker frees unused objects when the kernel needs memory, as the ways to shrink it say.
+    pub fn has_shrinker(&self) -> bool {
+        self.shrinks_by("drop-inodes") || self.shrinks_by("cache-pressure")
+    }
+
+    /// Whether the kernel frees the objects with pages of the page cache.
+    pub fn goes_with_pages(&self) -> bool {
+        self.shrinks_by("drop-caches")
+    }
+
+    fn shrinks_by(&self, way: &str) -> bool {
+        self.shrink.iter().any(|method| method.id == way)
+    }
+
     /// Whether it stands for a family of names.
     pub fn is_pattern(&self) -> bool {
         self.name.contains('*')

@@ -31,10 +31,18 @@ pub fn page(known: &Known, entry: &Entry, asked: &str, width: usize) -> String {
         page.field("grows with", grows_with);
     }
     if let Some(reclaimable) = entry.reclaimable {
-        let counted = if reclaimable {
-            "yes: the kernel frees unused objects under memory pressure (SReclaimable)"
-        } else {
-            "no: counted in SUnreclaim"
+        let counted = match reclaimable {
+            false => "no: counted in SUnreclaim",
+            true if entry.has_shrinker() => {
+                "yes: the kernel frees unused objects under memory pressure (SReclaimable)"
+            }
+            true if entry.goes_with_pages() => {
+                "with the page cache: the kernel frees the objects with the pages that they are for (SReclaimable)"
+            }
+            true => {
+                "counted so (SReclaimable), but no shrinker frees the objects: they go with what holds them, and \
+                 neither memory pressure nor drop_caches frees one in use"
+            }
         };
         page.field("reclaimable", counted);
     }
@@ -101,6 +109,7 @@ pub fn line(entry: &Entry, name: usize, width: usize) -> String {
 pub fn json(known: &Known, entry: &Entry, asked: &str) -> Value {
     let mut all = value!(entry);
     all["asked"] = value!(asked);
+    all["has_shrinker"] = value!(entry.has_shrinker());
     all["pattern"] = value!(entry.is_pattern());
     all["seen_merged_with"] = value!(known.seen_merged_with(entry));
     all

@@ -91,7 +91,7 @@ fn what_the_doctor_found_is_a_page() {
         state("../../examples/data/hackbench-6.18.slabinfo-end.txt"),
         [state("../../examples/data/hackbench-6.18.slabinfo-start.txt")],
     );
-    let options = diagnosis::Options { since: &before, hours: Some(2.0), rounding: None };
+    let options = diagnosis::Options { since: &before, hours: Some(2.0), ..diagnosis::Options::default() };
     let report = examine(&now, &options).expect("examined");
     let page = doctor_page(&report, COMMAND, &SHOWN);
     check_page(&page, COMMAND);

@@ -38,7 +38,11 @@ pub(super) fn caches<'a>() -> Columns<Line<'a>> {
         .key("slabs", |line| counted(line, |cache| cache.slabs))
         .key("total_objects", |line| counted(line, |cache| cache.total_objects))
         .add("active_objects", "Active", "active objects", |line| counted(line, |cache| cache.active_objects))
+        .add("reclaim", "Recl", "reclaimable", |line| Cell::Text(line.reclaim.key().into()))
+        .words()
         // For people alone.
+        .people("mark", "Recl", "reclaimable", |line| Cell::Text(line.reclaim.mark().into()))
+        .words()
         .people("objsize", "Objsize", "object", |line| {
             counted(line, |cache| cache.object_size.unwrap_or(cache.size))
         })
@@ -74,7 +78,7 @@ fn growth<'a>(columns: Columns<Line<'a>>) -> Columns<Line<'a>> {
         })
         .bytes()
         .csv_alone()
-        .add("growth_objects", "", "active objects", |line| {
+        .add("growth_objects", "Objs grown", "active objects grown", |line| {
             line.growth.as_ref().map_or(Cell::Empty, |growth| Cell::Change(growth.objects))
         })
         .csv_alone()

@@ -1,6 +1,7 @@
 //! JSON: everything. Units are in the keys.
 
 use super::{PARTS, columns, evidence, messages};
+use crate::diagnosis::growth::Grown;
 use crate::diagnosis::knobs::knobs;
 use crate::diagnosis::since::Growth;
 use crate::diagnosis::split::Split;
@@ -19,6 +20,9 @@ pub fn doctor_json(report: &Report) -> Value {
         "schema": SCHEMA,
         "input": state.path.display().to_string(),
         "release": state.dump.release,
+        "host": state.dump.host,
+        "boot_id": state.dump.boot_id,
+        "verdict": { "kind": report.verdict.judgement.key(), "text": report.verdict.text },
         "page_size_bytes": state.page_size,
         "cpus_online": state.cpus.map(|cpus| cpus.online),
         "nodes": state.dump.nodes.len(),
@@ -39,7 +43,18 @@ pub fn doctor_json(report: &Report) -> Value {
             "snapshots": history.points(),
             "times_from": history.times_from,
             "total": growth(&history.total()),
+            "snapshots_from": history.states().iter().map(|state| state.path.display().to_string()).collect::<Vec<_>>(),
+            "groups": report.grown.iter().map(|group| grown(report, group)).collect::<Vec<_>>(),
         })),
+        "cgroups": report.charged.iter().map(|charged| json!({
+            "path": charged.cgroup.path,
+            "name": charged.name,
+            "reclaimable_bytes": charged.cgroup.reclaimable,
+            "unreclaimable_bytes": charged.cgroup.unreclaimable,
+            "kernel_bytes": charged.cgroup.kernel,
+            "growth_bytes": charged.growth,
+        })).collect::<Vec<_>>(),
+        "dying_cgroups": state.dump.owners.dying(),
         "kmalloc": report.rounding.map(|rounding| json!({
             "recording": rounding.path.display().to_string(),
             "live_objects": rounding.objects,
@@ -95,6 +110,19 @@ fn split(split: &Split) -> Value {
     Value::Object(PARTS.iter().map(|part| (part.key.to_string(), json!((part.get)(split)))).collect())
 }
 
+/// Caches that grew together.
+fn grown(report: &Report, group: &Grown) -> Value {
+    let caches = group.lines.iter().map(|at| &report.lines[*at].cache);
+    json!({
+        "caches": caches.map(|cache| json!({ "cache": cache.name, "ordinal": cache.ordinal })).collect::<Vec<_>>(),
+        "names": group.names,
+        "objects": group.objects,
+        "bytes": group.bytes,
+        "reclaimable": group.benign,
+        "steady": group.steady,
+    })
+}
+
 fn growth(growth: &Growth) -> Value {
     json!({
         "bytes": growth.bytes,
@@ -103,6 +131,7 @@ fn growth(growth: &Growth) -> Value {
         "bytes_per_hour_error": growth.fit.and_then(|fit| fit.error),
         "r2": growth.fit.and_then(|fit| fit.r2),
         "points": growth.fit.map(|fit| fit.points),
+        "slab_bytes": growth.points,
         "all_of_this_name": growth.together,
     })
 }

@@ -16,9 +16,11 @@ pub use table::{Shown, doctor_table};
 
 use crate::diagnosis::Report;
 use crate::diagnosis::findings::{counted, size};
+use crate::diagnosis::reclaim::Reclaim;
 use crate::diagnosis::split::Split;
-use crate::state::Missing;
+use crate::state::{Missing, State};
 use crate::what::Failure;
+use std::path::Path;
 
 /// A part of the split.
 pub(crate) struct Part {
@@ -68,6 +70,23 @@ pub(crate) fn parts(split: &Split) -> impl Iterator<Item = (&'static Part, i64)>
     known.filter(|(part, bytes)| !part.rare || *bytes != 0)
 }
 
+/// What /proc/meminfo counts as reclaimable, the part of that which no shrinker frees, and what it counts as
+/// not reclaimable.
+pub(crate) fn meminfo_parts(report: &Report) -> impl Iterator<Item = (&'static str, u64)> {
+    let meminfo = report.meminfo.as_ref();
+    let held: u64 = report
+        .lines
+        .iter()
+        .filter(|line| line.reclaim == Reclaim::Holder)
+        .fold(0, |sum, line| sum.saturating_add(line.split.bytes));
+    let parts = [
+        ("SReclaimable", meminfo.and_then(|meminfo| meminfo.reclaimable)),
+        ("  of it held, no shrinker", Some(held).filter(|held| *held > 0)),
+        ("SUnreclaim", meminfo.and_then(|meminfo| meminfo.unreclaimable)),
+    ];
+    parts.into_iter().filter_map(|(name, bytes)| Some((name, bytes?)))
+}
+
 /// The limits of the answer: files that could not be read, and assumptions.
 pub(crate) fn evidence(report: &Report) -> Vec<String> {
     let mut said: Vec<String> = report.state.found();
@@ -89,10 +108,14 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
     if let Some(history) = &report.history {
         said.push(match &history.hours {
             Some(hours) => format!(
-                "growth is over {:.3} hours and {} snapshots, by {}",
+                "growth is over {:.3} hours and {} snapshots, by {}{}",
                 hours[hours.len() - 1],
                 history.points(),
-                history.times_from
+                history.times_from,
+                match history.has_rates() {
+                    true => "",
+                    false => ": too short a time for growth an hour, which takes 10 minutes",
+                }
             ),
             None => format!("growth has no rate: {}", history.times_from),
         });
@@ -113,6 +136,15 @@ pub(crate) fn messages(report: &Report) -> Vec<Failure> {
     let state = report.state;
     let failures = state.dump.pasted.iter().flat_map(|pasted| &pasted.failures).cloned();
     Failure::all(&failures.collect::<Vec<_>>(), state.release, state.page_size)
+}
+
+/// The examined input in titles: its path, or the name of the running machine.
+pub(crate) fn title(state: &State) -> String {
+    match (state.path == Path::new("/"), &state.dump.host) {
+        (true, Some(host)) => host.clone(),
+        (true, None) => "this machine".into(),
+        (false, _) => state.path.display().to_string(),
+    }
 }
 
 /// One line that describes the examined input.

@@ -1,13 +1,16 @@
 //! The page of the doctor: where slab memory is, what is worth saying of it, what can be done.
 
 use super::columns::{self, signed};
-use super::{Shown, evidence, messages, parts, remedies, saving, subject};
-use crate::diagnosis::findings::named;
+use super::{Shown, evidence, meminfo_parts, messages, parts, remedies, saving, subject, title};
+use crate::diagnosis::actions::Action;
+use crate::diagnosis::findings::{named, worth};
+use crate::diagnosis::growth::Grown;
 use crate::diagnosis::rounding::Rounding;
 use crate::diagnosis::split::{Metadata, Split};
 use crate::diagnosis::{Line, Report, SortKey};
+use crate::state::State;
 use crate::what::Known;
-use slablab_report::html::chart::{Axis, Bar, Bars, Pair, Pairs, Scale};
+use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Pair, Pairs, Scale, Series, Shape};
 use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 use slablab_report::text::grouped;
 use std::cmp::Reverse;
@@ -21,36 +24,22 @@ const LOSS: usize = 2;
 
 /// What the doctor found, as a page with as many caches as `shown` says; `command` is what made it.
 pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
-    let mut page = Page::new(&format!("Slab memory of {}", machine(&report.state.path)), command);
-    page.lede(&lede(report));
+    let mut page = Page::new(&format!("Slab memory of {}", machine(report.state)), command);
+    page.lede(&format!("{}.", capital(&report.verdict.text)));
+    page.text(&lede(report));
     facts(report, &mut page);
-    page.section("Where it is");
-    let whole = Bar { label: "all caches".into(), values: sizes(&report.total).to_vec() };
-    page.figure(
-        "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to the \
-         byte.",
-        &bars(report, 0, vec![whole], "slab memory"),
-        &split_table(report),
-    );
-    if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
-        page.note(&format!("Outside caches: {}.", meminfo.explanation()));
-    }
-    page.section("Findings");
-    findings(report, &mut page);
-    for failure in messages(report) {
-        page.section(&failure.title());
-        for part in failure.parts(Known::builtin()) {
-            page.text(&part.text);
-            if let Some(command) = part.command {
-                page.command(&command);
-            }
-        }
-    }
-    page.section("What this kernel lets you do");
-    actions(report, &mut page);
-    caches(report, shown, &mut page);
+    // Growth leads where it is asked for: it is what may be wrong.
     if report.history.is_some() {
         growth(report, shown, &mut page);
+        said(report, &mut page);
+        cgroups(report, shown, &mut page);
+        split(report, &mut page);
+        caches(report, shown, &mut page);
+    } else {
+        split(report, &mut page);
+        said(report, &mut page);
+        caches(report, shown, &mut page);
+        cgroups(report, shown, &mut page);
     }
     if let Some(rounding) = report.rounding {
         kmalloc(rounding, &mut page);
@@ -63,9 +52,41 @@ pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
     page.finish()
 }
 
+/// Findings and actions.
+fn said(report: &Report, page: &mut Page) {
+    page.section("Findings");
+    findings(report, page);
+    for failure in messages(report) {
+        page.section(&failure.title());
+        for part in failure.parts(Known::builtin()) {
+            page.text(&part.text);
+            if let Some(command) = part.command {
+                page.command(&command);
+            }
+        }
+    }
+    page.section("What this kernel lets you do");
+    actions(report, page);
+}
+
+/// All slabs by what is in them.
+fn split(report: &Report, page: &mut Page) {
+    page.section("Where it is");
+    let whole = Bar { label: "all caches".into(), values: sizes(&report.total).to_vec() };
+    page.figure(
+        "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to the \
+         byte.",
+        &bars(report, 0, vec![whole], "slab memory"),
+        &split_table(report),
+    );
+    if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
+        page.note(&format!("Outside caches: {}.", meminfo.explanation()));
+    }
+}
+
 /// Where the state came from, for titles.
-pub(in crate::output) fn machine(path: &Path) -> String {
-    if path == Path::new("/") { "this machine".into() } else { name_of(path) }
+pub(in crate::output) fn machine(state: &State) -> String {
+    if state.path == Path::new("/") { title(state) } else { name_of(&state.path) }
 }
 
 fn lede(report: &Report) -> String {
@@ -92,20 +113,22 @@ fn lede(report: &Report) -> String {
 }
 
 fn facts(report: &Report, page: &mut Page) {
-    let mut facts = vec![
-        ("Slab memory", Cell::Bytes(report.total.bytes)),
-        ("Loss", signed(report.total.loss())),
-        ("Parked, at most", Cell::Bytes(report.total.parked.high)),
-    ];
-    if let Some(meminfo) = &report.meminfo {
-        facts.push(("meminfo Slab", Cell::Bytes(meminfo.slab)));
-        facts.extend(meminfo.total.map(|total| ("Memory", Cell::Bytes(total))));
-    }
+    let mut facts = Vec::new();
     if let Some(history) = &report.history {
         let growth = history.total();
         facts.push(("Grown", Cell::ByteChange(growth.bytes)));
+        let climbed = report.grown.iter().filter(|group| !group.benign).map(|group| group.bytes).sum();
+        facts.push(("not reclaimable", Cell::Bytes(climbed)));
         facts.extend(growth.fit.map(|fit| ("Grown an hour", Cell::ByteChange(fit.bytes_per_hour as i64))));
     }
+    facts.push(("Slab memory", Cell::Bytes(report.total.bytes)));
+    if let Some(meminfo) = &report.meminfo {
+        facts.extend(meminfo.reclaimable.map(|bytes| ("SReclaimable", Cell::Bytes(bytes))));
+        facts.extend(meminfo.unreclaimable.map(|bytes| ("SUnreclaim", Cell::Bytes(bytes))));
+        facts.extend(meminfo.total.map(|total| ("Memory", Cell::Bytes(total))));
+    }
+    facts.push(("Loss", signed(report.total.loss())));
+    facts.push(("Parked, at most", Cell::Bytes(report.total.parked.high)));
     page.facts(facts);
 }
 
@@ -140,9 +163,14 @@ fn split_table(report: &Report) -> Table {
         table.row([Cell::Text(name), signed(bytes), Cell::Percent(percent)]);
     };
     parts(&report.total).for_each(|(part, bytes)| add("\u{2003}".repeat(part.depth) + part.name, bytes));
-    if let Some(meminfo) = &report.meminfo {
+    if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
         add("outside caches".into(), meminfo.gap);
         add("meminfo Slab".into(), i64::try_from(meminfo.slab).unwrap_or(i64::MAX));
+        for (name, bytes) in meminfo_parts(report) {
+            let inside = name.len() - name.trim_start().len();
+            let name = "\u{2003}".repeat(1 + inside / 2) + name.trim_start();
+            add(name, i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
     }
     table
 }
@@ -157,7 +185,15 @@ fn findings(report: &Report, page: &mut Page) {
         let about = if finding.bytes == 0 { Cell::Empty } else { Cell::Bytes(finding.bytes) };
         table.row([about, Cell::Text(finding.text.clone())]);
     }
-    page.table("What is worth saying, most bytes first. One byte can be in several findings.", &table);
+    page.table(
+        match report.history {
+            Some(_) => {
+                "What is worth saying: growth, then most bytes first. One byte can be in several findings."
+            }
+            None => "What is worth saying, most bytes first. One byte can be in several findings.",
+        },
+        &table,
+    );
 }
 
 fn actions(report: &Report, page: &mut Page) {
@@ -172,19 +208,22 @@ fn actions(report: &Report, page: &mut Page) {
         return;
     }
     let columns = ["saves at least", "at most"].map(Head::number);
-    let mut table = Table::new([Head::text("action"), Head::text("when")].into_iter().chain(columns));
-    for action in &report.actions {
+    let heads = [Head::number("no."), Head::text("action"), Head::text("when")];
+    let mut table = Table::new(heads.into_iter().chain(columns));
+    for (number, action) in (1u64..).zip(&report.actions) {
         let saves = [action.saves.0, action.saves.1].map(Cell::ByteChange);
-        let cells = [Cell::Name(action.command.clone()), Cell::Text(action.way.words().into())];
+        let command = Cell::Name(action.command.clone());
+        let cells = [Cell::Count(number), command, Cell::Text(action.way.words().into())];
         table.row(cells.into_iter().chain(saves));
     }
-    let row = |(command, (low, high)): (&str, (i64, i64))| Pair {
-        label: command.into(),
-        values: [low as f64, high as f64],
+    // A chart has no room for commands, and a shortened one cannot be pasted: their numbers stand for them.
+    let row = |(number, action): (u64, &Action)| Pair {
+        label: format!("{number}. {}", action.knob),
+        values: [action.saves.0 as f64, action.saves.1 as f64],
     };
     let chart = Pairs {
         names: ["at least".into(), "at most".into()],
-        rows: report.actions.iter().map(|action| row((&action.command, action.saves))).collect(),
+        rows: (1u64..).zip(&report.actions).map(row).collect(),
         axis: Axis::new("saved", Scale::Bytes),
     };
     page.figure(
@@ -192,10 +231,10 @@ fn actions(report: &Report, page: &mut Page) {
         &chart,
         &table,
     );
-    for action in &report.actions {
+    for (number, action) in (1u64..).zip(&report.actions) {
         page.command(&action.command);
         page.text(&format!(
-            "{}; {}: {}. Costs: {}.",
+            "{number}. {}; {}: {}. Costs: {}.",
             capital(action.way.words()),
             saving(action.saves),
             action.basis,
@@ -252,9 +291,10 @@ fn caches(report: &Report, shown: &Shown, page: &mut Page) {
 }
 
 fn caches_table(lines: &[&Line], grown: bool) -> Table {
-    let mut keys = vec!["space", "loss", "active_objects", "used", "objsize", "objs_per_slab", "order"];
+    let mut keys =
+        vec!["mark", "space", "loss", "active_objects", "used", "objsize", "objs_per_slab", "order"];
     if grown {
-        keys.extend(["growth_bytes", "rate"]);
+        keys.push("growth_bytes");
     }
     columns::caches().html(("cache", &label), &keys, lines.iter().copied())
 }
@@ -270,6 +310,7 @@ fn loss_table(lines: &[&Line]) -> Table {
 
 /// The caches that changed most since the first snapshot.
 fn growth(report: &Report, shown: &Shown, page: &mut Page) {
+    let Some(history) = &report.history else { return };
     page.section("Growth");
     let mut grown: Vec<(&Line, i64)> = report
         .lines
@@ -282,18 +323,81 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
     grown.sort_by_key(|(line, bytes)| (Reverse(bytes.unsigned_abs()), &line.cache.name, line.cache.ordinal));
     grown.truncate(shown.lines);
     if grown.is_empty() {
-        page.text("No cache has more or less slab memory than in the first snapshot.");
+        page.text(match shown.lines {
+            0 => "No cache is listed (-N 0).",
+            _ => "No cache has more or less slab memory than in the first snapshot.",
+        });
         return;
     }
-    let keys = ["growth_bytes", "growth_objects", "rate", "rate_error", "growth_r2"];
+    let mut keys = vec!["mark", "growth_bytes", "growth_objects", "active_objects"];
+    if history.has_rates() {
+        keys.extend(["rate", "rate_error", "growth_r2"]);
+    }
     let table = columns::caches().html(("cache", &label), &keys, grown.iter().map(|(line, _)| *line));
+    if let Some(hours) = history.hours.as_ref().filter(|hours| hours.len() > 2) {
+        let axis = Axis::new("slab memory", Scale::Bytes);
+        page.figure("The caches that grew most, in each snapshot.", &curves(report, hours, axis), &table);
+        return;
+    }
     let pair = |(line, bytes): &(&Line, i64)| Pair { label: named(line), values: [0.0, *bytes as f64] };
     let chart = Pairs {
         names: ["first snapshot".into(), "now".into()],
         rows: grown.iter().map(pair).collect(),
         axis: Axis::new("change of slab memory", Scale::Bytes),
     };
-    page.figure("Caches that changed most, and a straight line through all snapshots.", &chart, &table);
+    page.figure("Caches that changed most.", &chart, &table);
+}
+
+/// Lines in one chart.
+const CURVES: usize = 6;
+
+/// Slab memory of what grew most, over the time of the snapshots.
+fn curves(report: &Report, hours: &[f64], y: Axis) -> Lines {
+    let worth = worth(report);
+    let minutes = hours[hours.len() - 1] < 1.0;
+    let (unit, factor) = if minutes { ("minutes", 60.0) } else { ("hours", 1.0) };
+    let series = |group: &Grown| {
+        let line = &report.lines[group.lines[0]];
+        let points = line.growth.iter().flat_map(|growth| &growth.points);
+        let points = hours.iter().zip(points).map(|(at, bytes)| (at * factor, *bytes as f64)).collect();
+        Series { name: named(line), points, band: Vec::new() }
+    };
+    Lines {
+        x: Axis::new(&format!("{unit} since the first snapshot"), Scale::Number),
+        y,
+        shape: Shape::Straight,
+        series: report.grown.iter().filter(|group| group.bytes >= worth).take(CURVES).map(series).collect(),
+    }
+}
+
+/// Kernel memory by cgroup.
+fn cgroups(report: &Report, shown: &Shown, page: &mut Page) {
+    if report.charged.is_empty() {
+        return;
+    }
+    page.section("Cgroups");
+    let columns = ["slabs or kernel memory", "reclaimable", "not reclaimable", "grown"].map(Head::number);
+    let mut table = Table::new([Head::text("cgroup"), Head::text("path")].into_iter().chain(columns));
+    for charged in report.charged.iter().take(shown.lines) {
+        let bytes = |bytes: Option<u64>| bytes.map_or(Cell::Empty, Cell::Bytes);
+        table.row([
+            Cell::Name(charged.name.clone()),
+            Cell::Text(charged.cgroup.path.clone()),
+            Cell::Bytes(charged.bytes),
+            bytes(charged.cgroup.reclaimable),
+            bytes(charged.cgroup.unreclaimable),
+            charged.growth.map_or(Cell::Empty, Cell::ByteChange),
+        ]);
+    }
+    let dying = report.state.dump.owners.dying();
+    let dying = dying
+        .map_or(String::new(), |dying| format!(" {} removed cgroups still hold memory.", grouped(dying)));
+    let of = format!(
+        "The first {} of {} cgroups without children; cgroups of version 1 count all kernel memory as one.{dying}",
+        table.rows.len(),
+        report.charged.len()
+    );
+    page.table(&of, &table);
 }
 
 /// Bytes given beyond those asked for, class by class.

@@ -1,7 +1,11 @@
-//! Text for people, at most 80 columns wide.
+//! Text for people: paragraphs as wide as the terminal, tables of at most 80 columns.
 
-use super::{columns, evidence, messages as messages_of, parts, remedies, saving, subject};
+use super::{
+    columns, evidence, meminfo_parts, messages as messages_of, parts, remedies, saving, subject, title,
+};
+use crate::diagnosis::findings::worth;
 use crate::diagnosis::meminfo::Meminfo;
+use crate::diagnosis::since::History;
 use crate::diagnosis::{Line, Report, SortKey};
 use crate::what::Known;
 use slablab_report::column::Style;
@@ -24,17 +28,24 @@ pub struct Shown {
 
 /// The report as text.
 pub fn doctor_table(report: &Report, shown: &Shown) -> String {
-    let mut out = wrapped(&format!("{}: {}", report.state.path.display(), subject(report)), "", "  ") + "\n";
-    if !report.lines.is_empty() || report.state.dump.pasted.is_none() {
-        out += &split_table(report);
-        out += "\n";
-        out += &caches(report, shown);
-    } else if let Some(meminfo) = &report.meminfo {
-        out += &meminfo_table(meminfo);
+    let mut out = wrapped(&format!("{}: {}", title(report.state), subject(report)), "", "  ");
+    out += &wrapped(&format!("Verdict: {}", report.verdict.text), "", "  ");
+    let has_caches = !report.lines.is_empty() || report.state.dump.pasted.is_none();
+    let held = match &report.meminfo {
+        _ if has_caches => split_table(report),
+        Some(meminfo) => meminfo_table(meminfo),
+        None => String::new(),
+    };
+    let listed = if has_caches { caches(report, shown) } else { String::new() };
+    let said = findings(report) + &messages(report);
+    // Growth leads where it is asked for: it is what may be wrong.
+    if report.history.is_some() {
+        out += &[said, actions(report), curves(report, shown), cgroups(report, shown)].concat();
+        out += &format!("\n{listed}\n{held}");
+    } else {
+        out += &format!("\n{held}\n{listed}");
+        out += &(cgroups(report, shown) + &said + &actions(report));
     }
-    out += &findings(report);
-    out += &messages(report);
-    out += &actions(report);
     let said = evidence(report);
     if !said.is_empty() {
         out += "\nEvidence\n";
@@ -60,6 +71,9 @@ fn split_table(report: &Report) -> String {
     if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
         table.row(["outside caches".into(), signed(meminfo.gap), percent(meminfo.gap)]);
         table.row(["meminfo Slab".into(), grouped(meminfo.slab), percent(meminfo.slab as i64)]);
+        for (name, bytes) in meminfo_parts(report) {
+            table.row([format!("  {name}"), grouped(bytes), percent(bytes as i64)]);
+        }
         explained = wrapped(&format!("outside caches: {}", meminfo.explanation()), "", "  ");
     }
     table.print() + &explained + &rounding(report)
@@ -121,11 +135,18 @@ fn rounding(report: &Report) -> String {
 fn caches(report: &Report, shown: &Shown) -> String {
     let lines = report.sorted(shown.sort);
     // Growth takes the place of what a table of 80 columns can do without.
-    let keys: &[&str] = match report.history.is_some() {
-        true => &["space", "loss", "active_objects", "objsize", "growth_bytes", "rate"],
-        false => &["space", "loss", "active_objects", "used", "objsize", "objs_per_slab", "order"],
+    let keys: &[&str] = match report.history.as_ref().map(History::has_rates) {
+        Some(true) => &["mark", "space", "loss", "active_objects", "growth_bytes", "growth_objects", "rate"],
+        Some(false) => {
+            &["mark", "space", "loss", "active_objects", "objsize", "growth_bytes", "growth_objects"]
+        }
+        None => &["mark", "space", "loss", "active_objects", "used", "objsize", "objs_per_slab", "order"],
     };
     let most = lines.iter().copied().take(shown.lines);
+    if shown.lines == 0 {
+        let (all, by) = (lines.len(), shown.sort.words());
+        return format!("Caches: none of {all} listed (-N 0); -N 15 lists the first 15, by {by}\n");
+    }
     let style = if shown.bytes { Style::Bytes } else { Style::Kib };
     let mut out =
         columns::caches().text(("Cache", &|line| Cell::Name(name(line))), keys, most, style).print();
@@ -143,6 +164,73 @@ fn caches(report: &Report, shown: &Shown) -> String {
         }
     }
     out
+}
+
+/// Slab memory of caches in each snapshot, if there are more than two.
+fn curves(report: &Report, shown: &Shown) -> String {
+    let Some(history) = report.history.as_ref().filter(|history| history.points() > 2) else {
+        return String::new();
+    };
+    let age = |hours: f64| match hours {
+        ..1.0 => format!("{:.0} s", hours * 3600.0),
+        ..100.0 => format!("{hours:.1} h"),
+        _ => format!("{:.1} d", hours / 24.0),
+    };
+    let heads = (0..history.points()).map(|at| match &history.hours {
+        Some(hours) => age(hours[at]),
+        None => format!("#{}", at + 1),
+    });
+    let heads: Vec<String> = ["Slab memory, KiB".into(), "Course".into()].into_iter().chain(heads).collect();
+    let mut table = Table::new(heads).numbers(2..usize::MAX);
+    let worth = worth(report);
+    let worthy = report.grown.iter().filter(|group| group.bytes >= worth);
+    for group in worthy.take(shown.lines.min(CURVES)) {
+        let line = &report.lines[group.lines[0]];
+        let points = line.growth.iter().flat_map(|growth| &growth.points);
+        let course = if group.steady == Some(true) { "steady growth" } else { "not steady" };
+        let cells = points.map(|bytes| grouped(bytes >> 10));
+        table.row([name(line), course.into()].into_iter().chain(cells));
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", table.print_within(slablab_report::text::width()))
+}
+
+/// Caches whose course is shown.
+const CURVES: usize = 8;
+/// Cgroups that are shown.
+const CGROUPS: usize = 8;
+
+/// Slab memory by cgroup.
+fn cgroups(report: &Report, shown: &Shown) -> String {
+    if report.charged.is_empty() {
+        return String::new();
+    }
+    let counted = report.charged.iter().any(|charged| charged.cgroup.unreclaimable.is_some());
+    let columns: &[&str] = match counted {
+        true => &["Cgroup", "Slab K", "recl. K", "unrecl. K", "Grown K"],
+        // Version 1 counts all kernel memory as one.
+        false => &["Cgroup", "Kernel memory K", "Grown K"],
+    };
+    let kib = |bytes: Option<u64>| bytes.map_or("-".into(), |bytes| grouped(bytes >> 10));
+    let mut table = Table::new(columns);
+    for charged in report.charged.iter().take(shown.lines.min(CGROUPS)) {
+        let grown = charged.growth.map_or("-".into(), |growth| signed(growth / 1024));
+        let mut row = vec![cut(&charged.name, 40), kib(Some(charged.bytes))];
+        if counted {
+            row.extend([kib(charged.cgroup.reclaimable), kib(charged.cgroup.unreclaimable)]);
+        }
+        table.row(row.into_iter().chain([grown]));
+    }
+    let more = report.charged.len().saturating_sub(shown.lines.min(CGROUPS));
+    let mut words = Vec::new();
+    if more > 0 {
+        words.push(format!("{more} more"));
+    }
+    words.extend(report.state.dump.owners.dying().map(|dying| format!("{} dying", grouped(dying))));
+    let rest = if words.is_empty() { String::new() } else { format!("... and {}\n", words.join(", ")) };
+    format!("\n{}{rest}", table.print())
 }
 
 fn findings(report: &Report) -> String {

@@ -1,6 +1,7 @@
 //! The page of a what-if: slab memory over the values of a knob, or today and then, cache by cache.
 
 use super::figures::counts;
+use super::reconciled;
 use crate::output::diagnosis::machine;
 use crate::state::State;
 use crate::whatif::errors::Range;
@@ -19,7 +20,7 @@ pub fn whatif_page(
     command: &str,
     lines: usize,
 ) -> String {
-    let mut page = Page::new(&format!("What if: slab memory of {}", machine(&state.path)), command);
+    let mut page = Page::new(&format!("What if: slab memory of {}", machine(state)), command);
     page.lede(&lede(predictions));
     let least = predictions.iter().min_by_key(|prediction| prediction.whatif.bytes);
     if let (Some(least), true) = (least, predictions.len() > 1) {
@@ -29,6 +30,7 @@ pub fn whatif_page(
     }
     if let Some(prediction) = least {
         detail(prediction, lines, &mut page);
+        page.note(&format!("{}.", reconciled(state)));
         if let Some(against) = against {
             real(prediction, against, &mut page);
         }

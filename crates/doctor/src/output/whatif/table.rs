@@ -1,6 +1,8 @@
 //! Text for people, at most 80 columns wide.
 
 use super::figures::counts;
+use super::reconciled;
+use crate::output::diagnosis::title;
 use crate::state::State;
 use crate::whatif::errors::Range;
 use crate::whatif::{Against, Prediction, Row, evidence, missing};
@@ -20,6 +22,7 @@ pub fn whatif_table(
         [one] => detail(state, one, lines),
         several => overview(state, several),
     };
+    out += &wrapped(&reconciled(state), "", "  ");
     out += &against.map_or(String::new(), beside_reality);
     let of_changes = predictions.iter().flat_map(|prediction| prediction.assumed.iter().cloned());
     let lacking = missing(state)
@@ -38,7 +41,7 @@ pub fn whatif_table(
 }
 
 fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
-    let mut out = wrapped(&format!("{}: {}", state.path.display(), prediction.change), "", "  ") + "\n";
+    let mut out = wrapped(&format!("{}: {}", title(state), prediction.change), "", "  ") + "\n";
     let mut rows: Vec<&Row> = prediction.rows.iter().collect();
     rows.sort_by_key(|row| (Reverse(row.today.bytes.abs_diff(row.whatif.bytes)), Reverse(row.whatif.bytes)));
     let mut table = Table::new(["Cache"].into_iter().chain(counts().map(|figure| figure.short)).chain([
@@ -52,8 +55,12 @@ fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
         let waste = beside([row.today.waste, row.whatif.waste].map(|bytes| bytes >> 10));
         table.row([name(row)].into_iter().chain(counts).chain(kib).chain([waste]));
     }
-    out += &table.print();
-    if rows.len() > lines {
+    if lines > 0 {
+        out += &table.print();
+    }
+    if lines == 0 {
+        out += &format!("Caches: none of {} listed (-N 0)\n", rows.len());
+    } else if rows.len() > lines {
         out += &format!("... and {} more, those that change most first (-N)\n", rows.len() - lines);
     }
     out.push('\n');
@@ -153,7 +160,7 @@ fn overview(state: &State, predictions: &[Prediction]) -> String {
             (then.waste >> 10).to_string(),
         ]);
     }
-    wrapped(&state.path.display().to_string(), "", "  ") + "\n" + &table.print()
+    wrapped(&title(state), "", "  ") + "\n" + &table.print()
 }
 
 /// `3>0`, or one number where nothing changes.

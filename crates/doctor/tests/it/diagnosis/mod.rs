@@ -1,6 +1,7 @@
 //! The doctor on real dumps, and on real dumps with one thing changed.
 
 mod actions;
+mod leak;
 mod truth;
 
 use slablab_doctor::diagnosis::findings::Kind;
@@ -334,12 +335,12 @@ fn growth_and_leaks() {
             })
             .collect();
         let (now, since) = states.split_last().unwrap();
-        let report = examine(now, &Options { since, hours, rounding: None }).unwrap();
+        let report = examine(now, &Options { since, hours, ..Options::default() }).unwrap();
         check_in("grown", &report, Kind::Leak, leak);
         check_in("grown", &report, Kind::Growth, growth);
     }
     let line = [
-        "kmalloc-64 grew by 1.6 MiB, with 25,600 active objects more",
+        "kmalloc-64 grew by 1.6 MiB in 4.0 hours, with 25,600 active objects more",
         "possibly a leak",
         "400 KiB an hour",
         "5 snapshots",
@@ -351,7 +352,7 @@ fn growth_and_leaks() {
         &[],
         &["grew by 1.6 MiB", "400 KiB an hour", "two snapshots fit any line"],
     );
-    check(&[1000, 1400], None, &[], &["grew by 1.6 MiB, with 25,600 active objects more"]);
+    check(&[1000, 1400], None, &[], &["grew by 1.6 MiB", "with 25,600 active objects more"]);
     check(&[1000, 1900, 1000, 1900, 1400], Some(4.0), &[], &["but not along a line"]);
     check(&[1400, 1300, 1200, 1100, 1000], Some(4.0), &[], &[]);
     check(&[1000, 1000, 1000], Some(4.0), &[], &[]);
@@ -360,21 +361,22 @@ fn growth_and_leaks() {
 #[test]
 fn real_growth() {
     let (before, after) = (dump("plain before"), dump("plain"));
-    let options = Options { since: std::slice::from_ref(&before), hours: Some(0.5), rounding: None };
+    let options = Options { since: std::slice::from_ref(&before), hours: Some(0.5), ..Options::default() };
     let report = examine(&after, &options).unwrap();
     let total = report.history.as_ref().unwrap().total();
     assert_eq!(total.bytes, (42_956 - 15_820) << 10);
     assert_eq!(total.fit.unwrap().bytes_per_hour, f64::from((42_956 - 15_820) << 11));
     assert_eq!(report.lines.iter().map(|line| line.growth.as_ref().unwrap().bytes).sum::<i64>(), total.bytes);
-    check_in("plain", &report, Kind::Growth, &["shmem_inode_cache grew by", "two snapshots"]);
+    check_in("plain", &report, Kind::Growth, &["shmem_inode_cache", "two snapshots"]);
 
     let mut other = dump("plain before");
     other.page_size = 65536;
-    let options = Options { since: std::slice::from_ref(&other), hours: None, rounding: None };
+    let options = Options { since: std::slice::from_ref(&other), hours: None, ..Options::default() };
     let error = examine(&after, &options).unwrap_err().to_string();
     assert!(error.contains("65536 bytes; expected 4096"), "{error}");
     for hours in [0.0, -1.0, f64::NAN] {
-        let options = Options { since: std::slice::from_ref(&before), hours: Some(hours), rounding: None };
+        let options =
+            Options { since: std::slice::from_ref(&before), hours: Some(hours), ..Options::default() };
         assert!(examine(&after, &options).unwrap_err().to_string().contains("expected a number above 0"));
     }
 }
