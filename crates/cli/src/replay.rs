@@ -32,8 +32,8 @@ pub(crate) struct Args {
     /// Number of caches to list for each engine
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// Also write the slab map of one cache (--cache, or the one with most slabs): a page that plays where each
-    /// object is, event by event, one engine beside the other (FILE.html), or one moment of it as a drawing
+    /// Also write the slab map of one cache (--cache, or the one with most slabs): a page that plays where
+    /// each object is, event by event, one engine beside the other (FILE.html), or one moment as a drawing
     /// (FILE.svg, with --map-at)
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,

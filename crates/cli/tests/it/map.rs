@@ -39,8 +39,7 @@ fn a_wrong_map_is_refused() {
     check(&slob, &["slob@6.1: its slabs are of no cache of their own"]);
 }
 
-/// A browser plays the page: no error, as wide as the window, light and dark, and the numbers below the map are the
-/// engine's.
+/// A browser plays the page: no error, as wide as the window, light and dark, with numbers below each map.
 #[test]
 fn a_browser_plays_a_map() {
     let Some(browser) = Browser::find() else {

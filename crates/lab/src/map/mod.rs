@@ -69,8 +69,8 @@ pub struct SlabMap {
     pub remarks: Vec<String>,
 }
 
-/// The map of the cache called `cache`, or of the cache with most slabs, under the engines of `answer`, which is
-/// of the same recording and options.
+/// The map of the cache called `cache`, or of the cache with most slabs, under the engines of `answer`, which
+/// is of the same recording and options.
 ///
 /// # Errors
 /// No such cache; an engine whose slabs are no cache's own; more engines than a page shows, or more events.

@@ -31,8 +31,8 @@ fn at_end(map: &SlabMap, engine: usize) -> [u64; 7] {
     counts
 }
 
-/// The map of one cache under one engine: its slabs, its live objects and what its CPUs park are the engine's own
-/// numbers. `is_bound`: the map shows some parked objects as free in their slabs (docs/map.md).
+/// The map of one cache under one engine: its slabs, its live objects and what its CPUs park are the
+/// engine's own numbers. `is_bound`: the map shows some parked objects as free in their slabs (docs/map.md).
 #[track_caller]
 fn check(engine: &str, cache: &str, is_bound: bool) {
     let (map, answer) = map(&[engine], Some(cache)).expect(engine);

@@ -146,7 +146,7 @@ impl Page {
         self.add(format_args!("<p class=\"made\"><code>{command}</code></p>\n</figure>\n"))
     }
 
-    /// Movies, played together on one time line that begins at `zero_ns`. `at_ns` is shown at first, or the end.
+    /// Movies, played together on one time line that begins at `zero_ns`. `at_ns` is shown first, or the end.
     /// A page has this once.
     pub fn movies(&mut self, movies: &[Movie], cast: &Cast, zero_ns: u64, at_ns: Option<u64>) -> &mut Page {
         self.plays = true;

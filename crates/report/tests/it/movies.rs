@@ -76,8 +76,8 @@ fn a_page_of_movies_is_a_page() {
     }
 }
 
-/// The map of a cache of 10,000 slabs with 32 objects: at most this many bytes, for a mail. The page stays in the
-/// test's folder, to measure how fast a browser plays it.
+/// The map of a cache of 10,000 slabs with 32 objects: at most this many bytes, for a mail. The page stays in
+/// the test's folder, to measure how fast a browser plays it.
 #[test]
 fn ten_thousand_slabs_fit_into_a_page() {
     const ROWS: u32 = 10_000;
