@@ -18,6 +18,7 @@ const UPLOT_STYLE: &str = include_str!("uplot/uPlot.min.css");
 const UPLOT: &str = include_str!("uplot/uPlot.iife.min.js");
 const UPLOT_LICENCE: &str = include_str!("uplot/LICENSE");
 const LIVE: &str = include_str!("live.js");
+const FLAME: &str = include_str!("flame.js");
 
 /// A self-contained page.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Page {
     live: bool,
     /// The page plays movies.
     plays: bool,
+    /// Some figure is a flame graph: the page carries the script that zooms those.
+    flames: bool,
 }
 
 impl Page {
@@ -40,7 +43,8 @@ impl Page {
             escape(title),
             escape(command)
         );
-        Page { title: title.into(), command: command.into(), body, figures: 0, live: false, plays: false }
+        let (title, command) = (title.into(), command.into());
+        Page { title, command, body, figures: 0, live: false, plays: false, flames: false }
     }
 
     fn add(&mut self, markup: Arguments<'_>) -> &mut Page {
@@ -51,6 +55,11 @@ impl Page {
     /// The answer in a sentence or two.
     pub fn lede(&mut self, text: &str) -> &mut Page {
         self.add(format_args!("<p class=\"lede\">{}</p>\n", escape(text)))
+    }
+
+    /// A sentence that a reader must not miss: what the answer lacks.
+    pub fn warning(&mut self, text: &str) -> &mut Page {
+        self.add(format_args!("<p class=\"warning\" role=\"note\">{}</p>\n", escape(text)))
     }
 
     /// The numbers that one looks for first: name and value.
@@ -133,6 +142,7 @@ impl Page {
             let json = json_in_script(&live);
             self.add(format_args!("<script type=\"application/json\" class=\"live\">{json}</script>\n"));
         }
+        self.flames |= chart.is_flame();
         let rows = table.rows.len();
         let html = table.html(None);
         if rows > FOLD_ABOVE {
@@ -171,7 +181,8 @@ impl Page {
 
     /// The page as one file.
     pub fn finish(&self) -> String {
-        let scripts = if self.live || self.plays { " script-src 'unsafe-inline';" } else { "" };
+        let has_script = self.live || self.plays || self.flames;
+        let scripts = if has_script { " script-src 'unsafe-inline';" } else { "" };
         let mut out = format!(
             r#"<!DOCTYPE html>
 <html lang="en">
@@ -207,6 +218,9 @@ impl Page {
         }
         if self.plays {
             write!(out, "<script>\n{}</script>\n", movie::SCRIPT).expect("a string");
+        }
+        if self.flames {
+            write!(out, "<script>{FLAME}</script>\n").expect("a string");
         }
         out.push_str("</body>\n</html>\n");
         out

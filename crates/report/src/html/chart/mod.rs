@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Bars`] | parts of wholes: where memory goes, the worst caches |
 //! | [`Wholes`] | parts of wholes, more than there are colours: where time went; makes [`Bars`] and their table |
+//! | [`Flame`] | parts of parts: who allocates, and who calls those |
 //! | [`Heat`] | a number for each of two things: how long each CPU waited for each lock |
 //! | [`Intervals`] | points with intervals: engines by machine |
 //! | [`Lines`] | values over time or over a knob: straight or in steps, with an error band if there is one |
@@ -15,6 +16,7 @@
 //! page.
 
 mod bars;
+mod flame;
 mod heat;
 mod intervals;
 mod lines;
@@ -26,6 +28,7 @@ mod svg;
 mod wholes;
 
 pub use bars::{Bar, Bars};
+pub use flame::Flame;
 pub use heat::Heat;
 pub use intervals::{Group, Intervals, Point};
 pub use lines::{LIVE_ABOVE, Lines, Series, Shape};
@@ -53,6 +56,11 @@ pub trait Chart {
     /// The chart's data for uPlot, if it is long enough for zooming.
     fn live(&self) -> Option<serde_json::Value> {
         None
+    }
+
+    /// Whether the page's script for flame graphs zooms it.
+    fn is_flame(&self) -> bool {
+        false
     }
 }
 
