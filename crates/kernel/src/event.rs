@@ -104,6 +104,9 @@ pub struct Event {
     pub comm: Option<Name>,
     /// Interrupt context, where the recording has it.
     pub context: Option<Context>,
+    /// The kernel's call chain, where the recording has it: frames as addresses (`0x...`) or symbols, from
+    /// the outermost to the innermost, joined by `;`.
+    pub stack: Option<Name>,
     /// What happened.
     pub kind: Kind,
 }
@@ -296,6 +299,8 @@ pub struct Header {
     pub cpus_online: Option<u32>,
     /// Number of CPUs the recorder knew (`nrcpus avail`: configured).
     pub cpus_available: Option<u32>,
+    /// The memory nodes and their CPUs; empty if the recording does not say.
+    pub nodes: Vec<NodeOf>,
     /// The clock of `time_ns`, by name.
     pub clock: Option<String>,
     /// The command that recorded.
@@ -311,8 +316,30 @@ pub struct Header {
     /// Whether the addresses of objects are hashed, as a kernel's text shows them: equal ones are equal, but
     /// they say nothing of pages and nodes. Known when the first object has been delivered.
     pub hashed_addresses: bool,
+    /// Where the recording was cut off. Known when `next` has returned `None`.
+    pub cut_off: Option<CutOff>,
     /// What a user of this recording should be told, in sentences.
     pub warnings: Vec<String>,
+}
+
+/// The end of a recording that was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutOff {
+    /// Bytes that are there (decompressed).
+    pub at: u64,
+    /// Bytes that the recording should have, if it says so.
+    pub of: Option<u64>,
+}
+
+/// A memory node of the recording machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeOf {
+    /// Its number.
+    pub node: u32,
+    /// Its memory in bytes.
+    pub bytes: u64,
+    /// Its CPUs.
+    pub cpus: Vec<u32>,
 }
 
 /// One tracepoint's format text.

@@ -10,6 +10,7 @@ mod bytes;
 mod lines;
 mod tar;
 
+pub mod allocinfo;
 pub mod bundle;
 pub mod cgroups;
 pub mod compressed;
@@ -19,6 +20,7 @@ pub mod event;
 pub mod ftrace;
 pub mod fuzz;
 pub mod gfp;
+pub mod kallsyms;
 pub mod kmem;
 pub mod pasted;
 pub mod perfdata;
@@ -29,10 +31,11 @@ pub mod text;
 pub mod tidy;
 pub mod tracedat;
 pub mod tracepoint;
+pub mod tracked;
 pub mod vmrecord;
 
 pub use error::ReadError;
-pub use event::{Event, Header, Item, Kind, LossKind, Lost, Name, Names, Source, Tally};
+pub use event::{CutOff, Event, Header, Item, Kind, LossKind, Lost, Name, Names, Source, Tally};
 pub use tar::TarError;
 
 /// The example of README.md is a test.

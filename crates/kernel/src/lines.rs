@@ -1,6 +1,6 @@
 //! Lines and comma-separated rows out of a stream, in bounded memory.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 
 use crate::error::{At, ReadError};
 use crate::text::LineError;
@@ -13,6 +13,12 @@ pub(crate) struct Csv<R> {
     row: String,
     ends: Vec<usize>,
     line: usize,
+    /// Bytes of the lines read.
+    bytes: u64,
+    /// Whether an input that was cut off is read up to there.
+    may_be_cut: bool,
+    /// Where the input was cut off, in bytes.
+    cut: Option<u64>,
 }
 
 /// The longest line believed.
@@ -22,7 +28,17 @@ impl<R: Read> Csv<R> {
     pub(crate) fn new(reader: R) -> Result<Self, ReadError> {
         let reader = BufReader::with_capacity(1 << 16, reader);
         let (raw, row, ends) = (Vec::new(), String::new(), Vec::new());
-        let mut csv = Csv { reader, header: Vec::new(), raw, row, ends, line: 0 };
+        let mut csv = Csv {
+            reader,
+            header: Vec::new(),
+            raw,
+            row,
+            ends,
+            line: 0,
+            bytes: 0,
+            may_be_cut: false,
+            cut: None,
+        };
         if !csv.next()? {
             return Err(LineError::new(1, "a header line", "an empty file").into());
         }
@@ -33,6 +49,16 @@ impl<R: Read> Csv<R> {
     /// The column called `name`.
     pub(crate) fn column(&self, name: &'static str) -> Result<usize, ReadError> {
         self.find(name).ok_or_else(|| LineError::new(1, name, &self.header.join(",")).into())
+    }
+
+    /// From now on an input that was cut off is read up to there.
+    pub(crate) fn read_up_to_a_cut(&mut self) {
+        self.may_be_cut = true;
+    }
+
+    /// Where the input was cut off, in bytes. Known when `next` has given false.
+    pub(crate) fn cut(&self) -> Option<u64> {
+        self.cut
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
@@ -48,10 +74,18 @@ impl<R: Read> Csv<R> {
         loop {
             self.raw.clear();
             let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.raw);
-            let read = read.map_err(|source| ReadError::io(At::Line(self.line + 1), source))?;
+            let read = match read {
+                // A compressed file that was cut off: the row it ends in is not whole.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof && self.may_be_cut => {
+                    self.cut = Some(self.bytes + self.raw.len() as u64);
+                    return Ok(false);
+                }
+                read => read.map_err(|source| ReadError::io(At::Line(self.line + 1), source))?,
+            };
             if read == 0 {
                 return Ok(false);
             }
+            self.bytes += read as u64;
             self.line += 1;
             if read as u64 == LINE_LIMIT {
                 return Err(LineError::new(self.line, "a line shorter than 1 MiB", "").into());

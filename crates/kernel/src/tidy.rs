@@ -14,7 +14,8 @@ use std::io::Read;
 
 use crate::error::ReadError;
 use crate::event::{
-    Alloc, Event, Free, Gfp, Header, Item, Kind, Name, Names, PageAlloc, PageFree, Site, Source, Tally,
+    Alloc, CutOff, Event, Free, Gfp, Header, Item, Kind, Name, Names, PageAlloc, PageFree, Site, Source,
+    Tally,
 };
 use crate::lines::Csv;
 use crate::text::number;
@@ -57,7 +58,8 @@ impl<R: Read> Tidy<R> {
     /// # Errors
     /// A missing column, or `reader`'s error.
     pub fn new(reader: R) -> Result<Self, ReadError> {
-        let csv = Csv::new(reader)?;
+        let mut csv = Csv::new(reader)?;
+        csv.read_up_to_a_cut();
         let by_seconds = csv.find("ts").is_some();
         let pick = |seconds, micros| csv.column(if by_seconds { seconds } else { micros });
         let columns = Columns {
@@ -95,6 +97,7 @@ impl<R: Read> Tidy<R> {
             pid: self.csv.field(pid).parse().map_err(|_| self.csv.error(pid, "a task number"))?,
             comm: self.name(comm),
             context: None,
+            stack: None,
             kind,
         }))
     }
@@ -212,6 +215,7 @@ impl<R: Read> Source for Tidy<R> {
         }
         let item = self.advance();
         self.ended = !matches!(item, Ok(Some(_)));
+        self.header.cut_off = self.csv.cut().map(|at| CutOff { at, of: None });
         item
     }
 

@@ -215,6 +215,8 @@ columns! {
     call_site, CALL_SITE: text u32 = NONE, Dictionary;
     /// Bits of [`crate::flags`].
     flags, FLAGS: number u8 = 0, Dictionary;
+    /// The kernel's call chain: frames as in `call_site`, the outermost first, joined by `;`.
+    stack, STACK: text u32 = NONE, Dictionary;
 }
 
 impl Batch {

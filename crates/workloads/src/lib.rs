@@ -50,8 +50,8 @@ pub use batch::{Batch, COLUMNS, Column, Columns, Form, Row};
 pub use error::Error;
 pub use event::{ANY_NODE, EventKind, NO_CONTEXT, NONE, flags};
 pub use meta::{
-    CacheCounts, Counts, Import, Loss, Losses, MAJOR, MINOR, Metadata, Node, Repairs, Source, Statistics,
-    Symbol, Topology,
+    CacheCounts, Counts, CutOff, Import, Loss, Losses, MAJOR, MINOR, Metadata, Node, Repairs, Source,
+    Statistics, Symbol, Topology,
 };
 pub use positioned::Positioned;
 pub use reader::{Batches, Reader};

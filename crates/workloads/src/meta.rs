@@ -14,7 +14,7 @@ use crate::error::Error;
 /// The major version this program writes and the newest it reads.
 pub const MAJOR: u32 = 1;
 /// The minor version this program writes.
-pub const MINOR: u32 = 0;
+pub const MINOR: u32 = 1;
 
 /// Before every key of ours.
 const PREFIX: &str = "slablab.";
@@ -55,6 +55,9 @@ pub struct Metadata {
     pub pairing_only: bool,
     /// What the recorder lost.
     pub losses: Losses,
+    /// Where the recording was cut off; absent for a whole one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<CutOff>,
     /// The file the trace was made from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
@@ -117,6 +120,17 @@ pub struct Symbol {
     pub name: String,
 }
 
+/// Where a recording was cut off: its events up to there are in the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CutOff {
+    /// Bytes that are there, of the decompressed recording.
+    pub at_bytes: u64,
+    /// Bytes that the recording should have, if it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_bytes: Option<u64>,
+}
+
 /// What the recorder lost. The sums are exact; the list is cut off at [`Losses::LIMIT`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -129,6 +143,42 @@ pub struct Losses {
     pub by_cpu: BTreeMap<u32, u64>,
     /// The records.
     pub list: Vec<Loss>,
+}
+
+impl Metadata {
+    /// Whether the recording is known to miss events: the recorder lost some, or the recording was cut off.
+    pub fn is_incomplete(&self) -> bool {
+        self.losses.records > 0 || self.cut_off.is_some()
+    }
+
+    /// The recording's incompleteness, a sentence each: for the first lines of an answer.
+    pub fn gaps(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if let Some(CutOff { at_bytes, of_bytes }) = self.cut_off {
+            let of = of_bytes.map_or(String::new(), |bytes| format!(" of {}", megabytes(bytes)));
+            said.push(format!(
+                "the recording is cut off after {}{of}: the answer is for its events up to there",
+                megabytes(at_bytes)
+            ));
+        }
+        let Losses { events, records, .. } = self.losses;
+        if records > 0 {
+            let count = if events == 0 { "an unknown number of".to_string() } else { events.to_string() };
+            let places = if records == 1 { "1 place".to_string() } else { format!("{records} places") };
+            said.push(format!("the recording lost {count} events in {places}: the answer is incomplete"));
+        }
+        said
+    }
+}
+
+/// Bytes in decimal megabytes, below one in kilobytes or bytes.
+fn megabytes(bytes: u64) -> String {
+    match bytes {
+        0..=999 => format!("{bytes} bytes"),
+        1_000..=999_999 => format!("{:.1} KB", bytes as f64 / 1e3),
+        1_000_000..=9_999_999 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.0} MB", bytes as f64 / 1e6),
+    }
 }
 
 impl Losses {

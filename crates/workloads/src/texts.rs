@@ -59,7 +59,7 @@ impl Table {
     }
 }
 
-/// The tables of the three string columns.
+/// The tables of the string columns.
 #[derive(Clone, Debug, Default)]
 pub struct Texts {
     /// Names of tasks.
@@ -68,25 +68,28 @@ pub struct Texts {
     pub cache: Table,
     /// Callers.
     pub call_site: Table,
+    /// Call chains.
+    pub stack: Table,
 }
 
 impl Texts {
     /// The tables, at their [`Texts::position`].
-    pub(crate) fn tables(&self) -> [&Table; 3] {
-        [&self.comm, &self.cache, &self.call_site]
+    pub(crate) fn tables(&self) -> [&Table; 4] {
+        [&self.comm, &self.cache, &self.call_site, &self.stack]
     }
 
     pub(crate) fn table_mut(&mut self, column: &str) -> &mut Table {
         match Self::position(column) {
             0 => &mut self.comm,
             1 => &mut self.cache,
-            _ => &mut self.call_site,
+            2 => &mut self.call_site,
+            _ => &mut self.stack,
         }
     }
 
     /// Which table a column's strings are in.
     pub(crate) fn position(column: &str) -> usize {
-        let columns = ["comm", "cache", "call_site"];
+        let columns = ["comm", "cache", "call_site", "stack"];
         columns.iter().position(|name| *name == column).expect("only these columns are strings")
     }
 }

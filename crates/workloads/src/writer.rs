@@ -29,7 +29,7 @@ pub struct Writer<W: Write + Send + 'static> {
     packer: Packer<W>,
     texts: Texts,
     /// How many strings of each table the packer knows.
-    told: [usize; 3],
+    told: [usize; 4],
     batch: Batch,
     group_rows: usize,
     tally: Tally,
@@ -50,7 +50,7 @@ impl<W: Write + Send + 'static> Writer<W> {
     pub fn new(out: W) -> Result<Writer<W>, Error> {
         let file = SerializedFileWriter::new(out, schema::schema(&[]), Arc::new(schema::properties()))?;
         let (texts, batch, tally) = Default::default();
-        Ok(Writer { packer: Packer::start(file), texts, told: [0; 3], batch, group_rows: GROUP_ROWS, tally })
+        Ok(Writer { packer: Packer::start(file), texts, told: [0; 4], batch, group_rows: GROUP_ROWS, tally })
     }
 
     /// With `rows` rows in a row group instead of 262,144.
@@ -112,7 +112,7 @@ impl<W: Write + Send + 'static> Writer<W> {
 /// A row group to be packed, and the strings that are new in it.
 struct Group {
     batch: Batch,
-    texts: [Vec<ByteArray>; 3],
+    texts: [Vec<ByteArray>; 4],
 }
 
 /// The thread that packs.
@@ -163,7 +163,7 @@ fn pack<W: Write + Send>(
     groups: Receiver<Group>,
     done: Sender<Batch>,
 ) -> Result<SerializedFileWriter<W>, Error> {
-    let mut known: [Vec<ByteArray>; 3] = Default::default();
+    let mut known: [Vec<ByteArray>; 4] = Default::default();
     for Group { mut batch, texts } in groups {
         known.iter_mut().zip(texts).for_each(|(known, new)| known.extend(new));
         let mut group = file.next_row_group()?;
@@ -227,8 +227,8 @@ impl Tally {
 /// Writes our columns of one row group, in order.
 pub(crate) struct Cells<'a, 'b, W: Write + Send> {
     pub(crate) group: &'a mut SerializedRowGroupWriter<'b, W>,
-    /// The strings of the three tables, by id.
-    pub(crate) known: &'a [Vec<ByteArray>; 3],
+    /// The strings of the tables, by id.
+    pub(crate) known: &'a [Vec<ByteArray>; 4],
 }
 
 impl<W: Write + Send> Cells<'_, '_, W> {

@@ -20,13 +20,15 @@
 
 mod fields;
 mod line;
+mod stack;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 
 use crate::error::{At, ReadError};
-use crate::event::{Event, Header, Item, LossKind, Lost, Names, Source, Tally, ZERO_SIZE_PTR};
+use crate::event::{CutOff, Event, Header, Item, LossKind, Lost, Names, Source, Tally, ZERO_SIZE_PTR};
 use crate::text::{LineError, number};
 use fields::{Fields, Pointer};
+use stack::{Frames, is_frame};
 
 /// The longest line believed.
 const LINE_LIMIT: u64 = 1 << 20;
@@ -49,6 +51,11 @@ pub struct Ftrace<R> {
     decided: bool,
     /// The event after a loss: the loss is delivered first.
     waiting: Option<Event>,
+    /// What is delivered next, once the lines of its stack have been read.
+    held: Option<Item>,
+    /// An error behind the held item.
+    failed: Option<ReadError>,
+    frames: Frames,
     last_ns: u64,
     ended: bool,
 }
@@ -83,6 +90,9 @@ impl<R: Read> Ftrace<R> {
             overwritten: None,
             decided: false,
             waiting: None,
+            held: None,
+            failed: None,
+            frames: Frames::default(),
             last_ns: 0,
             ended: false,
         }
@@ -116,7 +126,15 @@ impl<R: Read> Ftrace<R> {
         self.offset += self.raw.len() as u64;
         self.raw.clear();
         let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut self.raw);
-        let read = read.map_err(|source| ReadError::io(At::Line(self.line + 1), source))?;
+        let read = match read {
+            // A compressed file that was cut off: the line it ends in is not whole.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                self.header.cut_off = Some(CutOff { at: self.offset + self.raw.len() as u64, of: None });
+                self.raw.clear();
+                return Ok(false);
+            }
+            read => read.map_err(|source| ReadError::io(At::Line(self.line + 1), source))?,
+        };
         self.line += usize::from(read > 0);
         if read as u64 == LINE_LIMIT {
             return Err(LineError::new(self.line, "a line shorter than 1 MiB", "").into());
@@ -139,6 +157,9 @@ impl<R: Read> Ftrace<R> {
         let kind = kind.map_err(|(expected, found)| LineError::new(self.line, expected, &found))?;
         let Some((kind, pointer)) = kind else {
             self.tally.skipped += 1;
+            if !stack::is_head(&line) {
+                self.frames.of_another();
+            }
             return Ok(None);
         };
         if let Some(pointer) = pointer {
@@ -150,7 +171,7 @@ impl<R: Read> Ftrace<R> {
         }
         let comm = (!line.is_nameless()).then(|| self.names.intern(line.comm));
         let line::Line { time_ns, cpu, pid, context, .. } = line;
-        let event = Event { time_ns, cpu, pid, comm, context, kind };
+        let event = Event { time_ns, cpu, pid, comm, context, stack: None, kind };
         if self.early.is_empty() {
             return Ok(Some(self.event(event)));
         }
@@ -199,6 +220,9 @@ impl<R: Read> Ftrace<R> {
             return Some(self.lost(Lost { cpu, time_ns, offset, count, kind: LossKind::Ring }));
         }
         self.tally.skipped += 1;
+        if !stack::is_head(line) {
+            self.frames.of_another();
+        }
         None
     }
 
@@ -222,8 +246,12 @@ impl<R: Read> Ftrace<R> {
             self.header.cpus_online = Some(cpus);
             return Ok(None);
         }
+        if is_frame(text) {
+            self.frames.add(trimmed);
+            return Ok(None);
+        }
         let empty_cpu = trimmed.strip_prefix("CPU ").is_some_and(|rest| rest.ends_with(" is empty"));
-        if trimmed.is_empty() || trimmed.starts_with("version = ") || empty_cpu || is_frame(text) {
+        if trimmed.is_empty() || trimmed.starts_with("version = ") || empty_cpu {
             return Ok(None);
         }
         Err(LineError::new(self.line, "an event as in `bash-12 [000] 3.141592: kmalloc: ..`", trimmed).into())
@@ -276,12 +304,27 @@ impl<R: Read> Source for Ftrace<R> {
     type Error = ReadError;
 
     fn next(&mut self) -> Result<Option<Item>, ReadError> {
-        if self.ended {
-            return Ok(None);
+        loop {
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            if self.ended && self.held.is_none() {
+                return Ok(None);
+            }
+            let item = if self.ended { Ok(None) } else { self.advance() };
+            self.ended |= !matches!(item, Ok(Some(_)));
+            // The lines of a stack follow its event.
+            let stack = self.frames.take(&mut self.names);
+            let next = item.unwrap_or_else(|error| {
+                self.failed = Some(error);
+                None
+            });
+            match std::mem::replace(&mut self.held, next) {
+                Some(Item::Event(event)) => return Ok(Some(Item::Event(Event { stack, ..event }))),
+                Some(lost) => return Ok(Some(lost)),
+                None => {}
+            }
         }
-        let item = self.advance();
-        self.ended = !matches!(item, Ok(Some(_)));
-        item
     }
 
     fn state(&self) -> (&Header, &Names, &Tally) {
@@ -309,14 +352,4 @@ fn loss(text: &str) -> Option<(u32, u64)> {
     }
     let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(number::<u64>);
     Some((u32::try_from(numbers.next()?).ok()?, numbers.next().unwrap_or(0)))
-}
-
-/// A frame of a stack: ` => kmem_cache_alloc`, or an address and a symbol.
-fn is_frame(text: &str) -> bool {
-    let Some(first) = text.split_whitespace().next().filter(|_| text.starts_with(char::is_whitespace)) else {
-        return false;
-    };
-    // perf shows a frame it could not unwind as `0 [unknown] ([unknown])`.
-    let is_address = first.bytes().all(|byte| byte.is_ascii_hexdigit());
-    first == "=>" || is_address && (first.len() >= 4 || text.ends_with(')'))
 }

@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 use super::sample::Layout;
 use crate::bytes::{Bytes, Short, text_lossy, uint};
 use crate::error::{At, ReadError};
-use crate::event::{FormatText, Header};
+use crate::event::{CutOff, FormatText, Header, NodeOf};
 use crate::kmem::{self, Decoder};
+use crate::text::id_list;
 use crate::tracepoint::{Format, FormatError};
 
 /// `perf_file_header`.
@@ -38,6 +39,13 @@ impl FileHeader {
             *word = bytes.u64("feature bits")?;
         }
         Ok(FileHeader { attr_size, attrs, data, features })
+    }
+}
+
+impl FileHeader {
+    /// Bytes of the table behind the data, which says where the features are.
+    pub(super) fn feature_table(&self) -> u64 {
+        16 * self.features.iter().map(|word| u64::from(word.count_ones())).sum::<u64>()
     }
 }
 
@@ -78,6 +86,8 @@ pub(super) struct Meta {
     pub(super) layout_of_id: FxHashMap<u64, u16>,
     pub(super) decoders: FxHashMap<u16, Decoder>,
     known: Vec<String>,
+    /// The numbers of the tracepoints that were recorded.
+    tracepoints: Vec<u64>,
     has_formats: bool,
 }
 
@@ -88,6 +98,7 @@ const OSRELEASE: u64 = 4;
 const ARCH: u64 = 6;
 const NRCPUS: u64 = 7;
 const CMDLINE: u64 = 11;
+const NUMA_TOPOLOGY: u64 = 14;
 
 impl Meta {
     /// More attributes than any perf opens; one event on every CPU is one attribute.
@@ -99,17 +110,44 @@ impl Meta {
     pub(super) fn of_file(file: &FileHeader, parts: &Parts<'_>) -> Result<Meta, ReadError> {
         let mut meta = Meta::default();
         meta.read_attrs(file, parts)?;
-        let table_size = 16 * file.features.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-        let table = Section { offset: parts.tail_at, size: table_size };
+        let table = Section { offset: parts.tail_at, size: file.feature_table() };
         let mut table = parts.section(table, "feature section table")?;
         for feature in 0..256u64 {
             if file.features[feature as usize / 64] >> (feature % 64) & 1 == 1 {
                 let at = section(&mut table, "feature section table")?;
-                if matches!(feature, TRACING_DATA | BUILD_ID | OSRELEASE | ARCH | NRCPUS | CMDLINE) {
+                if matches!(
+                    feature,
+                    TRACING_DATA | BUILD_ID | OSRELEASE | ARCH | NRCPUS | CMDLINE | NUMA_TOPOLOGY
+                ) {
                     meta.feature(feature, parts.section(at, "feature section")?)?;
                 }
             }
         }
+        Ok(meta)
+    }
+
+    /// What a file says before its data, with formats from elsewhere.
+    pub(super) fn with_formats(
+        file: &FileHeader,
+        parts: &Parts<'_>,
+        formats: &[FormatText],
+        cut_off: CutOff,
+    ) -> Result<Meta, ReadError> {
+        let mut meta = Meta::default();
+        meta.read_attrs(file, parts)?;
+        for FormatText { system, text } in formats {
+            meta.format(system, text, 0, parts.big_endian)?;
+        }
+        meta.has_formats = true;
+        let is_known = |id: &u64| u16::try_from(*id).is_ok_and(|id| meta.decoders.contains_key(&id));
+        if !meta.tracepoints.iter().any(is_known) {
+            let what = format_args!(
+                "the recording's events have the numbers {:?}, and the formats others: they are of another kernel",
+                &meta.tracepoints[..meta.tracepoints.len().min(16)]
+            );
+            return Err(ReadError::new(At::Whole, what));
+        }
+        meta.header.cut_off = Some(cut_off);
         Ok(meta)
     }
 
@@ -135,6 +173,9 @@ impl Meta {
         let at = attr.offset();
         let (layout, facts) = Layout::of_attr(attr)?;
         self.header.clock.get_or_insert_with(|| facts.clock.to_string());
+        if self.tracepoints.len() < Self::LAYOUT_LIMIT {
+            self.tracepoints.extend(facts.tracepoint);
+        }
         if facts.sampled && self.header.warnings.is_empty() {
             let warning = "the recording was sampled: it has only every n-th event of some kinds";
             self.header.warnings.push(warning.into());
@@ -179,6 +220,17 @@ impl Meta {
             NRCPUS => {
                 self.header.cpus_available = Some(bytes.u32("number of CPUs")?);
                 self.header.cpus_online = Some(bytes.u32("number of online CPUs")?);
+            }
+            NUMA_TOPOLOGY => {
+                let count = bytes.u32("number of nodes")?;
+                // Every node takes 24 bytes, which bounds what a wrong count can cost.
+                for _ in 0..u64::from(count).min(bytes.left() as u64 / 24) {
+                    let node = bytes.u32("node")?;
+                    let kib = bytes.u64("memory of a node")?;
+                    bytes.take(8, "free memory of a node")?;
+                    let cpus = id_list(&string(&mut bytes)?).unwrap_or_default();
+                    self.header.nodes.push(NodeOf { node, bytes: kib.saturating_mul(1024), cpus });
+                }
             }
             CMDLINE => {
                 let count = bytes.u32("number of command words")?;
@@ -300,4 +352,25 @@ fn kernel_build_id(mut bytes: Bytes<'_>) -> Option<String> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_their_cpus() {
+        let mut data = 2u32.to_le_bytes().to_vec();
+        for (node, cpus) in [(0u32, "0-1,4"), (3, "2-3")] {
+            data.extend(node.to_le_bytes());
+            data.extend([2048u64, 1024].map(u64::to_le_bytes).concat());
+            data.extend(8u32.to_le_bytes());
+            data.extend(cpus.bytes().chain(std::iter::repeat_n(0, 8 - cpus.len())));
+        }
+        let mut meta = Meta::default();
+        meta.feature(NUMA_TOPOLOGY, Bytes::new(&data, 0, false)).unwrap();
+        let node = |node, cpus: &[u32]| NodeOf { node, bytes: 2 << 20, cpus: cpus.to_vec() };
+        assert_eq!(meta.header.nodes, [node(0, &[0, 1, 4]), node(3, &[2, 3])]);
+        assert!(Meta::default().feature(NUMA_TOPOLOGY, Bytes::new(&data[..30], 0, false)).is_err());
+    }
 }

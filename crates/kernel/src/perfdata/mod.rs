@@ -24,6 +24,7 @@ mod open;
 mod order;
 mod records;
 mod sample;
+mod stacks;
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -31,12 +32,15 @@ use rustc_hash::FxHashMap;
 
 use crate::bytes::{Bytes, Short, text_lossy, uint};
 use crate::error::{At, ReadError};
-use crate::event::{Event, Header, Item, KernelMap, LossKind, Lost, Name, Names, Source, Tally};
+use crate::event::{
+    CutOff, Event, FormatText, Header, Item, KernelMap, LossKind, Lost, Name, Names, Source, Tally,
+};
 use meta::{FileHeader, Meta};
-use open::{Start, scan};
+use open::{Skipped, Start, scan};
 use order::{Order, Waiting};
 use records::{Record, Records};
 use sample::Layout;
+use stacks::Stacks;
 
 /// A perf.data being read. See [`Source`] for its stream.
 pub struct PerfData<R> {
@@ -46,8 +50,11 @@ pub struct PerfData<R> {
     tally: Tally,
     order: Order,
     comms: FxHashMap<i32, Name>,
+    stacks: Stacks,
     last_ns: u64,
     big_endian: bool,
+    /// Where the file should end, if it says so.
+    whole: Option<u64>,
     state: State,
 }
 
@@ -66,14 +73,25 @@ impl<R: Read + Seek> PerfData<R> {
     ///
     /// # Errors
     /// What is wrong with the header, the formats or the attributes. The events are not looked at yet.
-    pub fn seekable(mut reader: R) -> Result<Self, ReadError> {
+    pub fn seekable(reader: R) -> Result<Self, ReadError> {
+        PerfData::seekable_with(reader, &[])
+    }
+
+    /// As [`PerfData::seekable`]. A file that was cut off lacks the formats of its events, which perf writes
+    /// behind them: then `formats` are taken, those of another recording of the same kernel or of its
+    /// tracefs.
+    ///
+    /// # Errors
+    /// As [`PerfData::seekable`], and formats that have none of the recording's events.
+    pub fn seekable_with(mut reader: R, formats: &[FormatText]) -> Result<Self, ReadError> {
         let start = Start::read(&mut reader)?;
         let Some(file) = &start.file else { return Ok(PerfData::of_pipe(reader, &start)) };
         let skip = |reader: &mut R, count: u64| {
-            // Beyond i64 or the end, the next read finds nothing.
-            reader.seek(SeekFrom::Current(i64::try_from(count).unwrap_or(i64::MAX))).map(drop)
+            let end = reader.seek(SeekFrom::End(0))?;
+            let there = end.saturating_sub(file.data.offset).min(count);
+            reader.seek(SeekFrom::Start(file.data.offset + there)).map(|_| Skipped { there, cut: false })
         };
-        let meta = scan(&mut reader, &start, file, skip)?;
+        let meta = scan(&mut reader, &start, file, formats, skip)?;
         let io = |source| ReadError::io(At::Offset(file.data.offset), source);
         reader.seek(SeekFrom::Start(file.data.offset)).map_err(io)?;
         PerfData::of_file(reader, &start, file, meta)
@@ -92,17 +110,27 @@ impl<R: Read> PerfData<R> {
     ///
     /// # Errors
     /// As [`PerfData::seekable`]; an error of `open` is a [`What::Io`](crate::error::What::Io).
-    pub fn reopen(mut open: impl FnMut() -> std::io::Result<R>) -> Result<Self, ReadError> {
+    pub fn reopen(open: impl FnMut() -> std::io::Result<R>) -> Result<Self, ReadError> {
+        PerfData::reopen_with(open, &[])
+    }
+
+    /// As [`PerfData::reopen`], with `formats` for a file that was cut off, as
+    /// [`PerfData::seekable_with`].
+    ///
+    /// # Errors
+    /// As [`PerfData::reopen`], and formats that have none of the recording's events.
+    pub fn reopen_with(
+        mut open: impl FnMut() -> std::io::Result<R>,
+        formats: &[FormatText],
+    ) -> Result<Self, ReadError> {
         let mut open = || open().map_err(|source| ReadError::io(At::Offset(0), source));
         let mut reader = open()?;
         let start = Start::read(&mut reader)?;
         let Some(file) = &start.file else { return Ok(PerfData::of_pipe(reader, &start)) };
-        let skip = |reader: &mut R, count: u64| {
-            std::io::copy(&mut reader.take(count), &mut std::io::sink()).map(drop)
-        };
-        let meta = scan(&mut reader, &start, file, skip)?;
+        let meta = scan(&mut reader, &start, file, formats, Skipped::over)?;
         let mut reader = open()?;
-        skip(&mut reader, file.data.offset).map_err(|source| ReadError::io(At::Offset(0), source))?;
+        Skipped::over(&mut reader, file.data.offset)
+            .map_err(|source| ReadError::io(At::Offset(0), source))?;
         PerfData::of_file(reader, &start, file, meta)
     }
 
@@ -133,8 +161,11 @@ impl<R: Read> PerfData<R> {
     fn of_file(reader: R, start: &Start, file: &FileHeader, meta: Meta) -> Result<Self, ReadError> {
         let (data, big_endian) = (file.data, start.big_endian);
         // `scan` has checked that the sum is a number.
-        let records = Records::new(reader, data.offset, data.offset + data.size, big_endian);
+        // perf writes the size last: without it the data goes on to the end.
+        let end = if data.size == 0 { u64::MAX } else { data.offset + data.size };
+        let records = Records::new(reader, data.offset, end, big_endian);
         let mut perf = PerfData::new(records, meta, big_endian, State::Data);
+        perf.whole = (data.size > 0).then_some(end);
         perf.check_meta()?;
         Ok(perf)
     }
@@ -143,7 +174,9 @@ impl<R: Read> PerfData<R> {
         let mut names = Names::new();
         let comms = [(0, names.intern("swapper"))].into_iter().collect();
         let (tally, order) = (Tally::default(), Order::new(Self::WINDOW));
-        PerfData { records, meta, names, tally, order, comms, last_ns: 0, big_endian, state }
+        let stacks = Stacks::default();
+        let (last_ns, whole) = (0, None);
+        PerfData { records, meta, names, tally, order, comms, stacks, last_ns, big_endian, whole, state }
     }
 
     fn check_meta(&mut self) -> Result<(), ReadError> {
@@ -165,6 +198,8 @@ impl<R: Read> PerfData<R> {
             }
             self.state = State::Drained;
             self.order.finish();
+            let cut = self.records.cut().map(|at| CutOff { at, of: self.whole });
+            self.meta.header.cut_off = cut.or(self.meta.header.cut_off);
             return Ok(());
         };
         /// On LOST_SAMPLES: a filter dropped them, which is no loss (PERF_RECORD_MISC_LOST_SAMPLES_BPF).
@@ -218,7 +253,9 @@ impl<R: Read> PerfData<R> {
         };
         let pid = decoded.pid.or(sample.tid).unwrap_or(-1);
         let (time_ns, cpu) = (sample.time_ns, sample.cpu);
-        let event = Event { time_ns, cpu, pid, comm: None, context: decoded.context, kind: decoded.kind };
+        let stack = self.stacks.name(sample.chain, self.big_endian, &mut self.names);
+        let event =
+            Event { time_ns, cpu, pid, comm: None, context: decoded.context, stack, kind: decoded.kind };
         self.order.push(Some(time_ns), Waiting::Event(event));
         Ok(())
     }

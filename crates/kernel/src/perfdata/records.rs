@@ -58,6 +58,8 @@ struct Outer<R> {
     offset: u64,
     /// File offset where the data section ends; `u64::MAX` for a pipe.
     limit: u64,
+    /// File offset where the input ended before its data did.
+    cut: Option<u64>,
 }
 
 struct Inflated {
@@ -86,7 +88,8 @@ impl<R: Read> Records<R> {
 
     /// Records of `reader`, which stands at byte `offset`, up to byte `limit`.
     pub(super) fn new(reader: R, offset: u64, limit: u64, big_endian: bool) -> Self {
-        let outer = Outer { reader, buffer: vec![0; Self::BUFFER], start: 0, end: 0, offset, limit };
+        let outer =
+            Outer { reader, buffer: vec![0; Self::BUFFER], start: 0, end: 0, offset, limit, cut: None };
         let inflated = Inflated {
             decoder: None,
             input: Vec::new(),
@@ -111,6 +114,13 @@ impl<R: Read> Records<R> {
                 continue;
             }
             let Some(record) = self.outer.next(self.big_endian)? else {
+                // A pipe does not say how much it should have: half a record shows that it was cut off.
+                if self.outer.limit == u64::MAX && self.inflated.left() > 0 {
+                    self.outer.cut.get_or_insert(self.outer.offset);
+                }
+                if self.outer.cut.is_some() {
+                    return Ok(None);
+                }
                 return self.inflated.check_end().map(|()| None);
             };
             match record.kind {
@@ -118,6 +128,11 @@ impl<R: Read> Records<R> {
                 _ => return Ok(Some(record)),
             }
         }
+    }
+
+    /// Where the input ended before its data did, if it did. Known when `next` has given `None`.
+    pub(super) fn cut(&self) -> Option<u64> {
+        self.outer.cut
     }
 
     /// The body of the record that `next` gave last.
@@ -180,6 +195,11 @@ impl<R: Read> Outer<R> {
                 Ok(0) => break,
                 Ok(got) => self.end += got,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // A compressed file that was cut off.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                    self.cut = Some(self.offset + self.end as u64);
+                    break;
+                }
                 Err(source) => {
                     return Err(ReadError::io(At::Offset(self.offset + self.end as u64), source));
                 }
@@ -202,6 +222,7 @@ impl<R: Read> Outer<R> {
             HEADER => {}
             // A file says how long its data is; a pipe just ends.
             0 if self.limit == u64::MAX || self.offset == self.limit => return Ok(None),
+            have if self.ends_at(have) => return Ok(None),
             have => return Err(truncated("a record's header", HEADER, have)),
         }
         let (kind, misc, size) = frame(&self.buffer[self.start..self.start + HEADER], big_endian);
@@ -210,12 +231,25 @@ impl<R: Read> Outer<R> {
             return Err(ReadError::value(offset + 6, expected, size));
         }
         let have = self.fill(size)?;
+        if have < size && self.ends_at(have) {
+            return Ok(None);
+        }
         if have < size {
             return Err(truncated("a record", size, have));
         }
         let (start, end) = (self.start + HEADER, self.start + size);
         self.consume(size);
         Ok(Some(Record { kind, misc, offset, place: Place::Outer, start, end }))
+    }
+
+    /// Whether the input ends behind `have` bytes although its data should go on.
+    fn ends_at(&mut self, have: usize) -> bool {
+        let end = self.offset + have as u64;
+        let early = end < self.limit;
+        if early {
+            self.cut.get_or_insert(end);
+        }
+        early
     }
 
     fn trailing(
@@ -299,9 +333,14 @@ impl Inflated {
         Ok(())
     }
 
+    /// Bytes of a record that is not whole.
+    fn left(&self) -> u64 {
+        (self.output.len() - self.output_at) as u64
+    }
+
     /// At the end of the file no record may be left half inflated.
     fn check_end(&self) -> Result<(), ReadError> {
-        let have = (self.output.len() - self.output_at) as u64;
+        let have = self.left();
         if have > 0 {
             let what = "a record inside a compressed one";
             return Err(Short { offset: self.offset, what, need: have + 1, have }.into());

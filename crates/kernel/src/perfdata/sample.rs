@@ -34,6 +34,8 @@ pub(super) struct Layout {
 pub(super) struct Facts {
     pub(super) clock: &'static str,
     pub(super) sampled: bool,
+    /// The tracepoint's number.
+    pub(super) tracepoint: Option<u64>,
 }
 
 /// A sample's fields.
@@ -41,6 +43,8 @@ pub(super) struct Sample<'a> {
     pub(super) tid: Option<i32>,
     pub(super) time_ns: u64,
     pub(super) cpu: u32,
+    /// The call chain, eight bytes for each frame and mark; empty if there is none.
+    pub(super) chain: &'a [u8],
     /// The tracepoint's payload.
     pub(super) raw: &'a [u8],
 }
@@ -57,7 +61,7 @@ impl Layout {
     pub(super) fn of_attr(mut attr: Bytes<'_>) -> Result<(Layout, Facts), ReadError> {
         let kind = attr.u32("attribute type")?;
         attr.u32("attribute size")?;
-        attr.u64("attribute config")?;
+        let config = attr.u64("attribute config")?;
         let period = attr.u64("sample period")?;
         let sample_type = attr.u64("sample type")?;
         let read_format = attr.u64("read format")?;
@@ -72,7 +76,9 @@ impl Layout {
             _ => "perf",
         };
         const TRACEPOINT: u32 = 2;
-        let facts = Facts { clock, sampled: kind == TRACEPOINT && (freq || period > 1) };
+        let is_tracepoint = kind == TRACEPOINT;
+        let tracepoint = is_tracepoint.then_some(config);
+        let facts = Facts { clock, sampled: is_tracepoint && (freq || period > 1), tracepoint };
         Ok((Layout::new(sample_type, read_format, sample_id_all), facts))
     }
 
@@ -113,7 +119,7 @@ impl Layout {
         at: u64,
         big_endian: bool,
     ) -> Result<Sample<'a>, ReadError> {
-        let raw = self.raw(Bytes::new(body, at, big_endian))?;
+        let (chain, raw) = self.chain_and_raw(Bytes::new(body, at, big_endian))?;
         let short = || {
             let (need, have) = (self.fixed as u64, body.len() as u64);
             Short { offset: at, what: "a sample's fields", need, have }
@@ -125,21 +131,23 @@ impl Layout {
             tid: self.tid.and_then(|tid| get(tid + 4, 4)).map(|tid| tid as i32),
             time_ns: get(time, 8).ok_or_else(short)?,
             cpu: get(cpu, 4).ok_or_else(short)? as u32,
+            chain,
             raw,
         })
     }
 
-    fn raw<'a>(&self, mut bytes: Bytes<'a>) -> Result<&'a [u8], ReadError> {
+    fn chain_and_raw<'a>(&self, mut bytes: Bytes<'a>) -> Result<(&'a [u8], &'a [u8]), ReadError> {
         bytes.take(self.fixed as u64, "a sample's fields")?;
         if self.sample_type & READ != 0 {
             self.skip_read(&mut bytes)?;
         }
+        let mut chain: &[u8] = &[];
         if self.sample_type & CALLCHAIN != 0 {
             let count = bytes.u64("callchain length")?;
-            bytes.take(count.saturating_mul(8), "callchain")?;
+            chain = bytes.take(count.saturating_mul(8), "callchain")?;
         }
         let size = bytes.u32("payload size")?;
-        Ok(bytes.take(u64::from(size), "tracepoint payload")?)
+        Ok((chain, bytes.take(u64::from(size), "tracepoint payload")?))
     }
 
     fn skip_read(&self, bytes: &mut Bytes<'_>) -> Result<(), ReadError> {

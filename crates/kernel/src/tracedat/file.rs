@@ -87,6 +87,11 @@ impl<R: Read + Seek> File<R> {
         self.reader.by_ref().take(count).read_to_end(into).map(drop).map_err(io)
     }
 
+    /// Bytes of the file.
+    pub(super) fn length(&mut self) -> Result<u64, ReadError> {
+        self.reader.seek(SeekFrom::End(0)).map_err(|source| ReadError::io(At::Whole, source))
+    }
+
     /// Exactly `count` bytes from `offset`.
     pub(super) fn exact(
         &mut self,

@@ -5,7 +5,7 @@ use std::io::{Read, Seek};
 use super::file::{Algorithm, File, PART_LIMIT};
 use super::meta::{Buffer, Meta, Ring, option};
 use crate::bytes::{Bytes, text_lossy};
-use crate::error::{ReadError, What};
+use crate::error::{At, ReadError, What};
 use crate::event::Names;
 
 /// The first bytes of a trace.dat.
@@ -240,7 +240,12 @@ fn version_7<R: Read + Seek>(file: &mut File<R>, first: u64, names: &mut Names) 
         }
         seen.push(next);
         let (id, what) = section::OPTIONS;
-        let (content, at) = file.section(next, id, what)?;
+        let (content, at) = match file.section(next, id, what) {
+            Err(error) if matches!(error.what, What::Truncated { .. }) && file.length()? <= next => {
+                return Err(behind_the_end(file.length()?, next));
+            }
+            section => section?,
+        };
         let mut bytes = Bytes::new(&content, at, file.big_endian);
         next = 0;
         while bytes.left() > 0 {
@@ -264,6 +269,16 @@ fn version_7<R: Read + Seek>(file: &mut File<R>, first: u64, names: &mut Names) 
         }
     }
     Ok(meta)
+}
+
+/// Version 7 has its options, which say where everything is, behind the events.
+fn behind_the_end(length: u64, options: u64) -> ReadError {
+    let (at, of) = (length as f64 / 1e6, options as f64 / 1e6);
+    let what = format_args!(
+        "cut off after {at:.1} of more than {of:.1} MB: trace-cmd writes what describes the events behind them, so \
+         they cannot be read"
+    );
+    ReadError::new(At::Whole, what)
 }
 
 fn option_7<R: Read + Seek>(

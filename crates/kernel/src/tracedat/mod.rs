@@ -33,7 +33,7 @@ pub use head::MAGIC;
 
 use crate::bytes::{Short, uint_at};
 use crate::error::ReadError;
-use crate::event::{Event, Header, Item, Kind, Lost, Name, Names, Source, Tally};
+use crate::event::{CutOff, Event, Header, Item, Kind, LossKind, Lost, Name, Names, Source, Tally};
 use crate::kmem::Decoded;
 use file::File;
 use meta::{Buffer, Meta};
@@ -49,6 +49,8 @@ pub struct TraceDat<R> {
     /// The next step of each CPU that has one, by its time, and its index in `cpus`.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     last_ns: u64,
+    /// Whether all events were read.
+    ended: bool,
     failed: bool,
 }
 
@@ -77,7 +79,8 @@ impl<R: Read + Seek> TraceDat<R> {
         let buffers = std::mem::take(&mut meta.buffers);
         let cpus = Self::readers(&mut file, &buffers)?;
         let (tally, heads) = (Tally::default(), BinaryHeap::with_capacity(cpus.len()));
-        let mut source = TraceDat { file, meta, names, tally, cpus, heads, last_ns: 0, failed: false };
+        let mut source =
+            TraceDat { file, meta, names, tally, cpus, heads, last_ns: 0, ended: false, failed: false };
         for index in 0..source.cpus.len() {
             source.advance(index)?;
             source.heads.extend(source.cpus[index].head.as_ref().map(|_| source.head(index)));
@@ -165,7 +168,7 @@ impl<R: Read + Seek> TraceDat<R> {
         let time = reader.time();
         let time_ns = self.meta.tsc.map_or(time, |tsc| tsc.nanoseconds(time));
         let comm = self.meta.comms.get(&pid).copied();
-        Ok(Event { time_ns, cpu: reader.cpu(), pid, comm, context, kind })
+        Ok(Event { time_ns, cpu: reader.cpu(), pid, comm, context, stack: None, kind })
     }
 
     fn name_site(&mut self, kind: &mut Kind) {
@@ -180,7 +183,11 @@ impl<R: Read + Seek> TraceDat<R> {
 
     fn pull(&mut self) -> Result<Option<Item>, ReadError> {
         let Some(head) = self.heads.peek() else {
-            // What the rings counted is known at the end only.
+            // What the rings counted, and what was cut off, is known at the end only.
+            if !self.ended {
+                self.ended = true;
+                self.note_cut()?;
+            }
             let lost = self.meta.losses.pop();
             return Ok(lost.map(|lost| self.lost(lost)));
         };
@@ -208,6 +215,26 @@ impl<R: Read + Seek> TraceDat<R> {
             }
         }
         Ok(item)
+    }
+
+    /// A CPU whose events were cut off has lost the rest of them. The parts of the CPUs follow each other in
+    /// the file, so those of other CPUs may be whole.
+    fn note_cut(&mut self) -> Result<(), ReadError> {
+        let cut = self.cpus.iter().filter(|cpu| cpu.reader.is_cut_off());
+        let lost = cut.map(|cpu| Lost {
+            cpu: Some(cpu.reader.cpu()),
+            time_ns: None,
+            offset: cpu.reader.end(),
+            count: 0,
+            kind: LossKind::Ring,
+        });
+        let before = self.meta.losses.len();
+        self.meta.losses.extend(lost);
+        if self.meta.losses.len() > before {
+            let of = self.cpus.iter().map(|cpu| cpu.reader.end()).max();
+            self.meta.header.cut_off = Some(CutOff { at: self.file.length()?, of });
+        }
+        Ok(())
     }
 
     fn lost(&mut self, lost: Lost) -> Item {

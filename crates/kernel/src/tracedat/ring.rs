@@ -18,7 +18,7 @@ use std::ops::Range;
 use super::file::File;
 use super::meta::Ring;
 use crate::bytes::{Bytes, Short, uint};
-use crate::error::ReadError;
+use crate::error::{ReadError, What};
 use crate::event::{LossKind, Lost};
 
 /// Bytes of a page before its events.
@@ -61,6 +61,8 @@ pub(super) struct Reader {
     /// Events of the current page not read yet.
     events: Range<usize>,
     time: u64,
+    /// Whether the file ended before this CPU's events did.
+    cut_off: bool,
 }
 
 impl Reader {
@@ -72,10 +74,13 @@ impl Reader {
         compressed: bool,
         span: u64,
     ) -> Result<Reader, ReadError> {
-        let (mut chunks, mut next) = (None, ring.offset);
+        let (mut chunks, mut next, mut cut_off) = (None, ring.offset, false);
         if compressed && ring.size > 0 {
-            let count = file.exact(ring.offset, 4, "number of chunks")?;
-            chunks = Some(uint(&count, file.big_endian) as u32);
+            match file.exact(ring.offset, 4, "number of chunks") {
+                Ok(count) => chunks = Some(uint(&count, file.big_endian) as u32),
+                Err(ReadError { what: What::Truncated { .. }, .. }) => (chunks, cut_off) = (Some(0), true),
+                Err(error) => return Err(error),
+            }
             next += 4;
         }
         Ok(Reader {
@@ -90,6 +95,7 @@ impl Reader {
             page: 0,
             events: 0..0,
             time: 0,
+            cut_off,
         })
     }
 
@@ -107,6 +113,22 @@ impl Reader {
     #[inline]
     pub(super) fn payload(&self, range: &Range<usize>) -> &[u8] {
         &self.data[range.clone()]
+    }
+
+    /// Whether the file ended before this CPU's events did.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.cut_off
+    }
+
+    /// Where this CPU's events should end.
+    pub(super) fn end(&self) -> u64 {
+        self.ring.offset.saturating_add(self.ring.size)
+    }
+
+    /// The file ended: nothing more is read.
+    fn cut_off(&mut self) {
+        (self.cut_off, self.end) = (true, self.next);
+        self.chunks = self.chunks.map(|_| 0);
     }
 
     /// File offset of `at` in the data.
@@ -252,16 +274,25 @@ impl Reader {
                 let before = self.data.len();
                 file.read(self.next, count, &mut self.data)?;
                 let have = (self.data.len() - before) as u64;
+                self.next += have;
                 if have < count {
-                    let what = "a CPU's events";
-                    return Err(Short { offset: self.next, what, need: count, have }.into());
+                    self.cut_off();
+                    // What is left of a page has no end that could be trusted.
+                    let whole = self.data.len() - self.data.len() % self.page_size;
+                    self.data.truncate(whole);
                 }
-                self.next += count;
-                Ok(count > 0)
+                Ok(self.data.len() > before)
             }
             Some(0) => Ok(false),
             Some(left) => {
-                let sizes = file.exact(self.next, 8, "size of a chunk")?;
+                let sizes = match file.exact(self.next, 8, "size of a chunk") {
+                    Ok(sizes) => sizes,
+                    Err(ReadError { what: What::Truncated { .. }, .. }) => {
+                        self.cut_off();
+                        return Ok(false);
+                    }
+                    Err(error) => return Err(error),
+                };
                 let mut sizes = Bytes::new(&sizes, self.next, file.big_endian);
                 let (packed, size) =
                     (u64::from(sizes.u32("chunk size")?), u64::from(sizes.u32("chunk size")?));
@@ -270,7 +301,14 @@ impl Reader {
                     let expected = "a chunk of bearable size that ends with its CPU's events";
                     return Err(ReadError::value(self.next, expected, size));
                 }
-                let chunk = file.exact(at, packed, "a chunk of events")?;
+                let chunk = match file.exact(at, packed, "a chunk of events") {
+                    Ok(chunk) => chunk,
+                    Err(ReadError { what: What::Truncated { .. }, .. }) => {
+                        self.cut_off();
+                        return Ok(false);
+                    }
+                    Err(error) => return Err(error),
+                };
                 self.data.extend(file.algorithm.unpack(&chunk, size, at)?);
                 self.data_at = at;
                 self.next = at + packed;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::Cursor;
 
 use crate::common::{Words, drain, sample, words};
+use slablab_kernel::compressed::Decompressed;
 use slablab_kernel::ftrace::{Ftrace, is_text};
 use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::tidy::Tidy;
@@ -273,4 +274,50 @@ fn a_whole_script_is_its_recording() {
     };
     let (script, recording) = (sample(&script), sample(&recording));
     println!("{:?}", compare_script(&script, &recording, 9));
+}
+
+/// `perf script` of a recording with call chains: frames stand below their event, those of programs are left
+/// out, and those of an event that is left out are nobody's.
+#[test]
+fn stacks_belong_to_the_event_above_them() {
+    let text = "\
+cat 7/7 [000] 1.000000001: kmem:kmalloc: call_site=a+0x1 ptr=0xffff888100000000 bytes_req=8 bytes_alloc=8 gfp_flags=GFP_KERNEL node=-1 accounted=false
+\tffffffff81000010 __kmalloc+0x10 ([kernel.kallsyms])
+\tffffffff81000020 a+0x1 ([kernel.kallsyms])
+\tffffffffc0000020 entry+0x2 ([ext4])
+\t          401000 main+0x10 (/usr/bin/cat)
+
+cat 7/7 [000] 1.000000002: kmem:rss_stat: mm_id=1 curr=1 type=MM_ANONPAGES size=4096B
+\tffffffff81000030 other+0x30 ([kernel.kallsyms])
+
+cat 7/7 [000] 1.000000003: kmem:kfree: call_site=b+0x1 ptr=0xffff888100000000
+";
+    let mut source = Ftrace::new(text.as_bytes());
+    let (events, _) = drain(&mut source).unwrap();
+    let stacks: Vec<_> =
+        events.iter().map(|event| event.stack.map(|name| source.names().text(name))).collect();
+    assert_eq!(stacks, [Some("entry+0x2;a+0x1;__kmalloc+0x10"), None]);
+    // tracefs with the option stacktrace: the stack has a head of its own.
+    let text = "\
+             cat-7       [000] d..1.     1.000001: kfree: call_site=b+0x1/0x2 ptr=00000000aaaaaaaa
+             cat-7       [000] d..1.     1.000002: <stack trace>
+ => kfree
+ => b
+             cat-7       [000] d..1.     1.000003: kfree: call_site=b+0x1/0x2 ptr=00000000bbbbbbbb
+";
+    let mut source = Ftrace::new(text.as_bytes());
+    let (events, _) = drain(&mut source).unwrap();
+    let stacks: Vec<_> =
+        events.iter().map(|event| event.stack.map(|name| source.names().text(name))).collect();
+    assert_eq!(stacks, [Some("b;kfree"), None]);
+}
+
+/// A compressed text that was cut off is read up to there.
+#[test]
+fn a_cut_compression_ends_the_text() {
+    let packed = std::fs::read(crate::common::path("testdata/trace_dat/report.txt.xz")).unwrap();
+    let mut source = Ftrace::new(Decompressed::new(&packed[..packed.len() / 2]).unwrap());
+    let (events, _) = drain(&mut source).unwrap();
+    assert!(events.len() > 100 && events.len() < 3369, "{} events", events.len());
+    assert!(source.header().cut_off.is_some_and(|cut| cut.at > 1000 && cut.of.is_none()));
 }

@@ -1,10 +1,10 @@
 //! perf.data against `perf script` of the same file, event for event.
 
 use std::collections::HashMap;
-use std::io::{Cursor, Write};
+use std::io::{Cursor, Read, Write};
 
 use crate::common::{drain, sample};
-use slablab_kernel::event::{Alloc, Context, Free, Header, Names};
+use slablab_kernel::event::{Alloc, Context, CutOff, FormatText, Free, Header, Names};
 use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::{Event, Kind, LossKind, Name, Source};
 
@@ -213,7 +213,9 @@ fn what_is_wrong_is_said_with_its_offset() {
     );
     check(
         |data| put(data, 48, 0),
-        "at byte 48: the data size is 0: perf record was killed before it could finish this file",
+        "at byte 48: the data size is 0: perf record was killed before it could finish this file, and what describes \
+         its events is missing; import it with --formats, another recording of the same kernel or its \
+         /sys/kernel/tracing/events/kmem, to read the events that are there",
     );
     check(|data| put(data, 16, 0), "at byte 16: expected an attribute size of 80 to 4096 bytes, found 0");
     check(
@@ -222,7 +224,9 @@ fn what_is_wrong_is_said_with_its_offset() {
     );
     check(
         |data| data.truncate(5000),
-        "at byte 26104: expected 336 bytes of feature section table, 0 are there",
+        "cut off after 0.0 of 0.0 MB: perf writes what describes the events behind them, so it is missing; import it \
+         with --formats, another recording of the same kernel or its /sys/kernel/tracing/events/kmem, to read the \
+         events that are there",
     );
     // The first feature section claims a pebibyte.
     check(
@@ -248,13 +252,76 @@ fn what_is_wrong_is_said_with_its_offset() {
     );
 }
 
+/// Events of a recording that was cut off, and where it was.
+fn read_cut<R: Read>(mut perf: PerfData<R>) -> (usize, Option<CutOff>) {
+    let (events, _) = drain(&mut perf).unwrap();
+    (events.len(), perf.header().cut_off)
+}
+
 #[test]
-fn a_cut_pipe_ends_with_an_error() {
+fn a_cut_pipe_is_read_up_to_there() {
     let data = sample("corpus/perfdata/pipe.perf.data");
-    let mut perf = PerfData::pipe(&data[..data.len() - 3]).unwrap();
-    let error = drain(&mut perf).unwrap_err().to_string();
-    assert!(error.starts_with("at byte ") && error.contains("bytes of a record"), "{error}");
-    assert!(perf.next().unwrap().is_none(), "after an error the stream has ended");
+    let at = data.len() as u64 - 3;
+    let (events, cut) = read_cut(PerfData::pipe(&data[..at as usize]).unwrap());
+    assert_eq!((events, cut), (202, Some(CutOff { at, of: None })), "the last record is no event");
+    let (events, cut) = read_cut(PerfData::pipe(&data[..data.len() - 9_001]).unwrap());
+    assert!(events > 10 && events < 190 && cut.is_some(), "{events} events, {cut:?}");
+    assert_eq!(read_cut(PerfData::pipe(&data[..]).unwrap()), (202, None));
+}
+
+/// The formats of a file's events are behind them. Those of another recording of the same kernel serve.
+#[test]
+fn a_cut_file_is_read_with_the_formats_of_another() {
+    let data = sample("testdata/hackbench_head.perf.data.xz");
+    let formats = PerfData::seekable(Cursor::new(&data)).unwrap().header().formats.clone();
+    let section = data_section(&data);
+    let check = |data: &[u8], of: Option<u64>| {
+        let seeking = read_cut(PerfData::seekable_with(Cursor::new(data), &formats).unwrap());
+        let reopening = read_cut(PerfData::reopen_with(|| Ok(data), &formats).unwrap());
+        assert_eq!(seeking, reopening);
+        let (events, cut) = seeking;
+        assert_eq!(cut, Some(CutOff { at: data.len() as u64, of }));
+        events
+    };
+    let half = (section.start + section.end) / 2;
+    let events = check(&data[..half], Some(section.end as u64));
+    assert!(events > 2000 && events < 6000, "{events} events of 8103 in half of the file");
+    // A recorder that was killed has not yet written the size of the data.
+    let mut killed = data[..half].to_vec();
+    killed[48..56].fill(0);
+    let without_size = PerfData::seekable_with(Cursor::new(&killed[..]), &formats).unwrap();
+    assert!(read_cut(without_size).0 >= events - 1);
+    let of_another: Vec<_> = formats
+        .iter()
+        .map(|format| {
+            let text = format.text.lines().map(|line| if line.starts_with("ID:") { "ID: 9" } else { line });
+            FormatText { text: text.collect::<Vec<_>>().join("\n"), ..format.clone() }
+        })
+        .collect();
+    let refused = PerfData::seekable_with(Cursor::new(&data[..half]), &of_another).err().unwrap().to_string();
+    assert!(refused.contains("they are of another kernel"), "{refused}");
+}
+
+/// The chain of an allocation ends in the allocator, which its call site called.
+#[test]
+fn call_chains_lead_to_the_call_site() {
+    let data = sample("testdata/callchain.perf.data.xz");
+    let mut perf = PerfData::seekable(Cursor::new(&data)).unwrap();
+    let (events, _) = drain(&mut perf).unwrap();
+    let (mut through, mut deepest) = (0, 0);
+    for event in &events {
+        let (Kind::CacheAlloc(Alloc { call_site, .. }) | Kind::Kmalloc(Alloc { call_site, .. })) = event.kind
+        else {
+            continue;
+        };
+        let stack = perf.names().text(event.stack.expect("recorded with -g"));
+        let frames: Vec<&str> = stack.split(';').collect();
+        assert!(frames.iter().all(|frame| frame.starts_with("0xffffffff")), "{stack}");
+        let site = format!("{:#x}", call_site.addr.unwrap());
+        through += usize::from(frames[..frames.len() - 1].contains(&site.as_str()));
+        deepest = deepest.max(frames.len());
+    }
+    assert!(through > 50 && deepest > 8, "{through} chains through their call site, {deepest} frames");
 }
 
 /// The records of a pipe with each one replaced by what `change` makes of its type, body and what follows it.
@@ -319,8 +386,8 @@ fn compressed_records_may_be_cut_anywhere() {
 
         // A stream that ends inside a record is cut off, even where its compressed records are whole.
         out.truncate(before_last);
-        let error = PerfData::pipe(&out[..]).and_then(|mut perf| drain(&mut perf)).unwrap_err().to_string();
-        assert!(error.contains("a record inside a compressed one"), "{error}");
+        let (_, cut) = read_cut(PerfData::pipe(&out[..]).unwrap());
+        assert_eq!(cut, Some(CutOff { at: out.len() as u64, of: None }));
     }
 }
 

@@ -39,6 +39,7 @@ fn the_page_has_every_column_event_flag_and_key() {
         build_id: Some(String::new()),
         symbols: vec![Default::default()],
         pairing_only: true,
+        cut_off: Some(Default::default()),
         source: Some(Default::default()),
         import: Some(Default::default()),
         warnings: vec![String::new()],
