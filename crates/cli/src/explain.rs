@@ -116,7 +116,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.out.format != Format::Table {
         remarks(&answer.replay).iter().for_each(tell);
     }
-    Ok(if answer.replay.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+    Ok(if answer.replay.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }
 
 /// Whether the name is that of an experiment, and of no file beside it.
@@ -248,10 +248,12 @@ fn explained(
 fn text(answer: &Explained) -> Result<String, Failure> {
     let mut text = String::new();
     let replay = &answer.replay;
+    let said = remarks(replay);
+    let (gaps, remarks) = said.split_at(replay.metadata.gaps().len());
+    gaps.iter().try_for_each(|gap| writeln!(text, "{gap}"))?;
     writeln!(text, "{}\n", title(replay))?;
     text += &explain_table(answer);
     text.push('\n');
-    let remarks = remarks(replay);
-    answer.notes.iter().chain(&remarks).try_for_each(|remark| writeln!(text, "{remark}"))?;
+    answer.notes.iter().chain(remarks).try_for_each(|remark| writeln!(text, "{remark}"))?;
     Ok(text)
 }

@@ -23,6 +23,10 @@ pub(crate) struct Args {
     input: PathBuf,
     /// Name of the recording, if INPUT is a folder of recordings
     recording: Option<String>,
+    /// For a perf.data that was cut off, and so lacks the formats of its events: a perf.data of the same
+    /// kernel, or the folder /sys/kernel/tracing/events/kmem of it
+    #[arg(long, value_name = "FROM")]
+    formats: Option<PathBuf>,
     /// Trace to write; the file appears when it is complete, and not at all after an error
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -42,8 +46,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         Format::Json => Some(("the report on", Path::new("-"))),
         Format::Table => None,
     };
-    check(named("the input", [&args.input]), named("-o", [&args.output]).chain(report))?;
-    let input = Input { path: &args.input, recording: args.recording.as_deref() };
+    let inputs = named("the input", [&args.input]).chain(named("--formats", &args.formats));
+    check(inputs, named("-o", [&args.output]).chain(report))?;
+    let input =
+        Input { path: &args.input, recording: args.recording.as_deref(), formats: args.formats.as_deref() };
     // How many events there will be is known when the last has been read.
     let progress =
         if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };

@@ -169,7 +169,7 @@ pub(crate) fn expect_file<'a>(option: &str, path: &'a Path, expected: &str) -> R
 /// it becomes a trace in a temporary file first.
 pub(crate) fn open(path: &Path, recording: Option<&str>) -> Result<Reader, Failure> {
     let progress = Progress::new("import");
-    let input = Input { path, recording };
+    let input = Input { path, recording, formats: None };
     Ok(import::open(input, &mut |events| progress.at(events, events))?)
 }
 

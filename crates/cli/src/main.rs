@@ -23,6 +23,7 @@ mod replay;
 mod report;
 mod reproduce;
 mod run;
+mod sites;
 mod suite;
 mod top;
 mod verify;
@@ -58,6 +59,8 @@ enum Verb {
     Replay(replay::Args),
     /// Show the part of each policy in the difference between two allocators on a recording
     Explain(explain::Args),
+    /// Show which code allocates: call sites of a recording, of /proc/allocinfo, of SLUB's debugging lists
+    Sites(sites::Args),
     /// Compare the model with the real kernel: dumps around a recording, or the kernel's counters
     Verify(verify::Args),
     /// Show the purpose of a cache, the code that creates it, and how to shrink it
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => record::run(args),
         Verb::Replay(args) => replay::run(args),
         Verb::Explain(args) => explain::run(args),
+        Verb::Sites(args) => sites::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::What(args) => what::run(args),
         Verb::Whatif(args) => whatif::run(args),

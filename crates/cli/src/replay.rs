@@ -91,7 +91,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.out.format != Format::Table {
         remarks(&answer).iter().for_each(tell);
     }
-    Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+    Ok(if answer.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }
 
 /// The slab map that was asked for.
@@ -142,7 +142,9 @@ fn command(time: &str, what: &str) -> Result<Command, Failure> {
 fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
     let mut text = String::new();
     let said = remarks(answer);
+    let (gaps, said) = said.split_at(answer.metadata.gaps().len());
     let (warnings, remarks) = said.split_at(answer.warnings.len());
+    gaps.iter().try_for_each(|gap| writeln!(text, "{gap}"))?;
     writeln!(text, "{}", title(answer))?;
     warnings.iter().try_for_each(|warning| writeln!(text, "{warning}"))?;
     text.push('\n');

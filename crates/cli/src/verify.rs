@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         Format::Table => {
             let hidden = verified.compared.truncate(args.top);
             let said = remarks(&answer);
-            let (warnings, remarks) = said.split_at(answer.warnings.len());
+            let (warnings, remarks) = said.split_at(answer.metadata.gaps().len() + answer.warnings.len());
             let mut text: String = warnings.iter().map(|line| format!("{line}\n")).collect();
             if args.top == 0 {
                 text += &format!("Rows: none of {hidden} shown (--top 0)\n");
@@ -100,5 +100,5 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     {
         return Ok(Done::OverThreshold);
     }
-    Ok(if answer.metadata.losses.records > 0 { Done::Incomplete } else { Done::Complete })
+    Ok(if answer.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }

@@ -83,7 +83,8 @@ fn arguments() -> Result<Arguments, String> {
 fn main() -> Result<(), String> {
     let arguments = arguments()?;
     for path in &arguments.recordings {
-        let reader = import::open(Input { path, recording: None }, &mut |_| {}).map_err(|e| e.to_string())?;
+        let reader = import::open(Input { path, recording: None, formats: None }, &mut |_| {})
+            .map_err(|e| e.to_string())?;
         match arguments.way {
             Way::Times => times(&reader, path, arguments.rounds)?,
             Way::Instructions => instructions(&reader, path)?,

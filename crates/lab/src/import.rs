@@ -35,6 +35,7 @@
 mod convert;
 mod describe;
 mod effect;
+mod formats;
 mod input;
 mod lookahead;
 mod pages;
@@ -67,6 +68,9 @@ pub struct Input<'a> {
     pub path: &'a Path,
     /// Which recording of the directory.
     pub recording: Option<&'a str>,
+    /// For a perf.data that was cut off: a perf.data of the same kernel, or the folder `events/kmem` of its
+    /// tracefs, which have the formats of the events.
+    pub formats: Option<&'a Path>,
 }
 
 /// Imports `input` into a trace at `output`, which appears whole or not at all. `tick` hears the number of

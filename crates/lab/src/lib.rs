@@ -8,6 +8,7 @@
 //! | [`map`] | where every object of one cache is, event by event |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
+//! | [`sites`] | which code allocates: of a recording, /proc/allocinfo, SLUB's debugging lists |
 //! | [`verify`] | compares the model's prediction with the kernel's counters |
 //! | [`pressure`] | scripts and records of memory pressure; modelled runs judged by real ones |
 //! | [`output`] | the answers as text, CSV, JSON and pages |
@@ -23,6 +24,7 @@ pub mod map;
 pub mod output;
 pub mod pressure;
 pub mod replay;
+pub mod sites;
 pub mod verify;
 
 pub use slablab_report::{Error, Result};

@@ -60,8 +60,8 @@ fn recordings_of_ftrace_are_told_by_their_content() {
     }
     at("trace_dat/v7_zlib.trace.dat", 0, "kmalloc of ");
     at("ftrace/trace_plain.txt.xz", 0, "warning: addresses are hashed");
-    at("ftrace/trace_overrun.txt.xz", 3, "INCOMPLETE: the recorder lost 29987 events");
-    at("ftrace/perf_script_lost.txt.xz", 3, "INCOMPLETE: the recorder lost 1472 events");
+    at("ftrace/trace_overrun.txt.xz", 3, "INCOMPLETE: the recording lost 29987 events");
+    at("ftrace/perf_script_lost.txt.xz", 3, "INCOMPLETE: the recording lost 1472 events");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod progress;
 mod record;
 mod run;
 mod screenshots;
+mod sites;
 mod suited;
 mod top;
 mod watch;

@@ -56,4 +56,13 @@ fn the_user_may_know_the_release() {
     assert!(!replay(RECORDING, &[]).contains("is taken"), "the recording tells it");
     let nameless = argument(NAMELESS);
     check_error(&["replay", &nameless], &["--release", "stretch"], &["--release", "for example 6.1"]);
+    // It is among the first lines, and no prediction is judged by the deeds of an unknown kernel.
+    let said = replay(NAMELESS, &[]);
+    assert!(said.lines().nth(1).is_some_and(|line| line.starts_with("warning: neither recording")), "{said}");
+    let dumps =
+        ["start", "end"].map(|when| argument(&format!("examples/data/hackbench-6.18.slabinfo-{when}.txt")));
+    let dumps = ["--before", &dumps[0], "--after", &dumps[1]];
+    check_error(&["verify", &nameless], &dumps, &["says which kernel ran", "--release 6.18", "--force"]);
+    let known = slablab(&["verify", &nameless, "--release", "6.18"], &dumps);
+    assert_eq!(known.status.code(), Some(0), "{}", text(&known.stderr));
 }

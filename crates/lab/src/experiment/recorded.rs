@@ -55,7 +55,7 @@ struct Builder {
 /// # Errors
 /// What cannot be read or is no recording; one without allocations.
 pub fn recorded(path: &Path) -> Result<Recorded> {
-    let reader = import::open(Input { path, recording: None }, &mut |_| ())?;
+    let reader = import::open(Input { path, recording: None, formats: None }, &mut |_| ())?;
     let mut builder = Builder::new(&reader);
     let columns = Columns::REPLAY | Columns::PID | Columns::COMM;
     let mut batches = reader.batches(columns);

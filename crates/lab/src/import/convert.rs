@@ -50,6 +50,7 @@ pub(super) fn convert<S: Source, W: Write + Send + 'static>(
         comms: Ids::default(),
         caches: Ids::default(),
         sites: Ids::default(),
+        stacks: Ids::default(),
         flags: Flags::default(),
         repairs: Repairs::default(),
         losses: Losses::default(),
@@ -80,6 +81,7 @@ struct Conversion<'a, S, W: Write + Send + 'static> {
     comms: Ids,
     caches: Ids,
     sites: Ids,
+    stacks: Ids,
     flags: Flags,
     repairs: Repairs,
     losses: Losses,
@@ -126,6 +128,7 @@ impl<S: Source, W: Write + Send + 'static> Conversion<'_, S, W> {
                 .context
                 .map_or(NO_CONTEXT, |context| u16::from_le_bytes([context.flags, context.preempt])),
             flags: flag | if late { flags::LATE } else { 0 },
+            stack: self.stacks.name(event.stack, names, &mut self.writer.texts().stack),
             ..Row::default()
         };
         match &event.kind {

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 use slablab_kernel::Header;
+use slablab_kernel::event::NodeOf;
 use slablab_kernel::text::id_list;
-use slablab_workloads::{Metadata, Node, Symbol, Topology};
+use slablab_workloads::{CutOff, Metadata, Node, Symbol, Topology};
 
 use slablab_report::error::{At, Error, Result};
 
@@ -21,6 +22,16 @@ pub(super) fn header(mut known: Metadata, header: &Header) -> Metadata {
     fill(&mut known.page_size_bytes, &header.page_size);
     fill(&mut known.topology.cpus_online, &header.cpus_online);
     fill(&mut known.topology.cpus_possible, &header.cpus_available);
+    // One node has all CPUs: it would only say how much memory there was.
+    if known.topology.nodes.is_empty() && header.nodes.len() > 1 {
+        let node = |found: &NodeOf| Node {
+            node: found.node,
+            cpus: found.cpus.clone(),
+            memory_bytes: Some(found.bytes),
+            distances: Vec::new(),
+        };
+        known.topology.nodes = header.nodes.iter().map(node).collect();
+    }
     fill(&mut known.clock, &header.clock);
     fill(&mut known.build_id, &header.build_id);
     let symbol = |map: &slablab_kernel::event::KernelMap| Symbol {
@@ -31,6 +42,7 @@ pub(super) fn header(mut known: Metadata, header: &Header) -> Metadata {
     known.symbols = header.maps.iter().map(symbol).collect();
     known.source.get_or_insert_default().command.clone_from(&header.command);
     known.pairing_only |= header.hashed_addresses;
+    known.cut_off = header.cut_off.map(|cut| CutOff { at_bytes: cut.at, of_bytes: cut.of });
     known.warnings.extend(header.warnings.iter().cloned());
     known
 }

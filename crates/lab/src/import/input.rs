@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use sha2::{Digest, Sha256};
 use slablab_kernel::Source as Events;
 use slablab_kernel::compressed::{Compression, Decompressed};
+use slablab_kernel::event::FormatText;
 use slablab_kernel::ftrace::{self, Ftrace};
 use slablab_kernel::perfdata::PerfData;
 use slablab_kernel::tidy::Tidy;
@@ -15,7 +16,7 @@ use slablab_kernel::tracedat::{self, TraceDat};
 use slablab_workloads::{Metadata, Source, Writer};
 
 use super::convert::{Stop, convert};
-use super::{FREED_LIMIT, Input, describe, unnamed};
+use super::{FREED_LIMIT, Input, describe, formats, unnamed};
 use slablab_report::error::{At, Error, Result};
 
 /// Bytes needed to tell what an input is: a text has its first event behind some lines of others.
@@ -29,6 +30,8 @@ pub(super) struct Recording {
     path: PathBuf,
     kind: Kind,
     known: Metadata,
+    /// Formats for a perf.data that lacks them.
+    formats: Vec<FormatText>,
     /// Standard input, already opened.
     stdin: Option<Stdin>,
 }
@@ -58,6 +61,7 @@ fn is_stdin(path: &Path) -> bool {
 /// Finds out what `input` is.
 pub(super) fn open(input: Input) -> Result<Recording> {
     let (path, known) = resolve(input)?;
+    let formats = input.formats.map_or(Ok(Vec::new()), formats::read)?;
     if is_stdin(&path) {
         let digest = Arc::new(Mutex::new(Digested::default()));
         let mut stdin = Decompressed::new(Tee(digest.clone())).at(&path)?;
@@ -65,7 +69,7 @@ pub(super) fn open(input: Input) -> Result<Recording> {
         stdin.by_ref().take(HEAD_BYTES).read_to_end(&mut head).at(&path)?;
         let kind = tell(&head).at(&path)?;
         let reader = Box::new(Cursor::new(head).chain(stdin));
-        return Ok(Recording { path, kind, known, stdin: Some(Stdin { reader, digest }) });
+        return Ok(Recording { path, kind, known, formats, stdin: Some(Stdin { reader, digest }) });
     }
     let mut head = Vec::new();
     Decompressed::new(File::open(&path).at(&path)?)
@@ -74,7 +78,7 @@ pub(super) fn open(input: Input) -> Result<Recording> {
         .read_to_end(&mut head)
         .at(&path)?;
     let kind = tell(&head).at(&path)?;
-    Ok(Recording { path, kind, known, stdin: None })
+    Ok(Recording { path, kind, known, formats, stdin: None })
 }
 
 /// The file to read, and the files that belong to it.
@@ -164,7 +168,7 @@ impl Recording {
         writer: Writer<W>,
         tick: &mut dyn FnMut(u64),
     ) -> Result<(W, Metadata)> {
-        let Recording { path, kind, known, stdin } = self;
+        let Recording { path, kind, known, formats, stdin } = self;
         let name = match (kind, known.release.is_some()) {
             (Kind::PerfData, _) => "perf.data",
             (Kind::TraceDat, _) => "trace.dat",
@@ -203,8 +207,10 @@ impl Recording {
         match kind {
             Kind::Tidy => job.run(&mut Tidy::new(open().at(&path)?).at(&path)?, tick),
             Kind::Ftrace => job.run(&mut Ftrace::new(open().at(&path)?), tick),
-            Kind::PerfData if whole => job.run(&mut PerfData::seekable(plain()?).at(&path)?, tick),
-            Kind::PerfData => job.run(&mut PerfData::reopen(open).at(&path)?, tick),
+            Kind::PerfData if whole => {
+                job.run(&mut PerfData::seekable_with(plain()?, &formats).at(&path)?, tick)
+            }
+            Kind::PerfData => job.run(&mut PerfData::reopen_with(open, &formats).at(&path)?, tick),
             // It is read in pieces of its own, which another buffer would only copy.
             Kind::TraceDat if whole => {
                 job.run(&mut TraceDat::new(File::open(&path).at(&path)?).at(&path)?, tick)
@@ -232,6 +238,8 @@ fn spooled(mut reader: impl Read, packed: &dyn Fn() -> u64, path: &Path) -> Resu
         let count = match reader.read(&mut piece) {
             Ok(0) => break,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            // Cut off: the reader finds out what is missing.
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof && size > 0 => break,
             count => count.at(path)?,
         };
         size += count as u64;

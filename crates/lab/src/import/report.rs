@@ -25,7 +25,7 @@ pub struct Report {
 impl Report {
     /// Whether the recording is known to miss events.
     pub fn incomplete(&self) -> bool {
-        self.metadata.losses.records > 0
+        self.metadata.is_incomplete()
     }
 
     /// For machines. The counts are the trace's metadata, under the same names.
@@ -43,6 +43,7 @@ impl Report {
             "source": self.metadata.source,
             "statistics": self.metadata.statistics,
             "losses": self.metadata.losses,
+            "cut_off": self.metadata.cut_off,
             "import": self.metadata.import,
             "caches": self.metadata.caches,
             "warnings": self.metadata.warnings,
@@ -57,17 +58,16 @@ impl Report {
     }
 
     fn summary(&self, out: &mut String) -> std::fmt::Result {
-        let Metadata { statistics, losses, .. } = &self.metadata;
+        let Metadata { statistics, .. } = &self.metadata;
         let seconds = (statistics.last_time_ns.saturating_sub(statistics.first_time_ns)) as f64 / 1e9;
         let (rows, cpus) = (statistics.rows, statistics.cpu_ids);
+        for gap in self.metadata.gaps() {
+            writeln!(out, "INCOMPLETE: {gap}")?;
+        }
         writeln!(out, "{}: {rows} rows, {seconds:.3} s, {cpus} CPUs", self.output.display())?;
         let events = statistics.events.iter().map(|(name, count)| format!("{name} {count}"));
         writeln!(out, "events: {}", events.collect::<Vec<_>>().join(", "))?;
         writeln!(out, "objects live at once: at most {}", statistics.object_ids)?;
-        if losses.records > 0 {
-            let (events, records) = (losses.events, losses.records);
-            writeln!(out, "INCOMPLETE: the recorder lost {events} events, or more, in {records} places")?;
-        }
         if let Some(import) = &self.metadata.import {
             let repairs = &import.repairs;
             let lines = [

@@ -82,7 +82,7 @@ fn script(text: &str) -> Script {
             }
             other => panic!("no event is called {other}"),
         };
-        items.push(Item::Event(Event { time_ns, cpu, pid: 1, comm: None, context: None, kind }));
+        items.push(Item::Event(Event { time_ns, cpu, pid: 1, comm: None, context: None, stack: None, kind }));
     }
     script.items = items.into_iter();
     script
@@ -463,6 +463,7 @@ fn conversion_speed() {
             pid: 7,
             comm: cache,
             context: None,
+            stack: None,
             kind,
         })
     };

@@ -17,6 +17,7 @@ mod replay;
 mod reproduce;
 mod run_page;
 mod shown;
+mod sites;
 mod suite;
 mod suite_page;
 mod trace;
@@ -48,6 +49,7 @@ pub use replay::{
 };
 pub use reproduce::{reproduce_csv, reproduce_json, reproduce_markdown, reproduce_table};
 pub use run_page::experiment_page;
+pub use sites::{Weight, sites_csv, sites_folded, sites_json, sites_page, sites_remarks, sites_table};
 pub use suite::{
     suite_avg_std, suite_csv, suite_json, suite_list, suite_markdown, suite_mmtests, suite_table,
 };

@@ -1,6 +1,6 @@
 //! A verification: each predicted value with the real value. As text, CSV, JSON and a page.
 
-use super::replay::{facts, remarks};
+use super::replay::{facts, remarks, warn};
 use crate::replay::Replay;
 use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
@@ -16,6 +16,7 @@ const ROWS: usize = 24;
 /// A verification as a page; `command` is what made it.
 pub fn verify_page(verified: &Verified, replay: &Replay, command: &str) -> String {
     let mut page = Page::new(&format!("Model and kernel: {}", name_of(&replay.path)), command);
+    warn(&replay.metadata, &mut page);
     match &verified.compared {
         Compared::Changes(changes, skill) => changes_page(&mut page, changes, *skill, replay),
         Compared::Counters(counters) => counters_page(&mut page, counters, replay),

@@ -18,6 +18,10 @@ pub enum Evidence {
 pub struct StartFacts {
     /// What was used besides the dump and the events of objects.
     pub evidence: Evidence,
+    /// Slabs from before the recording whose place and objects are known by the addresses in its events.
+    pub seen_slabs: u64,
+    /// Objects of those that an event shows to have been allocated or free at the start.
+    pub seen_objects: u64,
     /// Slabs of a dumped cache of which only frees are seen, and how many of those begin partial.
     pub drawn: Drawn,
     /// Slabs with objects that page frees prove to have been free at the start; 0 without that evidence.
@@ -25,8 +29,27 @@ pub struct StartFacts {
 }
 
 impl StartFacts {
+    /// What was inferred and not read, in one line; `None` if nothing was.
+    pub fn inferred(&self) -> Option<String> {
+        if self.seen_slabs + self.drawn.slabs + self.proven == 0 {
+            return None;
+        }
+        let mut said = format!(
+            "inferred: {} of the start's slabs, by the addresses of {} objects in later events",
+            self.seen_slabs, self.seen_objects
+        );
+        if self.proven > 0 {
+            said += &format!("; objects of {} slabs, by frees of their pages", self.proven);
+        }
+        if self.drawn.slabs > 0 {
+            said += &format!("; how full {} of them were, drawn to fit the dump", self.drawn.slabs);
+        }
+        Some(said)
+    }
+
     pub(super) fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
+        said.extend(self.inferred());
         if self.drawn.slabs > 0 {
             said.push(format!(
                 "of {} slabs of which only frees are seen {} begin partial: drawn, so that partial slabs and \
@@ -44,14 +67,17 @@ impl StartFacts {
         said
     }
 
-    /// As JSON; `None` if nothing was drawn or proven.
+    /// As JSON; `None` if nothing was inferred.
     pub fn json(&self) -> Option<serde_json::Value> {
-        let json = serde_json::json!({
+        let inferred = self.inferred()?;
+        Some(serde_json::json!({
+            "inferred": inferred,
+            "slabs_seen_by_address": self.seen_slabs,
+            "objects_seen_by_address": self.seen_objects,
             "slabs_only_freed": self.drawn.slabs,
             "slabs_only_freed_partial": self.drawn.partial,
             "page_frees_used": self.evidence == Evidence::Pages,
             "slabs_empty_by_page_frees": self.proven,
-        });
-        (self.drawn.slabs + self.proven > 0).then_some(json)
+        }))
     }
 }

@@ -52,6 +52,7 @@ use slablab_slabs::{
 };
 use slablab_workloads::{Metadata, Reader};
 use std::path::{Path, PathBuf};
+pub(crate) use suited::check_after;
 use tuned::Tuned;
 
 /// What to replay, on what, from which start.
@@ -178,7 +179,8 @@ impl<'a> Prepared<'a> {
         machine.spec.seed = machine.spec.seed.wrapping_add(options.seed);
         let hotplug = Schedule::new(&options.hotplug, &metadata, &machine.spec)?;
         let mut assumed = hotplug.assumed.clone();
-        let kernel = recorded_kernel(&metadata, options, &mut assumed);
+        let mut unknown = Vec::new();
+        let kernel = recorded_kernel(&metadata, options, &mut assumed, &mut unknown);
         let table =
             CacheTable::new(&metadata, options.before.as_ref(), machine.spec.page_shift, kernel, &machine);
         assumed.extend(table.ambiguous.clone());
@@ -188,7 +190,8 @@ impl<'a> Prepared<'a> {
         let survey = survey::survey(path, reader, &table, options)?;
         let plan = plan::plan(&table, &survey, &machine, options, &mut assumed);
         let evidence = options.evidence;
-        let start = StartFacts { evidence, drawn: plan.drawn, proven: plan.proven };
+        let (seen_slabs, seen_objects) = survey.seen();
+        let start = StartFacts { evidence, seen_slabs, seen_objects, drawn: plan.drawn, proven: plan.proven };
         assumed.extend(start.sentences());
         let mut warnings = Vec::new();
         if let Some(before) = &options.before {
@@ -197,8 +200,10 @@ impl<'a> Prepared<'a> {
             assumed.extend(tuned::sentence(caches));
             warnings = differences::found(&table, &survey, &plan, before);
         }
-        warnings
-            .splice(0..0, unsuited.into_iter().chain(suited::idle(&metadata, machine.spec.cpu_node.len())));
+        warnings.splice(
+            0..0,
+            unsuited.into_iter().chain(unknown).chain(suited::idle(&metadata, machine.spec.cpu_node.len())),
+        );
         let commands = options.hotplug.clone();
         Ok(Prepared {
             reader,
@@ -316,9 +321,13 @@ fn check_numbers(metadata: &Metadata, rows: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
+fn is_malloc(metadata: &Metadata) -> bool {
+    metadata.source.as_ref().is_some_and(|source| source.kind == "malloc")
+}
+
 /// What cannot be known where addresses are only names of objects.
 fn unplaced(metadata: &Metadata) -> &'static str {
-    if metadata.source.as_ref().is_some_and(|source| source.kind == "malloc") {
+    if is_malloc(metadata) {
         return "the recording is of a program's malloc: its CPUs are threads, its caches the size classes of \
                 slablab's malloc, and blocks above them take whole pages; every slab is taken in the recording";
     }
@@ -328,7 +337,12 @@ fn unplaced(metadata: &Metadata) -> &'static str {
 }
 
 /// The SLUB or SLAB that the recording kernel ran: as the user says, the recording, or the dump.
-fn recorded_kernel(metadata: &Metadata, options: &Options, assumed: &mut Vec<String>) -> Preset {
+fn recorded_kernel(
+    metadata: &Metadata,
+    options: &Options,
+    assumed: &mut Vec<String>,
+    unknown: &mut Vec<String>,
+) -> Preset {
     let before = options.before.as_ref();
     let dump = before.and_then(|before| before.dump.as_ref());
     let texts = [metadata.release.as_deref(), dump.and_then(|dump| dump.release.as_deref())];
@@ -356,7 +370,9 @@ fn recorded_kernel(metadata: &Metadata, options: &Options, assumed: &mut Vec<Str
         }
         None => {
             let preset = Preset::parse(if is_slab { "slab" } else { "slub" }).expect("both have presets");
-            assumed.push(format!(
+            // A program's malloc has no kernel that would matter.
+            let said = if is_malloc(metadata) { assumed } else { unknown };
+            said.push(format!(
                 "neither recording nor dump says which kernel ran: {preset}, the newest of its engine, is taken \
                  (--release says another)"
             ));

@@ -30,6 +30,15 @@ pub struct Survey {
     pub has_page_frees: bool,
 }
 
+impl Survey {
+    /// Slabs from before that events show, and their objects whose start they show.
+    pub(super) fn seen(&self) -> (u64, u64) {
+        let slabs = || self.caches.iter().flat_map(|cache| cache.slabs.values());
+        let objects = slabs().map(|slab| (slab.free.len() + slab.live.len()) as u64).sum();
+        (slabs().filter(|slab| slab.free.len() + slab.live.len() > 0).count() as u64, objects)
+    }
+}
+
 /// A free of an object from before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldFree {

@@ -11,12 +11,12 @@ use super::seeds::{Spread, json as json_of, judge, sentence};
 use super::{Compared, SlabPages, Verified, without_page_frees};
 use crate::replay::before::{Before, read_dump};
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
-use crate::replay::{Options, Replay, replay};
+use crate::replay::{Options, Replay, check_after, replay};
 use serde_json::json;
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::Usage;
-use slablab_workloads::Reader;
+use slablab_workloads::{Metadata, Reader};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -78,8 +78,12 @@ pub fn verify_change(
     without_page_frees(options, path)?;
     let missing = || Error::new(&before.path, "has no proc/slabinfo");
     let start = before.slabinfo.clone().ok_or_else(missing)?;
-    let end = slabinfo(after)?;
-    let replay = replay(reader, path, options, progress)?;
+    expect_release(reader.metadata(), options, path)?;
+    let (_, dump) = read_dump(after)?;
+    let unsuited = check_after(reader.metadata(), options, path, (after, &dump))?;
+    let end = dump.slabinfo.ok_or_else(|| Error::new(after, "has no proc/slabinfo"))?;
+    let mut replay = replay(reader, path, options, progress)?;
+    replay.warnings.splice(0..0, unsuited);
     let mut changes = changes(&replay, before, &start, &end);
     let skill = skill(&changes);
     let page_size = replay.outcomes[0].page_size;
@@ -123,6 +127,8 @@ pub fn verify_change(
             "slab_pages": pages.as_ref().map(SlabPages::json),
             "traced": groups.iter().map(|group| group.json()).collect::<Vec<_>>(),
             "start": replay.start.json(),
+            "events_lost": replay.metadata.losses.events,
+            "cut_off": replay.metadata.cut_off,
             "page_frees_used": false,
             "seeds": json_of(&spreads),
         }),
@@ -169,8 +175,16 @@ fn both(orders: &ByOrder) -> (u64, u64) {
 }
 
 /// /proc/slabinfo of a dump, whatever form the dump has.
-fn slabinfo(path: &Path) -> Result<Slabinfo> {
-    read_dump(path)?.1.slabinfo.ok_or_else(|| Error::new(path, "has no proc/slabinfo"))
+/// Refuses to compare with a kernel that is not known: the newest would be judged by the deeds of another.
+fn expect_release(metadata: &Metadata, options: &Options, path: &Path) -> Result<()> {
+    let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());
+    let told = metadata.release.is_some() || dump.is_some_and(|dump| dump.release.is_some());
+    if told || options.release.is_some() || options.force {
+        return Ok(());
+    }
+    let what = "neither the recording nor the dump says which kernel ran: expected --release, as in --release \
+                6.18; --force takes the newest";
+    Err(Error::new(path, what))
 }
 
 fn changes(replay: &Replay, before: &Before, start: &Slabinfo, end: &Slabinfo) -> Vec<Change> {

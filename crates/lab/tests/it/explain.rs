@@ -19,7 +19,7 @@ const COMMAND: &str = "slablab explain 'a & b' A B --html page.html";
 
 fn open() -> (Reader, PathBuf) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/hackbench-6.18.perf.data.xz");
-    let reader = import::open(Input { path: &path, recording: None }, &mut |_| {});
+    let reader = import::open(Input { path: &path, recording: None, formats: None }, &mut |_| {});
     (reader.expect("the recording is right"), path)
 }
 

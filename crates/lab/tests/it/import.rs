@@ -66,7 +66,7 @@ fn gzip(text: &str) -> Vec<u8> {
 
 fn run(folder: &Folder, path: &Path, recording: Option<&str>) -> Result<Report, String> {
     let output = folder.0.join("out.trace.parquet");
-    import(Input { path, recording }, &output, &mut |_| {}).map_err(|error| error.to_string())
+    import(Input { path, recording, formats: None }, &output, &mut |_| {}).map_err(|error| error.to_string())
 }
 
 fn bundled(name: &str) -> PathBuf {
@@ -112,7 +112,8 @@ fn a_run_folder_gives_the_machine_and_the_directories() {
     assert_eq!(caches, [(":0000256", None), ("maple_node", Some(":0000256"))]);
     assert_eq!(metadata.import.unwrap().skipped_events, 1);
 
-    let reader = open(Input { path: &folder.0, recording: Some("trace_s1") }, &mut |_| {}).unwrap();
+    let reader =
+        open(Input { path: &folder.0, recording: Some("trace_s1"), formats: None }, &mut |_| {}).unwrap();
     let (mut batches, mut batch) = (reader.batches(Columns::ALL), Batch::default());
     assert!(batches.next(&mut batch).unwrap());
     assert_eq!(
@@ -150,9 +151,22 @@ fn a_file_that_is_no_recording_is_refused_and_leaves_no_file() {
     refused(format!("{head}\n").as_bytes(), "line 4");
     refused(MICROS.replace("4255,bash,kfree", "me,bash,kfree").as_bytes(), "line 4");
     let packed = gzip(MICROS);
-    let cut = "the compressed data ends early at byte 500000: was it copied whole?";
     refused(&packed[..packed.len() - 20], "the compressed data ends early at byte");
-    refused(&std::fs::read(bundled("examples/data/hackbench-6.18.perf.data.xz")).unwrap()[..500_000], cut);
+    let whole = std::fs::read(bundled("examples/data/hackbench-6.18.perf.data.xz")).unwrap();
+    refused(&whole[..500_000], "cut off after ");
+}
+
+/// The rows before the cut are in the trace, which says where it was.
+#[test]
+fn a_cut_recording_is_read_up_to_there() {
+    let packed = std::fs::read(bundled("crates/kernel/testdata/hackbench.events.csv.gz")).unwrap();
+    let folder = Folder::new("cut");
+    let path = folder.file("cut.csv.gz", &packed[..packed.len() / 2]);
+    let report = run(&folder, &path, None).unwrap();
+    let rows = report.metadata.statistics.rows;
+    assert!(rows > 500 && rows < 2900, "{rows} rows");
+    assert!(report.incomplete() && report.metadata.cut_off.is_some_and(|cut| cut.at_bytes > 10_000));
+    assert!(report.text().starts_with("INCOMPLETE: the recording is cut off after "), "{}", report.text());
 }
 
 #[test]
@@ -191,7 +205,7 @@ type Line = (u64, u16, i32, u8, u64, u32, Option<String>, i64, u32, Option<Strin
 
 /// The rows of a recording, times in microseconds since the first.
 fn lines(path: &Path) -> (Vec<Line>, slablab_workloads::Metadata) {
-    let reader = open(Input { path, recording: None }, &mut |_| {}).unwrap();
+    let reader = open(Input { path, recording: None, formats: None }, &mut |_| {}).unwrap();
     let metadata = reader.metadata().clone();
     let (mut batches, mut batch, mut lines) = (reader.batches(Columns::ALL), Batch::default(), Vec::new());
     while batches.next(&mut batch).unwrap() {

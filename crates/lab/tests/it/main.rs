@@ -29,6 +29,7 @@ mod repeats;
 mod replay;
 mod rounding;
 mod shown;
+mod sites;
 mod suite;
 mod trace;
 #[path = "../../../report/tests/it/trace_decode.rs"]

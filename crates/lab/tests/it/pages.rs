@@ -28,7 +28,7 @@ fn root(below: &str) -> PathBuf {
 }
 
 fn open(path: &Path, recording: Option<&str>) -> Reader {
-    import::open(Input { path, recording }, &mut |_| {}).expect("the recording is right")
+    import::open(Input { path, recording, formats: None }, &mut |_| {}).expect("the recording is right")
 }
 
 fn replayed(engines: &[&str]) -> Replay {

@@ -18,7 +18,8 @@ struct Counted {
 
 fn hackbench(preset: &str) -> Counted {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/hackbench-6.18.perf.data.xz");
-    let reader = import::open(Input { path: &path, recording: None }, &mut |_| {}).expect("bundled");
+    let reader =
+        import::open(Input { path: &path, recording: None, formats: None }, &mut |_| {}).expect("bundled");
     let engines = vec![Preset::parse(preset).expect("a preset").into()];
     let answer = replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {});
     let answer = answer.expect("it can be replayed");

@@ -91,7 +91,8 @@ fn a_recording_is_tasks_with_steps() {
 fn the_bundled_recording_is_whole() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/hackbench-6.18.perf.data.xz");
     let found = recorded(&path).unwrap_or_else(|bad| panic!("{bad}"));
-    let reader = import::open(Input { path: &path, recording: None }, &mut |_| ()).expect("a recording");
+    let reader = import::open(Input { path: &path, recording: None, formats: None }, &mut |_| ())
+        .expect("a recording");
     let metadata = reader.metadata();
     let kmalloc = &metadata.import.as_ref().expect("import made it").kmalloc;
     let counts = metadata.caches.iter().map(|cache| &cache.counts);

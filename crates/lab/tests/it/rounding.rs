@@ -23,7 +23,7 @@ fn rounding() {
     }
     let path = std::env::temp_dir().join(format!("slablab-rounding-{}.events.csv", std::process::id()));
     std::fs::write(&path, csv).unwrap();
-    let reader = open(Input { path: &path, recording: None }, &mut |_| {}).unwrap();
+    let reader = open(Input { path: &path, recording: None, formats: None }, &mut |_| {}).unwrap();
     let rounding = Rounding::read(&path, &reader).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!(

@@ -220,7 +220,7 @@ impl Page {
             write!(out, "<script>\n{}</script>\n", movie::SCRIPT).expect("a string");
         }
         if self.flames {
-            write!(out, "<script>{FLAME}</script>\n").expect("a string");
+            writeln!(out, "<script>{FLAME}</script>").expect("a string");
         }
         out.push_str("</body>\n</html>\n");
         out

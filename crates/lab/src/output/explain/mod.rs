@@ -170,6 +170,8 @@ pub fn explain_json(explained: &Explained) -> Value {
         "release": replay.metadata.release,
         "events_lost": replay.metadata.losses.events,
         "lost_records": replay.metadata.losses.records,
+        "cut_off": replay.metadata.cut_off,
+        "start": replay.start.json(),
         "remarks": remarks(replay),
         "from": from,
         "to": to,

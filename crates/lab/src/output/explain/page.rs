@@ -4,7 +4,7 @@ use super::columns::{self, Differing, Moving, Together, change};
 use super::{ends, method_words, rounded, strong_pairs};
 use crate::explain::measures::Unit;
 use crate::explain::{Explained, Explanation, Part};
-use crate::output::replay::{facts, remarks};
+use crate::output::replay::{facts, remarks, warn};
 use slablab_report::html::chart::{Axis, Scale, Share, Shares};
 use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 
@@ -26,6 +26,7 @@ pub fn explain_page(explained: &Explained, command: &str) -> String {
     let of = explained.cache.as_ref().map_or(String::new(), |cache| format!(", cache {cache}"));
     let recording = name_of(&explained.replay.path);
     let mut page = Page::new(&format!("{from} to {to}{of}: {recording}"), command);
+    warn(&explained.replay.metadata, &mut page);
     page.lede(&lede(explained));
     facts(&explained.replay, &mut page);
     if !explained.items.is_empty() {

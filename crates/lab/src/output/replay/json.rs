@@ -33,6 +33,7 @@ fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
         "release": replay.metadata.release,
         "events_lost": losses.events,
         "lost_records": losses.records,
+        "cut_off": replay.metadata.cut_off,
         "machine": {
             "page_size_bytes": 1u64 << replay.machine.spec.page_shift,
             "cpus": replay.machine.spec.cpu_node.len(),

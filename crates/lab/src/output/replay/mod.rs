@@ -13,6 +13,7 @@ pub use json::{cache_json, replay_json};
 pub(in crate::output) use page::facts;
 pub use page::replay_page;
 pub(crate) use table::busiest;
+pub(in crate::output) use table::warn;
 pub use table::{cache_table, caches_table, engines_table, remarks};
 
 /// Percent of a cache's events that must rest on assumptions before it is marked.

@@ -2,7 +2,7 @@
 
 use super::columns::{self, Row};
 use super::figures::{Sums, figures};
-use super::{remarks, table};
+use super::{remarks, table, warn};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::timeline::Sample;
@@ -16,6 +16,7 @@ const TIMES: usize = 11;
 /// counter. `command` is what made it.
 pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
     let mut page = Page::new(&format!("Replay of {}", name_of(&replay.path)), command);
+    warn(&replay.metadata, &mut page);
     page.lede(&lede(replay));
     facts(replay, &mut page);
     page.section("Slab memory over time");

@@ -6,8 +6,9 @@ use super::{MARK_ABOVE_PERCENT, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome};
 use slablab_report::column::Style;
-use slablab_report::html::Cell;
+use slablab_report::html::{Cell, Page};
 use slablab_report::visible;
+use slablab_workloads::Metadata;
 
 /// One row per figure, one column per engine.
 pub fn engines_table(replay: &Replay) -> String {
@@ -70,20 +71,31 @@ pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
     Some(columns::caches().text_rows(heads, &rows, Style::Bytes).print())
 }
 
-/// The limits of the result: first the replay's warnings, one line each, then lost events, assumptions, and
-/// caches with many assumed events.
-pub fn remarks(replay: &Replay) -> Vec<String> {
-    let mut remarks: Vec<String> = replay.warnings.iter().map(|text| format!("warning: {text}")).collect();
-    let losses = &replay.metadata.losses;
-    if losses.records > 0 {
-        remarks.push(format!(
-            "the recording lost {} events in {} places: the answer is incomplete",
-            losses.events, losses.records
-        ));
+/// What leads the answer: what the recording lacks, then the replay's warnings, one line each. They are the
+/// first of the remarks.
+fn leading(replay: &Replay) -> Vec<String> {
+    let gaps = replay.metadata.gaps().into_iter().map(|gap| format!("INCOMPLETE: {gap}"));
+    let lines = gaps.chain(replay.warnings.iter().map(|text| format!("warning: {text}")));
+    lines.map(|line| visible::lines(&line).into_owned()).collect()
+}
+
+/// Says on a page, first of all, what the recording lacks.
+pub(in crate::output) fn warn(metadata: &Metadata, page: &mut Page) {
+    for gap in metadata.gaps() {
+        page.warning(&format!("Incomplete: {gap}."));
     }
+}
+
+/// The limits of the result: first what the recording lacks and the replay's warnings, one line each, then
+/// assumptions, and caches with many assumed events.
+pub fn remarks(replay: &Replay) -> Vec<String> {
+    let mut remarks = leading(replay);
     remarks.extend(replay.metadata.warnings.iter().cloned());
     remarks.extend(replay.machine.assumed.iter().map(|text| format!("assumed: {text}")));
-    remarks.extend(replay.assumed.iter().map(|text| format!("assumed: {text}")));
+    remarks.extend(replay.assumed.iter().map(|text| match text.starts_with("inferred: ") {
+        true => text.clone(),
+        false => format!("assumed: {text}"),
+    }));
     if !replay.hotplug.is_empty() {
         remarks.push(plugged(replay));
     }

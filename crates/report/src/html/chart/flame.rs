@@ -54,9 +54,9 @@ impl Flame {
         self.root.value <= 0.0
     }
 
-    fn deepest(frame: &Frame, width: f64, per_unit: f64) -> usize {
+    fn deepest(frame: &Frame, per_unit: f64) -> usize {
         let drawn = frame.parts.values().filter(|part| part.value * per_unit >= LEAST);
-        drawn.map(|part| 1 + Flame::deepest(part, width, per_unit)).max().unwrap_or(0)
+        drawn.map(|part| 1 + Flame::deepest(part, per_unit)).max().unwrap_or(0)
     }
 
     fn draw_frame(&self, svg: &mut Svg, (name, frame): (&str, &Frame), (x, depth): (f64, usize), units: f64) {
@@ -117,7 +117,7 @@ impl Chart for Flame {
 
     fn draw(&self, width: Width) -> Svg {
         let units = width.units();
-        let rows = 1 + Flame::deepest(&self.root, units, units / self.root.value.max(f64::MIN_POSITIVE));
+        let rows = 1 + Flame::deepest(&self.root, units / self.root.value.max(f64::MIN_POSITIVE));
         let mut svg = Svg::new(units, ROW * rows as f64 + 22.0);
         if !self.is_empty() {
             let name = format!("all: {}", self.scale.print(self.root.value));

@@ -1,0 +1,166 @@
+//! `slablab sites`: which code allocates, by a recording or by the kernel's own lists.
+
+use crate::input::{Progress, command_line, expect_file};
+use crate::interrupts::Interrupts;
+use crate::outcome::{Done, Failure, tell};
+use crate::output::{Form, OutputArgs, named};
+use slablab_lab::output::{
+    Weight, sites_csv, sites_folded, sites_json, sites_page, sites_remarks, sites_table,
+};
+use slablab_lab::sites::{self, Answer, Options, Sort};
+use std::path::PathBuf;
+
+/// Shows call sites.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  perf record -g -e 'kmem:*' -a -o load.perf.data sleep 10
+  slablab sites load.perf.data                              call sites by live bytes
+  slablab sites load.perf.data --cache kmalloc-2k --sort allocs
+  slablab sites load.perf.data --html who.html              flame graphs, and what lives over time
+  slablab sites load.perf.data --format folded --weight allocs | flamegraph.pl > who.svg
+  slablab sites trace.dat.xz --kallsyms kallsyms.txt        names for addresses
+  slablab sites                                             /proc/allocinfo of this machine
+  slablab sites /proc/allocinfo --since allocinfo.yesterday
+  slablab sites /sys/kernel/debug/slab --cache dentry       alloc_traces and free_traces
+
+docs/sites.md explains the columns.")]
+pub(crate) struct Args {
+    /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz); a /proc/allocinfo;
+    /// alloc_traces or free_traces, or a folder of caches that have them; a dump with one of these; - for
+    /// standard input. Without it, /proc/allocinfo of this machine
+    input: Option<PathBuf>,
+    /// Earlier /proc/allocinfo: show what grew since
+    #[arg(long, value_name = "FILE")]
+    since: Option<PathBuf>,
+    /// Show the call sites of one cache
+    #[arg(long, value_name = "NAME")]
+    cache: Option<String>,
+    /// Order of a recording's call sites
+    #[arg(long, value_enum, default_value_t = By::Live)]
+    sort: By,
+    /// Number of call sites to list
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
+    /// Names for the addresses of a recording: a copy of /proc/kallsyms of the recorded boot, or its
+    /// System.map. Without it, those of this machine if the recording is of its boot
+    #[arg(long, value_name = "FILE")]
+    kallsyms: Option<PathBuf>,
+    /// Take names of another kernel than the recorded one
+    #[arg(long)]
+    force: bool,
+    /// Jiffies in a second (CONFIG_HZ), for the ages in alloc_traces and free_traces
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    hz: Option<u64>,
+    /// Width of frames in folded stacks
+    #[arg(long, value_enum, default_value_t = Width::Live)]
+    weight: Width,
+    #[command(flatten)]
+    out: OutputArgs<Format>,
+}
+
+/// Forms of the answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text
+    Table,
+    /// JSON
+    Json,
+    /// CSV, a row for each call site
+    Csv,
+    /// Folded stacks: a line for each path of frames, for programs that draw flame graphs
+    Folded,
+}
+
+impl Form for Format {}
+
+/// Orders of call sites.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    /// Bytes that live at the end
+    Live,
+    /// Live bytes that nobody requested
+    Waste,
+    /// The most bytes at once
+    Peak,
+    /// Allocations
+    Allocs,
+    /// Bytes allocated in all
+    Bytes,
+    /// Median lifetime
+    Lifetime,
+    /// Frees by other CPUs than the one that allocated
+    Remote,
+    /// Name of the site
+    Site,
+    /// Name of the cache
+    Cache,
+}
+
+/// What frames are as wide as.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Width {
+    /// Bytes that live at the end
+    Live,
+    /// Live bytes that nobody requested
+    Waste,
+    /// Allocations
+    Allocs,
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    let inputs = named("the input", &args.input).chain(named("--since", &args.since));
+    args.out.check(inputs.chain(named("--kallsyms", &args.kallsyms)))?;
+    args.since.as_deref().map(|path| expect_file("--since", path, "a /proc/allocinfo")).transpose()?;
+    args.kallsyms.as_deref().map(|path| expect_file("--kallsyms", path, "a list of symbols")).transpose()?;
+    let options = Options {
+        cache: args.cache.clone(),
+        sort: sort(args.sort),
+        kallsyms: args.kallsyms.clone(),
+        force: args.force,
+        since: args.since.clone(),
+        hz: args.hz,
+    };
+    let progress = Progress::new("sites");
+    let interrupts = Interrupts::new(&progress)?;
+    let at = |done, whole| progress.at(done, whole);
+    let answer = sites::read(args.input.as_deref(), &options, &mut |events| at(events, events), &at)?;
+    drop(progress);
+    let text = match args.out.format {
+        Format::Table => sites_table(&answer, args.top as usize),
+        Format::Json => slablab_report::json::document(&sites_json(&answer)),
+        Format::Csv => sites_csv(&answer),
+        Format::Folded => {
+            let weight = match args.weight {
+                Width::Live => Weight::Live,
+                Width::Waste => Weight::Waste,
+                Width::Allocs => Weight::Allocs,
+            };
+            sites_folded(&answer, weight).ok_or("--format folded is for a recording, and this is none")?
+        }
+    };
+    let _whole = interrupts.hold();
+    args.out.write_html(|| sites_page(&answer, &command_line(), args.top as usize))?;
+    args.out.write(&text)?;
+    if args.out.format != Format::Table {
+        sites_remarks(&answer).iter().for_each(tell);
+    }
+    let incomplete = match &answer {
+        Answer::Recorded(recorded) => recorded.metadata.is_incomplete(),
+        Answer::Counted(_) | Answer::Tracked(_) => false,
+    };
+    Ok(if incomplete { Done::Incomplete } else { Done::Complete })
+}
+
+fn sort(by: By) -> Sort {
+    match by {
+        By::Live => Sort::Live,
+        By::Waste => Sort::Waste,
+        By::Peak => Sort::Peak,
+        By::Allocs => Sort::Allocs,
+        By::Bytes => Sort::Bytes,
+        By::Lifetime => Sort::Lifetime,
+        By::Remote => Sort::Remote,
+        By::Site => Sort::Site,
+        By::Cache => Sort::Cache,
+    }
+}
