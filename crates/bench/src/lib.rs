@@ -19,6 +19,8 @@
 //! predicted  native costs beside those of the model       a run of its own
 //! stats      medians, bootstrap intervals                 the report
 //! report     rows: figures, ratios, false alarms
+//!   doubts     when a machine was too busy for verdicts
+//!   host       the machine, in words
 //!   output     text, JSON, CSV
 //!   page       HTML
 //! ```
@@ -38,11 +40,13 @@ pub mod clock;
 mod columns;
 mod contestants;
 pub mod costs;
+mod doubts;
 mod engines;
 #[expect(unsafe_code, reason = "links memory")]
 mod freelist;
 #[expect(unsafe_code, reason = "hands out memory")]
 mod harness;
+mod host;
 pub mod memory;
 pub mod output;
 pub mod page;

@@ -1,12 +1,13 @@
 //! The report as text, JSON and CSV. Each figure has one name in all three.
 
 use crate::columns::{self, Figure};
+use crate::host::host;
 use crate::memory::FIGURES;
 use crate::patterns::{self, Group};
 use crate::report::{Cell, PROCESS_FIGURES, ProcessFigure, Report, Row, Verdict};
 use crate::stats::Estimate;
 use serde_json::{Value, json};
-use slablab_report::text::Table;
+use slablab_report::text::{Table, wrapped};
 use std::fmt::Write;
 
 /// The schema's name. The number grows when the meaning of a key changes.
@@ -45,10 +46,23 @@ pub fn text(report: &Report) -> String {
 }
 
 fn heading(report: &Report) -> String {
-    format!(
-        "{} blocks, scale {}, seed {}, {} CPUs, load {:.1} before and {:.1} after\n",
+    let mut text = cannot_tell(report).map_or(String::new(), |said| wrapped(&said, "", "  "));
+    writeln!(
+        text,
+        "{} blocks, scale {}, seed {}, {} CPUs, load {:.1} before and {:.1} after",
         report.blocks, report.scale, report.seed, report.cpus, report.load[0], report.load[1]
     )
+    .expect("memory");
+    text
+}
+
+/// The sentence about what the run cannot tell; `None` if it gives verdicts.
+pub(crate) fn cannot_tell(report: &Report) -> Option<String> {
+    let why = &report.no_verdict;
+    (!why.is_empty()).then(|| {
+        let next = "Run it again on an idle machine, with more --repeats.";
+        format!("No verdict: {}. {next}", why.join("; "))
+    })
 }
 
 /// The unit of a group's figures, as a heading.
@@ -127,10 +141,9 @@ fn ratios(rows: &[&Row]) -> String {
     }
     let mut table = Table::new(["", "best peer"].iter().chain(&names).chain(&["twin over itself"]));
     for row in rows {
-        let shown = names.iter().map(|name| {
-            let ratio = cell(row, name).and_then(|cell| cell.ratio.zip(cell.verdict));
-            ratio.map_or(String::new(), |(ratio, verdict)| format!("{} {}", interval(&ratio), word(verdict)))
-        });
+        let shown = names
+            .iter()
+            .map(|name| cell(row, name).map_or(String::new(), |cell| judged(cell.ratio, cell.verdict)));
         let first = [row.name.to_string(), row.best_peer.unwrap_or("").to_string()];
         let twin = row.twin.as_ref().map_or(String::new(), interval);
         table.row(first.into_iter().chain(shown).chain([twin]));
@@ -140,6 +153,12 @@ fn ratios(rows: &[&Row]) -> String {
 
 fn interval(ratio: &Estimate) -> String {
     format!("{:.2} [{:.2} {:.2}]", ratio.median, ratio.low, ratio.high)
+}
+
+/// A ratio with its verdict, if it has one.
+fn judged(ratio: Option<Estimate>, verdict: Option<Verdict>) -> String {
+    let Some(ratio) = ratio else { return String::new() };
+    verdict.map_or(interval(&ratio), |verdict| format!("{} {}", interval(&ratio), word(verdict)))
 }
 
 fn word(verdict: Verdict) -> &'static str {
@@ -178,15 +197,9 @@ fn programs(rows: &[&Row]) -> String {
             let shown = |value: &Estimate| {
                 format!("{} \u{b1}{:.0}%", digits(value.median), value.give_or_take_percent())
             };
-            let over = |ratio: Option<Estimate>, verdict: Option<Verdict>| {
-                let both = ratio.zip(verdict);
-                both.map_or(String::new(), |(ratio, verdict)| {
-                    format!("{} {}", interval(&ratio), word(verdict))
-                })
-            };
             let figures = [cell.name.to_string(), shown(&cell.cpu_ns), shown(&process.peak_mb)];
             let figures = figures.into_iter().chain(process.figures.iter().map(|value| digits(*value)));
-            let ratios = [over(cell.ratio, cell.verdict), over(process.peak_ratio, process.peak_verdict)];
+            let ratios = [judged(cell.ratio, cell.verdict), judged(process.peak_ratio, process.peak_verdict)];
             table.row(figures.chain(ratios));
         }
         write!(text, "\n{}: {}\n{}", row.name, row.about, table.print()).expect("memory");
@@ -214,6 +227,11 @@ fn memory(report: &Report) -> String {
 
 fn closing(report: &Report) -> String {
     let mut text = String::from("\n");
+    let [won, even, lost] = report.tally();
+    if won + even + lost > 0 {
+        writeln!(text, "slablab's allocators against the best peer: {won} won, {even} even, {lost} lost")
+            .expect("memory");
+    }
     let (alarms, rows) = report.false_alarms();
     if rows > 0 {
         writeln!(text, "false alarms: {alarms} of {rows} intervals of the twin over itself do not contain 1")
@@ -253,6 +271,8 @@ pub fn json(report: &Report) -> Value {
         "memory_live_bytes": report.memory_live_bytes,
         "memory": memory.collect::<Vec<_>>(),
         "notes": report.notes,
+        "no_verdict": report.no_verdict,
+        "host": host(),
     })
 }
 

@@ -2,11 +2,11 @@
 
 use crate::columns::{self, Line};
 use crate::memory::FIGURES;
-use crate::output::{contestants, title};
+use crate::output::{cannot_tell, contestants, title};
 use crate::patterns::Group;
-use crate::report::{PROCESS_FIGURES, Report, Row, Verdict};
+use crate::report::{PROCESS_FIGURES, Report, Row};
 use crate::stats::Estimate;
-use slablab_report::html::chart::{Axis, Bar, Bars, Scale};
+use slablab_report::html::chart::{Axis, Bar, Bars, Scale, Whiskers};
 use slablab_report::html::{Cell, Head, Page, Table};
 
 /// The page of a report. `command` is the command line that made it.
@@ -31,7 +31,8 @@ pub fn page(report: &Report, command: &str) -> String {
             continue;
         }
         for row in rows {
-            page.figure(&format!("{}: {}.", row.name, row.about), &bars(row), &numbers(row));
+            let caption = format!("{}: {}. Medians with 95 % intervals.", row.name, row.about);
+            page.figure(&caption, &bars(row), &numbers(row));
         }
     }
     if !report.memory.is_empty() {
@@ -43,28 +44,28 @@ pub fn page(report: &Report, command: &str) -> String {
 }
 
 fn lede(report: &Report) -> String {
-    let cells = report.rows.iter().flat_map(|row| &row.cells);
-    let count = |wanted: Verdict| {
-        let ours = cells.clone().filter(|cell| cell.role == crate::subject::Role::Ours);
-        ours.filter(|cell| cell.verdict == Some(wanted)).count()
-    };
-    format!(
-        "Compared with each workload's best peer, slablab's allocators win {}, are even in {} and lose {}.",
-        count(Verdict::Won),
-        count(Verdict::Even),
-        count(Verdict::Lost)
-    )
+    let [won, even, lost] = report.tally();
+    match cannot_tell(report) {
+        Some(said) => said,
+        None if won + even + lost == 0 => "Times of allocators; none of them is compared with a peer.".into(),
+        None => format!(
+            "Compared with each workload's best peer, slablab's allocators win {won}, are even in {even} and \
+             lose {lost}."
+        ),
+    }
 }
 
-fn bars(row: &Row) -> Bars {
+fn bars(row: &Row) -> Whiskers {
     let bar = |cell: &crate::report::Cell| Bar { label: cell.name.into(), values: vec![cell.cpu_ns.median] };
-    Bars {
+    let bars = Bars {
         parts: vec!["CPU time".into()],
         first_colour: 0,
         bars: row.cells.iter().map(bar).collect(),
         axis: Axis::new("ns per operation", Scale::Number),
         remainder: false,
-    }
+    };
+    let ends = row.cells.iter().map(|cell| Some([cell.cpu_ns.low, cell.cpu_ns.high]));
+    Whiskers { bars, ends: ends.collect() }
 }
 
 fn numbers(row: &Row) -> Table {

@@ -2,6 +2,7 @@
 
 use crate::clock::Sample;
 use crate::costs::Costs;
+use crate::doubts::{Seen, doubts};
 use crate::memory::{FIGURES, Footprint, Held};
 use crate::patterns::Group;
 use crate::rig::{Lane, Ran, Results};
@@ -49,7 +50,7 @@ pub struct Cell {
     pub wall_ns: Option<Estimate>,
     /// CPU time over the best peer's in the same block; for our allocators and the twin.
     pub ratio: Option<Estimate>,
-    /// The verdict of the ratio.
+    /// The verdict of the ratio, for our allocators; `None` if the run gives no verdicts.
     pub verdict: Option<Verdict>,
     /// Medians of the round trip of a cache line before and after, in ns, if several threads ran.
     pub pingpong_ns: Option<[f64; 2]>,
@@ -177,6 +178,8 @@ pub struct Report {
     pub memory: Vec<Memory>,
     /// Workloads and samples that were left out, with the reason.
     pub notes: Vec<String>,
+    /// Why the run gives no verdict; empty if it gives verdicts. Ratios have none then.
+    pub no_verdict: Vec<String>,
 }
 
 impl Report {
@@ -184,7 +187,7 @@ impl Report {
     pub fn new(results: &Results) -> Report {
         let seed = results.options.seed;
         let rows = results.ran.iter().filter(|ran| !ran.lanes[0].samples.is_empty());
-        Report {
+        let mut report = Report {
             blocks: results.blocks,
             scale: results.options.scale,
             seed,
@@ -194,7 +197,18 @@ impl Report {
             rows: rows.map(|ran| row(ran, seed)).collect(),
             memory: results.memory.iter().map(|(allocator, all)| held(allocator, all)).collect(),
             notes: results.notes.clone(),
+            no_verdict: Vec::new(),
+        };
+        if !report.rows.is_empty() {
+            report.no_verdict = doubts(&report.seen());
         }
+        if !report.no_verdict.is_empty() {
+            for cell in report.rows.iter_mut().flat_map(|row| &mut row.cells) {
+                cell.verdict = None;
+                cell.process.iter_mut().for_each(|process| process.peak_verdict = None);
+            }
+        }
+        report
     }
 
     /// The workloads of a group.
@@ -207,6 +221,26 @@ impl Report {
         let twins: Vec<Estimate> = self.rows.iter().filter_map(|row| row.twin).collect();
         let alarms = twins.iter().filter(|twin| verdict(twin) != Verdict::Even).count();
         (alarms, twins.len())
+    }
+
+    /// What the run says of its machine.
+    fn seen(&self) -> Seen {
+        let is_threaded = |row: &Row| matches!(row.group, Group::Threads | Group::Programs);
+        Seen {
+            cpus: self.cpus,
+            load: self.load,
+            is_threaded: self.rows.iter().any(is_threaded),
+            twins: self.rows.iter().filter_map(|row| row.twin).collect(),
+            alarms: self.false_alarms().0,
+            blocks: self.blocks,
+        }
+    }
+
+    /// How often our allocators win, are even and lose, over all workloads. The twin is not counted.
+    pub fn tally(&self) -> [usize; 3] {
+        let ours = || self.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.role == Role::Ours);
+        [Verdict::Won, Verdict::Even, Verdict::Lost]
+            .map(|wanted| ours().filter(|cell| cell.verdict == Some(wanted)).count())
     }
 
     /// The workloads and allocators of ours that lose.
@@ -276,11 +310,14 @@ fn cell(ran: &Ran, times: &[Vec<f64>], lane: usize, [best, leanest]: [Option<usi
         evidence: contestant.evidence,
         cpu_ns: estimate(&times[lane], seed).expect("there are samples"),
         wall_ns: estimate(&walls, seed),
-        verdict: ratio.as_ref().map(verdict),
+        verdict: ratio.as_ref().filter(|_| contestant.role == Role::Ours).map(verdict),
         ratio,
         pingpong_ns: (!trips.is_empty()).then(|| [trip(0), trip(1)]),
         moved: trips.iter().filter(moved).count(),
-        process: Process::new(samples, leanest, seed),
+        process: Process::new(samples, leanest, seed).map(|process| match contestant.role {
+            Role::Ours => process,
+            _ => Process { peak_verdict: None, ..process },
+        }),
         samples_ns: times[lane].clone(),
     }
 }

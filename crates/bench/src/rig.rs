@@ -155,7 +155,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> 
 
 /// The number of blocks from which a bootstrap of medians is reliable. With 3 values, even their whole range
 /// contains the median in only 3 of 4 cases.
-const ENOUGH: usize = 8;
+pub(crate) const ENOUGH: usize = 8;
 /// The most children per allocator: the memory of a process varies little from run to run.
 const MEMORY_REPEATS: usize = 3;
 
@@ -250,7 +250,7 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
 }
 
 /// The cargo profile that this library was built with.
-const PROFILE: &str = env!("SLABLAB_BENCH_PROFILE");
+pub(crate) const PROFILE: &str = env!("SLABLAB_BENCH_PROFILE");
 
 fn memory_chosen(options: &Options) -> Vec<Held> {
     let asked = options.workloads.is_empty() || options.workloads.iter().any(|name| name == MEMORY);

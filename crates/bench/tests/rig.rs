@@ -275,3 +275,55 @@ fn ratios_of_known_samples() {
         [Verdict::Even, Verdict::Won, Verdict::Lost]
     );
 }
+
+/// Runs that give no verdict, each with a word of the reason: in each the ratios stay, and the verdicts go.
+#[test]
+fn a_busy_machine_gives_no_verdict() {
+    let calm = [2.0; 8];
+    // The twin over slablab, block by block: half of the blocks are far off.
+    let wild = [2.0, 4.0, 1.0, 6.0, 0.5, 2.0, 8.0, 1.0];
+    let cpus = slablab_bench::threads::cpus().len() as f64;
+    for (twin, load, blocks, why) in [
+        (calm, [0.0, 0.0], 8, None),
+        (calm, [cpus, cpus + 1.0], 8, None),
+        (calm, [cpus + 1.0, 0.0], 8, Some("other threads wanted to run")),
+        (calm, [0.0, cpus + 2.0], 8, Some("other threads wanted to run")),
+        (wild, [0.0, 0.0], 8, Some("slablab against itself is known to")),
+        (calm, [0.0, 0.0], 7, Some("7 blocks are too few")),
+    ] {
+        let mut results =
+            results([&calm[..blocks], &[9.0; 8][..blocks], &[4.0; 8][..blocks], &twin[..blocks]]);
+        results.load = load;
+        let report = Report::new(&results);
+        let cells = &report.rows[0].cells;
+        assert!(cells[0].ratio.is_some() && cells[3].ratio.is_some(), "{why:?}");
+        assert_eq!(cells[3].verdict, None, "the twin is not ours");
+        let expected = if why.is_none() { [1, 0, 0] } else { [0, 0, 0] };
+        assert_eq!(report.tally(), expected, "{why:?}: {:?}", report.no_verdict);
+        let text = output::text(&report);
+        assert_eq!(text.starts_with("No verdict: "), why.is_some(), "{text}");
+        assert!(text.contains(why.unwrap_or("1 won, 0 even, 0 lost")), "{text}");
+        assert_eq!(text.contains("] won"), why.is_none(), "{text}");
+        let page = slablab_bench::page::page(&report, "bench");
+        let lede = &page[page.find("<p class=\"lede\">").expect("a lede")..];
+        let lede = &lede[..lede.find("</p>").expect("its end")];
+        assert!(lede.contains(why.unwrap_or("win 1, are even in 0 and lose 0")), "{lede}");
+        assert!(page.contains("95 % interval"), "bars have intervals");
+    }
+}
+
+/// Three false alarms in eight workloads have a chance of 0.6 %.
+#[test]
+fn false_alarms_of_many_workloads_take_the_verdicts() {
+    for (alarms, why) in [(2, None), (3, Some("slablab differs from itself in 3 of 8 workloads"))] {
+        let mut all = results([&[2.0; 8], &[9.0; 8], &[4.0; 8], &[2.0; 8]]);
+        for index in 1..8 {
+            let twin = if index <= alarms { 2.1 } else { 2.0 };
+            all.ran.extend(results([&[2.0; 8], &[9.0; 8], &[4.0; 8], &[twin; 8]]).ran);
+        }
+        let report = Report::new(&all);
+        assert_eq!(report.false_alarms(), (alarms, 8));
+        assert_eq!(report.no_verdict.first().map(|said| &said[..why.map_or(0, str::len)]), why);
+        assert_eq!(report.tally()[0], if why.is_none() { 8 } else { 0 });
+    }
+}

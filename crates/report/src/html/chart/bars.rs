@@ -30,7 +30,21 @@ pub struct Bar {
     pub values: Vec<f64>,
 }
 
+/// Bars with an interval on the end of each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Whiskers {
+    /// The bars.
+    pub bars: Bars,
+    /// The ends of the interval of each bar's whole, in the order of the bars; `None` for no interval.
+    pub ends: Vec<Option<[f64; 2]>>,
+}
+
 const BAR: f64 = 15.0;
+/// Half of the height of the strokes at the ends of an interval.
+const CAP: f64 = 4.0;
+/// The longest part of an interval that is drawn, in lengths of the longest bar: one that is wider would make
+/// all bars short.
+const FAR: f64 = 1.6;
 
 impl Bar {
     /// The parts that can be drawn, with their index.
@@ -99,6 +113,63 @@ fn outline((from, to): (f64, f64), (top, height): (f64, f64)) -> String {
 }
 
 impl Bars {
+    /// The chart, with an interval on each bar that has one.
+    fn drawn(&self, width: Width, ends: &[Option<[f64; 2]>]) -> Svg {
+        let units = width.units();
+        let above = width == Width::Narrow;
+        let widest =
+            |texts: &mut dyn Iterator<Item = String>| texts.map(|text| width_of(&text)).fold(0.0, f64::max);
+        let names = widest(&mut self.bars.iter().map(|bar| bar.label.clone())).min(220.0);
+        let values = widest(&mut self.bars.iter().map(|bar| self.axis.scale.print(bar.total())));
+        let left = if above { 4.0 } else { names + 8.0 };
+        let right = units - values - 6.0;
+        let (head, pitch) = if above { (16.0, BAR + 24.0) } else { (0.0, BAR + 7.0) };
+        let bottom = 4.0 + pitch * self.bars.len() as f64;
+        let mut svg = Svg::new(units, bottom + 36.0);
+        let longest = self.bars.iter().map(Bar::total).fold(0.0, f64::max);
+        let farthest = ends.iter().flatten().map(|ends| ends[1]).filter(|end| end.is_finite());
+        let most = farthest.fold(longest, f64::max).min(FAR * longest);
+        let about = if above { 4 } else { 6 };
+        let ticks = self.axis.scale.linear().ticks(0.0, most, about, false);
+        let x = row_axis(&mut svg, &self.axis, &ticks, (left, right), (0.0, bottom));
+        for (index, bar) in self.bars.iter().enumerate() {
+            let y = 4.0 + pitch * index as f64 + head;
+            let middle = y + BAR / 2.0 + 4.0;
+            if above {
+                svg.text("name", Anchor::Start, (left, y - 4.0), &fitted(&bar.label, units - left));
+            } else {
+                svg.text("name", Anchor::End, (left - 8.0, middle), &fitted(&bar.label, names));
+            }
+            let mut sum = 0.0;
+            for (index, value) in bar.drawn() {
+                let (from, to) = (x(sum), x(sum + value));
+                sum += value;
+                let name = self.parts.get(index).map_or("", String::as_str);
+                let shape = self.shape(index, (from, to), (y, BAR));
+                svg.told(
+                    format_args!("{shape}"),
+                    &format!("{}: {name} {}", bar.label, self.axis.scale.print(value)),
+                );
+            }
+            let mut end = x(sum);
+            if let Some([low, high]) = ends.get(index).copied().flatten().filter(|ends| ends[0] <= ends[1]) {
+                let (from, to) = (x(low.clamp(0.0, most)), x(high.clamp(0.0, most)));
+                svg.told(
+                    format_args!("{}", whisker((from, to), y + BAR / 2.0, high <= most)),
+                    &format!(
+                        "{}: 95 % interval {} to {}",
+                        bar.label,
+                        self.axis.scale.print(low),
+                        self.axis.scale.print(high)
+                    ),
+                );
+                end = end.max(to);
+            }
+            svg.text("value", Anchor::Start, (end + 5.0, middle), &self.axis.scale.print(sum));
+        }
+        svg
+    }
+
     /// A part's shape.
     fn shape(&self, index: usize, across: (f64, f64), down: (f64, f64)) -> String {
         if self.remainder && index + 1 == self.parts.len() {
@@ -133,42 +204,28 @@ impl Chart for Bars {
     }
 
     fn draw(&self, width: Width) -> Svg {
-        let units = width.units();
-        let above = width == Width::Narrow;
-        let widest =
-            |texts: &mut dyn Iterator<Item = String>| texts.map(|text| width_of(&text)).fold(0.0, f64::max);
-        let names = widest(&mut self.bars.iter().map(|bar| bar.label.clone())).min(220.0);
-        let values = widest(&mut self.bars.iter().map(|bar| self.axis.scale.print(bar.total())));
-        let left = if above { 4.0 } else { names + 8.0 };
-        let right = units - values - 6.0;
-        let (head, pitch) = if above { (16.0, BAR + 24.0) } else { (0.0, BAR + 7.0) };
-        let bottom = 4.0 + pitch * self.bars.len() as f64;
-        let mut svg = Svg::new(units, bottom + 36.0);
-        let most = self.bars.iter().map(Bar::total).fold(0.0, f64::max);
-        let about = if above { 4 } else { 6 };
-        let ticks = self.axis.scale.linear().ticks(0.0, most, about, false);
-        let x = row_axis(&mut svg, &self.axis, &ticks, (left, right), (0.0, bottom));
-        for (index, bar) in self.bars.iter().enumerate() {
-            let y = 4.0 + pitch * index as f64 + head;
-            let middle = y + BAR / 2.0 + 4.0;
-            if above {
-                svg.text("name", Anchor::Start, (left, y - 4.0), &fitted(&bar.label, units - left));
-            } else {
-                svg.text("name", Anchor::End, (left - 8.0, middle), &fitted(&bar.label, names));
-            }
-            let mut sum = 0.0;
-            for (index, value) in bar.drawn() {
-                let (from, to) = (x(sum), x(sum + value));
-                sum += value;
-                let name = self.parts.get(index).map_or("", String::as_str);
-                let shape = self.shape(index, (from, to), (y, BAR));
-                svg.told(
-                    format_args!("{shape}"),
-                    &format!("{}: {name} {}", bar.label, self.axis.scale.print(value)),
-                );
-            }
-            svg.text("value", Anchor::Start, (x(sum) + 5.0, middle), &self.axis.scale.print(sum));
-        }
-        svg
+        self.drawn(width, &[])
+    }
+}
+
+/// A stroke from one end of an interval to the other; without `whole` it goes on beyond the axis, and has no
+/// stroke across its upper end.
+fn whisker((from, to): (f64, f64), middle: f64, whole: bool) -> String {
+    let across = |x: f64| format!("M{} {}v{}", at(x), at(middle - CAP), at(2.0 * CAP));
+    let last = if whole { across(to) } else { String::new() };
+    format!(r#"<path class="whisker" d="M{} {}H{}{}{last}"/>"#, at(from), at(middle), at(to), across(from))
+}
+
+impl Chart for Whiskers {
+    fn describe(&self) -> String {
+        format!("{} Each has a 95 % interval.", self.bars.describe())
+    }
+
+    fn keys(&self) -> Vec<(Svg, String)> {
+        self.bars.keys()
+    }
+
+    fn draw(&self, width: Width) -> Svg {
+        self.bars.drawn(width, &self.ends)
     }
 }

@@ -3,6 +3,7 @@
 //! | chart | for |
 //! |---|---|
 //! | [`Bars`] | parts of wholes: where memory goes, the worst caches |
+//! | [`Whiskers`] | bars with an interval each: times of allocators |
 //! | [`Wholes`] | parts of wholes, more than there are colours: where time went; makes [`Bars`] and their table |
 //! | [`Flame`] | parts of parts: who allocates, and who calls those |
 //! | [`Heat`] | a number for each of two things: how long each CPU waited for each lock |
@@ -27,7 +28,7 @@ mod stacked;
 mod svg;
 mod wholes;
 
-pub use bars::{Bar, Bars};
+pub use bars::{Bar, Bars, Whiskers};
 pub use flame::Flame;
 pub use heat::Heat;
 pub use intervals::{Group, Intervals, Point};
