@@ -133,7 +133,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let report = Report::new(&results);
     let text = match args.out.format {
         Format::Text => output::text(&report),
-        Format::Json => slablab_report::json::document(&output::json(&report)),
+        Format::Json => crate::output::document(output::json(&report)),
         Format::Csv => output::csv(&report),
     };
     args.out.write_html(|| page::page(&report, &command_line()))?;

@@ -142,7 +142,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     drop(watch);
     let text = match args.format {
         Format::Table => output::text(&run),
-        Format::Json => slablab_report::json::document(&output::json(&run)),
+        Format::Json => crate::output::document(output::json(&run)),
     };
     if let Some(path) = file {
         write_out(&file::toml(&run), Some(path))?;
@@ -174,7 +174,7 @@ fn run_hackbench(args: &Hackbench) -> Result<Done, Failure> {
     }
     let text = match args.format {
         Format::Table => output::hackbench_text(options, &seconds),
-        Format::Json => slablab_report::json::document(&output::hackbench_json(options, &seconds)),
+        Format::Json => crate::output::document(output::hackbench_json(options, &seconds)),
     };
     write_out(&text, None)?;
     Ok(ended)
@@ -190,7 +190,7 @@ fn run_native(args: &Native) -> Result<Done, Failure> {
     let Some(rows) = rows else { return Ok(ended) };
     let text = match args.format {
         Format::Table => predicted::text(&rows),
-        Format::Json => slablab_report::json::document(&predicted::json(&rows)),
+        Format::Json => crate::output::document(predicted::json(&rows)),
     };
     write_out(&text, None)?;
     Ok(ended)

@@ -138,7 +138,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     args.out.write_html(|| doctor_page(&report, &command_line(), &shown))?;
     let text = match args.out.format {
         Format::Table => doctor_table(&report, &shown),
-        Format::Json => slablab_report::json::document(&doctor_json(&report)),
+        Format::Json => crate::output::document(doctor_json(&report)),
         Format::Csv => doctor_csv(&report),
         Format::Prometheus => doctor_prometheus(&report),
     };

@@ -108,7 +108,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let answer = explain(&reader, &args.recording, &options, &question, &tick)?;
     drop(progress);
     let text = match args.out.format {
-        Format::Json => slablab_report::json::document(&explain_json(&answer)),
+        Format::Json => crate::output::document(explain_json(&answer)),
         Format::Table => text(&answer)?,
     };
     args.out.write_html(|| explain_page(&answer, &command_line()))?;
@@ -171,7 +171,7 @@ fn under_a_script(args: &Args) -> Result<Done, Failure> {
     drop(progress);
     let name = path.display().to_string();
     let text = match args.out.format {
-        Format::Json => slablab_report::json::document(&explain_script_json(&answer, &name)),
+        Format::Json => crate::output::document(explain_script_json(&answer, &name)),
         Format::Table => explain_script_table(&answer, &name),
     };
     args.out.write(&text)?;
@@ -205,7 +205,7 @@ fn in_an_experiment(args: &Args) -> Result<Done, Failure> {
     drop(progress);
     let others = args.metrics.get(1..).unwrap_or_default();
     let text = match args.out.format {
-        Format::Json => slablab_report::json::document(&explain_cells_json(&answer)),
+        Format::Json => crate::output::document(explain_cells_json(&answer)),
         Format::Table => explain_cells_table(&answer, others),
     };
     args.out.write(&text)?;

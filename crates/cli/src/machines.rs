@@ -27,7 +27,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         (Some(name), _) => text_of(name)?.to_string(),
         (None, Format::Table) => list::table(),
         (None, Format::Csv) => list::csv(),
-        (None, Format::Json) => slablab_report::json::document(&list::json()),
+        (None, Format::Json) => crate::output::document(list::json()),
     };
     write_out(&text, args.output.as_deref())?;
     Ok(Done::Complete)

@@ -6,6 +6,7 @@
 mod bench;
 mod calibrate;
 mod colour;
+mod compare;
 mod doctor;
 mod engines;
 mod explain;
@@ -73,6 +74,8 @@ enum Verb {
     Top(top::Args),
     /// Compare allocators in one process: slablab's, glibc's, and others if this program was built with them
     Bench(bench::Args),
+    /// Compare results that a verb wrote with --format json: a table for a mail
+    Compare(compare::Args),
     /// Measure what this host's parts cost, and write a machine file; run hackbench on this host
     Calibrate(calibrate::Args),
     /// Run an experiment on modelled machines
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Verb::Orders(args) => orders::run(args),
         Verb::Top(args) => top::run(args),
         Verb::Bench(args) => bench::run(args),
+        Verb::Compare(args) => compare::run(args),
         Verb::Calibrate(args) => calibrate::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Reproduce(args) => reproduce::run(args),

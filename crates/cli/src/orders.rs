@@ -85,7 +85,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let answers = answer(&question);
     let text = match args.format {
         Format::Table => orders_table(&question, &answers),
-        Format::Json => slablab_report::json::document(&orders_json(&question, &answers)),
+        Format::Json => crate::output::document(orders_json(&question, &answers)),
         Format::Csv => orders_csv(&answers),
     };
     write_out(&text, args.output.as_deref())?;

@@ -4,6 +4,7 @@
 use crate::colour;
 use crate::outcome::Failure;
 use clap::ValueEnum;
+use serde_json::{Value, json};
 use slablab_doctor::state;
 use slablab_lab::import;
 use slablab_report::paint::paint;
@@ -183,6 +184,14 @@ impl Place {
             Err(_) => absolute(path).map(Place::Path),
         }
     }
+}
+
+/// A result in JSON, with the version of this program.
+pub(crate) fn document(mut value: Value) -> String {
+    if let Some(members) = value.as_object_mut() {
+        members.insert("program".into(), json!({ "name": "slablab", "version": env!("CARGO_PKG_VERSION") }));
+    }
+    slablab_report::json::document(&value)
 }
 
 /// Writes a result to standard output, or to a file that appears whole or not at all.

@@ -5,10 +5,9 @@ mod run;
 mod views;
 
 use crate::outcome::{Done, Failure};
-use crate::output::{Format, check, named, write_out};
+use crate::output::{Format, check, document, named, write_out};
 use slablab_lab::output::{pressure_records_csv, pressure_records_json, pressure_records_table};
 use slablab_lab::pressure::runs;
-use slablab_report::json::document;
 use std::path::PathBuf;
 
 /// The widest line of a table.
@@ -62,7 +61,7 @@ fn show(args: &ShowArgs) -> Result<Done, Failure> {
     let text = match args.format {
         Format::Table => pressure_records_table(&records, WIDE),
         Format::Csv => pressure_records_csv(&records),
-        Format::Json => document(&pressure_records_json(&records)),
+        Format::Json => document(pressure_records_json(&records)),
     };
     write_out(&text, args.output.as_deref())?;
     let whole = records.iter().all(|(_, record)| record.is_complete);

@@ -63,10 +63,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         format!("{}: no cache is called {}", args.recording.display(), args.cache.as_deref().unwrap_or(""))
     };
     let text = match (args.out.format, &args.cache) {
-        (Format::Json, None) => slablab_report::json::document(&replay_json(&answer)),
-        (Format::Json, Some(name)) => {
-            slablab_report::json::document(&cache_json(&answer, name).ok_or_else(missing)?)
-        }
+        (Format::Json, None) => crate::output::document(replay_json(&answer)),
+        (Format::Json, Some(name)) => crate::output::document(cache_json(&answer, name).ok_or_else(missing)?),
         (Format::Csv, None) => caches_csv(&answer),
         (Format::Csv, Some(name)) => cache_csv(&answer, name).ok_or_else(missing)?,
         (Format::Table, Some(name)) => cache_table(&answer, name).ok_or_else(missing)?,

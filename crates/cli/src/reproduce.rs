@@ -1,12 +1,11 @@
 //! `slablab reproduce [NAME...]`: the experiments of mails, published beside modelled.
 
 use crate::outcome::{Done, Failure};
-use crate::output::write_out;
+use crate::output::{document, write_out};
 use crate::run::{Format, How, Look, answer, check_page, write_page};
 use slablab_lab::experiment::source::of_mail;
 use slablab_lab::experiment::{Experiment, INSTALLED, Options};
 use slablab_lab::output::{joined_json, joined_markdown, joined_table};
-use slablab_report::json::document;
 use std::path::{Path, PathBuf};
 
 /// Reproduces published figures.
@@ -117,7 +116,7 @@ fn reproduce(mail: &Mail, args: &Args) -> Result<Done, Failure> {
         let text = match args.look.format {
             Format::Table => format!("\n{}", joined_table(&mail.name, &all, wrap)),
             Format::Markdown => format!("\n{}", joined_markdown(&mail.name, &all)),
-            Format::Json => document(&joined_json(&mail.name, &all)),
+            Format::Json => document(joined_json(&mail.name, &all)),
             Format::Csv | Format::Mmtests | Format::Avgstd => String::new(),
         };
         write_out(&text, None)?;

@@ -4,7 +4,7 @@ use crate::input::{Progress, command_line};
 use crate::interrupts::Interrupts;
 use crate::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Done, Failure, tell};
-use crate::output::{check, named, write_out};
+use crate::output::{check, document, named, write_out};
 use slablab_lab::Pulse;
 use slablab_lab::experiment::observe;
 use slablab_lab::experiment::run::program;
@@ -18,7 +18,6 @@ use slablab_lab::output::{
     reproduce_table, write_perfetto,
 };
 use slablab_lab::pressure::run::RUN;
-use slablab_report::json::document;
 use slablab_workloads::AtomicFile;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -248,7 +247,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         let plan = Plan::new(&experiment, &options.change)?;
         let text = match args.look.format {
             Format::Table => experiment_description(&experiment, &plan),
-            Format::Json => document(&experiment_description_json(&experiment, &plan)),
+            Format::Json => document(experiment_description_json(&experiment, &plan)),
             _ => return Err("--describe prints text or JSON: expected --format table or json".into()),
         };
         write_out(&text, None)?;
@@ -323,8 +322,8 @@ impl Look {
         match (self.format, published) {
             (Format::Table, false) => experiment_table(results, wrap) + &self.locks(results),
             (Format::Table, true) => reproduce_table(results, wrap) + &self.locks(results),
-            (Format::Json, false) => document(&experiment_json(results)),
-            (Format::Json, true) => document(&reproduce_json(results)),
+            (Format::Json, false) => document(experiment_json(results)),
+            (Format::Json, true) => document(reproduce_json(results)),
             (Format::Csv, false) => experiment_csv(results),
             (Format::Csv, true) => reproduce_csv(results),
             (Format::Markdown, false) => experiment_markdown(results),

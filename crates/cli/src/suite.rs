@@ -3,14 +3,13 @@
 use crate::input::{Progress, command_line, preset};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure};
-use crate::output::write_out;
+use crate::output::{document, write_out};
 use crate::run::{Format, How, Look, done};
 use slablab_lab::experiment::suite::{Answer, REPEATS, Suite};
 use slablab_lab::experiment::{Options, Shard};
 use slablab_lab::output::{
     suite_avg_std, suite_csv, suite_json, suite_list, suite_markdown, suite_mmtests, suite_page, suite_table,
 };
-use slablab_report::json::document;
 use slablab_workloads::AtomicFile;
 use std::path::{Path, PathBuf};
 
@@ -74,7 +73,7 @@ pub(crate) fn print(answer: &Answer, look: &Look) -> Result<Done, Failure> {
     let wrap = look.wrap.map(usize::from);
     let text = match look.format {
         Format::Table => suite_table(answer, wrap),
-        Format::Json => document(&suite_json(answer)),
+        Format::Json => document(suite_json(answer)),
         Format::Csv => suite_csv(answer),
         Format::Markdown => suite_markdown(answer),
         Format::Mmtests => suite_mmtests(answer, wrap),

@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     drop(progress);
     args.out.write_html(|| verify_page(&verified, &answer, &command_line()))?;
     let text = match args.out.format {
-        Format::Json => slablab_report::json::document(&verify_json(&verified)),
+        Format::Json => crate::output::document(verify_json(&verified)),
         Format::Csv => {
             verified.compared.truncate(args.top);
             verify_csv(&verified)

@@ -182,7 +182,7 @@ fn list(known: &Known, pattern: &str, format: Format) -> Result<String, Failure>
 
 fn document(caches: Vec<serde_json::Value>, messages: Vec<serde_json::Value>) -> String {
     let document = json!({ "schema": "slablab.what.1", "caches": caches, "messages": messages });
-    slablab_report::json::document(&document)
+    crate::output::document(document)
 }
 
 /// Whether the pattern, where `*` stands for any letters or none, is the whole of the name.

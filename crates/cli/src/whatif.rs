@@ -101,7 +101,7 @@ fn debug(letters: &str) -> Result<Debug, String> {
 fn per_cpu(table: &PerCpu, out: &OutputArgs<Format>) -> Result<(), Failure> {
     let text = match out.format {
         Format::Table => per_cpu_table(table),
-        Format::Json => slablab_report::json::document(&per_cpu_json(table)),
+        Format::Json => crate::output::document(per_cpu_json(table)),
         Format::Csv => per_cpu_csv(table),
         Format::Mail => return Err("--format mail has no table for CPUs: expected table, json or csv".into()),
     };
@@ -182,7 +182,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         .write_html(|| whatif_page(state, &predictions, against.as_ref(), &command_line(), args.lines))?;
     let text = match args.out.format {
         Format::Table => whatif_table(state, &predictions, against.as_ref(), args.lines),
-        Format::Json => slablab_report::json::document(&whatif_json(state, &predictions, against.as_ref())),
+        Format::Json => crate::output::document(whatif_json(state, &predictions, against.as_ref())),
         Format::Csv => whatif_csv(&predictions),
         Format::Mail => {
             let after = args.after.map(|path| read_at(Some(path))).transpose()?;

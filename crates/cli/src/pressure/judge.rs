@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let summary = judgement_summary(&judgement, &null, &repeats);
     let text = match args.format {
         Format::Text => summary + &judgement_differences(&judgement),
-        Format::Json => slablab_report::json::document(&judgement_json(&judgement)),
+        Format::Json => crate::output::document(judgement_json(&judgement)),
         Format::Csv => judgement_csv(&judgement),
         Format::Html => judgement_page(&judgement, &summary, &command_line()),
     };

@@ -95,7 +95,7 @@ impl Args {
         };
         let rows = rows::rows(&runs, &real);
         Ok(match self.format {
-            Format::Json => slablab_report::json::document(&rows::json(&rows)),
+            Format::Json => crate::output::document(rows::json(&rows)),
             Format::Csv => rows::csv(&rows),
             _ => format!("{}\n\n{}", columns[0].0, rows::table(&rows)),
         })

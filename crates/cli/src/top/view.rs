@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use slablab_report::csv::Csv;
 use slablab_report::html::Cell;
 use slablab_report::text::Table;
-use slablab_report::{json as report_json, visible};
+use slablab_report::visible;
 use std::cmp::Reverse;
 use std::time::Instant;
 
@@ -88,7 +88,7 @@ pub(super) fn text(answer: &Answer, before: Option<&Answer>, format: Format, sor
     caches.sort_by_key(|cache| (Reverse(sort.number(cache)), &cache.name));
     match format {
         Format::Table => head(answer, before) + &table(&caches),
-        Format::Json => report_json::document(&document(answer, &caches)),
+        Format::Json => crate::output::document(document(answer, &caches)),
         Format::Csv => csv(&caches),
     }
 }

@@ -5,6 +5,7 @@ mod browser;
 mod calibrate;
 mod cli;
 mod common;
+mod compare;
 mod doctor;
 mod engines;
 mod explain;

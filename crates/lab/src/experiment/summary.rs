@@ -15,6 +15,7 @@ use slablab_report::frame::Frame;
 use slablab_report::html::Cell as Shown;
 use slablab_stats::Sample;
 use slablab_stats::bootstrap::{Bootstrap, Interval, Method};
+use slablab_stats::table::Better;
 use std::sync::Arc;
 
 /// A row is one number of one run.
@@ -158,10 +159,25 @@ pub fn summary(results: &Results) -> Json {
         "repeats": results.plan.repeats.least,
         "seed": results.plan.seed,
         "metric": file.workload.metrics[file.metric].name,
+        "metrics": file.workload.metrics.iter().map(metric).collect::<Vec<_>>(),
         "cells": cells.collect::<Vec<_>>(),
     });
     results.plan.repeats.add_to(&mut document);
     document
+}
+
+/// How a metric's numbers are shown: in `unit`, of which each has `per_unit` of the numbers' own.
+fn metric(metric: &Metric) -> Json {
+    json!({
+        "name": metric.name,
+        "unit": metric.unit,
+        "per_unit": metric.per_unit,
+        "decimals": metric.decimals,
+        "better": metric.better.map(|better| match better {
+            Better::Lower => "lower",
+            Better::Higher => "higher",
+        }),
+    })
 }
 
 /// The 95 % interval of the mean of two or more repeats.

@@ -96,6 +96,8 @@ pub struct Replay {
     pub warnings: Vec<String>,
     /// CPUs that went off and on.
     pub hotplug: Vec<Command>,
+    /// The recording's allocations and frees in one number.
+    pub fingerprint: survey::Fingerprint,
     /// One per engine, in the order asked.
     pub outcomes: Vec<Outcome>,
 }
@@ -161,6 +163,7 @@ pub(crate) struct Prepared<'a> {
     kernel: Preset,
     assumed: Vec<String>,
     start: StartFacts,
+    fingerprint: survey::Fingerprint,
     warnings: Vec<String>,
     table: CacheTable,
     plan: plan::Plan,
@@ -213,6 +216,7 @@ impl<'a> Prepared<'a> {
             kernel,
             assumed,
             start,
+            fingerprint: survey.fingerprint,
             warnings,
             table,
             plan,
@@ -240,8 +244,10 @@ impl<'a> Prepared<'a> {
 
     /// Runs with what they rest on.
     pub(crate) fn replay(self, outcomes: Vec<Outcome>) -> Replay {
-        let Prepared { path, metadata, machine, assumed, start, warnings, commands: hotplug, .. } = self;
-        Replay { path: path.to_path_buf(), metadata, machine, assumed, start, warnings, hotplug, outcomes }
+        let Prepared { metadata, machine, assumed, start, warnings, commands: hotplug, fingerprint, .. } =
+            self;
+        let path = self.path.to_path_buf();
+        Replay { path, metadata, machine, assumed, start, warnings, hotplug, fingerprint, outcomes }
     }
 }
 

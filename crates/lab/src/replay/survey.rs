@@ -28,6 +28,35 @@ pub struct Survey {
     pub linear_map: Option<u64>,
     /// Whether the recording has frees of pages.
     pub has_page_frees: bool,
+    /// The recording's allocations and frees in one number: equal for equal ones, whatever file they are
+    /// read from.
+    pub fingerprint: Fingerprint,
+}
+
+/// A number of the allocations and frees of a recording: their order, CPUs, objects and sizes. Times are
+/// left out, which some forms of a recording round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint(u64);
+
+impl Fingerprint {
+    fn add(&mut self, batch: &Batch, index: usize) {
+        let event = batch.event[index];
+        let words = [
+            u64::from(event) << 32 | u64::from(batch.cpu[index]),
+            u64::from(batch.object[index]),
+            u64::from(batch.bytes_req[index]),
+        ];
+        for word in words {
+            // The golden ratio in 64 bits: every bit of a word moves the upper half.
+            self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+}
+
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
 }
 
 impl Survey {
@@ -144,6 +173,11 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
                 pass.mark(row, windows, batches.texts().call_site.get(batch.call_site[index]).unwrap_or(""));
             } else {
                 pass.row(row, &batch, index);
+                if EventKind::from_u8(batch.event[index])
+                    .is_some_and(|event| event.is_alloc() || event.is_free())
+                {
+                    pass.survey.fingerprint.add(&batch, index);
+                }
             }
             row += 1;
         }

@@ -117,6 +117,11 @@ pub fn verify_change(
         summary,
         json: json!({
             "schema": "slablab.verify.1",
+            "recording": replay.path.display().to_string(),
+            "recording_fingerprint": replay.fingerprint.to_string(),
+            "recording_rows": replay.outcomes[0].rows,
+            "release": replay.metadata.release,
+            "events_lost": replay.metadata.losses.events,
             "engine": replay.outcomes[0].engine().to_string(),
             "skill_slab_bytes": skill.slabs,
             "skill_active_bytes": skill.objects,

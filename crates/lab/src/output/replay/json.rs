@@ -30,6 +30,7 @@ fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
     let mut json = json!({
         "schema": SCHEMA,
         "recording": replay.path.display().to_string(),
+        "recording_fingerprint": replay.fingerprint.to_string(),
         "release": replay.metadata.release,
         "events_lost": losses.events,
         "lost_records": losses.records,

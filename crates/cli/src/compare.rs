@@ -1,0 +1,103 @@
+//! `slablab compare A.json B.json`: results of a verb side by side.
+
+use crate::input::command_line;
+use crate::outcome::{Done, Failure};
+use crate::output::{Form, OutputArgs, document, named};
+use slablab_compare::{Comparison, Document, Options, compare, output};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Compares results.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  slablab replay my.perf.data --engine slub@7.1 --format json -o base.json\n  slablab replay my.perf.data --engine slub@7.1,max_order=0 --format json -o patched.json\n  slablab compare base.json patched.json\n  slablab compare v1.json v2.json v3.json --names vanilla,patched,patched-v2 --html page.html"
+)]
+pub(crate) struct Args {
+    /// Results that one of replay, run, suite, bench, doctor, verify wrote with --format json; the first is
+    /// the base; - for standard input
+    #[arg(required = true, num_args = 2.., value_name = "RESULT")]
+    results: Vec<PathBuf>,
+    /// Names of the results' columns, instead of their files' names
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    names: Vec<String>,
+    /// Compare results of different inputs, too: other recordings, other experiments
+    #[arg(long)]
+    force: bool,
+    /// Number of details, such as caches: those that differ most
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Exit with 1 if a row of the answer is worse by more than PERCENT
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    fail_over: Option<f64>,
+    #[command(flatten)]
+    out: OutputArgs<Format>,
+}
+
+/// Forms of the answer.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Text for a mail: 72 columns
+    Text,
+    /// JSON
+    Json,
+    /// CSV, a row for each quantity and result
+    Csv,
+}
+
+impl Form for Format {
+    const DEFAULT: &str = "text";
+}
+
+pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    args.out.check(named("the result", &args.results))?;
+    let names = names(&args)?;
+    let documents = args.results.iter().zip(&names).map(|(path, name)| read(path, name));
+    let documents = documents.collect::<Result<Vec<_>, Failure>>()?;
+    let comparison = compare(&documents, Options { force: args.force, details: args.top })?;
+    args.out.write_html(|| output::page(&comparison, &command_line()))?;
+    args.out.write(&match args.out.format {
+        Format::Text => output::text(&comparison),
+        Format::Json => document(output::json(&comparison)),
+        Format::Csv => output::csv(&comparison),
+    })?;
+    let over =
+        |comparison: &Comparison| args.fail_over.is_some_and(|percent| comparison.is_worse_by(percent));
+    Ok(if over(&comparison) { Done::OverThreshold } else { Done::Complete })
+}
+
+fn read(path: &Path, name: &str) -> Result<Document, Failure> {
+    let mut bytes = Vec::new();
+    let read = match path == Path::new("-") {
+        true => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
+        false => std::fs::read(path).map(|read| bytes = read),
+    };
+    read.map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Document::parse(name, path, &bytes)?)
+}
+
+/// The names of the columns: given, or those of the files without their ends, or their paths if two files
+/// have one name.
+fn names(args: &Args) -> Result<Vec<String>, Failure> {
+    if !args.names.is_empty() {
+        if args.names.len() != args.results.len() {
+            let (found, expected) = (args.names.len(), args.results.len());
+            return Err(format!("--names: {found} names for {expected} results").into());
+        }
+        return Ok(args.names.clone());
+    }
+    let stem = |path: &PathBuf| match path == Path::new("-") {
+        true => "standard input".to_string(),
+        false => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    };
+    let stems: Vec<String> = args.results.iter().map(stem).collect();
+    let is_alone = |name: &String| stems.iter().filter(|one| *one == name).count() == 1;
+    Ok(match stems.iter().all(is_alone) {
+        true => stems,
+        false => args.results.iter().map(|path| path.display().to_string()).collect(),
+    })
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let error = || format!("expected a number from 0 on, found {text:?}");
+    text.parse().ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0).ok_or_else(error)
+}
