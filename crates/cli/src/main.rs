@@ -10,6 +10,7 @@ mod compare;
 mod doctor;
 mod engines;
 mod explain;
+mod generated;
 mod import;
 mod input;
 mod interrupts;
@@ -33,7 +34,7 @@ mod watch;
 mod what;
 mod whatif;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use outcome::{Done, tell};
 use std::process::ExitCode;
 
@@ -94,6 +95,10 @@ enum Verb {
     Vm(vm::Args),
     /// List the machines that come with this program, or print the file of one
     Machines(machines::Args),
+    /// Print completions of this program's words for a shell
+    Completions(generated::CompletionsArgs),
+    /// Print man pages
+    Man(generated::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -122,6 +127,8 @@ fn main() -> ExitCode {
         Verb::Engines(args) => engines::run(args),
         Verb::Vm(args) => vm::run(args),
         Verb::Machines(args) => machines::run(args),
+        Verb::Completions(args) => generated::completions(&args, Cli::command()),
+        Verb::Man(args) => generated::man(&args, Cli::command()),
     };
     match done {
         Ok(Done::Complete) => ExitCode::SUCCESS,

@@ -9,6 +9,7 @@ mod compare;
 mod doctor;
 mod engines;
 mod explain;
+mod generated;
 mod import;
 mod input;
 mod large;
