@@ -9,10 +9,12 @@
 //!   steps          the list: name, purpose, commands, whether CI runs the step
 //!   run            runs steps, prints seconds
 //!     counts         adds up the summaries of the test runner
+//!   book           `cargo xtask book`: the documents as a book
 //! ```
 //!
 //! Deliberately absent: dependencies. Every run of CI builds this program first.
 
+mod book;
 mod counts;
 mod run;
 mod steps;
@@ -21,9 +23,12 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask ci [--only STEP]... [--list]
+       cargo xtask book
 
   --only STEP   run this step only; may be given several times
-  --list        print every step with its commands, and run none";
+  --list        print every step with its commands, and run none
+
+  book          write the documents as a book with search to target/book/html (needs mdbook)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,6 +42,16 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Request::Run(only)) => run::run(&only),
+        Ok(Request::Book) => match book::build(run::root()) {
+            Ok((pages, links)) => {
+                println!("target/book/html: {pages} pages, {links} links with a target");
+                ExitCode::SUCCESS
+            }
+            Err(what) => {
+                eprintln!("xtask: {what}");
+                ExitCode::FAILURE
+            }
+        },
         Err(what) => {
             eprintln!("xtask: {what}\n\n{USAGE}");
             ExitCode::from(2)
@@ -50,6 +65,8 @@ enum Request {
     List,
     /// Print the usage.
     Help,
+    /// Build the book.
+    Book,
     /// Run these steps.
     Run(Vec<&'static steps::Step>),
 }
@@ -58,9 +75,15 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
     let mut arguments = arguments.iter().map(String::as_str);
     match arguments.next() {
         Some("ci") => {}
+        Some("book") => {
+            return match arguments.next() {
+                None => Ok(Request::Book),
+                Some(other) => Err(format!("unknown argument {other:?} of book; expected none")),
+            };
+        }
         Some("-h" | "--help" | "help") => return Ok(Request::Help),
-        Some(other) => return Err(format!("unknown command {other:?}; expected ci")),
-        None => return Err("expected a command: ci".into()),
+        Some(other) => return Err(format!("unknown command {other:?}; expected ci or book")),
+        None => return Err("expected a command: ci or book".into()),
     }
     let mut only = Vec::new();
     while let Some(argument) = arguments.next() {

@@ -22,7 +22,7 @@ struct Took {
 /// Runs the steps in order up to the first that fails. Prints the table of seconds, and last the sum of the
 /// test runner's counts.
 pub(crate) fn run(steps: &[&'static Step]) -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository");
+    let root = root();
     let mut counts = Counts::default();
     let mut took = Vec::new();
     let mut failed = None;
@@ -56,6 +56,11 @@ pub(crate) fn run(steps: &[&'static Step]) -> ExitCode {
         println!("{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.ignored);
     }
     if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The folder of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
 }
 
 /// Runs one command in the root of the repository. Returns whether it succeeded. Its standard output is
@@ -106,6 +111,13 @@ fn is_met(need: &Need) -> bool {
                     && succeeds(&[&apt[..], &["install", "-y", package]].concat());
             }
             true
+        }
+        Need::Tool { name, install } => {
+            let here = on_path(name);
+            if !here {
+                println!("not run: no program {name} on PATH; {install}");
+            }
+            here
         }
         Need::Target(target) => {
             let met = || {

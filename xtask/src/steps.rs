@@ -26,6 +26,13 @@ pub(crate) enum Need {
         /// The Debian package.
         package: &'static str,
     },
+    /// A program that CI does not install. If it is missing, the step does not run.
+    Tool {
+        /// The program.
+        name: &'static str,
+        /// How it is installed, in words.
+        install: &'static str,
+    },
     /// Rust's standard library for a target. If it is missing, rustup adds it. If that fails, the step does
     /// not run.
     Target(&'static str),
@@ -43,6 +50,7 @@ const BROWSER: Need = Need::Program {
 /// An emulator of a PC, which boots the kernel of examples/kernel.
 const QEMU: Need =
     Need::Program { names: &["qemu-system-x86_64"], variable: "QEMU", package: "qemu-system-x86" };
+const DENY: Need = Need::Tool { name: "cargo-deny", install: "cargo install cargo-deny" };
 
 /// Python with virtual environments. With it, CI never skips the tests of the Python package.
 const PYTHON: Need =
@@ -105,16 +113,23 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "deny",
         about: "licences and sources of dependencies (needs cargo-deny)",
-        in_ci: false,
-        commands: &["cargo deny --locked check licenses bans sources"],
-        needs: &[],
+        in_ci: true,
+        commands: &["cargo deny --locked check --hide-inclusion-graph licenses bans sources"],
+        needs: &[DENY],
+    },
+    Step {
+        name: "book",
+        about: "the documents as a book, and every link of it (needs mdbook)",
+        in_ci: true,
+        commands: &["cargo xtask book"],
+        needs: &[Need::Tool { name: "mdbook", install: "cargo install mdbook" }],
     },
     Step {
         name: "advisories",
         about: "known defects of dependencies (needs cargo-deny, and git over the network)",
         in_ci: false,
         commands: &["cargo deny --locked check advisories"],
-        needs: &[],
+        needs: &[DENY],
     },
     Step {
         name: "msrv",
