@@ -133,7 +133,9 @@ mod tests {
         let now = file("now", now);
         let counted = Counted::read(&now, since.as_deref());
         std::fs::remove_file(now).unwrap();
-        since.map(|path| std::fs::remove_file(path).unwrap());
+        if let Some(path) = since {
+            std::fs::remove_file(path).unwrap();
+        }
         let counted = counted?;
         let row = |site: &Growth| (site.place(), site.now.bytes, site.bytes());
         Ok(counted.sites.iter().map(row).collect())

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 fn open() -> (Reader, PathBuf) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/hackbench-6.18.perf.data.xz");
-    let reader = import::open(Input { path: &path, recording: None }, &mut |_| {});
+    let reader = import::open(Input { path: &path, recording: None, formats: None }, &mut |_| {});
     (reader.expect("the recording is right"), path)
 }
 
