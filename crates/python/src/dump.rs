@@ -76,7 +76,7 @@ impl Dump {
 }
 
 fn nothing_more() -> Options<'static> {
-    Options { since: &[], hours: None, rounding: None }
+    Options { since: &[], hours: None, force: false, rounding: None }
 }
 
 /// A dump that was read, or a file to read.
@@ -191,12 +191,13 @@ impl Diagnosis {
 
 /// Finds the uses of slab memory.
 #[pyfunction]
-#[pyo3(signature = (dump = None, *, since = vec![], hours = None, recording = None))]
+#[pyo3(signature = (dump = None, *, since = vec![], hours = None, force = false, recording = None))]
 pub(crate) fn doctor(
     py: Python<'_>,
     dump: Option<Of<'_>>,
     since: Vec<Of<'_>>,
     hours: Option<f64>,
+    force: bool,
     recording: Option<Given<'_>>,
 ) -> PyResult<Diagnosis> {
     let state = state_of(dump)?;
@@ -208,7 +209,7 @@ pub(crate) fn doctor(
             Rounding::read(&opened.path, &opened.reader)
         });
         let rounding = rounding.transpose()?;
-        let options = Options { since: &since, hours, rounding: rounding.as_ref() };
+        let options = Options { since: &since, hours, force, rounding: rounding.as_ref() };
         Ok(Diagnosis::of(&examine(&state, &options)?))
     };
     work(py, None, Some(1), job)

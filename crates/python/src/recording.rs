@@ -27,14 +27,14 @@ pub(crate) enum Given<'py> {
 /// What is known of a recording before work begins.
 pub(crate) enum Wanted {
     Open(Arc<Opened>),
-    Path(PathBuf, Option<String>),
+    Path(PathBuf, Option<String>, Option<PathBuf>),
 }
 
 impl Given<'_> {
     pub(crate) fn wanted(self) -> Wanted {
         match self {
             Given::Open(recording) => Wanted::Open(recording.get().0.clone()),
-            Given::Path(path) => Wanted::Path(path, None),
+            Given::Path(path) => Wanted::Path(path, None, None),
         }
     }
 }
@@ -42,13 +42,14 @@ impl Given<'_> {
 impl Wanted {
     /// Opens the recording. What is no trace is imported into a file without a name.
     pub(crate) fn open(self, work: &Work) -> slablab_report::Result<Arc<Opened>> {
-        let (path, recording) = match self {
+        let (path, recording, formats) = match self {
             Wanted::Open(opened) => return Ok(opened),
-            Wanted::Path(path, recording) => (path, recording),
+            Wanted::Path(path, recording, formats) => (path, recording, formats),
         };
         // Events are counted, and how many there will be is not known.
+        let input = Input { path: &path, recording: recording.as_deref(), formats: formats.as_deref() };
         let tick = &mut |_| work.at(0, 0);
-        let reader = import::open(Input { path: &path, recording: recording.as_deref() }, tick)?;
+        let reader = import::open(input, tick)?;
         Ok(Arc::new(Opened { path, reader }))
     }
 }
@@ -101,28 +102,30 @@ impl Recording {
 
 /// Opens a recording; what is no trace is imported first.
 #[pyfunction]
-#[pyo3(signature = (path, *, recording = None))]
+#[pyo3(signature = (path, *, recording = None, formats = None))]
 pub(crate) fn read_recording(
     py: Python<'_>,
     path: PathBuf,
     recording: Option<String>,
+    formats: Option<PathBuf>,
 ) -> PyResult<Recording> {
-    work(py, None, None, |work| Wanted::Path(path, recording).open(work)).map(Recording)
+    work(py, None, None, |work| Wanted::Path(path, recording, formats).open(work)).map(Recording)
 }
 
 /// Imports a recording into a trace at `output`, which appears whole or not at all.
 #[pyfunction]
-#[pyo3(signature = (path, output, *, recording = None))]
+#[pyo3(signature = (path, output, *, recording = None, formats = None))]
 pub(crate) fn import_recording(
     py: Python<'_>,
     path: PathBuf,
     output: PathBuf,
     recording: Option<String>,
+    formats: Option<PathBuf>,
 ) -> PyResult<Recording> {
     if path == output {
         return Err(usage(format!("{}: expected another file for the trace", output.display())));
     }
-    let input = Input { path: &path, recording: recording.as_deref() };
+    let input = Input { path: &path, recording: recording.as_deref(), formats: formats.as_deref() };
     work(py, None, None, |work| import::import(input, &output, &mut |_| work.at(0, 0)).map(drop))?;
     let reader = Reader::open(&output).map_err(slablab_workloads::Error::without_path);
     Ok(Recording(Arc::new(Opened { reader: reader.at(&output).raised()?, path: output })))
