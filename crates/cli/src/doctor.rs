@@ -116,7 +116,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         Some(path) => save(path)?,
         None => args.input.read()?,
     };
-    let since = args.since.iter().map(|path| args.input.read_at(Some(path.clone())));
+    let since = args.since.iter().map(|path| args.input.read_earlier(path.clone()));
     let mut since = since.collect::<Result<Vec<_>, _>>()?;
     // A text may have several snapshots.
     since.extend(state.earlier());

@@ -100,7 +100,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         exact: args.exact as usize,
         samples: args.samples as usize,
     };
-    let options = Options { evidence: Evidence::Pages, ..args.start.options()? };
+    let options = Options { evidence: Evidence::Pages, ..args.start.options(&args.recording)? };
     let reader = open(&args.recording, None)?;
     let progress = Progress::new("explain");
     let _interrupts = Interrupts::new(&progress)?;

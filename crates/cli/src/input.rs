@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use slablab_doctor::state::{self, State};
 use slablab_lab::Pulse;
 use slablab_lab::import::{self, Input};
+use slablab_lab::recorded::has_start;
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
 use slablab_machines as machine;
@@ -41,6 +42,12 @@ impl InputArgs {
     /// Reads another state of the same machine.
     pub(crate) fn read_at(&self, path: Option<PathBuf>) -> Result<State, Failure> {
         Ok(state::read(&state::Input { path, page_size: self.page_size, cpus: self.cpus })?)
+    }
+
+    /// Reads an earlier state of the same machine: of a recording, the one before it.
+    pub(crate) fn read_earlier(&self, path: PathBuf) -> Result<State, Failure> {
+        let input = state::Input { path: Some(path), page_size: self.page_size, cpus: self.cpus };
+        Ok(state::read_at(&input, state::Moment::Before)?)
     }
 }
 
@@ -110,26 +117,29 @@ impl Start {
         named("--before", &self.before).chain(named("--machine", &self.machine))
     }
 
-    /// Reads the files.
-    pub(crate) fn options(&self) -> Result<Options, Failure> {
+    /// Reads the files. Without a state of before, it is the one in `recording`, if that has one.
+    pub(crate) fn options(&self, recording: &Path) -> Result<Options, Failure> {
         let file =
             |option, path: &'_ PathBuf, expected| expect_file(option, path, expected).map(Path::to_path_buf);
         let machine = self.machine.as_ref().map(|path| file("--machine", path, "a machine file (TOML)"));
         self.before.iter().try_for_each(|path| file("--before", path, DUMP).map(drop))?;
         let machine = machine.transpose()?;
         let machine = machine.as_deref().map(machine::find).transpose()?.unwrap_or_default();
-        let before = Before::read_all(&self.before)?;
+        let before = match self.before.is_empty() && has_start(recording)? {
+            true => Some(Before::read(recording)?),
+            false => Before::read_all(&self.before)?,
+        };
         let Start { release, force, .. } = *self;
         Ok(Options { machine, before, release, force, ..Options::default() })
     }
 }
 
 impl Choice {
-    /// The engines, and the machine and state to start from.
-    pub(crate) fn options(&self) -> Result<Options, Failure> {
+    /// The engines, and the machine and state to start from, which may be in `recording`.
+    pub(crate) fn options(&self, recording: &Path) -> Result<Options, Failure> {
         let engines = self.engines.iter().map(|text| engine(text, "--engine"));
         let engines = engines.collect::<Result<Vec<_>, Failure>>()?;
-        Ok(Options { engines, ..self.start.options()? })
+        Ok(Options { engines, ..self.start.options(recording)? })
     }
 }
 

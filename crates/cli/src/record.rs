@@ -1,176 +1,89 @@
-//! `slablab record --malloc -- PROGRAM`: a program's allocation calls become a trace.
-//!
-//! ```text
-//! run
-//!   Folder           the raw files, beside the trace
-//!   Preload          the library that records, in the folder for temporary files
-//!   program::run     the program; signals are passed on
-//!   chosen           which of its processes
-//!   convert          the trace, beside its place and renamed
-//!   summary::text    on standard error
-//! ```
+//! `slablab record`: a recording of the kernel's slab allocator while a command runs, or a program's
+//! allocation calls as a trace.
 
+mod kernel;
+mod malloc;
 mod program;
 mod summary;
 
-use crate::input::Progress;
-use crate::outcome::{Done, Failure, tell};
-use crate::output::check;
-use slablab_recorder::{FOLDER, LIBRARY, LIMIT, Process, convert, processes};
-use slablab_workloads::{AtomicFile, Metadata};
+use crate::outcome::{Done, Failure};
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// Records a program's allocation calls.
+/// Records the kernel's slab allocator while a command runs, or a program's allocation calls.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  slablab record --malloc -- python3 app.py                  to python3.trace.parquet
-  slablab record --malloc -o load.trace.parquet -- ./server --port 8080      ends with the server, or by Ctrl-C
+  slablab record -- make -j8                                 the kernel, to make.recording.tar
+  slablab record --for 10s -o busy.recording.tar             everything that runs, for ten seconds
+  slablab record -g -- find / -xdev                          with call chains
+  slablab verify make.recording.tar                          the dumps of before and after are inside
+  slablab replay make.recording.tar --engine slub@6.12 --engine slub@7.1
+  slablab record --malloc -- python3 app.py                  a program's malloc, to python3.trace.parquet
   slablab record --malloc --process cc1 -- gcc -O2 -c big.c  a program that the command starts
   LD_PRELOAD=libjemalloc.so.2 slablab record --malloc -- ./server            under another allocator
-  slablab bench --trace python3.trace.parquet                which allocator suits these calls
-  slablab replay python3.trace.parquet --engine slub@7.1     what engines and their knobs make of them
 
-A trace is of one process, threads are its CPUs. The exit status is the program's. docs/record.md has more.")]
+A recording of the kernel needs root, and perf or tracefs. The exit status is the command's. docs/record.md
+has more.")]
 pub(crate) struct Args {
-    /// Record calls of malloc, calloc, realloc, free, aligned requests, operator new and delete
+    /// Record a program's calls of malloc, calloc, realloc, free, aligned requests, operator new and delete,
+    /// instead of the kernel
     #[arg(long)]
     malloc: bool,
-    /// Trace to write [default: PROGRAM.trace.parquet]; the file appears when it is complete
+    /// File to write [default: COMMAND.recording.tar, with --malloc COMMAND.trace.parquet]; it appears when
+    /// it is complete
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Process that becomes the trace, by its program's name or its number; without it the program that ran
-    /// last in the process that was started
-    #[arg(long, value_name = "NAME|PID")]
+    /// Record the kernel with this; without it perf, or tracefs where perf does not work
+    #[arg(long, value_enum, value_name = "TOOL", conflicts_with = "malloc")]
+    with: Option<With>,
+    /// End the recording of the kernel after TIME, for example 500ms, 10s or 2m; a command runs on
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "malloc")]
+    time: Option<Duration>,
+    /// Record the kernel's call chain of each event, too
+    #[arg(short = 'g', long, conflicts_with = "malloc")]
+    call_chains: bool,
+    /// Size of the kernel's buffer for each CPU in MB: a larger one loses fewer events
+    #[arg(long, value_name = "MB", conflicts_with = "malloc",
+        value_parser = clap::value_parser!(u64).range(1..=4096))]
+    buffer: Option<u64>,
+    /// With --malloc: process that becomes the trace, by its program's name or its number; without it the
+    /// program that ran last in the process that was started
+    #[arg(long, value_name = "NAME|PID", requires = "malloc")]
     process: Option<String>,
-    /// Largest size of a process's raw file in MB, 24 bytes a call; later calls are counted as lost
+    /// With --malloc: largest size of a process's raw file in MB, 24 bytes a call; later calls are counted as
+    /// lost
     #[arg(long, value_name = "MB", default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     limit: u64,
-    /// Program and its arguments
-    #[arg(last = true, value_name = "PROGRAM", required = true)]
+    /// Command and its arguments. Without it the kernel is recorded until Ctrl-C, or for the time of --for
+    #[arg(last = true, value_name = "COMMAND", required_if_eq("malloc", "true"))]
     program: Vec<OsString>,
 }
 
+/// The recorders of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum With {
+    /// perf record
+    Perf,
+    /// The kernel's own files, in an instance of its own below /sys/kernel/tracing/instances
+    Tracefs,
+}
+
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    if !args.malloc {
-        let why = "expected --malloc, the one kind of recording that there is; \
-                   for the kernel's: perf record -e 'kmem:*', then slablab import";
-        return Err(why.into());
-    }
-    if LIBRARY.is_empty() {
-        return Err(
-            "this program was built without the recorder: its build needs Linux and a C compiler".into()
-        );
-    }
-    let output = args.output.clone().unwrap_or_else(|| default_output(&args.program[0]));
-    check([], [("-o", output.as_path())])?;
-    // Fails now where it would after a long run.
-    drop(AtomicFile::create(&output)?);
-    let folder = Folder::new(&output)?;
-    let library = Preload::new()?;
-    let environment = [
-        ("LD_PRELOAD", library.list()),
-        (FOLDER, folder.0.clone().into_os_string()),
-        (LIMIT, (args.limit * 1_000_000).to_string().into()),
-    ];
-    let (ended, pid) = program::run(&args.program, &environment)?;
-    drop(library);
-    let all = processes(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
-    let process = chosen(&all, pid, &args)?;
-    let progress = Progress::new("convert");
-    let known = Metadata { release: kernel_release(), ..Metadata::default() };
-    // An event of `realloc` is two, so the bar may reach its end a little early.
-    let whole = process.calls;
-    let beside = AtomicFile::create(&output)?;
-    let (beside, result) = convert(process, beside, known, &mut |done| progress.at(done.min(whole), whole))?;
-    beside.commit()?;
-    drop(progress);
-    eprint!("{}", summary::text(&output, &all, process, &result));
-    if result.lost > 0 {
-        tell(format_args!("{} calls were lost: expected a larger --limit, or more disk space", result.lost));
-    }
-    Ok(ended)
+    if args.malloc { malloc::run(args) } else { kernel::run(&args) }
 }
 
-fn default_output(program: &std::ffi::OsStr) -> PathBuf {
-    let name = Path::new(program).file_name().unwrap_or(program);
-    PathBuf::from(format!("{}.trace.parquet", name.to_string_lossy()))
-}
-
-fn kernel_release() -> Option<String> {
-    Some(fs::read_to_string("/proc/sys/kernel/osrelease").ok()?.trim().to_string())
-}
-
-/// The process that becomes the trace. Of several with one name it is the one with most calls. `pid` is the
-/// process that was started: it may have executed one program after another.
-fn chosen<'a>(all: &'a [Process], pid: u64, args: &Args) -> Result<&'a Process, Failure> {
-    let mut called = all.iter().filter(|process| process.calls > 0);
-    let found = match &args.process {
-        None => called.rfind(|process| process.pid == pid),
-        Some(asked) => called
-            .filter(|process| process.name() == asked || process.pid.to_string() == *asked)
-            .max_by_key(|process| process.calls),
+/// A time with a unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let error = || format!("expected a time such as 500ms, 10s, 2m or 1h, found {text}");
+    let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| error())?;
+    let seconds = match &text[digits..] {
+        "ms" => number / 1000.0,
+        "s" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(error()),
     };
-    found.ok_or_else(|| match &args.process {
-        Some(asked) if !all.is_empty() => {
-            let mut names: Vec<&str> = all.iter().map(Process::name).collect();
-            names.sort_unstable();
-            names.dedup();
-            format!("--process {asked}: expected a number, or one of {}", names.join(", ")).into()
-        }
-        _ => {
-            let program = args.program[0].to_string_lossy();
-            let why = "no call was recorded: expected a program that is linked to its malloc dynamically, not a \
-                       static one, none with a malloc of its own, none with more rights than its user (setuid)";
-            format!("{program}: {why}").into()
-        }
-    })
-}
-
-/// A folder for the raw files. Its end removes it.
-struct Folder(PathBuf);
-
-impl Folder {
-    /// A folder in that of the trace: there is room for the raw files if there is room for the trace.
-    fn new(output: &Path) -> Result<Folder, Failure> {
-        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new(".")).canonicalize()?;
-        let path = parent.join(format!(".slablab-record.{}", std::process::id()));
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left would be found beside the trace.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The library, in a file that the loader finds. Its end removes it.
-struct Preload(Folder);
-
-impl Preload {
-    fn new() -> Result<Preload, Failure> {
-        let folder = Folder::new(&std::env::temp_dir().join("library"))?;
-        let path = folder.0.join("libslablab-record.so");
-        fs::write(&path, LIBRARY).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Preload(folder))
-    }
-
-    /// The value of `LD_PRELOAD`: the library, and behind it what the user preloads.
-    fn list(&self) -> OsString {
-        let mut list = self.0.0.join("libslablab-record.so").into_os_string();
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-            list.push(":");
-            list.push(others);
-        }
-        list
-    }
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(error)
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let inputs = || named("the recording", [&args.recording]).chain(args.choice.start.files());
     args.out.check_with(inputs(), named("--map", &args.map))?;
     let map = args.map.as_deref().map(|path| Map::new(path, args.map_at.as_deref())).transpose()?;
-    let mut options = args.choice.options()?;
+    let mut options = args.choice.options(&args.recording)?;
     options.evidence = Evidence::Pages;
     options.hotplug =
         args.at.chunks_exact(2).map(|pair| command(&pair[0], &pair[1])).collect::<Result<_, _>>()?;

@@ -5,13 +5,14 @@ use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
 use slablab_lab::output::verify_page;
 use slablab_lab::output::{remarks, verify_csv, verify_json, verify_table};
+use slablab_lab::recorded::has_start;
 use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
 use std::path::PathBuf;
 
 /// Compares the model with the real kernel.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Two forms:\n  slablab verify RECORDING --before DUMP --after DUMP\n  slablab verify COUNTERS-RUN TRACE     a folder with slub_stats.csv, or slabinfo.csv of\n                                        a kernel with SLAB and its statistics; e.g. trace_s1"
+    after_help = "Three forms:\n  slablab verify RECORDING --before DUMP --after DUMP\n  slablab verify make.recording.tar     of slablab record: the dumps are inside\n  slablab verify COUNTERS-RUN TRACE     a folder with slub_stats.csv, or slabinfo.csv of\n                                        a kernel with SLAB and its statistics; e.g. trace_s1"
 )]
 pub(crate) struct Args {
     /// Recording, or the folder of a counters run
@@ -41,14 +42,17 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let inputs = named("the input", [&args.input]).chain(named("--after", &args.after));
     args.out.check(inputs.chain(args.choice.start.files()))?;
     args.after.as_deref().map(|path| expect_file("--after", path, DUMP)).transpose()?;
-    let mut options = args.choice.options()?;
+    let mut options = args.choice.options(&args.input)?;
     options.kernel_only = true;
     if options.engines.len() > 1 {
         return Err(format!("expected one --engine, found {}", options.engines.len()).into());
     }
     let progress = Progress::new("verify");
     let tick = |done, whole| progress.at(done, whole);
-    let (mut verified, answer) = match (&args.workload, &args.after) {
+    // A recording of `slablab record` has both states in it.
+    let inside = args.workload.is_none() && args.after.is_none() && has_start(&args.input)?;
+    let after = args.after.as_deref().or(inside.then_some(args.input.as_path()));
+    let (mut verified, answer) = match (&args.workload, after) {
         (Some(label), None) => {
             options.before = Some(start_of(&args.input, label)?);
             let reader = open(&args.input, Some(label))?;
@@ -60,7 +64,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
         _ => {
             return Err(
-                "verify needs either RECORDING --before DUMP --after DUMP, or COUNTERS-RUN TRACE".into()
+                "verify needs either RECORDING --before DUMP --after DUMP, a file of slablab record, or COUNTERS-RUN \
+                 TRACE"
+                    .into(),
             );
         }
     };

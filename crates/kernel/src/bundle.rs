@@ -95,6 +95,9 @@ pub enum BundleError {
          of `grep -r . /proc/slabinfo /sys/kernel/slab`"
     )]
     Recording(&'static str),
+    /// A recording without the state that was asked for.
+    #[error("a recording without {0}, the state that is asked for: it was ended before that was read")]
+    NoState(&'static str),
     /// There are more caches or nodes than any kernel has.
     #[error("{path}: expected at most {limit} {what}")]
     TooMany {

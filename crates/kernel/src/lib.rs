@@ -25,6 +25,7 @@ pub mod kmem;
 pub mod pasted;
 pub mod perfdata;
 pub mod procfs;
+pub mod recording;
 pub mod slabinfo;
 pub mod sysfs;
 pub mod text;

@@ -7,6 +7,7 @@
 //! | [`import`] | a recording becomes a trace |
 //! | [`map`] | where every object of one cache is, event by event |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
+//! | [`recorded`] | files of `slablab record`: a recording with the states around it |
 //! | [`replay`] | a trace through engines: survey, plan, run, outcome |
 //! | [`sites`] | which code allocates: of a recording, /proc/allocinfo, SLUB's debugging lists |
 //! | [`verify`] | compares the model's prediction with the kernel's counters |
@@ -23,6 +24,7 @@ pub mod machine;
 pub mod map;
 pub mod output;
 pub mod pressure;
+pub mod recorded;
 pub mod replay;
 pub mod sites;
 pub mod verify;

@@ -62,11 +62,13 @@ fn what_cannot_be_recorded_is_said() {
     let trace = folder("record-errors").join("one.trace.parquet").to_str().expect("UTF-8").to_string();
     let to = ["--malloc", "-o", &trace];
     for (args, words) in [
-        (&["--", "ls"][..], &["--malloc", "perf record"][..]),
+        (&["--malloc", "--with", "perf", "--", "ls"][..], &["--malloc", "--with"][..]),
+        (&["--for", "soon"], &["expected a time such as 500ms"]),
+        (&["--process", "ls", "--", "ls"], &["--malloc"]),
         (&[&to[..], &["--", "./no-such-program"]].concat(), &["./no-such-program"]),
         (&["--malloc", "-o", "/no/such/folder/x", "--", "ls"], &["/no/such/folder"]),
         (&[&to[..], &["--limit", "0", "--", "ls"]].concat(), &["--limit"]),
-        (&["--malloc"], &["PROGRAM"]),
+        (&["--malloc"], &["COMMAND"]),
     ] {
         check_error(&["record"], args, words);
     }

@@ -11,6 +11,7 @@
 //!   missing             what could not be read, and the command that would make it readable
 //!   State               caches, and the machine they are on
 //! save                  the live machine's files as a tar, for another day or another machine
+//! package               the file of a recording: such tars of before and after it, and the events
 //! ```
 //!
 //! Totals come from /proc/slabinfo where there is one: a walk through sysfs allocates slabs itself, and is
@@ -18,11 +19,13 @@
 //!
 //! The reading of the running machine is the only one that looks at a clock.
 
+mod archive;
 mod folder;
 mod join;
 mod missing;
 mod one;
 mod owners;
+mod package;
 mod pasted;
 mod sane;
 mod save;
@@ -32,7 +35,9 @@ pub use join::{Joined, join};
 pub use missing::COLLECT;
 pub use one::one_cache;
 pub use owners::live_cgroups;
-pub use save::save;
+pub use package::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, TRACE_DAT};
+pub use save::{dump, save};
+pub use slablab_kernel::recording::Moment;
 
 use folder::Folder;
 use slablab_kernel::bundle::{CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
@@ -209,9 +214,18 @@ struct Gathered {
 /// # Errors
 /// What is no state of a machine, is damaged, or does not tell the page size while the user does not either.
 pub fn read(input: &Input) -> Result<State> {
+    read_at(input, Moment::After)
+}
+
+/// Reads the state of a machine as [`read`] does; of a recording with two states it takes that of `moment`,
+/// where [`read`] takes the one after it.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_at(input: &Input, moment: Moment) -> Result<State> {
     let path = input.path.clone().unwrap_or_else(|| PathBuf::from("/"));
     sane::asked(input, &path)?;
-    state(input, path.clone(), gather(&path)?)
+    state(input, path.clone(), gather(&path, moment)?)
 }
 
 /// What was gathered, as a state.
@@ -272,7 +286,7 @@ fn on_caches(dump: &Dump, joined: &Joined) -> Vec<String> {
     assumed
 }
 
-fn gather(path: &Path) -> Result<Gathered> {
+fn gather(path: &Path, moment: Moment) -> Result<Gathered> {
     if path == Path::new("/") {
         return live();
     }
@@ -282,7 +296,7 @@ fn gather(path: &Path) -> Result<Gathered> {
         let (dump, origin) = (folder.finish(path, builder)?, Origin::Directory);
         return Ok(Gathered { missing: missing::missing(&dump, origin, &folder.refused), dump, origin });
     }
-    let mut builder = DumpBuilder::new();
+    let mut builder = DumpBuilder::of(moment);
     let (form, cut_off) = match path == Path::new("-") {
         true => builder.input(io::stdin().lock()).at(Path::new("standard input"))?,
         false => builder.input(File::open(path).at(path)?).at(path)?,

@@ -3,6 +3,7 @@
 //! The archive has the bytes that were read under the same paths, and links as links. It contains only files
 //! that this program reads.
 
+use super::archive::{self, Content, member};
 use super::{Input, State, folder::Folder, live_from, state};
 use slablab_report::error::{At, Error, Result};
 use slablab_workloads::AtomicFile;
@@ -16,26 +17,40 @@ use std::path::Path;
 /// Another name, a machine that cannot be read, a file that cannot be written.
 pub fn save(path: &Path) -> Result<State> {
     let packing = Packing::of(path)?;
+    let (state, folder) = gathered()?;
+    let file = AtomicFile::create(path).at(path)?;
+    packing.write(file, |tar| write(tar, &folder, &state)).at(path)?.commit().at(path)?;
+    Ok(state)
+}
+
+/// Reads the running machine. Returns the files that it read as the bytes of a tar.zst, and the state.
+///
+/// # Errors
+/// A machine that cannot be read.
+pub fn dump() -> Result<(Vec<u8>, State)> {
+    let (state, folder) = gathered()?;
+    let bytes = Packing::Zstd.write(Vec::new(), |tar| write(tar, &folder, &state)).at(&state.path)?;
+    Ok((bytes, state))
+}
+
+fn gathered() -> Result<(State, Folder)> {
     let root = Path::new("/");
     // Unlike a state alone, it has what costs the kernel a little: it is read once.
     let mut folder = Folder::list(root, &["proc/pagetypeinfo"]);
     folder.kept = Some(Vec::new());
     let state = state(&Input::default(), root.to_path_buf(), live_from(&mut folder)?)?;
-    let file = AtomicFile::create(path).at(path)?;
-    let kept = folder.kept.take().unwrap_or_default();
-    let file = packing.write(file, |tar| {
-        let seconds = state.taken_s.unwrap_or(0);
-        for (name, content) in &kept {
-            member(tar, name, Content::File(content), seconds)?;
-        }
-        for (name, target) in &folder.links {
-            member(tar, name, Content::Link(target), seconds)?;
-        }
-        // The end: two blocks of zeros.
-        tar.write_all(&[0; 2 * BLOCK])
-    });
-    file.at(path)?.commit().at(path)?;
-    Ok(state)
+    Ok((state, folder))
+}
+
+fn write(tar: &mut dyn Write, folder: &Folder, state: &State) -> io::Result<()> {
+    let seconds = state.taken_s.unwrap_or(0);
+    for (name, content) in folder.kept.iter().flatten() {
+        member(tar, name, Content::File(content), seconds)?;
+    }
+    for (name, target) in &folder.links {
+        member(tar, name, Content::Link(target), seconds)?;
+    }
+    archive::end(tar)
 }
 
 /// How a tar is compressed.
@@ -63,11 +78,7 @@ impl Packing {
         })
     }
 
-    fn write(
-        self,
-        file: AtomicFile,
-        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> io::Result<AtomicFile> {
+    fn write<W: Write>(self, file: W, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<W> {
         let mut file = BufWriter::new(file);
         match self {
             Packing::None => fill(&mut file)?,
@@ -90,53 +101,4 @@ impl Packing {
         }
         file.into_inner().map_err(io::IntoInnerError::into_error)
     }
-}
-
-const BLOCK: usize = 512;
-
-enum Content<'a> {
-    File(&'a [u8]),
-    Link(&'a str),
-}
-
-/// Writes a member in the ustar format, with GNU's members for what is too long for it.
-fn member(tar: &mut dyn Write, name: &str, content: Content, seconds: u64) -> io::Result<()> {
-    let (kind, bytes, target) = match content {
-        Content::File(bytes) => (b'0', bytes, ""),
-        Content::Link(target) => (b'2', &[][..], target),
-    };
-    for (long, text) in [(b'L', name), (b'K', target)] {
-        if text.len() > 100 {
-            tar.write_all(&header("././@LongLink", long, text.len() + 1, "", seconds))?;
-            padded(tar, &[text.as_bytes(), &[0]].concat())?;
-        }
-    }
-    tar.write_all(&header(name, kind, bytes.len(), target, seconds))?;
-    padded(tar, bytes)
-}
-
-fn padded(tar: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
-    tar.write_all(bytes)?;
-    tar.write_all(&[0; BLOCK][..bytes.len().wrapping_neg() % BLOCK])
-}
-
-fn header(name: &str, kind: u8, size: usize, target: &str, seconds: u64) -> [u8; BLOCK] {
-    let mut block = [0; BLOCK];
-    let mut put = |at: usize, limit: usize, bytes: &[u8]| {
-        let len = bytes.len().min(limit);
-        block[at..at + len].copy_from_slice(&bytes[..len]);
-    };
-    put(0, 100, name.as_bytes());
-    put(100, 8, b"0000444\0");
-    put(108, 8, b"0000000\0");
-    put(116, 8, b"0000000\0");
-    put(124, 12, format!("{size:011o}\0").as_bytes());
-    put(136, 12, format!("{seconds:011o}\0").as_bytes());
-    put(148, 8, b"        ");
-    put(156, 1, &[kind]);
-    put(157, 100, target.as_bytes());
-    put(257, 8, b"ustar\x0000");
-    let sum: u32 = block.iter().map(|&byte| u32::from(byte)).sum();
-    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    block
 }

@@ -10,6 +10,7 @@ use crate::cgroups::{self, Cgroup};
 use crate::compressed::Decompressed;
 use crate::pasted::Pasted;
 use crate::procfs;
+use crate::recording::{self, Moment};
 use crate::slabinfo::{Slabinfo, SlabinfoError};
 use crate::sysfs::SlabAttrs;
 use crate::tar::{Entry, Tar, TarError};
@@ -33,6 +34,8 @@ pub struct DumpBuilder {
     cpuinfo: Option<u32>,
     files: u64,
     bytes: u64,
+    /// Which state of a recording is read.
+    moment: Moment,
 }
 
 impl DumpBuilder {
@@ -44,6 +47,11 @@ impl DumpBuilder {
     /// An empty dump.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty dump, for the state of `moment` if the input is a recording with two states ([`recording`]).
+    pub fn of(moment: Moment) -> Self {
+        DumpBuilder { moment, ..Self::default() }
     }
 
     /// Whether the file at `path` is worth reading ([`WANTED`](super::WANTED)).
@@ -83,17 +91,47 @@ impl DumpBuilder {
 
     fn entries<R: Read>(&mut self, tar: &mut Tar<R>) -> Result<(), BundleError> {
         while let Some(entry) = tar.next()? {
-            match entry {
-                Entry::File { path, size, changed_s } if Self::wants(&path) => {
-                    check_size(&path, size)?;
-                    self.file(&path, &tar.content()?)?;
-                    self.changed(&path, changed_s);
-                }
-                Entry::File { path, .. } => self.pass(&path),
-                Entry::Link { path, target } => self.link(&path, &target)?,
+            if matches!(&entry, Entry::File { path, .. } if path == recording::ABOUT) {
+                return self.recorded(tar);
             }
+            self.entry(entry, tar)?;
         }
         Ok(())
+    }
+
+    fn entry<R: Read>(&mut self, entry: Entry, tar: &mut Tar<R>) -> Result<(), BundleError> {
+        match entry {
+            Entry::File { path, size, changed_s } if Self::wants(&path) => {
+                check_size(&path, size)?;
+                self.file(&path, &tar.content()?)?;
+                self.changed(&path, changed_s);
+            }
+            Entry::File { path, .. } => self.pass(&path),
+            Entry::Link { path, target } => self.link(&path, &target)?,
+        }
+        Ok(())
+    }
+
+    /// Takes one dump of a recording. The events behind the dumps stay unread.
+    fn recorded<R: Read>(&mut self, tar: &mut Tar<R>) -> Result<(), BundleError> {
+        let member = self.moment.member();
+        while let Some(entry) = tar.next()? {
+            if let Entry::File { path, size, .. } = entry
+                && path == member
+            {
+                if size > Self::LIMIT {
+                    return Err(BundleError::TooMuch { path, limit: Self::LIMIT });
+                }
+                let content = tar.content()?;
+                let io = |source| TarError::Io { offset: tar.offset(), source };
+                let mut nested = Tar::new(Decompressed::new(&content[..]).map_err(io)?);
+                while let Some(entry) = nested.next()? {
+                    self.entry(entry, &mut nested)?;
+                }
+                return Ok(());
+            }
+        }
+        Err(BundleError::NoState(member))
     }
 
     /// Takes the time at which a file that was taken was written last, in seconds since 1970. Only files of

@@ -5,9 +5,12 @@ use std::path::Path;
 use serde_json::Value;
 use slablab_kernel::Header;
 use slablab_kernel::event::NodeOf;
+use slablab_kernel::recording::Moment;
 use slablab_kernel::text::id_list;
 use slablab_workloads::{CutOff, Metadata, Node, Symbol, Topology};
 
+use crate::recorded;
+use crate::replay::before::read_dump;
 use slablab_report::error::{At, Error, Result};
 
 /// Adds what the recording itself says to what is `known` from elsewhere, which goes first.
@@ -45,6 +48,34 @@ pub(super) fn header(mut known: Metadata, header: &Header) -> Metadata {
     known.cut_off = header.cut_off.map(|cut| CutOff { at_bytes: cut.at, of_bytes: cut.of });
     known.warnings.extend(header.warnings.iter().cloned());
     known
+}
+
+/// What the state before a recording, in the same file, says of the machine.
+pub(super) fn recorded(path: &Path) -> Result<Metadata> {
+    if !recorded::has_start(path)? {
+        return Ok(Metadata::default());
+    }
+    let (_, dump) = read_dump(path, Moment::Before)?;
+    let node = |node: &slablab_kernel::bundle::Node| Node {
+        node: node.id,
+        cpus: node.cpus.clone(),
+        memory_bytes: node.meminfo.get("MemTotal").map(|kib| kib.saturating_mul(1024)),
+        distances: node.distances.clone(),
+    };
+    let count = |cpus: &[u32]| (!cpus.is_empty()).then_some(cpus.len() as u32);
+    Ok(Metadata {
+        topology: Topology {
+            cpus_online: count(&dump.cpus_online),
+            cpus_possible: count(&dump.cpus_possible),
+            nodes: dump.nodes.iter().map(node).collect(),
+        },
+        release: dump.release,
+        architecture: dump.arch,
+        page_size_bytes: dump.page_size.map(|(bytes, _)| bytes),
+        config: dump.config,
+        command_line: dump.cmdline,
+        ..Metadata::default()
+    })
 }
 
 /// Reads a `machine.json` as the truth runs have it.

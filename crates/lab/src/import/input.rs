@@ -11,12 +11,14 @@ use slablab_kernel::compressed::{Compression, Decompressed};
 use slablab_kernel::event::FormatText;
 use slablab_kernel::ftrace::{self, Ftrace};
 use slablab_kernel::perfdata::PerfData;
+use slablab_kernel::recording::{self, Member, TRACE_DAT};
 use slablab_kernel::tidy::Tidy;
 use slablab_kernel::tracedat::{self, TraceDat};
 use slablab_workloads::{Metadata, Source, Writer};
 
 use super::convert::{Stop, convert};
 use super::{FREED_LIMIT, Input, describe, formats, unnamed};
+use crate::recorded;
 use slablab_report::error::{At, Error, Result};
 
 /// Bytes needed to tell what an input is: a text has its first event behind some lines of others.
@@ -32,6 +34,8 @@ pub(super) struct Recording {
     known: Metadata,
     /// Formats for a perf.data that lacks them.
     formats: Vec<FormatText>,
+    /// The events' place in the file, if it has others too.
+    member: Option<Member>,
     /// Standard input, already opened.
     stdin: Option<Stdin>,
 }
@@ -69,7 +73,21 @@ pub(super) fn open(input: Input) -> Result<Recording> {
         stdin.by_ref().take(HEAD_BYTES).read_to_end(&mut head).at(&path)?;
         let kind = tell(&head).at(&path)?;
         let reader = Box::new(Cursor::new(head).chain(stdin));
-        return Ok(Recording { path, kind, known, formats, stdin: Some(Stdin { reader, digest }) });
+        return Ok(Recording {
+            path,
+            kind,
+            known,
+            formats,
+            member: None,
+            stdin: Some(Stdin { reader, digest }),
+        });
+    }
+    if let Some(members) = recorded::members(&path)? {
+        let member = members.events().cloned();
+        let member = member.ok_or_else(|| Error::new(&path, "a recording without events: it was cut off"))?;
+        let kind = if member.name == TRACE_DAT { Kind::TraceDat } else { Kind::PerfData };
+        let known = describe::recorded(&path)?;
+        return Ok(Recording { path, kind, known, formats, member: Some(member), stdin: None });
     }
     let mut head = Vec::new();
     Decompressed::new(File::open(&path).at(&path)?)
@@ -78,7 +96,7 @@ pub(super) fn open(input: Input) -> Result<Recording> {
         .read_to_end(&mut head)
         .at(&path)?;
     let kind = tell(&head).at(&path)?;
-    Ok(Recording { path, kind, known, formats, stdin: None })
+    Ok(Recording { path, kind, known, formats, member: None, stdin: None })
 }
 
 /// The file to read, and the files that belong to it.
@@ -143,6 +161,9 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
         () if line.starts_with(b"t_us,") || line.starts_with(b"seq,ts,") => Ok(Kind::Tidy),
         () if begins(PARQUET) => Err("a trace already: nothing to import".into()),
         () if begins(tracedat::MAGIC) => Ok(Kind::TraceDat),
+        () if head.starts_with(recording::ABOUT.as_bytes()) => {
+            Err("a file of slablab record, which has several parts: expected its name, not its bytes on standard input".into())
+        }
         () if head.is_empty() => Err("the file is empty".into()),
         () if ftrace::is_text(head) => Ok(Kind::Ftrace),
         () => {
@@ -168,7 +189,7 @@ impl Recording {
         writer: Writer<W>,
         tick: &mut dyn FnMut(u64),
     ) -> Result<(W, Metadata)> {
-        let Recording { path, kind, known, formats, stdin } = self;
+        let Recording { path, kind, known, formats, member, stdin } = self;
         let name = match (kind, known.release.is_some()) {
             (Kind::PerfData, _) => "perf.data",
             (Kind::TraceDat, _) => "trace.dat",
@@ -196,7 +217,7 @@ impl Recording {
                 Kind::Ftrace => job.run(&mut Ftrace::new(stdin), tick),
             };
         }
-        let open = || Decompressed::new(File::open(&path)?);
+        let open = || Decompressed::new(opened(&path, member.as_ref())?);
         // A thread of its own: hashing a large file takes about as long as decoding it.
         let file = path.clone();
         let hashing = std::thread::spawn(move || Digested::of(&file));
@@ -222,6 +243,15 @@ impl Recording {
             }
         }
     }
+}
+
+/// The file at `path`, or the events in it.
+fn opened(path: &Path, member: Option<&Member>) -> std::io::Result<Box<dyn Read>> {
+    let file = File::open(path)?;
+    Ok(match member {
+        Some(member) => Box::new(member.open(file)?),
+        None => Box::new(file),
+    })
 }
 
 /// All of `reader` in a file of this process, for a format whose parts are all over it. `packed` says how

@@ -11,10 +11,12 @@ mod dump;
 pub mod nodes;
 mod totals;
 
+use crate::recorded;
 use nodes::NodeSpan;
 use slablab_doctor::state::read_folder;
 use slablab_kernel::bundle::{Dump, DumpBuilder, Form};
 use slablab_kernel::counters::{ConstRow, StateRow};
+use slablab_kernel::recording::{self, Moment};
 use slablab_kernel::slabinfo::Slabinfo;
 use slablab_kernel::text::{Breakdown, Count};
 use slablab_report::error::{At, Error, Result};
@@ -119,7 +121,16 @@ impl Before {
     /// # Errors
     /// What is neither, or damaged.
     pub fn read(path: &Path) -> Result<Before> {
-        match read_dump(path)? {
+        let before = Before::read_one(path)?;
+        match recorded::slabinfo(path, recording::START)? {
+            // Of a recording the totals are those of its start, which its dump was read some time before.
+            Some(start) => before.with_totals(&Before::from_slabinfo(path, start)),
+            None => Ok(before),
+        }
+    }
+
+    fn read_one(path: &Path) -> Result<Before> {
+        match read_dump(path, Moment::Before)? {
             (Some(Form::Slabinfo | Form::SlabinfoCsv), Dump { slabinfo: Some(slabinfo), .. }) => {
                 Ok(Before::from_slabinfo(path, slabinfo))
             }
@@ -251,12 +262,13 @@ fn whole(value: u64) -> Breakdown {
 }
 
 /// Reads a dump: a directory of the kernel's files, or a file of any [`Form`]. The form is `None` for a
-/// directory. A file that ends early is an error, because a replay needs all of it.
-pub(crate) fn read_dump(path: &Path) -> Result<(Option<Form>, Dump)> {
+/// directory. Of a recording it is the dump of `moment`. A file that ends early is an error, because a replay
+/// needs all of it.
+pub(crate) fn read_dump(path: &Path, moment: Moment) -> Result<(Option<Form>, Dump)> {
     if path.is_dir() {
         return Ok((None, read_folder(path)?));
     }
-    let mut builder = DumpBuilder::new();
+    let mut builder = DumpBuilder::of(moment);
     let (form, cut_off) = builder.input(File::open(path).at(path)?).at(path)?;
     if let Some(cut_off) = cut_off {
         return Err(Error::new(path, cut_off));

@@ -9,10 +9,12 @@ use super::judged::{Tracing, groups, own_balance, shares};
 use super::pages::ByOrder;
 use super::seeds::{Spread, json as json_of, judge, sentence};
 use super::{Compared, SlabPages, Verified, without_page_frees};
+use crate::recorded;
 use crate::replay::before::{Before, read_dump};
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::{Options, Replay, check_after, replay};
 use serde_json::json;
+use slablab_kernel::recording::{self, Moment};
 use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::Usage;
@@ -79,9 +81,12 @@ pub fn verify_change(
     let missing = || Error::new(&before.path, "has no proc/slabinfo");
     let start = before.slabinfo.clone().ok_or_else(missing)?;
     expect_release(reader.metadata(), options, path)?;
-    let (_, dump) = read_dump(after)?;
+    let (_, dump) = read_dump(after, Moment::After)?;
     let unsuited = check_after(reader.metadata(), options, path, (after, &dump))?;
-    let end = dump.slabinfo.ok_or_else(|| Error::new(after, "has no proc/slabinfo"))?;
+    let end = match recorded::slabinfo(after, recording::END)? {
+        Some(end) => end,
+        None => dump.slabinfo.ok_or_else(|| Error::new(after, "has no proc/slabinfo"))?,
+    };
     let mut replay = replay(reader, path, options, progress)?;
     replay.warnings.splice(0..0, unsuited);
     let mut changes = changes(&replay, before, &start, &end);
@@ -179,7 +184,6 @@ fn both(orders: &ByOrder) -> (u64, u64) {
     orders.iter().fold((0, 0), |sum, order| (sum.0 + order.0, sum.1 + order.1))
 }
 
-/// /proc/slabinfo of a dump, whatever form the dump has.
 /// Refuses to compare with a kernel that is not known: the newest would be judged by the deeds of another.
 fn expect_release(metadata: &Metadata, options: &Options, path: &Path) -> Result<()> {
     let dump = options.before.as_ref().and_then(|before| before.dump.as_ref());

@@ -1,0 +1,46 @@
+//! The file of `slablab record`, as it is written: the states around a recording, then its events.
+
+use super::archive;
+use slablab_report::error::{At, Result};
+use slablab_workloads::AtomicFile;
+use std::io::{BufWriter, IntoInnerError, Read};
+use std::path::{Path, PathBuf};
+
+pub use slablab_kernel::recording::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, START, TRACE_DAT};
+
+/// A recording's file, which appears whole or not at all.
+pub struct Package {
+    file: BufWriter<AtomicFile>,
+    path: PathBuf,
+    seconds: u64,
+}
+
+impl Package {
+    /// Begins the file at `path`; its members are of the time `seconds`, since 1970. The first member is
+    /// [`ABOUT`], the last that of the events.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn create(path: &Path, seconds: u64) -> Result<Package> {
+        let file = AtomicFile::create(path).map_err(slablab_workloads::Error::without_path).at(path)?;
+        Ok(Package { file: BufWriter::new(file), path: path.to_path_buf(), seconds })
+    }
+
+    /// Adds a member of `size` bytes, which `content` has.
+    ///
+    /// # Errors
+    /// A file that cannot be written, `content` that ends early.
+    pub fn add(&mut self, name: &str, size: u64, content: &mut dyn Read) -> Result<()> {
+        archive::file(&mut self.file, name, (size, content), self.seconds).at(&self.path)
+    }
+
+    /// Ends the file, which then appears.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn commit(mut self) -> Result<()> {
+        archive::end(&mut self.file).at(&self.path)?;
+        let file = self.file.into_inner().map_err(IntoInnerError::into_error).at(&self.path)?;
+        file.commit().map_err(slablab_workloads::Error::without_path).at(&self.path)
+    }
+}

@@ -1,0 +1,32 @@
+//! Files of `slablab record`: a recording with the states around it.
+
+use slablab_kernel::recording::{BEFORE, Members};
+use slablab_kernel::slabinfo::Slabinfo;
+use slablab_report::error::{At, Result};
+use std::fs::File;
+use std::path::Path;
+
+/// Whether the file at `path` is a recording that has the state before it.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn has_start(path: &Path) -> Result<bool> {
+    Ok(members(path)?.is_some_and(|members| members.get(BEFORE).is_some()))
+}
+
+/// The members of the file at `path`; `None` if it is no recording with states.
+pub(crate) fn members(path: &Path) -> Result<Option<Members>> {
+    // A pipe's bytes would be gone.
+    if !path.is_file() {
+        return Ok(None);
+    }
+    Members::of(File::open(path).at(path)?).at(path)
+}
+
+/// The /proc/slabinfo that a recording has in its member `name`.
+pub(crate) fn slabinfo(path: &Path, name: &str) -> Result<Option<Slabinfo>> {
+    let Some(members) = members(path)? else { return Ok(None) };
+    let Some(member) = members.get(name) else { return Ok(None) };
+    let text = member.read(File::open(path).at(path)?).at(path)?;
+    Ok(Some(Slabinfo::parse(&text).at(path)?))
+}
