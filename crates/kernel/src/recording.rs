@@ -73,8 +73,8 @@ pub struct Member {
 pub struct Members(Vec<Member>);
 
 impl Members {
-    /// The members of the file that `reader` begins at; `None` if it is no such recording. Reads as far as the
-    /// member of events, which is the last.
+    /// The members of the file that `reader` begins at; `None` if it is no such recording. Reads as far as
+    /// the member of events, which is the last.
     ///
     /// # Errors
     /// A tar that is damaged, or ends before its events.

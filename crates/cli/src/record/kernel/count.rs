@@ -1,7 +1,8 @@
 //! A stream of perf in pipe mode: whole records, and how many events they are.
 //!
-//! Every record has a header of 8 bytes: type, flags, and its size. Formats follow one record without a header
-//! of their own. A record is passed on when it is whole, so a stream that is cut off ends with a whole record.
+//! Every record has a header of 8 bytes: type, flags, and its size. Formats follow one record without a
+//! header of their own. A record is passed on when it is whole, so a stream that is cut off ends with a whole
+//! record.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -180,8 +180,8 @@ fn default_output(args: &Args) -> PathBuf {
     PathBuf::from(format!("{name}.recording.tar"))
 }
 
-/// 32 MB for each CPU, as far as all buffers take no more than a sixteenth of the memory: locked memory of the
-/// kernel.
+/// 32 MB for each CPU, as far as all buffers take no more than a sixteenth of the memory: locked memory of
+/// the kernel.
 fn buffer_mb() -> u64 {
     let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -206,8 +206,8 @@ struct Parts {
 /// How long until another try if the disk is full.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Writes the file. A disk that others have filled is waited for: what was recorded is not given up unless the
-/// user says so. Returns the file's bytes.
+/// Writes the file. A disk that others have filled is waited for: what was recorded is not given up unless
+/// the user says so. Returns the file's bytes.
 fn pack(output: &Path, parts: Parts, recorded: &mut Recorded, session: &mut Session) -> Result<u64, Failure> {
     let about = format!("{:#}\n", parts.about);
     let head = match recorded.head.is_empty() {

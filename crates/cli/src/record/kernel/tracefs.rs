@@ -43,10 +43,13 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
   sleep 0.1
 done"#;
 
+/// CPUs, and what was read of their buffers.
+type Streams = Vec<(u32, Spooled)>;
+
 /// A running recording.
 pub(super) struct Tracefs {
     /// Readers end before the instance is removed: it is in use as long as they have its files open.
-    readers: Vec<JoinHandle<std::io::Result<Vec<(u32, Spooled)>>>>,
+    readers: Vec<JoinHandle<std::io::Result<Streams>>>,
     stop: Arc<AtomicBool>,
     instance: Instance,
     events: Vec<String>,
@@ -216,11 +219,7 @@ struct Buffer {
 }
 
 /// Reads buffers, page by page, until `stop` and then until they are empty, or until there is no room.
-fn read(
-    mut buffers: Vec<Buffer>,
-    page_size: usize,
-    stop: &AtomicBool,
-) -> std::io::Result<Vec<(u32, Spooled)>> {
+fn read(mut buffers: Vec<Buffer>, page_size: usize, stop: &AtomicBool) -> std::io::Result<Streams> {
     hurry();
     let mut page = vec![0; page_size];
     'all: loop {
@@ -336,8 +335,8 @@ impl Drop for Instance {
     }
 }
 
-/// The bytes of a file, asked for in large pieces: `header_page` gives a reader that asks for a few bytes these
-/// alone, and then its end.
+/// The bytes of a file, asked for in large pieces: `header_page` gives a reader that asks for a few bytes
+/// these alone, and then its end.
 fn whole(path: &Path) -> std::io::Result<Vec<u8>> {
     let (mut file, mut bytes, mut piece) = (File::open(path)?, Vec::new(), vec![0; 1 << 18]);
     loop {
