@@ -263,7 +263,7 @@ fn metrics_are_told_apart() {
 fn growth_and_thresholds() {
     let (before, after) = (dump("amd64_smp4.before"), dump("amd64_smp4.after"));
     let words =
-        ["Grown K", "two snapshots fit any line", "growth is over 0.500 hours and 2 snapshots, by --hours"];
+        ["two snapshots fit any line", "Grown K", "growth is over 0.500 hours and 2 snapshots, by --hours"];
     check(&[&after, "--since", &before, "--hours", "0.5", "-s", "r"], 0, &words);
     check(&[&after, "--since", &before], 0, &["growth has no rate", "--hours"]);
     check_error(&[&after, "--hours", "0.5"], &["--since"]);

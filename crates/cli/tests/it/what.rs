@@ -65,7 +65,7 @@ fn messages_of_the_kernel() {
     let log = common::argument("crates/kernel/testdata/pasted/unable.txt");
     check(&[&log], &["kmalloc-1024", "cgroup", "memory cgroup 1793", "# docker ps --no-trunc | grep c8edef"]);
     let table = common::argument("crates/kernel/testdata/pasted/ebitmap.txt");
-    check(&[&table], &["ebitmap_node  (security)", "look for a fix", "kmalloc-512"]);
+    check(&[&table], &["ebitmap_node  (security)", "is a bug of the kernel", "kmalloc-512"]);
     let json = check(&[&log, "--format", "json"], &["slablab.what.1"]);
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(value["messages"][0]["cgroup"]["id"], 1793);

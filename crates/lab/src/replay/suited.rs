@@ -16,7 +16,10 @@ pub(super) fn check(metadata: &Metadata, options: &Options, recording: &Path) ->
     let Some(before) = &options.before else { return Ok(Vec::new()) };
     let Some(dump) = &before.dump else { return Ok(Vec::new()) };
     let mut found = differences(metadata, dump, options.release, recording);
-    found.extend(late(metadata, dump, recording));
+    // What `slablab record` put into one file belongs together.
+    if before.path != recording {
+        found.extend(late(metadata, dump, recording));
+    }
     refuse(&before.path, found, options)
 }
 
@@ -78,7 +81,8 @@ fn late(metadata: &Metadata, before: &Dump, recording: &Path) -> Option<String> 
     let by = up - first;
     (by > slack(first)).then(|| {
         format!(
-            "taken {} after {} began, or in another boot: expected a dump from before it",
+            "taken {} after {} began (if the machine did not sleep: then recordings' clocks stand still), or in \
+             another boot: expected a dump from before it",
             spoken(by),
             recording.display()
         )
