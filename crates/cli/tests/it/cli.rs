@@ -164,7 +164,7 @@ fn wrong_files() {
     let whole = std::fs::read(bundled("examples/data/hackbench-6.18.perf.data.xz")).expect("bundled");
     for length in (100_000..whole.len()).step_by(300_000) {
         let cut = file("cut.perf.data.xz", &whole[..length]);
-        check_error(&["replay", &cut], &["cut.perf.data.xz", "byte"]);
+        check_error(&["replay", &cut], &["cut.perf.data.xz", "cut off after", "--formats"]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Findings about caches: where their bytes are.
 
-use super::findings::{Finding, Kind, WORTH_BYTES, counted, named, percent, several, size};
+use super::findings::{Finding, Kind, WORTH_BYTES, counted, named, percent, several, size, sum_name};
 use super::knobs::{Of, allocator};
 use super::parked::{SHEAVES_FOR_ALL_SINCE, online};
 use super::split::{Fallback, Split};
@@ -57,10 +57,11 @@ impl<'a> Finder<'a> {
             largest,
             bytes,
             format!(
-                "{} has {} of {} of slab memory: {}{what}",
+                "{} has {} of {} of {}: {}{what}",
                 named(largest),
                 percent(bytes, all),
                 size(all),
+                sum_name(self.report),
                 size(bytes)
             ),
         ))

@@ -132,6 +132,11 @@ pub fn worth(report: &Report) -> u64 {
     (report.total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES)
 }
 
+/// What the sum of the caches is: slab memory, unless a text has a part of the caches.
+pub(super) fn sum_name(report: &Report) -> &'static str {
+    if report.state.has_all_caches() { "slab memory" } else { "the caches in the text" }
+}
+
 /// A finding about several.
 pub(super) fn several(kind: Kind, lines: &[&Line], bytes: u64, text: String) -> Finding {
     let caches = lines.iter().map(|line| (line.cache.name.clone(), line.cache.ordinal)).collect();

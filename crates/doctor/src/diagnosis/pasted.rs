@@ -1,6 +1,7 @@
 //! Findings about a text: what it says beyond a list of caches, and what its one moment can tell.
 
 use super::findings::{Finding, Kind, named, percent, several, size};
+use super::reclaim::Reclaim;
 use super::{Line, Report};
 use crate::what::Failure;
 use slablab_kernel::pasted::{MemoryReport, Pasted};
@@ -106,17 +107,19 @@ fn held(report: &Report, worth: u64) -> Option<Finding> {
     } else {
         " One moment shows no growth: a second snapshot, hours later, does (--since)"
     };
-    if entry.reclaimable == Some(true) {
-        let text = format!(
-            "{name} is reclaimable: the kernel frees what is unused of it when it needs memory; no leak as long as \
-             it does.{grows}{once}"
-        );
+    if line.reclaim.by_kernel() {
+        let how = match line.reclaim {
+            Reclaim::WithInodes => "hangs on inodes: the kernel frees it with the unused ones",
+            _ => "is reclaimable: the kernel frees what is unused of it",
+        };
+        let text = format!("{name} {how} when it needs memory; no leak as long as it does.{grows}{once}");
         return Some(several(Kind::Benign, &[line], bytes, text.trim_end_matches('.').to_string()));
     }
     let cannot = entry.cannot_shrink.as_ref().map_or(String::new(), |why| format!(" {why}"));
-    let unreclaimable = entry.reclaimable == Some(false) || entry.cannot_shrink.is_some();
-    let verdict =
-        if unreclaimable { "no shrinker of the kernel frees it" } else { "it may be unreclaimable" };
+    let verdict = match line.reclaim {
+        Reclaim::Unknown => "it may be unreclaimable",
+        _ => "no shrinker of the kernel frees it",
+    };
     let text = format!("{name}: {used}, and {verdict}: a suspect of a leak.{cannot}{grows}{once}");
     Some(several(Kind::Suspect, &[line], bytes, text.trim_end_matches('.').to_string()))
 }

@@ -43,6 +43,7 @@ impl Reclaim {
         match said.or(what.and_then(|entry| entry.reclaimable)) {
             Some(false) if shrinks => Reclaim::WithInodes,
             Some(false) => Reclaim::No,
+            None if what.is_some_and(|entry| entry.cannot_shrink.is_some()) => Reclaim::No,
             None if !shrinks => Reclaim::Unknown,
             _ if shrinks => Reclaim::Shrinker,
             _ if what.is_some_and(Entry::goes_with_pages) => Reclaim::PageCache,

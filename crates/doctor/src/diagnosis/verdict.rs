@@ -2,7 +2,7 @@
 //! its holder frees.
 
 use super::Report;
-use super::findings::{counted, percent, size};
+use super::findings::{counted, percent, size, sum_name};
 use super::reclaim::{Reclaim, bytes_of};
 
 /// The kinds of answers.
@@ -99,6 +99,7 @@ fn of_state(report: &Report) -> (Judgement, String) {
         (of(Reclaim::Shrinker) + of(Reclaim::PageCache), held + of(Reclaim::No) + of(Reclaim::WithInodes))
     });
     let all = free.saturating_add(stays);
+    let sum = if known.is_some() { "slab memory" } else { sum_name(report) };
     // Slabs of caches that are known in no way tell nothing.
     if all == 0 || bytes_of(&report.lines, Reclaim::Unknown) > all {
         let text = "unknown: the input does not tell which slabs can be reclaimed".into();
@@ -106,7 +107,7 @@ fn of_state(report: &Report) -> (Judgement, String) {
     }
     if free >= stays {
         let text = format!(
-            "benign cache: {} of slab memory, {}, is counted as reclaimable and has a shrinker: the kernel \
+            "benign cache: {} of {sum}, {}, is counted as reclaimable and has a shrinker: the kernel \
              frees unused entries when it needs memory",
             percent(free, all),
             size(free)
@@ -114,8 +115,8 @@ fn of_state(report: &Report) -> (Judgement, String) {
         return (Judgement::BenignCache, text);
     }
     let text = format!(
-        "not reclaimable: {} of slab memory, {}, can only be freed by what holds it; whether it climbs takes \
-         a second snapshot (slablab doctor --save now.tar.xz, later --since now.tar.xz)",
+        "not reclaimable: {} of {sum}, {}, can only be freed by what holds it; whether it climbs takes a \
+         second snapshot (slablab doctor --save now.tar.xz, later --since now.tar.xz)",
         percent(stays, all),
         size(stays)
     );

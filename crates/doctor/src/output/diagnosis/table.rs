@@ -29,8 +29,10 @@ pub struct Shown {
 /// The report as text.
 pub fn doctor_table(report: &Report, shown: &Shown) -> String {
     let mut out = wrapped(&format!("{}: {}", title(report.state), subject(report)), "", "  ");
-    out += &wrapped(&format!("Verdict: {}", report.verdict.text), "", "  ");
     let has_caches = !report.lines.is_empty() || report.state.dump.pasted.is_none();
+    if has_caches || report.meminfo.is_some() {
+        out += &wrapped(&format!("Verdict: {}", report.verdict.text), "", "  ");
+    }
     let held = match &report.meminfo {
         _ if has_caches => split_table(report),
         Some(meminfo) => meminfo_table(meminfo),
@@ -43,7 +45,7 @@ pub fn doctor_table(report: &Report, shown: &Shown) -> String {
         out += &[said, actions(report), curves(report, shown), cgroups(report, shown)].concat();
         out += &format!("\n{listed}\n{held}");
     } else {
-        out += &format!("\n{held}\n{listed}");
+        out += &[held, listed].map(|part| if part.is_empty() { part } else { format!("\n{part}") }).concat();
         out += &(cgroups(report, shown) + &said + &actions(report));
     }
     let said = evidence(report);
