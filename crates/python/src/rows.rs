@@ -122,6 +122,7 @@ impl Decoding {
             "accounted" => numbers::<UInt8Type>(take(&mut batch.accounted)),
             "call_site" => words(take(&mut batch.call_site), &texts.call_site, known),
             "flags" => numbers::<UInt8Type>(take(&mut batch.flags)),
+            "stack" => words(take(&mut batch.stack), &texts.stack, known),
             other => unreachable!("{other} is a column of the format"),
         }
     }
