@@ -8,6 +8,9 @@
 //! | [`bare`] | `Bare`: static memory, no threads | what the fast paths compile to |
 //! | [`twist`] | `Twisted<World, Twist>` | any world with one change: refusing slots, or a planted fault |
 //!
+//! [`oracle`] runs random programs on many machines, and [`schedules`] races and whole programs under loom
+//! and shuttle. `own` (with the feature `tools`) is both for an engine of somebody's own.
+//!
 //! The first three are one world ([`world`], [`machine`], [`slots`]) over a [`kit`] of primitives. So an
 //! engine has the same memory and the same slots under each tool. [`explore()`] runs a body under a kit and
 //! counts executions. [`suite`] runs the contract's checks.
@@ -26,8 +29,12 @@ pub mod kit;
 #[cfg(feature = "tools")]
 pub mod loomed;
 pub mod machine;
+pub mod oracle;
+#[cfg(feature = "tools")]
+pub mod own;
 pub mod program;
 mod queue;
+pub mod schedules;
 #[cfg(feature = "tools")]
 pub mod shuttled;
 pub mod slots;

@@ -2,10 +2,11 @@
 
 use slablab_check::broken::{CutList, ForgetfulArray, FullArray, LateHeader, NoGrowth};
 use slablab_check::explore::guard;
+use slablab_check::oracle::{self, machines, specs};
 use slablab_check::program::{Program, Ran, Runner};
 use slablab_check::twist::Twist;
 use slablab_check::{Alone, Bare, Refusing, Shape, Twisted, effort};
-use slablab_model::{Costs, Hardware, Machine, MachineSpec, Model, NodeSpec, Paths, Timed, TimedMachine};
+use slablab_model::{Costs, Hardware, Machine, MachineSpec, Model, Paths, Timed, TimedMachine};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{Event, Gfp};
@@ -23,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const GIB: u64 = 1 << 30;
 
-/// Runs programs of one engine's policy in a world. Returns the number of operations.
+/// Runs programs of one engine's policy in a world. Returns what they did.
 fn check<P: Testable, E: Engine<P>>(
     what: &str,
     policy: &E::Policy,
@@ -31,44 +32,7 @@ fn check<P: Testable, E: Engine<P>>(
     spec: &CacheSpec,
     seeds: std::ops::Range<u64>,
 ) -> Ran {
-    let mut total = Ran::default();
-    for seed in seeds {
-        let program = Program::random(seed, 600);
-        let ran = Runner::<P, E>::new(spec, policy, kernel)
-            .run(&program)
-            .unwrap_or_else(|wrong| panic!("{what}, {spec:?}, seed {seed}: {wrong}"));
-        total += ran;
-    }
-    total
-}
-
-fn machines() -> Vec<(&'static str, MachineSpec)> {
-    let plain = MachineSpec::uniform(4, 2, GIB);
-    let two_of_eight = MachineSpec {
-        cpu_node: (0..8).collect(),
-        nodes: (0..8).map(|node| NodeSpec { bytes: if node % 4 == 1 { GIB } else { 0 } }).collect(),
-        ..plain.clone()
-    };
-    vec![
-        ("one node", MachineSpec::uniform(2, 1, GIB)),
-        ("two nodes", plain.clone()),
-        ("64K pages", MachineSpec { page_shift: 16, ..plain.clone() }),
-        ("memory on 2 of 8 nodes", two_of_eight.clone()),
-        ("memory on 2 of 8 nodes, own memory nodes", MachineSpec { memoryless_nodes: false, ..two_of_eight }),
-        ("no high orders", MachineSpec { fail_order: Some(1), ..plain.clone() }),
-        ("little memory", MachineSpec { nodes: vec![NodeSpec { bytes: 16 << 20 }; 2], ..plain }),
-    ]
-}
-
-fn specs() -> Vec<CacheSpec> {
-    vec![
-        CacheSpec::of_size(8),
-        CacheSpec::of_size(192),
-        CacheSpec { align: 64, ..CacheSpec::of_size(700) },
-        CacheSpec { sheaf_capacity: 32, ..CacheSpec::of_size(256) },
-        CacheSpec { flags: CacheFlags::TYPESAFE_BY_RCU, ..CacheSpec::of_size(1000) },
-        CacheSpec { flags: CacheFlags::CONSTRUCTOR | CacheFlags::HWCACHE_ALIGN, ..CacheSpec::of_size(4096) },
-    ]
+    oracle::run::<P, E>(what, policy, kernel, spec, seeds).unwrap_or_else(|wrong| panic!("{wrong}"))
 }
 
 /// Presets with one changed policy, to run code that no preset runs.
@@ -131,6 +95,7 @@ macro_rules! with_engine {
             Preset::Slqb(policy) => $function::<Slqb<$one>, Slqb<$other>>($preset, &policy),
             Preset::Slab(policy) => $function::<SlabEngine<$one>, SlabEngine<$other>>($preset, &policy),
             Preset::Slob(policy) => $function::<Slob<$one>, Slob<$other>>($preset, &policy),
+            Preset::Registered(_) => unreachable!("none is registered"),
         }
     };
 }
@@ -150,21 +115,8 @@ fn model<E: Engine<Model>, R: Engine<Refusing<Model>, Policy = E::Policy>>(
     preset: Preset,
     policy: &E::Policy,
 ) {
-    let kernel = kernel_of(preset);
-    let seeds = effort(4);
-    let mut ran = Ran::default();
-    for (name, machine) in machines() {
-        for spec in specs() {
-            let what = format!("{preset} on {name}");
-            let mut modelled = Machine::new(machine.clone()).expect("the spec is right");
-            ran += modelled.enter(|| check::<Model, E>(&what, policy, kernel, &spec, 0..seeds));
-            let what = format!("{preset} on {name}, slots refuse");
-            let mut modelled = Machine::new(machine.clone()).expect("the spec is right");
-            let first = 0..seeds.div_ceil(2);
-            modelled.enter(|| check::<Refusing<Model>, R>(&what, policy, kernel, &spec, first));
-        }
-    }
-    enough(preset, ran, 10_000, 500);
+    let ran = oracle::model::<E, R>(&preset.to_string(), policy, kernel_of(preset), effort(4));
+    enough(preset, ran.unwrap_or_else(|wrong| panic!("{wrong}")), 10_000, 500);
 }
 
 #[test]

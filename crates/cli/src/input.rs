@@ -5,6 +5,7 @@ use crate::output::{Named, named};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_doctor::state::{self, State};
 use slablab_lab::Pulse;
+use slablab_lab::engines::{parse, parse_choice};
 use slablab_lab::import::{self, Input};
 use slablab_lab::recorded::has_start;
 use slablab_lab::replay::Options;
@@ -145,7 +146,7 @@ impl Choice {
 
 /// Understands the choice of an engine; `what` is its name on the command line.
 pub(crate) fn preset(text: &str, what: &str) -> Result<Preset, Failure> {
-    let preset = Preset::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
+    let preset = parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
     tell_stand_in(text, what, preset);
     Ok(preset)
 }
@@ -153,7 +154,7 @@ pub(crate) fn preset(text: &str, what: &str) -> Result<Preset, Failure> {
 /// Understands the choice of an engine and of the debugging around it; `what` is its name on the command
 /// line.
 pub(crate) fn engine(text: &str, what: &str) -> Result<Wrapped, Failure> {
-    let choice = Wrapped::parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
+    let choice = parse_choice(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
     tell_stand_in(text, what, choice.preset);
     Ok(choice)
 }

@@ -9,7 +9,7 @@ use slablab_doctor::output::{per_cpu_csv, per_cpu_json, per_cpu_table};
 use slablab_doctor::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
 use slablab_doctor::state::{Input, State, read};
 use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, missing, predict_with};
-use slablab_slabs::Preset;
+use slablab_lab::engines::parse;
 use std::path::PathBuf;
 
 /// Predicts slab memory with something changed.
@@ -129,7 +129,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let inputs = named("the input", &args.input).chain(named("--input", &args.more));
     let inputs = inputs.chain(named("--against", &args.against));
     args.out.check(inputs.chain(named("--after", &args.after)))?;
-    let engine = |text: &String| Preset::parse(text).map_err(|bad| format!("--engine {text}: {bad}"));
+    let engine = |text: &String| parse(text).map_err(|bad| format!("--engine {text}: {bad}"));
     let grid = Grid {
         engines: args.engines.iter().map(engine).collect::<Result<_, _>>()?,
         policies: args.policy,

@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`engines`] | names of engines, and engines of somebody's own |
 //! | [`experiment`] | cells of machine, engine and parameters on modelled machines |
 //! | [`explain`] | the part of each policy in the difference between two presets |
 //! | [`import`] | a recording becomes a trace |
@@ -17,6 +18,7 @@
 //! The lab reads files and may depend on every other crate. Only the program and the Python package depend on
 //! the lab.
 
+pub mod engines;
 pub mod experiment;
 pub mod explain;
 pub mod import;

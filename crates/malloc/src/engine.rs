@@ -189,7 +189,7 @@ impl OnceHeap {
                 }
                 Preset::Slqb(policy) => (make_in(&mut *self.slqb.get(), pages, first, &policy), IS_SLQB),
                 Preset::Slab(policy) => (make_in(&mut *self.slab.get(), pages, first, &policy), IS_SLAB),
-                Preset::Slob(_) => return None,
+                Preset::Slob(_) | Preset::Registered(_) => return None,
             }
         };
         shared::publish_static(&mut registration, heap);
@@ -333,7 +333,7 @@ where
         Preset::Slab(policy) => {
             Some(placed::<Wrapped<SlabEngine<W>, W>, W>(pages, first, &around(policy, choice))?)
         }
-        Preset::Slob(_) => None,
+        Preset::Slob(_) | Preset::Registered(_) => None,
     }
 }
 

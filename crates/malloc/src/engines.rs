@@ -28,7 +28,7 @@ impl Engines {
     /// Makes a further heap. `None` without memory, if the process has the largest number of heaps and
     /// caches, and for SLOB, which cannot tell the size of an object.
     pub fn open(preset: Preset) -> Option<Engines> {
-        if matches!(preset, Preset::Slob(_)) {
+        if matches!(preset, Preset::Slob(_) | Preset::Registered(_)) {
             return None;
         }
         // The process's own heap starts the world.
@@ -45,7 +45,7 @@ impl Engines {
             Preset::Slab(policy) => {
                 Engines::Slab(ExtraHeap::publish(registration, |first| Heap::new(pages, first, &policy)))
             }
-            Preset::Slob(_) => unreachable!("refused above"),
+            Preset::Slob(_) | Preset::Registered(_) => unreachable!("refused above"),
         })
     }
 }

@@ -237,7 +237,7 @@ where
         Preset::Slub(policy) => check::<W, Debugged<W, Slub<W>>>(name, &around(policy, choice)),
         Preset::Slqb(policy) => check::<W, Debugged<W, Slqb<W>>>(name, &around(policy, choice)),
         Preset::Slab(policy) => check::<W, Debugged<W, SlabEngine<W>>>(name, &around(policy, choice)),
-        Preset::Slob(_) => unreachable!("not asked for"),
+        Preset::Slob(_) | Preset::Registered(_) => unreachable!("not asked for"),
     }
 }
 

@@ -107,7 +107,7 @@ impl AnyEngine {
             Preset::Slub(policy) => AnyEngine::Slub(made(number, &asked, &policy, new)),
             Preset::Slqb(policy) => AnyEngine::Slqb(made(number, &asked, &policy, new)),
             Preset::Slab(policy) => AnyEngine::Slab(made(number, &asked, &policy, new)),
-            Preset::Slob(_) => unreachable!("refused before"),
+            Preset::Slob(_) | Preset::Registered(_) => unreachable!("refused before"),
         }
     }
 
@@ -148,7 +148,7 @@ impl<W: Over> WrappedEngine<W> {
             Preset::Slab(policy) => {
                 WrappedEngine::Slab(made(number, asked, &wrapped::around(policy, choice), new))
             }
-            Preset::Slob(_) => unreachable!("refused before"),
+            Preset::Slob(_) | Preset::Registered(_) => unreachable!("refused before"),
         })
     }
 }

@@ -9,8 +9,9 @@ use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Topolo
 use slablab_slabs::clock::Clock;
 use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub};
 use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
+use slablab_slabs::registered::Registered;
 use slablab_slabs::{
-    Backing, CacheId, CacheSpec, Engine, Metadata, Preset, Release, Sheaf, Usage, slab::Slab,
+    Backing, CacheId, CacheSpec, Engine, Family, Metadata, Preset, Release, Sheaf, Usage, slab::Slab,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -121,10 +122,39 @@ pub fn heap(preset: &Preset, named: &[Named]) -> Rc<dyn Heap> {
 /// of one machine, or for worlds where waiting for reclaim costs time.
 pub fn heap_with(preset: &Preset, pages: PagesPolicy, named: &[Named]) -> Rc<dyn Heap> {
     match preset {
-        Preset::Slub(policy) => Rc::new(Caches::<Slub<Timed>>::new(preset, policy, pages, named)),
-        Preset::Slqb(policy) => Rc::new(Caches::<Slqb<Timed>>::new(preset, policy, pages, named)),
-        Preset::Slab(policy) => Rc::new(Caches::<SlabEngine<Timed>>::new(preset, policy, pages, named)),
-        Preset::Slob(policy) => Rc::new(Caches::<Slob<Timed>>::new(preset, policy, pages, named)),
+        Preset::Slub(policy) => heap_of::<Slub<Timed>>(preset, policy, pages, named),
+        Preset::Slqb(policy) => heap_of::<Slqb<Timed>>(preset, policy, pages, named),
+        Preset::Slab(policy) => heap_of::<SlabEngine<Timed>>(preset, policy, pages, named),
+        Preset::Slob(policy) => heap_of::<Slob<Timed>>(preset, policy, pages, named),
+        Preset::Registered(own) => (own.table::<Simulated>().heap)(own, pages, named),
+    }
+}
+
+/// The caches of this engine.
+fn heap_of<E: Engine<Timed> + 'static>(
+    preset: &Preset,
+    policy: &E::Policy,
+    pages: PagesPolicy,
+    named: &[Named],
+) -> Rc<dyn Heap> {
+    Rc::new(Caches::<E>::new(preset, policy, pages, named))
+}
+
+/// A registered engine in the simulated kernel: a table of its
+/// [`Registration`](slablab_slabs::registered::Registration).
+#[derive(Debug)]
+pub struct Simulated {
+    heap: fn(&Registered, PagesPolicy, &[Named]) -> Rc<dyn Heap>,
+}
+
+impl Simulated {
+    /// The functions of `F`.
+    pub const fn of<F: Family>() -> Simulated {
+        Simulated {
+            heap: |own, pages, named| {
+                heap_of::<F::On<Timed>>(&Preset::Registered(*own), &own.policy(), pages, named)
+            },
+        }
     }
 }
 

@@ -65,6 +65,11 @@ pub fn paths(preset: &Preset, costs: &Costs) -> Paths {
         Preset::Slab(_) => Paths { links_in_descriptor: true, ..with_interrupts },
         Preset::Slqb(_) => with_interrupts,
         Preset::Slob(_) => Paths { lock: lock + costs.interrupts, ..with_interrupts },
+        // What SLUB's operations cost in a kernel of its release.
+        Preset::Registered(_) => match Preset::of_kernel(preset.release()) {
+            Some(slub) => paths(&slub, costs),
+            None => with_interrupts,
+        },
     }
 }
 

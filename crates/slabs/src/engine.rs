@@ -257,7 +257,7 @@ pub(crate) fn address<T>(value: &T) -> usize {
 /// Fills the `bytes` bytes of a new object with zeros if the request's flags have `__GFP_ZERO`. Returns the
 /// object.
 #[inline(always)]
-pub(crate) fn zero_if_asked<P: Platform>(object: P::Ptr, bytes: u32, gfp: Gfp) -> P::Ptr {
+pub fn zero_if_asked<P: Platform>(object: P::Ptr, bytes: u32, gfp: Gfp) -> P::Ptr {
     if gfp.any(Gfp::ZERO) {
         P::fill(object, bytes, 0);
     }

@@ -91,6 +91,8 @@ impl KmallocRule {
             // SLOB has no classes. These only name the sizes of requests; each request is served with its own
             // size.
             Preset::Slob(policy) => (policy.release.major == 2, false),
+            // The classes of SLUB in a kernel of its release.
+            Preset::Registered(own) => (own.release().major == 2, own.release() >= Release::new(6, 12, 0)),
         };
         let slqb = matches!(preset, Preset::Slqb(_));
         let slab = matches!(preset, Preset::Slab(_));
@@ -288,6 +290,7 @@ impl KmallocConfig {
             Preset::Slqb(_) => Release::new(2, 6, 0),
             Preset::Slab(policy) => policy.release,
             Preset::Slob(policy) => policy.release,
+            Preset::Registered(own) => own.release(),
         };
         let modern = release.major > 2;
         KmallocConfig {

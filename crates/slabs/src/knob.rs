@@ -37,62 +37,64 @@ pub struct Knob<T> {
 }
 
 /// A row of an engine's table of knobs: name, description, and the field with its allowed values.
-macro_rules! knob {
+#[macro_export]
+#[doc(hidden)]
+macro_rules! knob_row {
     ($name:literal, $what:literal, $field:ident, $values:expr, $get:expr, $set:expr) => {
         $crate::knob::Knob { name: $name, what: $what, values: $values, get: $get, set: $set }
     };
     ($name:literal, $what:literal, $field:ident: number $least:literal to $most:expr) => {
-        knob!(
+        $crate::knob_row!(
             $name,
             $what,
             $field,
-            Values::Number($least, $most),
+            $crate::knob::Values::Number($least, $most),
             |p| p.$field as u64,
             |p, v| p.$field = v as _
         )
     };
     ($name:literal, $what:literal, $field:ident: auto or $least:literal to $most:expr) => {
-        knob!(
+        $crate::knob_row!(
             $name,
             $what,
             $field,
-            Values::Auto($least, $most),
+            $crate::knob::Values::Auto($least, $most),
             |p| p.$field.map_or($crate::knob::AUTO, u64::from),
             |p, v| p.$field = (v != $crate::knob::AUTO).then_some(v as _)
         )
     };
     ($name:literal, $what:literal, $field:ident: no or yes) => {
-        knob!(
+        $crate::knob_row!(
             $name,
             $what,
             $field,
-            Values::Words(&["no", "yes"]),
+            $crate::knob::Values::Words(&["no", "yes"]),
             |p| p.$field as u64,
             |p, v| p.$field = v == 1
         )
     };
     ($name:literal, $what:literal, $field:ident: $type:ident [$($word:literal = $variant:ident),+]) => {
-        knob!(
+        $crate::knob_row!(
             $name,
             $what,
             $field,
-            Values::Words(&[$($word),+]),
+            $crate::knob::Values::Words(&[$($word),+]),
             |p| [$($type::$variant),+].iter().position(|value| *value == p.$field).unwrap_or(0) as u64,
             |p, v| p.$field = [$($type::$variant),+][v as usize]
         )
     };
     ($name:literal, $what:literal, $field:ident: milliseconds to $most:literal) => {
-        knob!(
+        $crate::knob_row!(
             $name,
             $what,
             $field,
-            Values::Number(0, $most),
+            $crate::knob::Values::Number(0, $most),
             |p| p.$field / 1_000_000,
             |p, v| p.$field = v * 1_000_000
         )
     };
 }
-pub(crate) use knob;
+pub use knob_row as knob;
 
 /// The values of a knob.
 #[derive(Clone, Copy, Debug)]
@@ -256,6 +258,45 @@ impl<T> Knob<T> {
                 .ok_or_else(|| bad(Some((least, most)), [""; 3])),
         }
     }
+}
+
+/// The newest preset that is not newer than `release`.
+pub(crate) fn newest_not_newer<T: Policy>(release: Release) -> Option<T> {
+    T::PRESETS.iter().rev().find(|preset| preset.release() <= release).copied()
+}
+
+/// The preset of a release, and the values of knobs after it. `around` has further knobs.
+pub(crate) fn assemble<'a, T: Policy>(
+    release: Option<&'a str>,
+    knobs: &'a str,
+    around: &mut dyn Around,
+) -> Result<T, BadPreset<'a>> {
+    let mut policy = match release {
+        None => *T::PRESETS.last().expect("every engine has a preset"),
+        Some(text) => Release::parse(text).and_then(newest_not_newer::<T>).ok_or(BadPreset {
+            kind: BadKind::Release,
+            given: text,
+            nearest: [""; 3],
+        })?,
+    };
+    for setting in knobs.split(',').filter(|setting| !setting.is_empty()) {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        if let Some(taken) = around.set(name, value) {
+            taken?;
+            continue;
+        }
+        let names = T::KNOBS.iter().map(|knob| knob.name).chain(around.names().iter().copied());
+        let knob = T::KNOBS.iter().find(|knob| knob.name == name).ok_or_else(|| BadPreset {
+            kind: BadKind::Knob,
+            given: name,
+            nearest: near(name, names),
+        })?;
+        (knob.set)(&mut policy, knob.read(value)?);
+    }
+    if let Some(needs) = policy.lacks() {
+        return Err(BadPreset { kind: BadKind::Needs(needs), given: needs.value, nearest: [""; 3] });
+    }
+    Ok(policy)
 }
 
 impl fmt::Display for BadPreset<'_> {

@@ -8,6 +8,7 @@
 //! | [`engines::slab`] | SLAB, 2.4, 2.6.29 and 6.1 |
 //! | [`engines::slob`] | SLOB, 2.6.32 and 6.1 |
 //! | [`preset`] | the grammar `engine[@release][,knob=value]...` and the table of presets |
+//! | [`registered`] | engines of somebody's own, in the grammar beside these |
 //! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
 //! | [`wrap`] | debugging and hardening around any engine |
 //! | [`zones`] | red zones, poison and records around objects, by era |
@@ -35,6 +36,7 @@ pub mod knob;
 pub mod lent;
 pub mod order;
 pub mod preset;
+pub mod registered;
 pub mod release;
 pub mod report;
 pub mod slab;
@@ -47,6 +49,7 @@ pub use engine::{Busy, Engine, Exposed, Place, Reapable, Usage};
 pub use front::Front;
 pub use lent::Sheaf;
 pub use preset::{Choice, Preset};
+pub use registered::Family;
 pub use release::Release;
 pub use report::Misuse;
 

@@ -8,7 +8,8 @@ use crate::engines::slab::SlabPolicy;
 use crate::engines::slob::SlobPolicy;
 use crate::engines::slqb::SlqbPolicy;
 use crate::engines::slub::{FreeList, SlubPolicy};
-use crate::knob::{Around, BadKind, BadPreset, Needs, Policy, Setting, near};
+use crate::knob::{Around, BadKind, BadPreset, Needs, Policy, Setting, assemble, near, newest_not_newer};
+use crate::registered::{Registered, Registration};
 use crate::release::{Release, ZoneReclaimMode};
 use crate::wrap::Wrap;
 use core::fmt;
@@ -26,6 +27,8 @@ pub enum Preset {
     Slab(SlabPolicy),
     /// SLOB.
     Slob(SlobPolicy),
+    /// An engine of somebody's own.
+    Registered(Registered),
 }
 
 /// Engines in the grammar, with the aliases behind them.
@@ -49,11 +52,23 @@ impl Preset {
     /// # Errors
     /// The unknown engine, release, knob or value, with the nearest names.
     pub fn parse(text: &str) -> Result<Preset, BadPreset<'_>> {
-        Preset::parse_around(text, &mut ())
+        Preset::parse_among(text, &[])
+    }
+
+    /// [`Preset::parse`] where there are also these engines.
+    ///
+    /// # Errors
+    /// As [`Preset::parse`].
+    pub fn parse_among<'a>(text: &'a str, own: &[&'static Registration]) -> Result<Preset, BadPreset<'a>> {
+        Preset::parse_around(text, own, &mut ())
     }
 
     /// Parses `engine[@release][,knob=value]...`. `around` has further knobs, and takes their values.
-    pub(crate) fn parse_around<'a>(text: &'a str, around: &mut dyn Around) -> Result<Preset, BadPreset<'a>> {
+    fn parse_around<'a>(
+        text: &'a str,
+        own: &[&'static Registration],
+        around: &mut dyn Around,
+    ) -> Result<Preset, BadPreset<'a>> {
         let (head, knobs) = text.split_once(',').map_or((text, ""), |(head, knobs)| (head, knobs));
         let (engine, release) = head.split_once('@').map_or((head, None), |(engine, at)| (engine, Some(at)));
         match engine {
@@ -69,11 +84,14 @@ impl Preset {
                     nearest: [""; 3],
                 }),
             },
-            _ => Err(BadPreset {
-                kind: BadKind::Engine,
-                given: engine,
-                nearest: near(engine, ENGINES.iter().copied()),
-            }),
+            _ => match own.iter().find(|own| own.engine() == engine) {
+                Some(own) => own.assemble(release, knobs, around).map(Preset::Registered),
+                None => Err(BadPreset {
+                    kind: BadKind::Engine,
+                    given: engine,
+                    nearest: near(engine, ENGINES.iter().copied().chain(own.iter().map(|own| own.engine()))),
+                }),
+            },
         }
     }
 
@@ -89,6 +107,7 @@ impl Preset {
             Preset::Slqb(_) => SlqbPolicy::ENGINE,
             Preset::Slab(_) => SlabPolicy::ENGINE,
             Preset::Slob(_) => SlobPolicy::ENGINE,
+            Preset::Registered(own) => own.engine(),
         }
     }
 
@@ -99,6 +118,7 @@ impl Preset {
             Preset::Slqb(policy) => policy.release,
             Preset::Slab(policy) => policy.release,
             Preset::Slob(policy) => policy.release,
+            Preset::Registered(own) => own.release(),
         }
     }
 
@@ -109,12 +129,24 @@ impl Preset {
             Preset::Slqb(policy) => policy.zone_reclaim(),
             Preset::Slab(policy) => policy.zone_reclaim(),
             Preset::Slob(policy) => policy.zone_reclaim(),
+            Preset::Registered(own) => own.zone_reclaim(),
         };
         let usual = self.usual_pages();
         match mode {
             ZoneReclaimMode::Boot => usual,
             ZoneReclaimMode::Off => PagesPolicy { zone_reclaim: ZoneReclaim::Off, ..usual },
             ZoneReclaimMode::On => PagesPolicy { zone_reclaim: ZoneReclaim::On, ..usual },
+        }
+    }
+
+    /// The preset of the same release, as it is without a knob.
+    fn usual(&self) -> Preset {
+        match self {
+            Preset::Slub(policy) => Preset::Slub(usual(policy)),
+            Preset::Slqb(policy) => Preset::Slqb(usual(policy)),
+            Preset::Slab(policy) => Preset::Slab(usual(policy)),
+            Preset::Slob(policy) => Preset::Slob(usual(policy)),
+            Preset::Registered(own) => Preset::Registered(own.usual()),
         }
     }
 
@@ -135,6 +167,7 @@ impl Preset {
             Preset::Slqb(policy) => setting(policy, index),
             Preset::Slab(policy) => setting(policy, index),
             Preset::Slob(policy) => setting(policy, index),
+            Preset::Registered(own) => own.setting(index),
         }
     }
 
@@ -148,6 +181,7 @@ impl Preset {
             Preset::Slqb(policy) => (SlqbPolicy::KNOBS[index].set)(policy, value),
             Preset::Slab(policy) => (SlabPolicy::KNOBS[index].set)(policy, value),
             Preset::Slob(policy) => (SlobPolicy::KNOBS[index].set)(policy, value),
+            Preset::Registered(own) => own.set(index, value),
         }
     }
 }
@@ -156,60 +190,19 @@ fn setting<T: Policy>(policy: &T, index: usize) -> Option<Setting> {
     Some(T::KNOBS.get(index)?.setting(policy))
 }
 
-fn newest_not_newer<T: Policy>(release: Release) -> Option<T> {
-    T::PRESETS.iter().rev().find(|preset| preset.release() <= release).copied()
-}
-
-fn assemble<'a, T: Policy>(
-    release: Option<&'a str>,
-    knobs: &'a str,
-    around: &mut dyn Around,
-) -> Result<T, BadPreset<'a>> {
-    let mut policy = match release {
-        None => *T::PRESETS.last().expect("every engine has a preset"),
-        Some(text) => Release::parse(text).and_then(newest_not_newer::<T>).ok_or(BadPreset {
-            kind: BadKind::Release,
-            given: text,
-            nearest: [""; 3],
-        })?,
-    };
-    for setting in knobs.split(',').filter(|setting| !setting.is_empty()) {
-        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
-        if let Some(taken) = around.set(name, value) {
-            taken?;
-            continue;
-        }
-        let names = T::KNOBS.iter().map(|knob| knob.name).chain(around.names().iter().copied());
-        let knob = T::KNOBS.iter().find(|knob| knob.name == name).ok_or_else(|| BadPreset {
-            kind: BadKind::Knob,
-            given: name,
-            nearest: near(name, names),
-        })?;
-        (knob.set)(&mut policy, knob.read(value)?);
-    }
-    if let Some(needs) = policy.lacks() {
-        return Err(BadPreset { kind: BadKind::Needs(needs), given: needs.value, nearest: [""; 3] });
-    }
-    Ok(policy)
-}
-
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Preset::Slub(policy) => print(policy, f),
-            Preset::Slqb(policy) => print(policy, f),
-            Preset::Slab(policy) => print(policy, f),
-            Preset::Slob(policy) => print(policy, f),
-        }
+        write!(f, "{}@{}", self.engine(), self.release())?;
+        let usual = self.usual();
+        let settings = |of: Preset| (0..).map_while(move |index| of.setting(index));
+        let changed = settings(*self).zip(settings(usual)).filter(|(own, usual)| own.value != usual.value);
+        changed.into_iter().try_for_each(|(own, _)| write!(f, ",{}={own}", own.name))
     }
 }
 
-fn print<T: Policy>(policy: &T, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(f, "{}@{}", T::ENGINE, policy.release())?;
-    let preset = newest_not_newer::<T>(policy.release()).expect("a policy's release is a preset's");
-    let settings = |of: T| (0..).map_while(move |index| setting(&of, index));
-    let changed = settings(*policy).zip(settings(preset)).filter(|(own, usual)| own.value != usual.value);
-    changed.into_iter().try_for_each(|(own, _)| write!(f, ",{}={own}", own.name))
+/// The preset of a policy's release, as it is without a knob.
+fn usual<T: Policy>(policy: &T) -> T {
+    newest_not_newer(policy.release()).expect("a policy's release is a preset's")
 }
 
 /// An engine, and the wrappers around it.
@@ -242,8 +235,16 @@ impl Choice {
     /// # Errors
     /// The unknown engine, release, knob or value, with the nearest names.
     pub fn parse(text: &str) -> Result<Choice, BadPreset<'_>> {
+        Choice::parse_among(text, &[])
+    }
+
+    /// [`Choice::parse`] where there are also these engines.
+    ///
+    /// # Errors
+    /// As [`Choice::parse`].
+    pub fn parse_among<'a>(text: &'a str, own: &[&'static Registration]) -> Result<Choice, BadPreset<'a>> {
         let mut wrap = Wrap::default();
-        let preset = Preset::parse_around(text, &mut wrap)?;
+        let preset = Preset::parse_around(text, own, &mut wrap)?;
         if let Preset::Slub(policy) = &preset
             && policy.freelist == FreeList::Map
             && wrap.encoded

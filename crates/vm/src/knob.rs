@@ -48,7 +48,9 @@ pub struct Knob<T> {
 }
 
 /// A row of a table of knobs: name, description, and the field with its allowed values.
-macro_rules! knob {
+#[macro_export]
+#[doc(hidden)]
+macro_rules! knob_row {
     ($name:literal, $what:literal, $field:ident: number $least:literal to $most:expr) => {
         $crate::knob::Knob {
             name: $name,
@@ -86,7 +88,7 @@ macro_rules! knob {
         }
     };
 }
-pub(crate) use knob;
+pub use knob_row as knob;
 
 /// The values of a knob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

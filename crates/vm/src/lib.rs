@@ -20,6 +20,7 @@
 //! | [`workingset`] | the refault distance |
 //! | [`classic`], [`split`] | the policies of 6.x and of 2.6.29 with active and inactive lists |
 //! | [`preset`], [`knob`] | policies by name: the grammar `vm@6.1,knob=value` |
+//! | [`registered`] | policies of somebody's own, in that grammar |
 //! | [`Vm`], [`Host`], [`Replacement`] | memory with its policy; the interfaces to machine and policy |
 //! | [`host`], [`replacement`] | their words |
 //! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |
@@ -65,6 +66,7 @@ pub mod near;
 pub mod pageout;
 pub mod preset;
 mod reclaimers;
+pub mod registered;
 pub mod replacement;
 mod rmap;
 pub mod scanners;

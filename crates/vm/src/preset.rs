@@ -8,6 +8,7 @@
 use crate::classic::Choices as ClassicChoices;
 use crate::generations::Rules as GenerationRules;
 use crate::knob::{BadKind, BadPreset, Knob, Policy, Setting, knob, near};
+use crate::registered::{Refused, Registered, Registration, register as register_among, registered};
 use crate::settings::Settings;
 use crate::split::Choices as SplitChoices;
 use crate::v24;
@@ -22,8 +23,10 @@ macro_rules! families {
         pub enum Policies {
             $(
                 #[doc = concat!("Those of `", stringify!($family), "`.")]
-                $family($choices)
-            ),+
+                $family($choices),
+            )+
+            /// Those of a family of somebody's own.
+            Registered(Registered),
         }
 
         /// All columns, family by family.
@@ -36,30 +39,53 @@ macro_rules! families {
                 settings: column.settings,
                 policies: Policies::$family(column.policies),
             }));)+
+            all.extend(registered().iter().flat_map(|own| own.columns()).map(|column| Preset {
+                release: column.release,
+                kernel: column.kernel,
+                what: column.what,
+                settings: column.settings,
+                policies: Policies::Registered(column.policies),
+            }));
             all
         }
 
+        /// The words of the families of this crate.
+        const WORDS: [&str; [$(stringify!($family)),+].len()] = [$(<$choices>::WORD),+];
+
         impl Policies {
             fn family(&self) -> &'static str {
-                match self { $(Policies::$family(_) => stringify!($family)),+ }
+                match self {
+                    $(Policies::$family(_) => stringify!($family),)+
+                    Policies::Registered(own) => own.word(),
+                }
             }
 
             fn word(&self) -> &'static str {
-                match self { $(Policies::$family(_) => <$choices>::WORD),+ }
+                match self {
+                    $(Policies::$family(_) => <$choices>::WORD,)+
+                    Policies::Registered(own) => own.word(),
+                }
             }
 
             fn setting(&self, index: usize) -> Option<Setting> {
                 match self {
-                    $(Policies::$family(own) => <$choices>::KNOBS.get(index).map(|knob| knob.setting(own))),+
+                    $(Policies::$family(own) => <$choices>::KNOBS.get(index).map(|knob| knob.setting(own)),)+
+                    Policies::Registered(own) => own.setting(index),
                 }
             }
 
             fn set(&mut self, index: usize, value: u64) {
-                match self { $(Policies::$family(own) => (<$choices>::KNOBS[index].set)(own, value)),+ }
+                match self {
+                    $(Policies::$family(own) => (<$choices>::KNOBS[index].set)(own, value),)+
+                    Policies::Registered(own) => own.set(index, value),
+                }
             }
 
             fn build(self, name: String) -> Box<dyn Replacement> {
-                match self { $(Policies::$family(own) => own.build(name)),+ }
+                match self {
+                    $(Policies::$family(own) => own.build(name),)+
+                    Policies::Registered(own) => own.build(name),
+                }
             }
         }
     };
@@ -92,6 +118,15 @@ const SETTINGS: &[Knob<Settings>] = &[
         min_slab_ratio: number 0 to 100
     ),
 ];
+
+/// Registers the families of policies that this program has beside those of this crate: once, before the
+/// first preset is parsed.
+///
+/// # Errors
+/// A word that is given twice or is that of another family; it is too late.
+pub fn register(own: Vec<&'static Registration>) -> Result<(), Refused> {
+    register_among(own, &WORDS)
+}
 
 /// A column with its choices.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -232,6 +232,7 @@ fn every_engine<P: Testable>(name: &str, enter: &dyn Fn(&dyn Fn())) {
             Preset::Slqb(policy) => check::<P, Slqb<P>>(&what, policy, release),
             Preset::Slab(policy) => check::<P, SlabEngine<P>>(&what, policy, release),
             Preset::Slob(policy) => check::<P, Slob<P>>(&what, policy, release),
+            Preset::Registered(_) => unreachable!("none is registered"),
         });
     }
 }
@@ -290,6 +291,7 @@ fn a_broken_link_is_found() {
             Preset::Slqb(policy) => broken_link::<World, Slqb<World>>(&name, policy),
             Preset::Slab(policy) => broken_link::<World, SlabEngine<World>>(&name, policy),
             Preset::Slob(_) => unreachable!("SLOB keeps no links"),
+            Preset::Registered(_) => unreachable!("none is registered"),
         });
     }
 }

@@ -127,6 +127,7 @@ fn programs(engines: impl IntoIterator<Item = String>) {
             Preset::Slob(policy) => {
                 every_world::<Slob<_>, Slob<_>, Slob<_>, Slob<_>, Slob<_>>(preset, policy)
             }
+            Preset::Registered(_) => unreachable!("none is registered"),
         }
     }
 }

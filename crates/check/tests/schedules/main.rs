@@ -12,25 +12,64 @@
 //! strong enough.
 
 mod epochs;
-mod heap;
 mod maps;
-mod programs;
-mod races;
 mod zonelists;
 
-use heap::EXCHANGED;
-use programs::{Load, programs, whole, whole_after};
-use races::{check, exchanges, explored, hand_over, races};
 use slablab_check::kit::Kit;
+use slablab_check::schedules::{
+    EXCHANGED, Load, Race, Step, exchanges, explored, hand_over, programs, races,
+};
 use slablab_check::{Checked, Limits, Loom, Shape, Shuttle, Twisted, broken, effort};
 use slablab_platform::Event;
 use slablab_platform::conformance::Testable;
+use slablab_slabs::Engine;
 use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
 use slablab_slabs::engines::slob::{Slob, SlobPolicy};
 use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Preset;
 use std::sync::atomic::Ordering::Relaxed;
+
+fn check<K: Kit, E: Engine<Checked<K>> + 'static>(
+    what: &str,
+    races: &[Race<Checked<K>, E>],
+    policy: &E::Policy,
+    shape: Shape,
+    limits: Limits,
+) where
+    E::Policy: Send + Sync + 'static,
+{
+    for race in races {
+        let explored = explored::<K, _, _>(race, policy.clone(), shape, limits)
+            .unwrap_or_else(|wrong| panic!("{} ({what}): {wrong}", race.name));
+        println!("{} ({what}): {} executions", race.name, explored.executions);
+        assert!(explored.executions > 1, "{}: only one schedule was explored", race.name);
+    }
+}
+
+fn whole<E: Engine<Checked<Shuttle>> + 'static>(name: &str, policy: &E::Policy, load: Load, limits: Limits)
+where
+    E::Policy: Send + Sync + 'static,
+{
+    whole_after::<E>(name, policy, load, limits, |_| ());
+}
+
+/// As [`whole`], after `prepare` on one CPU.
+fn whole_after<E: Engine<Checked<Shuttle>> + 'static>(
+    name: &str,
+    policy: &E::Policy,
+    load: Load,
+    limits: Limits,
+    prepare: Step<Checked<Shuttle>, E>,
+) where
+    E::Policy: Send + Sync + 'static,
+{
+    let (executions, saw) =
+        programs::<_, E>(policy, load, limits, prepare).unwrap_or_else(|w| panic!("{name}: {w}"));
+    println!("{name}: {executions} executions");
+    assert_eq!(executions, limits.executions as u64, "{name}");
+    assert!(saw > 0, "{name}: no execution counted {:?}", load.seen);
+}
 
 fn slub(text: &str) -> SlubPolicy {
     match Preset::parse(text).expect("a preset") {
@@ -201,6 +240,7 @@ fn shuttle_every_preset() {
             Preset::Slqb(policy) => whole::<Slqb<_>>(&name, &policy, load, limits),
             Preset::Slab(policy) => whole::<SlabEngine<_>>(&name, &policy, load, limits),
             Preset::Slob(policy) => whole::<Slob<_>>(&name, &policy, load, limits),
+            Preset::Registered(_) => unreachable!("none is registered"),
         }
     }
 }
@@ -218,6 +258,7 @@ fn loom_every_preset() {
                 check::<Loom, SlabEngine<_>>(&name, &races(), &policy, shape, Limits::QUICK)
             }
             Preset::Slob(policy) => check::<Loom, Slob<_>>(&name, &races(), &policy, shape, Limits::QUICK),
+            Preset::Registered(_) => unreachable!("none is registered"),
         }
     }
 }

@@ -140,6 +140,10 @@ impl Rules {
                 let why = format!("{preset}: SLOB has no slabs that could be laid out; `replay` runs it");
                 return Err(Error::new("--engine", why));
             }
+            Some(preset @ Preset::Registered(_)) => {
+                let why = format!("{preset}: no rule of its slabs' orders is known; `replay` runs it");
+                return Err(Error::new("--engine", why));
+            }
             None => {}
         }
         match change.policy {

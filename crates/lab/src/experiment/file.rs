@@ -25,6 +25,7 @@ use super::workload::{Kind, Parameter, Size, Value, Workload};
 use super::workloads::{WORKLOADS, find};
 use slablab_machines::Bad;
 use slablab_machines::doc::{Doc, Read, Value as Toml};
+use slablab_sim::engines;
 use slablab_slabs::Preset;
 use std::collections::BTreeSet;
 use toml::de::{DeTable, DeValue};
@@ -260,7 +261,7 @@ impl<'r, 'i> Reader<'r, 'i> {
     fn engines(&self) -> Read<Vec<(String, Preset)>> {
         let names = self.names("engines", "engines = [\"slub@6.18\"]")?;
         let places = self.doc.array(&self.table["engines"], "engines")?;
-        let parsed = names.into_iter().zip(places).map(|(name, place)| match Preset::parse(&name) {
+        let parsed = names.into_iter().zip(places).map(|(name, place)| match engines::parse(&name) {
             Ok(preset) => Ok((name, preset)),
             Err(bad) => Err(self.doc.bad(place, format!("engines: {name}: {bad}"))),
         });

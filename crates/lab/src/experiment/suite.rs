@@ -19,6 +19,7 @@ use serde_json::{Value as Json, json};
 use slablab_report::error::{At, Error, Result};
 use slablab_report::json::document;
 use slablab_report::nearest::nearest;
+use slablab_sim::engines;
 use slablab_slabs::Preset;
 use slablab_workloads::AtomicFile;
 use std::fs;
@@ -242,7 +243,7 @@ fn manifest(folder: &Path) -> Result<Json> {
 fn of_manifest(manifest: &Json) -> Option<(Result<Suite>, Change, String)> {
     let engine = |at: usize| {
         let name = manifest["engines"][at].as_str()?;
-        Some((name.to_string(), Preset::parse(name).ok()?))
+        Some((name.to_string(), engines::parse(name).ok()?))
     };
     let word = |value: &Json| value.as_str().map(String::from);
     let only: Vec<String> = manifest["workloads"].as_array()?.iter().map(word).collect::<Option<_>>()?;

@@ -8,7 +8,7 @@
 //!
 //! An engine is not changed for it and knows nothing of it. The result is a [`Movie`] for each engine.
 
-mod watched;
+pub(crate) mod watched;
 mod watcher;
 
 use crate::replay::outcome::{CacheOutcome, Outcome};

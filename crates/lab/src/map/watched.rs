@@ -13,11 +13,12 @@
 //! Whether an object is allocated, the replay says ([`Note`]).
 
 use super::watcher::{ELSEWHERE, IN_ARRAY, ON_LIST, Watcher};
-use crate::replay::run::{Note, World};
-use slablab_model::Addr;
+use crate::replay::run::{Note, Replayed, RunOne, World};
+use slablab_model::{Addr, Model};
 use slablab_platform::{
     CpuId, Event, HotArray, HotList, Local, PerCpu, Pfn, Platform, Rank, SlotOf, Want, delegate,
 };
+use slablab_slabs::wrap::Hardened;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -45,9 +46,21 @@ fn tell(f: impl FnOnce(&mut Watcher)) {
 #[derive(Debug)]
 pub(crate) struct Watched<P>(PhantomData<P>);
 
-impl<P: Platform<Ptr = Addr>> World for Watched<P> {
+impl World for Watched<Model> {
     fn noted(note: Note<'_>) {
-        tell(|watcher| watcher.noted::<P>(note));
+        tell(|watcher| watcher.noted::<Model>(note));
+    }
+    fn registered(table: &Replayed) -> RunOne {
+        table.watched
+    }
+}
+
+impl World for Watched<Hardened<Model>> {
+    fn noted(note: Note<'_>) {
+        tell(|watcher| watcher.noted::<Hardened<Model>>(note));
+    }
+    fn registered(table: &Replayed) -> RunOne {
+        table.watched_hardened
     }
 }
 

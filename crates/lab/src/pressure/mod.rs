@@ -26,4 +26,4 @@ pub mod suite;
 pub mod tally;
 
 /// Policies of page replacement by name: what [`run::Options`] take.
-pub use slablab_vm::{knob, preset};
+pub use slablab_vm::{knob, preset, registered};

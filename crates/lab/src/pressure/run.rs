@@ -10,6 +10,7 @@ use slablab_model::NodeSpec;
 use slablab_model::disk::DiskKind;
 use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
+use slablab_sim::engines;
 use slablab_sim::memory::Killed;
 use slablab_sim::micro::Setup;
 use slablab_sim::record::Recorder;
@@ -130,7 +131,7 @@ impl Options {
                 Error::new("--set", format!("{error}{}", facts.collect::<String>()))
             })?;
         }
-        let engine = Preset::parse(engine).map_err(|error| Error::new("--engine", error))?;
+        let engine = engines::parse(engine).map_err(|error| Error::new("--engine", error))?;
         let found = slablab_machines::find(machine)?.machine().at(machine)?;
         check_machine(&found).at(machine)?;
         let mut known = Facts::of(vm.kernel);

@@ -281,7 +281,9 @@ fn recorded_geometry(kernel: Preset, size: u32, page_shift: u32, cpus: u16) -> (
     let policy = match kernel {
         Preset::Slub(policy) => policy,
         Preset::Slab(policy) => return slab_geometry(&policy, size, page_shift),
-        Preset::Slqb(_) | Preset::Slob(_) => unreachable!("recordings are of SLUB and SLAB kernels"),
+        Preset::Slqb(_) | Preset::Slob(_) | Preset::Registered(_) => {
+            unreachable!("recordings are of SLUB and SLAB kernels")
+        }
     };
     let input = OrderInput {
         size,

@@ -43,6 +43,7 @@ use rayon::prelude::*;
 use slablab_machines::MachineFile;
 use slablab_model::Model;
 use slablab_report::error::{Error, Result};
+use slablab_sim::engines;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
@@ -258,12 +259,13 @@ fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(
         Preset::Slqb(policy) => wrapped::<W, Slqb<W>>(job, variant, &|_| *policy, tick),
         Preset::Slab(policy) => wrapped::<W, SlabEngine<W>>(job, variant, &|tuned| tuned.slab(policy), tick),
         Preset::Slob(policy) => wrapped::<W, Slob<W>>(job, variant, &|_| *policy, tick),
+        Preset::Registered(own) => W::registered(own.table())(job, variant, tick),
     }
 }
 
 /// One run of an engine, with the requested wrappers. Without a request the engine runs without any wrapper,
 /// so that wrappers cost no time.
-fn wrapped<W: run::World, E: Engine<W>>(
+pub(crate) fn wrapped<W: run::World, E: Engine<W>>(
     job: &run::Job<'_>,
     variant: &Variant,
     policy: &dyn Fn(&Tuned) -> E::Policy,
@@ -295,6 +297,7 @@ pub(crate) fn takes_orders(preset: &Preset) -> bool {
         Preset::Slqb(_) => of::<Slqb<_>>(),
         Preset::Slab(_) => of::<SlabEngine<_>>(),
         Preset::Slob(_) => of::<Slob<_>>(),
+        Preset::Registered(own) => !own.table::<run::Replayed>().shares_pages,
     }
 }
 
@@ -308,6 +311,7 @@ fn order_under(preset: &Preset, spec: &CacheSpec) -> u8 {
         Preset::Slqb(policy) => of::<Slqb<_>>(spec, policy),
         Preset::Slab(policy) => of::<SlabEngine<_>>(spec, policy),
         Preset::Slob(policy) => of::<Slob<_>>(spec, policy),
+        Preset::Registered(own) => (own.table::<run::Replayed>().order)(spec, own),
     }
 }
 
@@ -391,7 +395,8 @@ fn recorded_kernel(
 /// kernel has them.
 fn default_engines(kernel: Preset) -> Vec<Choice> {
     let others = slablab_slabs::preset::ENGINES.iter().filter(|engine| **engine != kernel.engine());
-    let newest = others.map(|engine| Preset::parse(engine).expect("an engine"));
+    let own = engines::registered().iter().map(|own| own.engine());
+    let newest = others.copied().chain(own).map(|engine| engines::parse(engine).expect("an engine"));
     std::iter::once(kernel).chain(newest.filter(|preset| *preset != kernel)).map(Choice::from).collect()
 }
 

@@ -12,6 +12,7 @@ use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Platform, Topology};
 use slablab_report::error::{At, Error, Result};
+use slablab_slabs::registered::Registered;
 use slablab_slabs::wrap::Hardened;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};
 use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
@@ -72,9 +73,37 @@ pub trait World: Platform<Ptr = Addr> {
     /// Called for what the world itself cannot see.
     #[inline(always)]
     fn noted(_note: Note<'_>) {}
+    /// The run of a registered engine in this world.
+    fn registered(table: &Replayed) -> RunOne;
 }
-impl World for Model {}
-impl World for Hardened<Model> {}
+
+impl World for Model {
+    fn registered(table: &Replayed) -> RunOne {
+        table.plain
+    }
+}
+
+impl World for Hardened<Model> {
+    fn registered(table: &Replayed) -> RunOne {
+        table.hardened
+    }
+}
+
+/// One run of an engine that this function knows.
+pub type RunOne = fn(&Job<'_>, &Variant, &dyn Fn(u64)) -> Result<Outcome>;
+
+/// A registered engine in a replay: a table of its [`Registration`](slablab_slabs::registered::Registration).
+#[derive(Debug)]
+pub struct Replayed {
+    pub(crate) plain: RunOne,
+    pub(crate) hardened: RunOne,
+    pub(crate) watched: RunOne,
+    pub(crate) watched_hardened: RunOne,
+    /// Whether objects of several caches lie in one page.
+    pub(crate) shares_pages: bool,
+    /// The order of a cache's slabs.
+    pub(crate) order: fn(&CacheSpec, &Registered) -> u8,
+}
 
 /// What happens in a replay.
 #[derive(Clone, Copy, Debug)]

@@ -52,7 +52,7 @@ impl Tuned {
                 shared: knobs.shared.map(number),
                 ..Tuned::default()
             },
-            Preset::Slqb(_) | Preset::Slob(_) => Tuned::default(),
+            Preset::Slqb(_) | Preset::Slob(_) | Preset::Registered(_) => Tuned::default(),
         }
     }
 

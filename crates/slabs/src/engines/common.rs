@@ -1,5 +1,5 @@
-//! Functions that several engines share: access to slots of other CPUs, checks of a freed object, shrink and
-//! destroy, page flags, and the return of pages.
+//! Functions that engines share, and that engines of somebody's own may use: access to slots of other CPUs,
+//! checks of a freed object, shrink and destroy, page flags, and the return of pages.
 
 use crate::cache::{CacheFlags, CacheId};
 use crate::engine::{Busy, Engine};
@@ -9,7 +9,7 @@ use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Gfp, Local, PerCpu, Platform, Work, WorkKind};
 
 /// The slot of `cpu`, if the caller may use it: the caller runs on that CPU, or no CPU uses the slot.
-pub(super) fn reach<P: Platform, T: Default>(
+pub fn reach<P: Platform, T: Default>(
     slots: &P::PerCpu<T>,
     cpu: CpuId,
 ) -> Option<<P::PerCpu<T> as PerCpu<P::Ptr, T>>::Local<'_>> {
@@ -20,11 +20,7 @@ pub(super) fn reach<P: Platform, T: Default>(
 /// Checks that a freed address is an object of the cache `id`. `owner` is the cache of the address's slab;
 /// `is_start` says whether an object starts at the address.
 #[inline(always)]
-pub(super) fn check_object(
-    id: CacheId,
-    owner: CacheId,
-    is_start: impl FnOnce() -> bool,
-) -> Result<(), Misuse> {
+pub fn check_object(id: CacheId, owner: CacheId, is_start: impl FnOnce() -> bool) -> Result<(), Misuse> {
     if owner != id {
         return Err(Misuse::WrongCache(owner));
     }
@@ -32,7 +28,7 @@ pub(super) fn check_object(
 }
 
 /// Runs `empty`, which returns empty slabs to the page allocator. Returns the number of returned slabs.
-pub(super) fn shrink<P: Platform, E: Engine<P>>(cache: &E, empty: impl FnOnce()) -> u64 {
+pub fn shrink<P: Platform, E: Engine<P>>(cache: &E, empty: impl FnOnce()) -> u64 {
     let before = cache.counted(Event::FreeSlab);
     empty();
     cache.counted(Event::FreeSlab) - before
@@ -40,7 +36,7 @@ pub(super) fn shrink<P: Platform, E: Engine<P>>(cache: &E, empty: impl FnOnce())
 
 /// Closes the slots of a cache and runs `empty`, which moves every free object to its slab and returns the
 /// slabs. If objects are live, opens the slots again.
-pub(super) fn close<P: Platform, E: Engine<P>, T: Default>(
+pub fn close<P: Platform, E: Engine<P>, T: Default>(
     cache: &E,
     slots: &P::PerCpu<T>,
     empty: impl FnOnce(),
@@ -52,7 +48,7 @@ pub(super) fn close<P: Platform, E: Engine<P>, T: Default>(
 
 /// Flags for the pages of a slab that serves a request with the flags `gfp`. `compound` requests one block of
 /// pages.
-pub(super) fn page_flags(gfp: Gfp, compound: bool, flags: CacheFlags) -> Gfp {
+pub fn page_flags(gfp: Gfp, compound: bool, flags: CacheFlags) -> Gfp {
     let asked = [
         (compound, Gfp::COMP),
         (flags.has(CacheFlags::RECLAIM_ACCOUNT), Gfp::RECLAIMABLE),
@@ -65,7 +61,7 @@ pub(super) fn page_flags(gfp: Gfp, compound: bool, flags: CacheFlags) -> Gfp {
 /// Returns an empty slab that no CPU can reach. It calls `return_pages` at once, or after a grace period if
 /// readers may still read the cache's objects (`SLAB_TYPESAFE_BY_RCU`); then the cache gets a
 /// [`WorkKind::FreeSlab`].
-pub(super) fn discard<P: Platform>(
+pub fn discard<P: Platform>(
     id: CacheId,
     flags: CacheFlags,
     slab: Slab<P>,
@@ -80,7 +76,7 @@ pub(super) fn discard<P: Platform>(
 }
 
 /// Returns the pages of an empty slab to the page allocator.
-pub(super) fn return_pages<P: Platform>(pages: &Pages<P::Ground>, slab: Slab<P>) {
+pub fn return_pages<P: Platform>(pages: &Pages<P::Ground>, slab: Slab<P>) {
     P::unmap_slab(slab.pfn(), slab.state().order);
     pages.free(slab.pfn());
 }

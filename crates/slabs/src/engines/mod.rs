@@ -1,6 +1,6 @@
 //! The four engines. Each builds on [`crate::engine`] and the modules below it; none names another.
 
-mod common;
+pub mod common;
 pub mod slab;
 pub mod slob;
 pub mod slqb;

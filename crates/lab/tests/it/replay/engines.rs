@@ -49,7 +49,7 @@ fn rows_add_up_in_every_engine() {
         let has_metadata = match preset {
             Preset::Slub(policy) => policy.release.major == 7,
             Preset::Slab(_) => true,
-            Preset::Slqb(_) | Preset::Slob(_) => false,
+            Preset::Slqb(_) | Preset::Slob(_) | Preset::Registered(_) => false,
         };
         assert_eq!(made > 0, has_metadata, "{preset}");
     }

@@ -1,6 +1,6 @@
 //! SLAB's policies, and the three releases they are known for: 2.4, 2.6.29 and 6.1.
 
-use crate::knob::{Knob, Policy, Values, knob};
+use crate::knob::{Knob, Policy, knob};
 use crate::release::{Release, ZoneReclaimMode};
 
 /// CPUs on nodes without memory (docs/theory/slab.md 7).

@@ -1,6 +1,6 @@
 //! SLOB's policies, and the two releases they are known for: 2.6.32 and 6.1.
 
-use crate::knob::{Knob, Policy, Values, knob};
+use crate::knob::{Knob, Policy, knob};
 use crate::release::{Release, ZoneReclaimMode};
 
 /// The list for a full page that gets its first free block (docs/theory/slob.md 5).

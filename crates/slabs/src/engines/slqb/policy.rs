@@ -1,6 +1,6 @@
 //! SLQB's policies, and the two states they are known for: the posting of January 2009 and September 2009.
 
-use crate::knob::{Knob, Policy, Values, knob};
+use crate::knob::{Knob, Policy, knob};
 use crate::release::{Release, ZoneReclaimMode};
 
 /// The behaviour of a CPU whose node has no memory (docs/theory/slqb.md 8).

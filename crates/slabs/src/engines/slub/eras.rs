@@ -6,7 +6,7 @@ use super::policy::{
     RemoteRefill, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
-use crate::knob::{Knob, Needs, Policy, Values, knob};
+use crate::knob::{Knob, Needs, Policy, knob};
 use crate::order::{COSTLY_ORDER, OrderRule};
 use crate::release::{Release, ZoneReclaimMode};
 

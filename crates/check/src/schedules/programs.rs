@@ -2,27 +2,31 @@
 
 use super::heap::Heap;
 use super::races::{Step, alloc_one};
-use slablab_check::kit::Job;
-use slablab_check::program::Random;
-use slablab_check::{Checked, Limits, Shape, Shuttle, explore};
+use crate::kit::Job;
+use crate::program::Random;
+use crate::{Checked, Limits, Shape, Shuttle, explore};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Event};
 use slablab_slabs::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
 /// The machine and the length of a whole program.
 #[derive(Clone, Copy)]
-pub(crate) struct Load {
-    pub(crate) shape: Shape,
-    pub(crate) size: u32,
+pub struct Load {
+    /// The machine.
+    pub shape: Shape,
+    /// Bytes of an object.
+    pub size: u32,
     /// The number of steps of each CPU.
-    pub(crate) steps: u32,
+    pub steps: u32,
     /// An event that at least one execution must count.
-    pub(crate) seen: Option<Event>,
+    pub seen: Option<Event>,
 }
 
 impl Load {
-    pub(crate) const fn on(shape: Shape) -> Load {
+    /// A short program of objects of 700 bytes.
+    pub const fn on(shape: Shape) -> Load {
         Load { shape, size: 700, steps: 40, seen: None }
     }
 }
@@ -50,7 +54,10 @@ fn run<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, seed: u64, steps: u32) {
 
 /// Runs a random program on every CPU, after `prepare` on one; the CPUs also free each other's objects.
 /// Returns the number of executions and how often they counted `load.seen`.
-pub(crate) fn programs<P: Testable, E: Engine<P> + 'static>(
+///
+/// # Errors
+/// The text of the panic that a schedule ended with.
+pub fn programs<P: Testable, E: Engine<P> + 'static>(
     policy: &E::Policy,
     load: Load,
     limits: Limits,
@@ -79,32 +86,4 @@ where
         });
     })?;
     Ok((explored.executions, saw.load(Ordering::Relaxed)))
-}
-
-pub(crate) fn whole<E: Engine<Checked<Shuttle>> + 'static>(
-    name: &str,
-    policy: &E::Policy,
-    load: Load,
-    limits: Limits,
-) where
-    E::Policy: Send + Sync + 'static,
-{
-    whole_after::<E>(name, policy, load, limits, |_| ());
-}
-
-/// As [`whole`], after `prepare` on one CPU.
-pub(crate) fn whole_after<E: Engine<Checked<Shuttle>> + 'static>(
-    name: &str,
-    policy: &E::Policy,
-    load: Load,
-    limits: Limits,
-    prepare: Step<Checked<Shuttle>, E>,
-) where
-    E::Policy: Send + Sync + 'static,
-{
-    let (executions, saw) =
-        programs::<_, E>(policy, load, limits, prepare).unwrap_or_else(|w| panic!("{name}: {w}"));
-    println!("{name}: {executions} executions");
-    assert_eq!(executions, limits.executions as u64, "{name}");
-    assert!(saw > 0, "{name}: no execution counted {:?}", load.seen);
 }

@@ -1,16 +1,19 @@
 //! Races of two CPUs over prepared objects.
 
 use super::heap::Heap;
-use slablab_check::kit::{Job, Kit};
-use slablab_check::{Checked, Explored, Limits, Shape, explore};
+use crate::kit::{Job, Kit};
+use crate::{Checked, Explored, Limits, Shape, explore};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Platform};
 use slablab_slabs::{Engine, Front};
-pub(crate) type Step<P, E> = fn(&Heap<P, E>);
+
+/// What one CPU does.
+pub type Step<P, E> = fn(&Heap<P, E>);
 
 /// A race of two CPUs over prepared objects. CPU 0 runs `prepare` first; then the two steps run at once.
-pub(crate) struct Race<P: Platform, E: Engine<P>> {
-    pub(crate) name: &'static str,
+pub struct Race<P: Platform, E: Engine<P>> {
+    /// Its name.
+    pub name: &'static str,
     /// Bytes of an object.
     size: u32,
     prepare: Step<P, E>,
@@ -19,7 +22,10 @@ pub(crate) struct Race<P: Platform, E: Engine<P>> {
 }
 
 /// Runs a race in every schedule within the limits. At the end no object and no page may be lost.
-pub(crate) fn explored<K: Kit, P: Testable, E: Engine<P> + 'static>(
+///
+/// # Errors
+/// The text of the panic that a schedule ended with.
+pub fn explored<K: Kit, P: Testable, E: Engine<P> + 'static>(
     race: &Race<P, E>,
     policy: E::Policy,
     shape: Shape,
@@ -44,23 +50,6 @@ where
     })
 }
 
-pub(crate) fn check<K: Kit, E: Engine<Checked<K>> + 'static>(
-    what: &str,
-    races: &[Race<Checked<K>, E>],
-    policy: &E::Policy,
-    shape: Shape,
-    limits: Limits,
-) where
-    E::Policy: Send + Sync + 'static,
-{
-    for race in races {
-        let explored = explored::<K, _, _>(race, policy.clone(), shape, limits)
-            .unwrap_or_else(|wrong| panic!("{} ({what}): {wrong}", race.name));
-        println!("{} ({what}): {} executions", race.name, explored.executions);
-        assert!(explored.executions > 1, "{}: only one schedule was explored", race.name);
-    }
-}
-
 /// CPU 0 allocates `n` objects, four per slab, for use by both CPUs.
 fn hold<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, n: usize) {
     for _ in 0..n {
@@ -69,7 +58,8 @@ fn hold<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, n: usize) {
     }
 }
 
-pub(crate) fn alloc_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
+/// Allocates an object for use by both CPUs.
+pub(super) fn alloc_one<P: Testable, E: Engine<P>>(heap: &Heap<P, E>) {
     if let Some(object) = heap.alloc() {
         heap.live.borrow_mut().push_back(object);
     }
@@ -95,7 +85,7 @@ fn twice<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, step: Step<P, E>) {
 }
 
 /// Races of two CPUs on one cache's slabs.
-pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
+pub fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
     [
         // The CPU's own objects run out while another CPU frees to it.
         Race {
@@ -158,7 +148,7 @@ pub(crate) fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
 }
 
 /// A CPU hands objects back to the list that owns their page, while the owner claims them.
-pub(crate) fn hand_over<P: Testable, E: Engine<P>>() -> [Race<P, E>; 2] {
+pub fn hand_over<P: Testable, E: Engine<P>>() -> [Race<P, E>; 2] {
     [
         Race {
             name: "claim against hand-over",
@@ -198,7 +188,7 @@ fn stocked<P: Testable, E: Front<P>>(heap: &Heap<P, E>, barn: usize) {
 
 /// A malloc's rungs exchange CPU 0's main sheaf without holding its slot, while CPU 1 uses the barn too. For
 /// caches whose sheaves hold [`SHEAF`] objects.
-pub(crate) fn exchanges<P: Testable, E: Front<P>>() -> [Race<P, E>; 5] {
+pub fn exchanges<P: Testable, E: Front<P>>() -> [Race<P, E>; 5] {
     [
         Race {
             name: "an empty sheaf for the spare, against a refill",

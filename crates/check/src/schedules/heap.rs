@@ -11,32 +11,34 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One cache on one machine, and its allocated objects.
-pub(crate) struct Heap<P: Platform, E: Engine<P>> {
+pub struct Heap<P: Platform, E: Engine<P>> {
     pages: Pages<P::Ground>,
     common: E::Common,
-    pub(crate) cache: E,
+    /// The cache that is checked.
+    pub cache: E,
     /// The cache that holds sheaves and arrays.
     sheaves: E,
     /// Live objects in the order of allocation. CPUs also pass objects to each other through this queue.
-    pub(crate) live: RefCell<VecDeque<P::Ptr>>,
+    pub live: RefCell<VecDeque<P::Ptr>>,
     /// Addresses of live objects, and of objects that wait for a grace period; no others.
     addresses: RefCell<BTreeSet<u64>>,
     lent: RefCell<VecDeque<Sheaf<P>>>,
-    pub(crate) allocs: Cell<u32>,
+    /// Allocations that succeeded.
+    pub allocs: Cell<u32>,
     rungs: Cell<Option<Rungs<P, E>>>,
     /// Whether several CPUs run.
-    pub(crate) racing: Cell<bool>,
+    pub racing: Cell<bool>,
 }
 
 /// Calls that a malloc's rungs served after an exchange of the main sheaf while several CPUs ran, in all
 /// tests of the process.
-pub(crate) static EXCHANGED: AtomicU64 = AtomicU64::new(0);
+pub static EXCHANGED: AtomicU64 = AtomicU64::new(0);
 
 type Alloc<P, E> = fn(&E) -> Option<<P as slablab_platform::Frames>::Ptr>;
 type Free<P, E> = fn(&E, <P as slablab_platform::Frames>::Ptr, Pfn) -> bool;
 
 /// What a malloc tries before the engine's own functions.
-pub(crate) struct Rungs<P: Platform, E> {
+struct Rungs<P: Platform, E> {
     /// The array alone; then with an exchange.
     alloc: [Alloc<P, E>; 2],
     free: [Free<P, E>; 2],
@@ -75,7 +77,8 @@ fn key<P: Platform>(object: P::Ptr) -> u64 {
 }
 
 impl<P: Testable, E: Engine<P>> Heap<P, E> {
-    pub(crate) fn new(policy: &E::Policy, size: u32) -> Rc<Self> {
+    /// A cache of objects of `size` bytes.
+    pub fn new(policy: &E::Policy, size: u32) -> Rc<Self> {
         // On a machine of a few frames, use short arrays and the sheaves of a cache of 1024 bytes.
         let sheaf_bytes = if P::node_frames(NodeId(0)).1 < 32 { 256 } else { 2048 };
         Rc::new(Heap {
@@ -101,11 +104,13 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         Backing::new(&self.pages, &self.common)
     }
 
-    pub(crate) fn backing(&self) -> Backing<'_, P, E::Common> {
+    /// What the cache uses.
+    pub fn backing(&self) -> Backing<'_, P, E::Common> {
         Backing { metadata: Some(self), ..self.plain() }
     }
 
-    pub(crate) fn alloc(&self) -> Option<P::Ptr> {
+    /// Allocates an object; `None` without memory.
+    pub fn alloc(&self) -> Option<P::Ptr> {
         let object = self.rungs.get().and_then(|rungs| self.alloc_by(rungs));
         let object = object.or_else(|| self.cache.alloc(&self.backing(), Gfp::KERNEL, None));
         object.inspect(|object| self.handed_out(*object))
@@ -138,14 +143,16 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         assert!(self.addresses.borrow_mut().insert(key::<P>(object)), "{object:?} is live twice");
     }
 
-    pub(crate) fn free(&self, object: P::Ptr) {
+    /// Frees a live object.
+    pub fn free(&self, object: P::Ptr) {
         assert!(self.addresses.borrow_mut().remove(&key::<P>(object)), "{object:?} was not live");
         if !self.rungs.get().is_some_and(|rungs| self.free_by(rungs, object)) {
             self.cache.free(&self.backing(), object).expect("the object is the cache's");
         }
     }
 
-    pub(crate) fn free_rcu(&self, object: P::Ptr) {
+    /// Frees a live object when the readers that run now have ended.
+    pub fn free_rcu(&self, object: P::Ptr) {
         let after = |cache: CacheId| {
             let work = Work { kind: WorkKind::FreeObject, cache: cache.0, argument: key::<P>(object) };
             P::after_grace_period(work);
@@ -158,7 +165,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
     }
 
     /// Ends all grace periods, and frees the objects that waited for them.
-    pub(crate) fn end_grace_period(&self) {
+    pub fn end_grace_period(&self) {
         P::end_grace_period();
         while let Some((cpu, work)) = P::due() {
             match CacheId(work.cache) {
@@ -177,13 +184,14 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
         }
     }
 
-    pub(crate) fn lend(&self, objects: u32) {
+    /// Asks for a sheaf with this many objects.
+    pub fn lend(&self, objects: u32) {
         let sheaf = self.cache.prefill_sheaf(&self.backing(), Gfp::KERNEL, objects);
         self.lent.borrow_mut().extend(sheaf);
     }
 
     /// Uses half of a lent sheaf's objects, or returns the sheaf with the rest.
-    pub(crate) fn use_lent(&self, hand_back: bool) {
+    pub fn use_lent(&self, hand_back: bool) {
         let lent = self.lent.borrow_mut().pop_front();
         let Some(mut sheaf) = lent else { return };
         if hand_back {
@@ -198,7 +206,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
     }
 
     /// Frees the remaining objects. Then no slab may be left.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         let backing = self.backing();
         while !self.lent.borrow().is_empty() {
             self.use_lent(true);
@@ -220,7 +228,7 @@ impl<P: Testable, E: Engine<P>> Heap<P, E> {
 
 impl<P: Testable, E: Front<P>> Heap<P, E> {
     /// From now on all calls try the rungs of a malloc first.
-    pub(crate) fn use_rungs(&self) {
+    pub fn use_rungs(&self) {
         self.rungs.set(Some(Rungs {
             alloc: [E::alloc_fast, E::alloc_slow_slot],
             free: [E::free_fast, E::free_slow_slot],

@@ -1,0 +1,87 @@
+//! Random programs of one engine in the model, on many machines.
+
+use crate::broken::Refuse;
+use crate::program::{Program, Ran, Runner};
+use crate::twist::Twisted;
+use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
+use slablab_platform::conformance::Testable;
+use slablab_slabs::{CacheFlags, CacheSpec, Engine};
+use std::ops::Range;
+
+const GIB: u64 = 1 << 30;
+
+/// Runs programs of one engine's policy in a world. `kernel` is the release of the page allocator. Returns
+/// what they did.
+///
+/// # Errors
+/// What the reference found, with the seed.
+pub fn run<P: Testable, E: Engine<P>>(
+    what: &str,
+    policy: &E::Policy,
+    kernel: (u32, u32, u32),
+    spec: &CacheSpec,
+    seeds: Range<u64>,
+) -> Result<Ran, String> {
+    let mut total = Ran::default();
+    for seed in seeds {
+        let runner = Runner::<P, E>::new(spec, policy, kernel);
+        let ran = runner.run(&Program::random(seed, 600));
+        total += ran.map_err(|wrong| format!("{what}, {spec:?}, seed {seed}: {wrong}"))?;
+    }
+    Ok(total)
+}
+
+/// The model on every machine, with slots that serve and with slots that are always unavailable.
+///
+/// # Errors
+/// As [`run`].
+pub fn model<E: Engine<Model>, R: Engine<Twisted<Model, Refuse>, Policy = E::Policy>>(
+    name: &str,
+    policy: &E::Policy,
+    kernel: (u32, u32, u32),
+    seeds: u64,
+) -> Result<Ran, String> {
+    let mut ran = Ran::default();
+    for (on, machine) in machines() {
+        for spec in specs() {
+            let enter = || Machine::new(machine.clone()).expect("the spec is right");
+            let what = format!("{name} on {on}");
+            ran += enter().enter(|| run::<Model, E>(&what, policy, kernel, &spec, 0..seeds))?;
+            let what = format!("{name} on {on}, slots refuse");
+            let first = 0..seeds.div_ceil(2);
+            enter().enter(|| run::<Twisted<Model, Refuse>, R>(&what, policy, kernel, &spec, first))?;
+        }
+    }
+    Ok(ran)
+}
+
+/// Machines by their names.
+pub fn machines() -> Vec<(&'static str, MachineSpec)> {
+    let plain = MachineSpec::uniform(4, 2, GIB);
+    let two_of_eight = MachineSpec {
+        cpu_node: (0..8).collect(),
+        nodes: (0..8).map(|node| NodeSpec { bytes: if node % 4 == 1 { GIB } else { 0 } }).collect(),
+        ..plain.clone()
+    };
+    vec![
+        ("one node", MachineSpec::uniform(2, 1, GIB)),
+        ("two nodes", plain.clone()),
+        ("64K pages", MachineSpec { page_shift: 16, ..plain.clone() }),
+        ("memory on 2 of 8 nodes", two_of_eight.clone()),
+        ("memory on 2 of 8 nodes, own memory nodes", MachineSpec { memoryless_nodes: false, ..two_of_eight }),
+        ("no high orders", MachineSpec { fail_order: Some(1), ..plain.clone() }),
+        ("little memory", MachineSpec { nodes: vec![NodeSpec { bytes: 16 << 20 }; 2], ..plain }),
+    ]
+}
+
+/// Caches.
+pub fn specs() -> Vec<CacheSpec> {
+    vec![
+        CacheSpec::of_size(8),
+        CacheSpec::of_size(192),
+        CacheSpec { align: 64, ..CacheSpec::of_size(700) },
+        CacheSpec { sheaf_capacity: 32, ..CacheSpec::of_size(256) },
+        CacheSpec { flags: CacheFlags::TYPESAFE_BY_RCU, ..CacheSpec::of_size(1000) },
+        CacheSpec { flags: CacheFlags::CONSTRUCTOR | CacheFlags::HWCACHE_ALIGN, ..CacheSpec::of_size(4096) },
+    ]
+}

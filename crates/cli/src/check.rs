@@ -1,0 +1,82 @@
+//! `slablab check`: the checks that a program registered with its own engines.
+
+use crate::outcome::{Done, Failure};
+use crate::output::write_out;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::{Duration, Instant};
+
+/// A check of an engine: it gets the effort, 1 for a second or so, and returns what it ran, or what it found.
+pub type Check = fn(effort: u64) -> Result<String, String>;
+
+/// A check with its names.
+pub(crate) struct Entry {
+    /// The engine's name.
+    pub(crate) engine: &'static str,
+    /// The check's name.
+    pub(crate) name: &'static str,
+    /// The check.
+    pub(crate) check: Check,
+}
+
+/// Runs checks.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  slablab check\n  slablab check mine oracle --effort 10\n\nThe checks are those that the program registered: docs/your-engine.md. Exit code 1: a check found something."
+)]
+pub(crate) struct Args {
+    /// The engine; without it, every engine with checks
+    engine: Option<String>,
+    /// The check; without it, every check of the engine
+    check: Option<String>,
+    /// How many times as many programs and schedules as usual
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=10_000)
+    )]
+    effort: u64,
+}
+
+pub(crate) fn run(args: &Args, checks: &[Entry]) -> Result<Done, Failure> {
+    let is_asked = |asked: &Option<String>, name: &str| asked.as_deref().is_none_or(|asked| asked == name);
+    let chosen = |entry: &&Entry| is_asked(&args.engine, entry.engine) && is_asked(&args.check, entry.name);
+    let chosen: Vec<&Entry> = checks.iter().filter(chosen).collect();
+    if chosen.is_empty() {
+        return Err(unknown(args, checks).into());
+    }
+    let mut found = 0;
+    for Entry { engine, name, check } in &chosen {
+        let shown = spinner(format!("{engine} {name}"));
+        let began = Instant::now();
+        let result = check(args.effort);
+        shown.finish_and_clear();
+        let (word, what) = match &result {
+            Ok(ran) => ("ok", ran),
+            Err(wrong) => ("WRONG", wrong),
+        };
+        found += usize::from(result.is_err());
+        let seconds = began.elapsed().as_secs_f64();
+        write_out(&format!("{word:<5} {engine} {name:<8} {seconds:6.1} s  {what}\n"), None)?;
+    }
+    let count = chosen.len();
+    write_out(&format!("{} passed, {found} failed\n", count - found), None)?;
+    Ok(if found > 0 { Done::OverThreshold } else { Done::Complete })
+}
+
+fn unknown(args: &Args, checks: &[Entry]) -> String {
+    if checks.is_empty() {
+        return "this program has no engine with checks of its own (docs/your-engine.md)".into();
+    }
+    let asked = [&args.engine, &args.check].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ");
+    let known = checks.iter().map(|entry| format!("{} {}", entry.engine, entry.name));
+    format!("no check {asked}: expected one of {}", known.collect::<Vec<_>>().join(", "))
+}
+
+/// On a terminal, the name of what runs and for how long.
+fn spinner(what: String) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is right");
+    let bar = ProgressBar::new_spinner().with_style(style).with_message(what);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

@@ -1,0 +1,49 @@
+//! The program `slablab` as a library, for programs that add engines and policies of their own to it.
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     slablab::Program::default().main()
+//! }
+//! ```
+//!
+//! is the program as it is. [`Program::engine`] adds an engine, and every verb has it; [`Program::checks`]
+//! adds the verb `check` for it. docs/your-engine.md goes from an idea to a table.
+//!
+//! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the
+//! input was incomplete; 128 + n ended by signal n. `slablab record` has the exit code of its program.
+
+mod bench;
+mod calibrate;
+mod check;
+mod colour;
+mod compare;
+mod doctor;
+mod engines;
+mod explain;
+mod generated;
+mod import;
+mod input;
+mod interrupts;
+mod logs;
+mod machines;
+mod orders;
+mod outcome;
+mod output;
+mod pressure;
+mod program;
+mod record;
+mod replay;
+mod report;
+mod reproduce;
+mod run;
+mod sites;
+mod suite;
+mod top;
+mod verify;
+mod vm;
+mod watch;
+mod what;
+mod whatif;
+
+pub use check::Check;
+pub use program::Program;

@@ -1,0 +1,205 @@
+//! The program: what is registered, words in, an exit code out.
+
+use crate::check::{self, Check};
+use crate::outcome::{Done, Failure, tell};
+use crate::{
+    bench, calibrate, colour, compare, doctor, engines, explain, generated, import, machines, orders,
+    pressure, record, replay, report, reproduce, run, sites, suite, top, verify, vm, what, whatif,
+};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use slablab_lab::engines::{Replayed, Simulated, register};
+use slablab_lab::pressure::knob::Policy as Replaces;
+use slablab_lab::pressure::registered::Registration as Replacement;
+use slablab_slabs::Family;
+use slablab_slabs::registered::Registration;
+use std::marker::PhantomData;
+use std::process::ExitCode;
+
+/// The Linux slab allocators outside the kernel, and a laboratory around them.
+#[derive(Parser)]
+#[command(name = "slablab", version, max_term_width = 100)]
+struct Cli {
+    /// Colour on a terminal; NO_COLOR turns it off
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, global = true)]
+    color: colour::When,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show where slab memory goes, what would help, and which settings this kernel lets you change
+    Doctor(doctor::Args),
+    /// Convert a recording to a trace, for replay and for other programs
+    Import(import::Args),
+    /// Run a program and record its allocation calls as a trace
+    Record(record::Args),
+    /// Replay a recording through slab allocators and compare them
+    Replay(replay::Args),
+    /// Show the part of each policy in the difference between two allocators on a recording
+    Explain(explain::Args),
+    /// Show which code allocates: call sites of a recording, of /proc/allocinfo, of SLUB's debugging lists
+    Sites(sites::Args),
+    /// Compare the model with the real kernel: dumps around a recording, or the kernel's counters
+    Verify(verify::Args),
+    /// Show the purpose of a cache, the code that creates it, and how to shrink it
+    What(what::Args),
+    /// Predict slab memory with another order policy, other boot parameters, pages or CPUs
+    Whatif(whatif::Args),
+    /// List slab orders by size, and the sizes that two order rules treat differently
+    Orders(orders::Args),
+    /// Show what a running process under slablab holds: slabs, objects, sheaves, page faults
+    Top(top::Args),
+    /// Compare allocators in one process: slablab's, glibc's, and others if this program was built with them
+    Bench(bench::Args),
+    /// Compare results that a verb wrote with --format json: a table for a mail
+    Compare(compare::Args),
+    /// Measure what this host's parts cost, and write a machine file; run hackbench on this host
+    Calibrate(calibrate::Args),
+    /// Run an experiment on modelled machines
+    Run(run::Args),
+    /// Run the experiments of mails: published figures beside modelled ones, with a verdict for each relation
+    Reproduce(reproduce::Args),
+    /// Compare two engines over every workload, with one correction over the whole table
+    Suite(suite::Args),
+    /// Memory pressure: run a script of page accesses on a modelled machine, judge it, show records
+    Pressure(pressure::Args),
+    /// Join the folders of an experiment's parts, and print its tables
+    Report(report::Args),
+    /// List engines, releases and knobs
+    Engines(engines::Args),
+    /// List policies of page replacement, or every choice of one
+    Vm(vm::Args),
+    /// Run the checks of this program's own engines
+    Check(check::Args),
+    /// List the machines that come with this program, or print the file of one
+    Machines(machines::Args),
+    /// Print completions of this program's words for a shell
+    Completions(generated::CompletionsArgs),
+    /// Print man pages
+    Man(generated::ManArgs),
+}
+
+/// The program with what is its user's own.
+///
+/// ```no_run
+/// # use slablab_slabs::engines::slub::{Slub, SlubPolicy};
+/// # use slablab_slabs::Family;
+/// # use slablab_platform::Platform;
+/// # struct Mine;
+/// # impl Family for Mine {
+/// #     type Policy = SlubPolicy;
+/// #     type On<P: Platform> = Slub<P>;
+/// # }
+/// fn main() -> std::process::ExitCode {
+///     slablab::Program::default().engine::<Mine>().main()
+/// }
+/// ```
+#[derive(Default)]
+pub struct Program {
+    engines: Vec<&'static Registration>,
+    checks: Vec<check::Entry>,
+    replacements: Vec<&'static Replacement>,
+}
+
+impl Program {
+    /// Adds an engine: every verb that takes one knows it by the name of its policy, and runs it.
+    pub fn engine<F: Family>(mut self) -> Program {
+        self.engines.push(engine::<F>());
+        self
+    }
+
+    /// Adds a family of policies of page replacement: every verb that takes a policy knows it by its word, as
+    /// in `vm@6.1,WORD`.
+    pub fn replacement<T: Replaces>(mut self) -> Program {
+        self.replacements.push(replacement::<T>());
+        self
+    }
+
+    /// Adds checks of an engine by their names. `slablab check` runs them.
+    pub fn checks(mut self, engine: &'static str, checks: &[(&'static str, Check)]) -> Program {
+        self.checks.extend(checks.iter().map(|(name, check)| check::Entry { engine, name, check: *check }));
+        self
+    }
+
+    /// Runs the verb that the process's arguments name.
+    pub fn main(self) -> ExitCode {
+        let command = Cli::command();
+        let nothing = self.checks.is_empty();
+        let command = command.mut_subcommand("check", |check| check.hide(nothing));
+        let matches = command.clone().get_matches();
+        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        colour::set(cli.color);
+        let registered = register(self.engines).map_err(|refused| refused.to_string()).and_then(|()| {
+            slablab_lab::pressure::preset::register(self.replacements).map_err(|refused| refused.to_string())
+        });
+        let done = match registered {
+            Ok(()) => cli.verb.run(command, &self.checks),
+            Err(refused) => Err(refused.into()),
+        };
+        match done {
+            Ok(Done::Complete) => ExitCode::SUCCESS,
+            Ok(Done::OverThreshold) => ExitCode::from(1),
+            Ok(Done::Incomplete) => ExitCode::from(3),
+            Ok(Done::Exited { code }) => ExitCode::from(code),
+            Ok(Done::Ended { signal }) => ExitCode::from(128 + signal as u8),
+            Err(error) => {
+                tell(&error);
+                ExitCode::from(2)
+            }
+        }
+    }
+}
+
+/// What the simulated kernel needs of `T`, for [`Program::replacement`].
+fn replacement<T: Replaces>() -> &'static Replacement {
+    struct Of<T>(PhantomData<T>);
+    impl<T: Replaces> Of<T> {
+        const ALL: &'static Replacement = &Replacement::new::<T>();
+    }
+    Of::<T>::ALL
+}
+
+/// The functions that the verbs need of `F`, for [`Program::engine`].
+fn engine<F: Family>() -> &'static Registration {
+    struct Of<F>(PhantomData<F>);
+    impl<F: Family> Of<F> {
+        const SIMULATED: Simulated = Simulated::of::<F>();
+        const REPLAYED: Replayed = Replayed::of::<F>();
+        const ALL: &'static Registration =
+            &Registration::new::<F::Policy>(&[&Self::SIMULATED, &Self::REPLAYED]);
+    }
+    Of::<F>::ALL
+}
+
+impl Verb {
+    fn run(self, command: clap::Command, checks: &[check::Entry]) -> Result<Done, Failure> {
+        match self {
+            Verb::Doctor(args) => doctor::run(args),
+            Verb::Import(args) => import::run(args),
+            Verb::Record(args) => record::run(args),
+            Verb::Replay(args) => replay::run(args),
+            Verb::Explain(args) => explain::run(args),
+            Verb::Sites(args) => sites::run(args),
+            Verb::Verify(args) => verify::run(args),
+            Verb::What(args) => what::run(args),
+            Verb::Whatif(args) => whatif::run(args),
+            Verb::Orders(args) => orders::run(args),
+            Verb::Top(args) => top::run(args),
+            Verb::Bench(args) => bench::run(args),
+            Verb::Compare(args) => compare::run(args),
+            Verb::Calibrate(args) => calibrate::run(args),
+            Verb::Run(args) => run::run(args),
+            Verb::Reproduce(args) => reproduce::run(args),
+            Verb::Suite(args) => suite::run(args),
+            Verb::Report(args) => report::run(args),
+            Verb::Pressure(args) => pressure::run(args),
+            Verb::Engines(args) => engines::run(args),
+            Verb::Vm(args) => vm::run(args),
+            Verb::Check(args) => check::run(&args, checks),
+            Verb::Machines(args) => machines::run(args),
+            Verb::Completions(args) => generated::completions(&args, command),
+            Verb::Man(args) => generated::man(&args, command),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Engines of somebody's own, in the grammar beside the engines of this crate.
+//!
+//! An engine is generic over its world, so its code is made where a world is known: in the lab, in the
+//! simulated kernel, in the checks. A [`Family`] is the engine in every world, as a type. A [`Registration`]
+//! is the same as a value: names, presets and knobs of its policy, and for each user of engines a table of
+//! functions that this user made from the type, and finds again by the table's own type.
+//!
+//! There is no list of registrations here, because this crate has no statics: who parses says which engines
+//! there are ([`crate::Preset::parse_among`]).
+
+use crate::engine::Engine;
+use crate::knob::{Around, BadPreset, Policy, Setting, assemble};
+use crate::release::{Release, ZoneReclaimMode};
+use core::any::Any;
+use core::fmt;
+use slablab_platform::Platform;
+
+/// An engine, as its type in every world.
+pub trait Family: 'static {
+    /// Its policies. [`Policy::ENGINE`] is its name in the grammar.
+    type Policy: Policy + fmt::Debug + Send + Sync;
+    /// A cache of it in the world `P`.
+    type On<P: Platform>: Engine<P, Policy = Self::Policy> + 'static;
+}
+
+/// The most knobs that a registered engine may have.
+pub const KNOBS_MAX: usize = 12;
+
+/// The policies of a registered engine, without their type: their release, and the value of each knob.
+#[derive(Clone, Copy)]
+pub struct Registered {
+    registration: &'static Registration,
+    release: Release,
+    values: [u64; KNOBS_MAX],
+}
+
+/// A table of functions for one user of engines.
+pub type Table = dyn Any + Send + Sync;
+
+/// An engine of somebody's own, without its type.
+pub struct Registration {
+    engine: &'static str,
+    assemble: for<'a> fn(&'static Self, Option<&'a str>, &'a str, &mut dyn Around) -> Assembled<'a>,
+    preset: fn(&'static Self, usize) -> Option<Registered>,
+    setting: fn(&Registered, usize) -> Option<Setting>,
+    zone_reclaim: fn(&Registered) -> ZoneReclaimMode,
+    tables: &'static [&'static Table],
+}
+
+type Assembled<'a> = Result<Registered, BadPreset<'a>>;
+
+impl Registration {
+    /// The engine with these policies, and the tables of its functions.
+    pub const fn new<T: Policy>(tables: &'static [&'static Table]) -> Registration {
+        assert!(T::KNOBS.len() <= KNOBS_MAX, "more knobs than a registered engine may have");
+        assert!(!T::PRESETS.is_empty(), "an engine has at least one preset");
+        Registration {
+            engine: T::ENGINE,
+            assemble: |own, release, knobs, around| {
+                assemble::<T>(release, knobs, around).map(|policy| Registered::of(own, &policy))
+            },
+            preset: |own, index| T::PRESETS.get(index).map(|policy| Registered::of(own, policy)),
+            setting: |of, index| Some(T::KNOBS.get(index)?.setting(&of.policy::<T>())),
+            zone_reclaim: |of| of.policy::<T>().zone_reclaim(),
+            tables,
+        }
+    }
+
+    /// The engine's name in the grammar.
+    pub fn engine(&self) -> &'static str {
+        self.engine
+    }
+
+    /// Its presets, oldest first.
+    pub fn presets(&'static self) -> impl Iterator<Item = Registered> {
+        (0..).map_while(move |index| (self.preset)(self, index))
+    }
+
+    /// The table of this type.
+    pub fn table<T: Any>(&self) -> Option<&'static T> {
+        self.tables.iter().find_map(|table| (*table as &dyn Any).downcast_ref())
+    }
+
+    /// Parses what follows the engine's name.
+    pub(crate) fn assemble<'a>(
+        &'static self,
+        release: Option<&'a str>,
+        knobs: &'a str,
+        around: &mut dyn Around,
+    ) -> Assembled<'a> {
+        (self.assemble)(self, release, knobs, around)
+    }
+}
+
+impl Registered {
+    fn of<T: Policy>(registration: &'static Registration, policy: &T) -> Registered {
+        let mut values = [0; KNOBS_MAX];
+        values.iter_mut().zip(T::KNOBS).for_each(|(value, knob)| *value = (knob.get)(policy));
+        Registered { registration, release: policy.release(), values }
+    }
+
+    /// The policies with their type, which the engine was registered with.
+    ///
+    /// # Panics
+    /// If `T` has no preset of this release: it is another engine's.
+    pub fn policy<T: Policy>(&self) -> T {
+        let preset = T::PRESETS.iter().find(|preset| preset.release() == self.release);
+        let mut policy = *preset.expect("these are the policies of the engine that was registered");
+        T::KNOBS.iter().zip(self.values).for_each(|(knob, value)| (knob.set)(&mut policy, value));
+        policy
+    }
+
+    /// What the engine was registered as.
+    pub fn registration(&self) -> &'static Registration {
+        self.registration
+    }
+
+    /// The engine's table of this type.
+    ///
+    /// # Panics
+    /// If it was registered without.
+    pub fn table<T: Any>(&self) -> &'static T {
+        let found = self.registration.table();
+        found.unwrap_or_else(|| {
+            panic!("{} was registered without {}", self.engine(), core::any::type_name::<T>())
+        })
+    }
+
+    pub(crate) fn engine(&self) -> &'static str {
+        self.registration.engine
+    }
+
+    pub(crate) fn release(&self) -> Release {
+        self.release
+    }
+
+    pub(crate) fn zone_reclaim(&self) -> ZoneReclaimMode {
+        (self.registration.zone_reclaim)(self)
+    }
+
+    pub(crate) fn setting(&self, index: usize) -> Option<Setting> {
+        (self.registration.setting)(self, index)
+    }
+
+    /// Sets the knob of this index to a value that it allows.
+    pub(crate) fn set(&mut self, index: usize, value: u64) {
+        assert!(self.setting(index).is_some(), "{} has no knob {index}", self.engine());
+        self.values[index] = value;
+    }
+
+    /// The preset of its release, as it is without a knob.
+    pub(crate) fn usual(&self) -> Registered {
+        let found = self.registration.presets().find(|preset| preset.release == self.release);
+        found.expect("a policy's release is a preset's")
+    }
+}
+
+impl PartialEq for Registered {
+    fn eq(&self, other: &Registered) -> bool {
+        self.engine() == other.engine() && self.release == other.release && self.values == other.values
+    }
+}
+
+impl Eq for Registered {}
+
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(self.engine()).field("release", &self.release).field("values", &self.values).finish()
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
