@@ -1,7 +1,7 @@
 //! `slablab import`: a recording becomes a trace.
 
 use crate::outcome::{Done, Failure};
-use crate::output::{check, named, write_out};
+use crate::output::{check, document, named, write_out};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_lab::import::{Input, import};
 use std::io::IsTerminal;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let report = result?;
     match args.format {
         Format::Table => eprint!("{}", report.text()),
-        Format::Json => write_out(&format!("{:#}\n", report.json()), None)?,
+        Format::Json => write_out(&document(report.json()), None)?,
     }
     Ok(if report.incomplete() { Done::Incomplete } else { Done::Complete })
 }

@@ -36,6 +36,7 @@ mod replay;
 mod report;
 mod reproduce;
 mod run;
+mod schema;
 mod sites;
 mod suite;
 mod top;

@@ -4,7 +4,7 @@ use crate::check::{self, Check};
 use crate::outcome::{Done, Failure, tell};
 use crate::{
     bench, calibrate, colour, compare, doctor, engines, explain, generated, import, machines, orders,
-    pressure, record, replay, report, reproduce, run, sites, suite, top, verify, vm, what, whatif,
+    pressure, record, replay, report, reproduce, run, schema, sites, suite, top, verify, vm, what, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use slablab_lab::engines::{Replayed, Simulated, register};
@@ -78,6 +78,8 @@ enum Verb {
     Completions(generated::CompletionsArgs),
     /// Print man pages
     Man(generated::ManArgs),
+    /// Print the JSON Schemas of what verbs write with --format json
+    Schema(schema::Args),
 }
 
 /// The program with what is its user's own.
@@ -200,6 +202,7 @@ impl Verb {
             Verb::Machines(args) => machines::run(args),
             Verb::Completions(args) => generated::completions(&args, command),
             Verb::Man(args) => generated::man(&args, command),
+            Verb::Schema(args) => schema::run(&args),
         }
     }
 }

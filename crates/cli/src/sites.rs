@@ -127,7 +127,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     drop(progress);
     let text = match args.out.format {
         Format::Table => sites_table(&answer, args.top as usize),
-        Format::Json => slablab_report::json::document(&sites_json(&answer)),
+        Format::Json => crate::output::document(sites_json(&answer)),
         Format::Csv => sites_csv(&answer),
         Format::Folded => {
             let weight = match args.weight {

@@ -6,6 +6,9 @@ use serde_json::Value;
 use slablab_report::column::{Columns, Style};
 use slablab_report::html::Cell;
 
+/// The schema's name; the number grows when a key changes its meaning.
+const SCHEMA: &str = "slablab.machines.1";
+
 /// An installed machine, as the list shows it.
 struct Row {
     name: &'static str,
@@ -68,5 +71,5 @@ pub fn csv() -> String {
 pub fn json() -> Value {
     let columns = columns();
     let machines: Vec<Value> = rows().iter().map(|row| Value::Object(columns.json(row))).collect();
-    serde_json::json!({ "machines": machines })
+    serde_json::json!({ "schema": SCHEMA, "machines": machines })
 }

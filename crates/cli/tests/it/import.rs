@@ -31,7 +31,7 @@ fn exit_codes_and_places() {
     let lost = bundled("crates/kernel/testdata/lost.perf.data.xz");
     let (whole, lost) = (whole.to_str().unwrap(), lost.to_str().unwrap());
     check(whole, &[], Stdio::null(), 0, "", "193094 rows");
-    check(whole, &["--format", "json"], Stdio::null(), 0, "\"schema\": \"slablab.import/1\"", "");
+    check(whole, &["--format", "json"], Stdio::null(), 0, "\"schema\": \"slablab.import.1\"", "");
     check(lost, &[], Stdio::null(), 3, "", "INCOMPLETE");
     check("/nowhere", &[], Stdio::null(), 2, "", "/nowhere: ");
     check(whole, &["--format", "yaml"], Stdio::null(), 2, "", "yaml");

@@ -25,6 +25,7 @@ mod progress;
 mod record;
 mod record_kernel;
 mod run;
+mod schemas;
 mod screenshots;
 mod sites;
 mod suited;

@@ -1,6 +1,7 @@
 //! `SLABLAB_STATS` as JSON and `slablab top`: a program with counts that are known runs under the library.
 
 use crate::common::{check_error, folder, slablab, text};
+use crate::schemas::check_document;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -156,6 +157,7 @@ fn a_running_process() {
         let output = top(running.0.id(), &["--format", "json"]);
         assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
         let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        check_document(&["top"], &document);
         let at_end: Value = serde_json::from_str(&running.end()).expect("JSON");
         assert_eq!(document["schema"], "slablab.top.1");
         assert_eq!(document["command"], "counts");

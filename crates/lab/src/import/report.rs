@@ -31,7 +31,7 @@ impl Report {
     /// For machines. The counts are the trace's metadata, under the same names.
     pub fn json(&self) -> Value {
         json!({
-            "schema": "slablab.import/1",
+            "schema": "slablab.import.1",
             "input": self.input.to_string_lossy(),
             "output": self.output.to_string_lossy(),
             "incomplete": self.incomplete(),

@@ -6,6 +6,9 @@ use slablab_kernel::vmrecord::{Phase, Record};
 use slablab_report::text::Table;
 use std::fmt::Write;
 
+/// The schema's name; the number grows when a key changes its meaning.
+const SCHEMA: &str = "slablab.pressure-run.1";
+
 /// Counters that are printed: the process's own, then those of /proc/vmstat, in this order.
 const COUNTERS: [&str; 20] = [
     "pswpin",
@@ -198,5 +201,5 @@ pub fn json(rows: &[Row]) -> Value {
             "modelled": row.modelled, "real": row.real,
         })
     };
-    Value::Array(rows.iter().map(row).collect())
+    json!({ "schema": SCHEMA, "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }

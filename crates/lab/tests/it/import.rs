@@ -287,7 +287,7 @@ fn losses_make_a_report_incomplete() {
     let folder = Folder::new("lost");
     let report = run(&folder, &bundled("crates/kernel/testdata/lost.perf.data.xz"), None).unwrap();
     assert!(report.incomplete() && report.text().contains("INCOMPLETE"));
-    assert_eq!(report.json()["schema"], "slablab.import/1");
+    assert_eq!(report.json()["schema"], "slablab.import.1");
     assert_eq!(report.json()["losses"]["records"], report.metadata.losses.records);
 }
 
