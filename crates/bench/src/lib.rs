@@ -64,3 +64,8 @@ pub mod rig;
 pub mod stats;
 pub mod subject;
 pub mod threads;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

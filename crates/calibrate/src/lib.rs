@@ -31,3 +31,8 @@ mod probes;
 mod raw;
 pub mod rig;
 pub mod series;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

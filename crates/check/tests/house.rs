@@ -7,6 +7,8 @@
 
 #[path = "house/modules.rs"]
 mod modules;
+#[path = "house/packages.rs"]
+mod packages;
 #[path = "house/panics.rs"]
 mod panics;
 

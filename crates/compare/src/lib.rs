@@ -24,3 +24,8 @@ pub mod output;
 
 pub use comparison::{Comparison, Options, compare};
 pub use document::Document;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

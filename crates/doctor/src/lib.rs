@@ -23,3 +23,8 @@ pub mod whatif;
 
 pub use slablab_kernel::cgroups::Owners;
 pub use slablab_report::{Error, Result};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -33,3 +33,8 @@ pub mod verify;
 
 pub use slablab_report::{Error, Result};
 pub use slablab_sim::pulse::{Cancelled, Pulse};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

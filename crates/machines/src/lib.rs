@@ -29,3 +29,8 @@ pub use disks::DiskFile;
 pub use file::{Bad, MachineFile, NodeFile, Smt, read};
 pub use installed::{INSTALLED, Installed, find, text_of};
 pub use machine::Machine;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -62,3 +62,8 @@ pub use level::{Access, Count, Level};
 pub use memory::Addr;
 pub use spec::{BadSpec, MachineSpec, NodeSpec};
 pub use world::{Machine, MachineAt, Model, Modelled};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -98,3 +98,8 @@ pub use per_cpu::{Owner, Served};
 pub use region::Trusted;
 pub use start::{Start, Wishes};
 pub use world::Native;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -99,3 +99,8 @@ pub use query::Level;
 pub use report::{Census, Imbalance, ZoneInfo};
 pub use request::Attempt;
 pub use tuning::Tuning;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

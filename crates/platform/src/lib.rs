@@ -60,3 +60,8 @@ pub use starts::Starts;
 pub use sync::{CpuShared, Field, Lock, PerNode, Word};
 pub use time::{Context, Time, Work, WorkKind};
 pub use topology::{CpuId, NodeId, Pfn, Topology};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -35,3 +35,8 @@ pub const FOLDER: &str = "SLABLAB_RECORD";
 
 /// The variable of the environment with the largest size of a process's file, in bytes.
 pub const LIMIT: &str = "SLABLAB_RECORD_LIMIT";
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

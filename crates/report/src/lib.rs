@@ -26,3 +26,8 @@ pub mod text;
 pub mod visible;
 
 pub use error::{Error, Result};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

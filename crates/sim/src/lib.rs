@@ -58,3 +58,8 @@ pub mod udp;
 pub mod unix;
 pub mod vm;
 pub mod workloads;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

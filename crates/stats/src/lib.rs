@@ -42,3 +42,8 @@ pub mod welch;
 pub use bootstrap::{Bootstrap, Interval, Method};
 pub use error::{Error, Result};
 pub use sample::{Moments, Sample, quantile};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

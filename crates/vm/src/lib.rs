@@ -97,3 +97,8 @@ pub use spaces::{Pte, Spaces};
 pub use state::{State, Zone};
 pub use swap::Swap;
 pub use vm::{Host, Replacement, Vm};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -58,3 +58,8 @@ pub use reader::{Batches, Reader};
 pub use rewrite::rewrite;
 pub use texts::{Table, Texts};
 pub use writer::Writer;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

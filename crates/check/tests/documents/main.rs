@@ -71,7 +71,8 @@ fn texts() -> Vec<Text> {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
             if path.is_dir() {
-                if !["target", ".git"].contains(&name) {
+                // A link is a second name of a folder, for a package that needs its files.
+                if !["target", ".git"].contains(&name) && !path.is_symlink() {
                     folders.push(path);
                 }
             } else if EXTENSIONS.contains(&extension) || folder.ends_with(".ci") {

@@ -21,7 +21,7 @@ macro_rules! installed {
         /// All experiments that come with the program.
         pub const INSTALLED: &[Installed] = &[$(Installed {
             name: $name,
-            text: include_str!(concat!("../../../../experiments/", $name, ".toml")),
+            text: include_str!(concat!("../../experiments/", $name, ".toml")),
         },)*];
     };
 }

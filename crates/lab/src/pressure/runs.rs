@@ -31,7 +31,7 @@ pub struct Runs {
 }
 
 /// The records of real kernels that come with the project: examples/data/vm.
-const BUNDLED: &[u8] = include_bytes!("../../../../examples/data/vm/records.tar.xz");
+const BUNDLED: &[u8] = include_bytes!("../../bundled/records.tar.xz");
 
 /// A machine whose runs are not judged: in a memory control group, without kswapd.
 const HOST: &str = "host";

@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../../../docs/engines/slab.md")]
+#![doc = include_str!("../../../docs/slab.md")]
 
 mod alloc;
 mod free;

@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../../../docs/engines/slob.md")]
+#![doc = include_str!("../../../docs/slob.md")]
 
 mod ask;
 mod frame;

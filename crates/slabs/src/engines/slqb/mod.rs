@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../../../docs/engines/slqb.md")]
+#![doc = include_str!("../../../docs/slqb.md")]
 
 mod alloc;
 mod free;

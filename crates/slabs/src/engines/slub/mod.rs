@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../../../docs/engines/slub.md")]
+#![doc = include_str!("../../../docs/slub.md")]
 
 mod alloc;
 mod direct;

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::knob::Policy;
 
-    const PAGE: &str = include_str!("../../../../../docs/engines/slub.md");
+    const PAGE: &str = include_str!("../../../docs/slub.md");
     /// Objects in the slabs of these tests.
     const OBJECTS: u16 = 4;
 

@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../../../../docs/engines/sheaves.md")]
+#![doc = include_str!("../../../../docs/sheaves.md")]
 
 mod barn;
 mod bulk;
