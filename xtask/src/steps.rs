@@ -125,6 +125,20 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[Need::Tool { name: "mdbook", install: "cargo install mdbook" }],
     },
     Step {
+        name: "deb",
+        about: "the Debian packages, installed into a clean root (needs cargo-deb, debootstrap, Debian's packages)",
+        in_ci: false,
+        commands: &["SLABLAB_DEB_REQUIRED=1 .ci/deb"],
+        needs: &[Need::Tool { name: "cargo-deb", install: "cargo install cargo-deb" }],
+    },
+    Step {
+        name: "publish",
+        about: "the packages for crates.io, without a build of each (needs crates.io, and no uncommitted change)",
+        in_ci: false,
+        commands: &["cargo publish --dry-run --workspace --no-verify"],
+        needs: &[],
+    },
+    Step {
         name: "advisories",
         about: "known defects of dependencies (needs cargo-deny, and git over the network)",
         in_ci: false,
