@@ -7,7 +7,6 @@ use slablab_doctor::state::{self, State};
 use slablab_lab::Pulse;
 use slablab_lab::engines::{parse, parse_choice};
 use slablab_lab::import::{self, Input};
-use slablab_lab::recorded::has_start;
 use slablab_lab::replay::Options;
 use slablab_lab::replay::before::Before;
 use slablab_machines as machine;
@@ -126,10 +125,7 @@ impl Start {
         self.before.iter().try_for_each(|path| file("--before", path, DUMP).map(drop))?;
         let machine = machine.transpose()?;
         let machine = machine.as_deref().map(machine::find).transpose()?.unwrap_or_default();
-        let before = match self.before.is_empty() && has_start(recording)? {
-            true => Some(Before::read(recording)?),
-            false => Before::read_all(&self.before)?,
-        };
+        let before = Before::read_for(recording, &self.before)?;
         let Start { release, force, .. } = *self;
         Ok(Options { machine, before, release, force, ..Options::default() })
     }

@@ -4,9 +4,10 @@
 use crate::colour;
 use crate::outcome::Failure;
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::Value;
 use slablab_doctor::state;
 use slablab_lab::import;
+use slablab_report::json::with_program;
 use slablab_report::paint::paint;
 use slablab_workloads::{AtomicFile, end_of_links};
 use std::fs::{File, Metadata};
@@ -187,11 +188,8 @@ impl Place {
 }
 
 /// A result in JSON, with the version of this program.
-pub(crate) fn document(mut value: Value) -> String {
-    if let Some(members) = value.as_object_mut() {
-        members.insert("program".into(), json!({ "name": "slablab", "version": env!("CARGO_PKG_VERSION") }));
-    }
-    slablab_report::json::document(&value)
+pub(crate) fn document(value: Value) -> String {
+    slablab_report::json::document(&with_program(value))
 }
 
 /// Writes a result to standard output, or to a file that appears whole or not at all.

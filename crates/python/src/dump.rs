@@ -3,7 +3,7 @@
 use crate::errors::{Raised, usage};
 use crate::recording::{Given, Wanted};
 use crate::table::Table;
-use crate::values::python;
+use crate::values::{answer, answer_text, python};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -13,8 +13,8 @@ use slablab_doctor::output::{
     Shown, changes_frame, doctor_frame, doctor_json, doctor_page, doctor_prometheus, doctor_table,
     whatif_frame, whatif_json, whatif_mail, whatif_page, whatif_table,
 };
-use slablab_doctor::state::{Input, State, read};
-use slablab_doctor::whatif::{Debug, Grid, PerCpu, Policy, Prediction, missing, predict_with};
+use slablab_doctor::state::{Input, Moment, State, read, read_at};
+use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, Prediction, missing, predict_with};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -88,9 +88,24 @@ pub(crate) enum Of<'py> {
 
 impl Of<'_> {
     fn state(self) -> PyResult<Arc<State>> {
+        self.state_of(None, None)
+    }
+
+    /// The state; of a file that does not tell them with this page size and number of CPUs.
+    fn state_of(self, page_size: Option<u64>, cpus: Option<u32>) -> PyResult<Arc<State>> {
         match self {
             Of::Read(dump) => Ok(dump.get().0.clone()),
-            Of::Path(path) => Ok(Arc::new(read(&Input { path: Some(path), ..Input::default() }).raised()?)),
+            Of::Path(path) => Ok(Arc::new(read(&Input { path: Some(path), page_size, cpus }).raised()?)),
+        }
+    }
+
+    /// As an earlier state: of a recording, the one before it.
+    fn earlier(self) -> PyResult<State> {
+        match self {
+            Of::Read(dump) => Ok(State::clone(&dump.get().0)),
+            Of::Path(path) => {
+                read_at(&Input { path: Some(path), ..Input::default() }, Moment::Before).raised()
+            }
         }
     }
 }
@@ -152,12 +167,12 @@ impl Diagnosis {
 
     /// The document that `slablab doctor --format json` prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python(py, &self.document)
+        answer(py, self.document.clone())
     }
 
     /// The text that `slablab doctor --format json` prints.
     fn json(&self) -> String {
-        slablab_report::json::document(&self.document)
+        answer_text(self.document.clone())
     }
 
     /// A self-contained page with charts.
@@ -176,22 +191,33 @@ impl Diagnosis {
 }
 
 impl Diagnosis {
-    fn of(report: &Report<'_>) -> Diagnosis {
-        let shown = Shown { sort: SortKey::Loss, lines: TOP, aliases: false, bytes: false };
+    fn of(report: &Report<'_>, shown: &Shown) -> Diagnosis {
         Diagnosis {
             caches: Table::of(&doctor_frame(report)),
             document: doctor_json(report),
-            text: doctor_table(report, &shown),
-            html: doctor_page(report, "slablab.doctor()", &shown),
+            text: doctor_table(report, shown),
+            html: doctor_page(report, "slablab.doctor()", shown),
             prometheus: doctor_prometheus(report),
             is_incomplete: report.is_incomplete(),
         }
     }
 }
 
+/// The key of a letter, as `slablab doctor --sort` takes it.
+fn sort_key(letter: char) -> PyResult<SortKey> {
+    SortKey::of(letter).ok_or_else(|| {
+        let known = SortKey::ALL.iter().map(|(_, letter, words)| format!("{letter} {words}"));
+        usage(format!("sort {letter}: expected one of: {}", known.collect::<Vec<_>>().join(", ")))
+    })
+}
+
 /// Finds the uses of slab memory.
 #[pyfunction]
-#[pyo3(signature = (dump = None, *, since = vec![], hours = None, force = false, recording = None))]
+#[pyo3(signature = (
+    dump = None, *, since = vec![], hours = None, force = false, recording = None, sort = None, lines = TOP,
+    aliases = false, bytes = false
+))]
+#[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub(crate) fn doctor(
     py: Python<'_>,
     dump: Option<Of<'_>>,
@@ -199,9 +225,24 @@ pub(crate) fn doctor(
     hours: Option<f64>,
     force: bool,
     recording: Option<Given<'_>>,
+    sort: Option<char>,
+    lines: usize,
+    aliases: bool,
+    bytes: bool,
 ) -> PyResult<Diagnosis> {
     let state = state_of(dump)?;
-    let since = since.into_iter().map(|of| Ok(State::clone(&*of.state()?))).collect::<PyResult<Vec<_>>>()?;
+    let mut since = since.into_iter().map(Of::earlier).collect::<PyResult<Vec<_>>>()?;
+    // A text may have several snapshots.
+    since.extend(state.earlier());
+    if hours.is_some() && since.is_empty() {
+        return Err(usage("hours: expected an earlier snapshot: since=[dump], or several in the text"));
+    }
+    let sort = match sort {
+        Some(letter) => sort_key(letter)?,
+        None if since.is_empty() => SortKey::CacheSize,
+        None => SortKey::Growth,
+    };
+    let shown = Shown { sort, lines, aliases, bytes };
     let wanted = recording.map(Given::wanted);
     let job = |work: &Work| {
         let rounding = wanted.map(|wanted: Wanted| {
@@ -210,7 +251,7 @@ pub(crate) fn doctor(
         });
         let rounding = rounding.transpose()?;
         let options = Options { since: &since, hours, force, rounding: rounding.as_ref() };
-        Ok(Diagnosis::of(&examine(&state, &options)?))
+        Ok(Diagnosis::of(&examine(&state, &options)?, &shown))
     };
     work(py, None, Some(1), job)
 }
@@ -220,6 +261,8 @@ pub(crate) fn doctor(
 pub(crate) struct Whatif {
     state: Arc<State>,
     predictions: Vec<Prediction>,
+    /// The prediction beside a boot with the change.
+    against: Option<Against>,
 }
 
 #[pymethods]
@@ -244,17 +287,17 @@ impl Whatif {
 
     /// The document that `slablab whatif --format json` prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python(py, &whatif_json(&self.state, &self.predictions, None))
+        answer(py, whatif_json(&self.state, &self.predictions, self.against.as_ref()))
     }
 
     /// The text that `slablab whatif --format json` prints.
     fn json(&self) -> String {
-        slablab_report::json::document(&whatif_json(&self.state, &self.predictions, None))
+        answer_text(whatif_json(&self.state, &self.predictions, self.against.as_ref()))
     }
 
     /// A self-contained page with charts.
     fn html(&self) -> String {
-        whatif_page(&self.state, &self.predictions, None, "slablab.whatif()", TOP)
+        whatif_page(&self.state, &self.predictions, self.against.as_ref(), "slablab.whatif()", TOP)
     }
 
     /// The tables of a mail, for one change.
@@ -266,7 +309,7 @@ impl Whatif {
     }
 
     fn __str__(&self) -> String {
-        whatif_table(&self.state, &self.predictions, None, TOP)
+        whatif_table(&self.state, &self.predictions, self.against.as_ref(), TOP)
     }
 }
 
@@ -289,7 +332,7 @@ fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
 #[pyfunction]
 #[pyo3(signature = (
     dump = None, *, engine = None, policy = None, max_order = None, min_order = None, min_objects = None,
-    page_size = None, cpus = None, merge = None, debug = None, calibrate = vec![]
+    page_size = None, cpus = None, merge = None, debug = None, calibrate = vec![], against = None
 ))]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub(crate) fn whatif(
@@ -305,6 +348,7 @@ pub(crate) fn whatif(
     merge: Option<OneOrMore<bool>>,
     debug: Option<OneOrMore<String>>,
     calibrate: Vec<Of<'_>>,
+    against: Option<Of<'_>>,
 ) -> PyResult<Whatif> {
     let engine = all(engine)
         .into_iter()
@@ -332,6 +376,11 @@ pub(crate) fn whatif(
     };
     let changes = grid.changes().map_err(|error| usage(error.what))?;
     let state = state_of(dump)?;
+    let against = match (changes.as_slice(), against) {
+        (_, None) => None,
+        ([change], Some(real)) => Some(real.state_of(change.page_size, change.cpus)?),
+        (_, Some(_)) => return Err(usage("against: takes one change, not a list")),
+    };
     let more = calibrate.into_iter().map(Of::state).collect::<PyResult<Vec<_>>>()?;
     let job = |_: &Work| {
         let tables = match more.as_slice() {
@@ -342,8 +391,9 @@ pub(crate) fn whatif(
         };
         changes.iter().map(|change| predict_with(&state, change, &tables)).collect()
     };
-    let predictions = work(py, None, Some(1), job)?;
-    Ok(Whatif { state, predictions })
+    let predictions: Vec<Prediction> = work(py, None, Some(1), job)?;
+    let against = against.map(|real| Against::new(&predictions[0], &real));
+    Ok(Whatif { state, predictions, against })
 }
 
 /// Whether Linux runs with pages of this size.

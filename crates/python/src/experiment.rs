@@ -2,7 +2,7 @@
 
 use crate::errors::{Raised, usage};
 use crate::table::Table;
-use crate::values::python;
+use crate::values::{answer, answer_text};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,8 +10,8 @@ use pyo3::types::PyBytes;
 use slablab_lab::experiment::summary::{samples, samples_frame};
 use slablab_lab::experiment::{self, Change, Experiment, Folder, Options, Size};
 use slablab_lab::output::{
-    experiment_csv, experiment_frame, experiment_json, experiment_markdown, experiment_mmtests,
-    experiment_table,
+    experiment_avg_std, experiment_csv, experiment_frame, experiment_json, experiment_markdown,
+    experiment_mmtests, experiment_table, locks_table,
 };
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,12 @@ impl Results {
         cells.filter_map(|cell| Some((cell, self.0.failure(cell)?))).collect()
     }
 
+    /// Whether cells have no numbers.
+    #[getter]
+    fn is_incomplete(&self) -> bool {
+        self.0.runs.iter().flatten().flatten().any(Result::is_err)
+    }
+
     /// The file `samples.parquet` of a folder of results.
     fn parquet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &samples(&self.0).raised()?))
@@ -61,23 +67,31 @@ impl Results {
 
     /// The document that `slablab run --format json` prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python(py, &experiment_json(&self.0))
+        answer(py, experiment_json(&self.0))
     }
 
-    /// The text that `slablab run --format FORMAT` prints: json, csv, markdown, mmtests or table.
+    /// The text that `slablab run --format FORMAT` prints: table, json, csv, markdown, mmtests or avgstd.
     #[pyo3(signature = (format = "table", *, wrap = None))]
     fn text(&self, format: &str, wrap: Option<usize>) -> PyResult<String> {
         Ok(match format {
             "table" => experiment_table(&self.0, wrap),
-            "json" => slablab_report::json::document(&experiment_json(&self.0)),
+            "json" => answer_text(experiment_json(&self.0)),
             "csv" => experiment_csv(&self.0),
             "markdown" => experiment_markdown(&self.0),
             "mmtests" => experiment_mmtests(&self.0, wrap),
+            "avgstd" => experiment_avg_std(&self.0, wrap),
             other => {
-                let expected = "expected table, json, csv, markdown or mmtests";
+                let expected = "expected table, json, csv, markdown, mmtests or avgstd";
                 return Err(usage(format!("format {other}: {expected}")));
             }
         })
+    }
+
+    /// The table that `slablab run --locks` prints: each cell's locks, how often they were taken, waits and
+    /// holds.
+    #[pyo3(signature = (*, wrap = None))]
+    fn locks(&self, wrap: Option<usize>) -> String {
+        locks_table(&self.0, wrap.unwrap_or(usize::MAX))
     }
 
     fn __str__(&self) -> String {

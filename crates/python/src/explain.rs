@@ -4,7 +4,7 @@ use crate::errors::usage;
 use crate::recording::Given;
 use crate::replay::Start;
 use crate::table::Table;
-use crate::values::python;
+use crate::values::{answer, answer_text};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use slablab_lab::explain as of;
@@ -45,14 +45,20 @@ impl Explanation {
         self.0.notes.iter().cloned().chain(remarks(&self.0.replay)).collect()
     }
 
+    /// Whether the recording lost events, or was cut off.
+    #[getter]
+    fn is_incomplete(&self) -> bool {
+        self.0.replay.metadata.is_incomplete()
+    }
+
     /// The document that `slablab explain --format json` prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python(py, &explain_json(&self.0))
+        answer(py, explain_json(&self.0))
     }
 
     /// The text that `slablab explain --format json` prints.
     fn json(&self) -> String {
-        slablab_report::json::document(&explain_json(&self.0))
+        answer_text(explain_json(&self.0))
     }
 
     /// A self-contained page with charts.
@@ -96,8 +102,8 @@ pub(crate) fn explain(
         return Err(usage(format!("samples {samples}: expected 4 to 100000")));
     }
     let question = Question { from: preset(a, "a")?, to: preset(b, "b")?, cache, exact, samples };
-    let options = Start { before, machine, release, force }.options()?;
     let wanted = recording.wanted();
+    let options = Start { before, machine, release, force }.options(wanted.path())?;
     let job = |work: &Work| {
         let opened = wanted.open(work)?;
         let tick = |done, whole| work.at(done, whole);

@@ -10,7 +10,7 @@ use pyo3::types::PyCapsule;
 use slablab_lab::import::{self, Input};
 use slablab_report::error::At;
 use slablab_workloads::Reader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A recording of a kernel's allocations, as a trace.
@@ -40,6 +40,14 @@ impl Given<'_> {
 }
 
 impl Wanted {
+    /// The file that the user named.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Wanted::Open(opened) => &opened.path,
+            Wanted::Path(path, ..) => path,
+        }
+    }
+
     /// Opens the recording. What is no trace is imported into a file without a name.
     pub(crate) fn open(self, work: &Work) -> slablab_report::Result<Arc<Opened>> {
         let (path, recording, formats) = match self {

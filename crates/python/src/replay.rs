@@ -1,92 +1,143 @@
 //! Replays of a recording.
 
 use crate::errors::{Raised, usage};
+use crate::opened::Opened;
 use crate::recording::{Given, Wanted};
 use crate::table::Table;
-use crate::values::python;
+use crate::values::{answer, answer_text};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
+use slablab_lab::map::slab_map;
 use slablab_lab::output::{
-    caches_frame, engines_frame, engines_table, remarks, replay_json, replay_page, timeline_frame,
+    cache_json, caches_frame, engines_frame, engines_table, map_page, remarks, replay_json, replay_page,
+    timeline_frame,
 };
 use slablab_lab::replay as of;
 use slablab_lab::replay::before::Before;
-use slablab_lab::replay::hotplug::Command;
+use slablab_lab::replay::hotplug::{Command, nanoseconds};
 use slablab_lab::replay::{Evidence, Options};
 use slablab_machines as machines;
 use slablab_slabs::Release;
 use slablab_slabs::preset::Choice;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Caches that a page lists for each engine, as the program does.
 const TOP: usize = 15;
 
-/// The answer of a replay.
+/// The answer of a replay, with the question.
 #[pyclass(frozen, module = "slablab")]
-pub(crate) struct Replay(of::Replay);
+pub(crate) struct Replay {
+    answer: of::Replay,
+    opened: Arc<Opened>,
+    options: Options,
+}
 
 #[pymethods]
 impl Replay {
     /// A row for each engine: its sums over all caches.
     #[getter]
     fn engines(&self) -> Table {
-        Table::of(&engines_frame(&self.0))
+        Table::of(&engines_frame(&self.answer))
     }
 
     /// A row for each engine and cache.
     #[getter]
     fn caches(&self) -> Table {
-        Table::of(&caches_frame(&self.0))
+        Table::of(&caches_frame(&self.answer))
     }
 
     /// Slab memory over time: a row for each sample of each engine.
     #[getter]
     fn timeline(&self) -> Table {
-        Table::of(&timeline_frame(&self.0))
+        Table::of(&timeline_frame(&self.answer))
     }
 
     /// What was assumed, and what to look at, as sentences.
     #[getter]
     fn remarks(&self) -> Vec<String> {
-        remarks(&self.0)
+        remarks(&self.answer)
     }
 
-    /// Whether the recording lost events.
+    /// Whether the recording lost events, or was cut off.
     #[getter]
     fn is_incomplete(&self) -> bool {
-        self.0.metadata.losses.records > 0
+        self.answer.metadata.is_incomplete()
     }
 
     /// Seconds that the pass over the rows took, by engine. They differ from run to run.
     #[getter]
     fn elapsed_s(&self) -> Vec<(String, f64)> {
-        let outcomes = self.0.outcomes.iter();
+        let outcomes = self.answer.outcomes.iter();
         outcomes.map(|outcome| (outcome.engine().to_string(), outcome.elapsed.as_secs_f64())).collect()
     }
 
     /// The document that `slablab replay --format json` prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python(py, &replay_json(&self.0))
+        answer(py, replay_json(&self.answer))
     }
 
     /// The text that `slablab replay --format json` prints.
     fn json(&self) -> String {
-        slablab_report::json::document(&replay_json(&self.0))
+        answer_text(replay_json(&self.answer))
+    }
+
+    /// Every counter of one cache: the document that `slablab replay --cache NAME --format json` prints.
+    fn cache<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match cache_json(&self.answer, name) {
+            Some(found) => answer(py, found),
+            None => Err(usage(format!("{}: no cache is called {name}", self.answer.path.display()))),
+        }
+    }
+
+    /// The slab map of a cache, by default of the one with most slabs: a page that plays, or one moment of it
+    /// as a drawing. `at` is the moment after the recording's start, as 1.5s. Replays again.
+    #[pyo3(signature = (cache = None, *, at = None, format = "html", progress = None))]
+    fn map(
+        &self,
+        py: Python<'_>,
+        cache: Option<String>,
+        at: Option<&str>,
+        format: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let is_drawing = match format {
+            "html" => false,
+            "svg" => true,
+            other => return Err(usage(format!("format {other}: expected html or svg"))),
+        };
+        let expected = |text: &str| usage(format!("at {text}: expected a time as 1.5s, 20ms or 300us"));
+        let at_ns = at.map(|text| nanoseconds(text).ok_or_else(|| expected(text))).transpose()?;
+        let job = |work: &Work| {
+            let recording = (&self.opened.reader, self.opened.path.as_path());
+            let tick = |done, whole| work.at(done, whole);
+            slab_map(recording, &self.options, &self.answer, cache.as_deref(), &tick)
+        };
+        let map = work(py, progress, Some(1), job)?;
+        let at_ns = at_ns.map(|at| map.start_ns.saturating_add(at));
+        Ok(match is_drawing {
+            true => map.drawing(at_ns),
+            false => map_page(&map, &self.answer, "slablab.replay().map()", at_ns),
+        })
     }
 
     /// A self-contained page with charts.
     #[pyo3(signature = (*, top = TOP))]
     fn html(&self, top: usize) -> String {
-        replay_page(&self.0, "slablab.replay()", top)
+        replay_page(&self.answer, "slablab.replay()", top)
     }
 
     fn __str__(&self) -> String {
-        engines_table(&self.0)
+        engines_table(&self.answer)
     }
 
     fn __repr__(&self) -> String {
-        let engines = self.0.outcomes.iter().map(|outcome| outcome.engine().to_string());
-        format!("<slablab.Replay of {}: {}>", self.0.path.display(), engines.collect::<Vec<_>>().join(", "))
+        let engines = self.answer.outcomes.iter().map(|outcome| outcome.engine().to_string());
+        format!(
+            "<slablab.Replay of {}: {}>",
+            self.answer.path.display(),
+            engines.collect::<Vec<_>>().join(", ")
+        )
     }
 }
 
@@ -99,8 +150,9 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// The options of a replay; reads the files.
-    pub(crate) fn options(self) -> PyResult<Options> {
+    /// The options of a replay of `recording`; reads the files. Without a dump of before, the state before is
+    /// that in the recording, if it has one.
+    pub(crate) fn options(self, recording: &Path) -> PyResult<Options> {
         let release = self.release.map(|text| {
             let expected = "expected a release of a kernel, for example 6.1 or 6.1.0-50-amd64";
             Release::parse(&text).ok_or_else(|| usage(format!("release {text}: {expected}")))
@@ -108,7 +160,7 @@ impl Start {
         let machine = self.machine.as_deref().map(machines::find).transpose().raised()?;
         Ok(Options {
             machine: machine.unwrap_or_default(),
-            before: Before::read_all(&self.before).raised()?,
+            before: Before::read_for(recording, &self.before).raised()?,
             release: release.transpose()?,
             force: self.force,
             evidence: Evidence::Pages,
@@ -143,11 +195,12 @@ pub(crate) fn replay(
     };
     let hotplug = at.iter().map(command).collect::<PyResult<_>>()?;
     let start = Start { before, machine, release, force };
-    let options = Options { engines, hotplug, ..start.options()? };
     let wanted: Wanted = recording.wanted();
+    let options = Options { engines, hotplug, ..start.options(wanted.path())? };
     let job = |work: &Work| {
         let opened = wanted.open(work)?;
-        of::replay(&opened.reader, &opened.path, &options, &|done, whole| work.at(done, whole))
+        let answer = of::replay(&opened.reader, &opened.path, &options, &|done, whole| work.at(done, whole))?;
+        Ok(Replay { answer, opened, options })
     };
-    work(py, progress, threads, job).map(Replay)
+    work(py, progress, threads, job)
 }

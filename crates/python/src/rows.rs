@@ -13,8 +13,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use slablab_report::error::At;
-use slablab_workloads::{Batch, Batches, COLUMNS, Column, Columns, Form, NONE, Table};
-use std::mem::take;
+use slablab_workloads::{Batch, Batches, COLUMNS, Column, Columns, Form, NONE, Table, Values};
 use std::sync::Arc;
 
 /// Rows in a batch: with fewer, a consumer's costs for a batch weigh more.
@@ -75,8 +74,7 @@ struct Decoding {
 
 impl Decoding {
     fn new(opened: Arc<Opened>, columns: Vec<&'static Column>) -> Decoding {
-        let wanted = columns.iter().filter_map(|column| Columns::named(column.name));
-        let wanted = wanted.fold(Columns::NONE, |all, one| all | one);
+        let wanted = columns.iter().fold(Columns::NONE, |all, column| all | column.set());
         let fields: Vec<Field> = columns.iter().map(|column| field(column)).collect();
         Decoding {
             batches: opened.reader.batches(wanted).with_rows(BATCH_ROWS),
@@ -99,31 +97,17 @@ impl Decoding {
     }
 
     fn array(&mut self, at: usize, batch: &mut Batch) -> ArrayRef {
-        let texts = self.batches.texts();
-        let known = &mut self.texts[at];
-        match self.columns[at].name {
-            "time_ns" => signed(take(&mut batch.time_ns)),
-            "cpu" => numbers::<UInt16Type>(take(&mut batch.cpu)),
-            "pid" => numbers::<Int32Type>(take(&mut batch.pid)),
-            "comm" => words(take(&mut batch.comm), &texts.comm, known),
-            "context" => numbers::<UInt16Type>(take(&mut batch.context)),
-            "event" => numbers::<UInt8Type>(take(&mut batch.event)),
-            "address" => numbers::<UInt64Type>(take(&mut batch.address)),
-            "object" => numbers::<UInt32Type>(take(&mut batch.object)),
-            "cache" => words(take(&mut batch.cache), &texts.cache, known),
-            "bytes_req" => numbers::<UInt32Type>(take(&mut batch.bytes_req)),
-            "bytes_alloc" => numbers::<UInt32Type>(take(&mut batch.bytes_alloc)),
-            "order" => numbers::<Int8Type>(take(&mut batch.order)),
-            "pfn" => numbers::<Int64Type>(take(&mut batch.pfn)),
-            "migrate_type" => numbers::<Int8Type>(take(&mut batch.migrate_type)),
-            "gfp_raw" => numbers::<UInt32Type>(take(&mut batch.gfp_raw)),
-            "gfp" => numbers::<UInt32Type>(take(&mut batch.gfp)),
-            "node" => numbers::<Int16Type>(take(&mut batch.node)),
-            "accounted" => numbers::<UInt8Type>(take(&mut batch.accounted)),
-            "call_site" => words(take(&mut batch.call_site), &texts.call_site, known),
-            "flags" => numbers::<UInt8Type>(take(&mut batch.flags)),
-            "stack" => words(take(&mut batch.stack), &texts.stack, known),
-            other => unreachable!("{other} is a column of the format"),
+        match batch.take(self.columns[at], self.batches.texts()) {
+            Values::U8(values) => numbers::<UInt8Type>(values),
+            Values::I8(values) => numbers::<Int8Type>(values),
+            Values::U16(values) => numbers::<UInt16Type>(values),
+            Values::I16(values) => numbers::<Int16Type>(values),
+            Values::U32(values) => numbers::<UInt32Type>(values),
+            Values::I32(values) => numbers::<Int32Type>(values),
+            Values::U64(values) => numbers::<UInt64Type>(values),
+            Values::I64(values) => numbers::<Int64Type>(values),
+            Values::Times(values) => signed(values),
+            Values::Texts(ids, table) => words(ids, table, &mut self.texts[at]),
         }
     }
 }
@@ -194,5 +178,13 @@ pub(crate) fn columns(names: Option<Vec<String>>) -> Result<Vec<&'static Column>
             format!("no column {name}: expected one of {}", known.join(", "))
         })
     };
-    names.into_iter().map(find).collect()
+    let found = names.into_iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    if found.is_empty() {
+        return Err("no columns: expected at least one, or None for all".into());
+    }
+    let twice = (1..found.len()).find(|at| found[..*at].contains(&found[*at]));
+    match twice {
+        Some(at) => Err(format!("column {} is given twice", found[at].name)),
+        None => Ok(found),
+    }
 }

@@ -1,9 +1,13 @@
 """Where the data is, and what a continuous integration requires."""
 
+import io
+import lzma
 import os
 import shutil
+import tarfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,3 +37,29 @@ def program() -> str:
         missing("no program: cargo build -p slablab, or SLABLAB_PROGRAM=/path/of/slablab")
     assert found is not None
     return found
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory) -> Path:
+    """A recording with the states around it, as `slablab record` writes it, of the bundled files."""
+    near = RECORDING.parent
+    state = lzma.decompress((near / "hackbench-6.18.before.tar.xz").read_bytes())
+
+    def zst(content: bytes) -> bytes:
+        return pa.Codec("zstd").compress(content, asbytes=True)
+
+    members = {
+        "slablab-recording.json": b'{"schema": "slablab.recording.1", "recorder": "perf", "clock": "mono"}',
+        "before.tar.zst": zst(state),
+        "after.tar.zst": zst(state),
+        "slabinfo.start": (near / "hackbench-6.18.slabinfo-start.txt").read_bytes(),
+        "slabinfo.end": (near / "hackbench-6.18.slabinfo-end.txt").read_bytes(),
+        "perf.data.zst": zst(lzma.decompress(RECORDING.read_bytes())),
+    }
+    path = tmp_path_factory.mktemp("recorded") / "hackbench.tar"
+    with tarfile.open(path, "w") as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return path

@@ -68,7 +68,16 @@ def test_arguments() -> None:
     check(lambda: slablab.whatif(DUMP, policy="fast"), usage, "policy fast")
     check(lambda: slablab.run("micro", size="small"), usage, "size small")
     check(lambda: slablab.doctor(DUMP).caches["x"], usage, "expected one of cache")
-    check(lambda: slablab.read_recording(TRACE).rows(["x"]), usage, "expected one of time_ns")
+    check(lambda: slablab.doctor(DUMP, sort="x"), usage, "expected one of: a active objects")
+    check(lambda: slablab.doctor(DUMP, hours=1), usage, "expected an earlier snapshot")
+    check(lambda: slablab.whatif(DUMP, max_order=[0, 1], against=DUMP), usage, "one change, not a list")
+    check(lambda: slablab.replay(TRACE, ["slub"]).map(format="png"), usage, "expected html or svg")
+    check(lambda: slablab.replay(TRACE, ["slub"]).map(at="soon"), usage, "expected a time as 1.5s")
+    check(lambda: slablab.replay(TRACE, ["slub"]).cache("x"), usage, "no cache is called x")
+    recording = slablab.read_recording(TRACE)
+    check(lambda: recording.rows(["x"]), usage, "expected one of time_ns")
+    check(lambda: recording.rows([]), usage, "expected at least one")
+    check(lambda: recording.rows(["cpu", "cpu"]), usage, "column cpu is given twice")
     # It is a ValueError too, as Python's own functions raise.
     with pytest.raises(ValueError, match="near it: micro"):
         try:

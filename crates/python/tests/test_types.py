@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import missing
@@ -36,6 +37,7 @@ def test_the_package_and_its_use(tmp_path) -> None:
 
 def test_the_stubs_are_what_is_there(tmp_path) -> None:
     allowed = tmp_path / "allowed"
+    config = Path(__file__).parents[1] / "pyproject.toml"
     # Ray is not always installed; the compiled module lists its names.
     allowed.write_text("slablab\\.ray\nslablab\\._native\\.__all__\n")
-    mypy("mypy.stubtest", "slablab", "--allowlist", allowed, "--ignore-unused-allowlist")
+    mypy("mypy.stubtest", "slablab", "--allowlist", allowed, "--ignore-unused-allowlist", "--mypy-config-file", config)

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import slablab
@@ -66,7 +67,11 @@ def test_an_interrupt_ends_it(call) -> None:
     time.sleep(1.0)
     # As a terminal does it: to all processes of the group.
     os.killpg(child.pid, signal.SIGINT)
-    out, _ = child.communicate(timeout=30)
+    try:
+        out, _ = child.communicate(timeout=10)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
     assert out == "interrupted\n" and child.returncode == 0
 
 
@@ -83,6 +88,25 @@ def test_an_exception_of_the_callback_ends_it() -> None:
     with pytest.raises(Enough):
         slablab.run("003-hackbench", size="full", repeats=50, threads=1, force=True, progress=progress)
     assert len(seen) == 1
+
+
+def test_runs_that_were_cancelled_leave_no_memory() -> None:
+    class Enough(Exception):
+        pass
+
+    def progress(done: int, whole: int) -> None:
+        raise Enough
+
+    def cancelled(runs: int) -> int:
+        """Ends runs of thousands of tasks, each of which has a stack; returns the process's mappings."""
+        for _ in range(runs):
+            with pytest.raises(Enough):
+                slablab.run("003-hackbench", size="full", repeats=50, threads=2, force=True, progress=progress)
+        return len(Path("/proc/self/maps").read_bytes().splitlines())
+
+    # The first ones make what stays, as the allocator's arenas.
+    before = cancelled(5)
+    assert cancelled(100) < before + 50
 
 
 def test_progress_grows_to_the_whole() -> None:

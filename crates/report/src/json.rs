@@ -1,8 +1,17 @@
 //! JSON documents.
 
 use crate::visible::is_control;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt::Write;
+
+/// An answer with the program that gave it, as a member `program` with name and version. Other values than
+/// objects stay as they are.
+pub fn with_program(mut answer: Value) -> Value {
+    if let Some(members) = answer.as_object_mut() {
+        members.insert("program".into(), json!({ "name": "slablab", "version": env!("CARGO_PKG_VERSION") }));
+    }
+    answer
+}
 
 /// A document as text, indented, with a line end. Control characters are escaped, those of bidirectional text
 /// and DEL too, which JSON would let through; a reader gets the name as it is in the input.

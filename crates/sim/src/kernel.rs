@@ -187,8 +187,8 @@ impl Kernel {
     /// An event of the run, for those who are told how far it is.
     #[inline]
     fn beat_at(&self, now: Ps) {
-        if let Some(beat) = &self.beat {
-            beat.at(now);
+        if self.beat.as_ref().is_some_and(|beat| beat.at(now)) {
+            self.fail(Failed::Broken("cancelled".into()));
         }
     }
 

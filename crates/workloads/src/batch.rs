@@ -6,6 +6,7 @@ use parquet::data_type::DataType;
 
 use crate::error::Error;
 use crate::event::{ANY_NODE, NO_CONTEXT, NONE};
+use crate::texts::{Table, Texts};
 
 /// One column of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +17,17 @@ pub struct Column {
     pub form: Form,
     /// How its values are packed; a matter of size and speed, not of the format.
     pub(crate) packing: Packing,
-    pub(crate) bit: Columns,
+    position: Position,
 }
 
 impl Column {
     pub(crate) fn position(&self) -> usize {
-        self.bit.0.trailing_zeros() as usize
+        self.position as usize
+    }
+
+    /// The set of this column alone.
+    pub const fn set(&self) -> Columns {
+        Columns(1 << self.position as u32)
     }
 }
 
@@ -37,6 +43,31 @@ pub enum Form {
     },
     /// A UTF-8 string, null when there is none. In a [`Batch`] it is an id in [`crate::Texts`].
     Text,
+}
+
+/// The values of one column, taken out of a [`Batch`] in the vector that they were decoded into.
+#[derive(Debug)]
+pub enum Values<'a> {
+    /// Unsigned numbers of 8 bits.
+    U8(Vec<u8>),
+    /// Signed numbers of 8 bits.
+    I8(Vec<i8>),
+    /// Unsigned numbers of 16 bits.
+    U16(Vec<u16>),
+    /// Signed numbers of 16 bits.
+    I16(Vec<i16>),
+    /// Unsigned numbers of 32 bits.
+    U32(Vec<u32>),
+    /// Signed numbers of 32 bits.
+    I32(Vec<i32>),
+    /// Unsigned numbers of 64 bits.
+    U64(Vec<u64>),
+    /// Signed numbers of 64 bits.
+    I64(Vec<i64>),
+    /// Times in nanoseconds, of which none reaches the sign bit: in the file they are signed.
+    Times(Vec<u64>),
+    /// Ids of texts, [`NONE`] for none, and the column's table.
+    Texts(Vec<u32>, &'a Table),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +89,12 @@ pub(crate) trait Number: Copy + TryFrom<i64> + Send + 'static {
     fn pack(self) -> <Self::Parquet as DataType>::T;
     /// The cell of a value in Parquet's type for it. A wider one is looked at with `TryFrom` first.
     fn unpack(value: i64) -> Self;
+    /// The variant of [`Values`] for a vector of this type.
+    fn values<'a>(values: Vec<Self>) -> Values<'a>;
 }
 
 macro_rules! numbers {
-    ($($type:ty: $signed:literal, $parquet:ident, $physical:ty;)*) => {$(
+    ($($type:ty: $variant:ident, $signed:literal, $parquet:ident, $physical:ty;)*) => {$(
         impl Number for $type {
             type Parquet = parquet::data_type::$parquet;
             const SIGNED: bool = $signed;
@@ -69,19 +102,20 @@ macro_rules! numbers {
             fn pack(self) -> $physical { self as $physical }
             #[inline]
             fn unpack(value: i64) -> Self { value as $type }
+            fn values<'a>(values: Vec<$type>) -> Values<'a> { Values::$variant(values) }
         }
     )*};
 }
 
 numbers! {
-    u8: false, Int32Type, i32;
-    i8: true, Int32Type, i32;
-    u16: false, Int32Type, i32;
-    i16: true, Int32Type, i32;
-    u32: false, Int32Type, i32;
-    i32: true, Int32Type, i32;
-    u64: false, Int64Type, i64;
-    i64: true, Int64Type, i64;
+    u8: U8, false, Int32Type, i32;
+    i8: I8, true, Int32Type, i32;
+    u16: U16, false, Int32Type, i32;
+    i16: I16, true, Int32Type, i32;
+    u32: U32, false, Int32Type, i32;
+    i32: I32, true, Int32Type, i32;
+    u64: U64, false, Int64Type, i64;
+    i64: I64, true, Int64Type, i64;
 }
 
 /// Does the same thing to every column.
@@ -104,8 +138,12 @@ macro_rules! columns {
     (@form number $type:ty) => { Form::Number { bits: <$type as Number>::BITS, signed: <$type as Number>::SIGNED } };
     (@form text $type:ty) => { Form::Text };
     (@form moment $type:ty) => { Form::Number { bits: 64, signed: true } };
+    (@values number $values:expr, $table:expr) => { Number::values($values) };
+    (@values text $values:expr, $table:expr) => { Values::Texts($values, $table) };
+    (@values moment $values:expr, $table:expr) => { Values::Times($values) };
     ($($(#[$doc:meta])* $name:ident, $constant:ident: $form:ident $type:ty = $none:expr, $packing:ident;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         enum Position { $($constant,)* }
 
         /// Every column, in the file's order.
@@ -113,7 +151,7 @@ macro_rules! columns {
             name: stringify!($name),
             form: columns!(@form $form $type),
             packing: Packing::$packing,
-            bit: Columns::$constant,
+            position: Position::$constant,
         },)*];
 
         /// A set of columns.
@@ -162,6 +200,16 @@ macro_rules! columns {
             pub fn clear(&mut self) {
                 self.rows = 0;
                 $(self.$name.clear();)*
+            }
+
+            /// Takes the values of a column out, which has none in the batch then. `texts` are those of the
+            /// reader.
+            pub fn take<'a>(&mut self, column: &Column, texts: &'a Texts) -> Values<'a> {
+                match column.position {
+                    $(Position::$constant => {
+                        columns!(@values $form std::mem::take(&mut self.$name), &texts.$name)
+                    })*
+                }
             }
 
             pub(crate) fn visit<V: Visit>(&mut self, visitor: &mut V) -> Result<(), Error> {
@@ -255,7 +303,7 @@ impl Columns {
 
     /// The column with this name; `None` if the format has none.
     pub fn named(name: &str) -> Option<Columns> {
-        COLUMNS.iter().find(|column| column.name == name).map(|column| column.bit)
+        COLUMNS.iter().find(|column| column.name == name).map(Column::set)
     }
 
     /// Whether every column of `other` is in it.

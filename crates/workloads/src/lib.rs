@@ -46,7 +46,7 @@ mod writer;
 pub mod script;
 
 pub use atomic_file::{AtomicFile, end_of_links};
-pub use batch::{Batch, COLUMNS, Column, Columns, Form, Row};
+pub use batch::{Batch, COLUMNS, Column, Columns, Form, Row, Values};
 pub use error::Error;
 pub use event::{ANY_NODE, EventKind, NO_CONTEXT, NONE, flags};
 pub use meta::{

@@ -184,7 +184,7 @@ impl<R: ChunkReader + 'static> Batches<R> {
         let reader = self.file.get_row_group(self.group).map_err(|why| fail(&COLUMNS[0], why))?;
         let schema = self.file.metadata().file_metadata().schema_descr();
         let chunk = |column: &'static Column| {
-            if !self.columns.has(column.bit) {
+            if !self.columns.has(column.set()) {
                 return Ok(None);
             }
             let Some(leaf) = self.layout.leaf(column) else { return Ok(Some(Chunk::Missing)) };

@@ -90,7 +90,7 @@ impl Layout {
         };
         for column in COLUMNS {
             match layout.leaf(column) {
-                None if Columns::REQUIRED.has(column.bit) => return Err(Error::MissingColumn(column.name)),
+                None if Columns::REQUIRED.has(column.set()) => return Err(Error::MissingColumn(column.name)),
                 None => {}
                 Some(leaf) => check_type(schema, column, leaf)?,
             }

@@ -272,6 +272,7 @@ impl<'a> Work<'a> {
     }
 
     fn one(&self, at: usize, run: u32, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<()> {
+        self.ends_if_cancelled();
         let (cell, open) = (&self.plan.cells[self.todo[at]], &self.cells[at]);
         let setup = self.plan.setup(self.experiment, cell, run);
         let workload = self.experiment.file.workload;
@@ -280,16 +281,22 @@ impl<'a> Work<'a> {
             let recorder = Recorder::default().with_beat(self.pulse.run(open.each));
             (workload.observe)(&setup, &cell.values, seed, &recorder).map(|observed| observed.sample)
         }));
-        let ran = ran.unwrap_or_else(|panic| match panic.is::<Cancelled>() {
-            true => Cancelled::throw(),
-            false => Err(broken(&*panic)),
-        });
+        // A cancelled run ends as one that failed.
+        self.ends_if_cancelled();
+        let ran = ran.unwrap_or_else(|panic| Err(broken(&*panic)));
         open.runs.lock().expect("no run panics while it is kept")[run as usize] = Some(ran);
         let done = self.done.fetch_add(open.each, Ordering::Relaxed) + open.each;
         progress(done, self.whole.load(Ordering::Relaxed));
         match open.left.fetch_sub(1, Ordering::AcqRel) {
             1 => self.looked_at(at),
             _ => Ok(()),
+        }
+    }
+
+    /// Unwinds with [`Cancelled`] if the caller has cancelled the runs.
+    fn ends_if_cancelled(&self) {
+        if self.pulse.is_cancelled() {
+            Cancelled::throw();
         }
     }
 

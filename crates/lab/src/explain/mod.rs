@@ -158,6 +158,8 @@ pub fn explain(
     let done = AtomicU64::new(0);
     let tick = |n: u64| progress(done.fetch_add(n, Ordering::Relaxed) + n, rows);
     let run = |chosen: &Coalition| {
+        // A cancelled caller unwinds here, before the run's start is made.
+        tick(0);
         let outcome = prepared.run(&difference.variant(*chosen), &tick)?;
         let cache = question.cache.as_deref().map(|name| outcome.cache(name));
         let name = cache.flatten().map(|cache| cache.name.clone());

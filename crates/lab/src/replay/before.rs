@@ -165,6 +165,18 @@ impl Before {
         }
     }
 
+    /// Reads the state before the recording at `recording`: `dumps` as [`Before::read_all`] reads them, or,
+    /// without any, the state in the recording, if it has one.
+    ///
+    /// # Errors
+    /// As [`Before::read_all`]; a recording that cannot be read.
+    pub fn read_for(recording: &Path, dumps: &[PathBuf]) -> Result<Option<Before>> {
+        match dumps.is_empty() && recorded::has_start(recording)? {
+            true => Before::read(recording).map(Some),
+            false => Before::read_all(dumps),
+        }
+    }
+
     fn from_any(path: &Path, dump: Dump) -> Result<Before> {
         if dump.caches.is_empty() {
             let Some(slabinfo) = &dump.slabinfo else {

@@ -124,7 +124,11 @@ pub fn replay(
     let tick = |n: u64| progress(done.fetch_add(n, std::sync::atomic::Ordering::Relaxed) + n, rows);
     let outcomes = engines
         .par_iter()
-        .map(|choice| prepared.run(&Variant::from(*choice), &tick))
+        .map(|choice| {
+            // A cancelled caller unwinds here, before the engine's start is made.
+            tick(0);
+            prepared.run(&Variant::from(*choice), &tick)
+        })
         .collect::<Result<Vec<_>>>()?;
     Ok(prepared.replay(outcomes))
 }

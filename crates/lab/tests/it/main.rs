@@ -1,5 +1,6 @@
 //! Tests of the lab: import of recordings, replays, and models compared with real kernels.
 
+mod apart;
 mod builds;
 mod config;
 mod ends;

@@ -89,7 +89,7 @@ class _Pools:
     def __init__(self, current: Executor, renew: Callable[[], Executor] | None, is_ours: bool) -> None:
         self.current = current
         self._renew = renew
-        self._is_ours = is_ours
+        self.is_ours = is_ours
 
     def replace(self, broken: Executor, why: BaseException) -> None:
         """Puts another executor in the place of a broken one, once."""
@@ -99,11 +99,11 @@ class _Pools:
             raise SweepError(f"{type(broken).__name__} is broken, and cannot be made again: {why}") from why
         self.close()
         self.current = self._renew()
-        self._is_ours = True
+        self.is_ours = True
 
     def close(self) -> None:
         """Ends an executor that the sweep made. Tasks that still run have no use: their processes end."""
-        if not self._is_ours:
+        if not self.is_ours:
             return
         # Public since Python 3.14, as `terminate_workers`.
         processes = list((getattr(self.current, "_processes", None) or {}).values())
@@ -169,8 +169,10 @@ class _Run:
                 for future in ended:
                     self._take(future)
         except BaseException:
-            for future in self._going:
-                future.cancel()
+            # The tasks of an executor that the sweep made end with it.
+            if not self._pools.is_ours:
+                for future in self._going:
+                    future.cancel()
             raise
 
     def _submit(self, cells: Cells) -> None:

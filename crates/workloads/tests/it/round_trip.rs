@@ -1,7 +1,9 @@
 //! What is written is read: any rows, any sizes of row group and batch, any columns.
 
 use crate::common::{Line, random_lines, read, write};
-use slablab_workloads::{Batch, Columns, EventKind, Metadata, Node, Reader, Row, Topology};
+use slablab_workloads::{
+    Batch, COLUMNS, Columns, EventKind, Form, Metadata, Node, Reader, Row, Topology, Values,
+};
 
 #[track_caller]
 fn check(lines: &[Line], group_rows: usize, batch_rows: usize) {
@@ -52,6 +54,40 @@ fn only_the_columns_asked_for_are_read() {
     assert!(batches.next(&mut batch).unwrap());
     assert_eq!((batch.len(), batch.event.len(), batch.cache.len()), (100, 100, 100));
     assert_eq!((batch.cpu.len(), batch.call_site.len(), batch.time_ns.len()), (0, 0, 0));
+}
+
+#[test]
+fn every_column_is_taken_in_the_type_that_the_file_has() {
+    let reader = Reader::new(write(&random_lines(1, 500), 100, Metadata::default())).unwrap();
+    let mut batch = Batch::default();
+    let mut batches = reader.batches(Columns::ALL);
+    assert!(batches.next(&mut batch).unwrap());
+    let whole = batch.clone();
+    let number = |bits, signed| Form::Number { bits, signed };
+    for column in COLUMNS {
+        let (rows, form) = match batch.take(column, batches.texts()) {
+            Values::U8(values) => (values.len(), number(8, false)),
+            Values::I8(values) => (values.len(), number(8, true)),
+            Values::U16(values) => (values.len(), number(16, false)),
+            Values::I16(values) => (values.len(), number(16, true)),
+            Values::U32(values) => (values.len(), number(32, false)),
+            Values::I32(values) => (values.len(), number(32, true)),
+            Values::U64(values) => (values.len(), number(64, false)),
+            Values::I64(values) => (values.len(), number(64, true)),
+            Values::Times(values) => {
+                assert_eq!((column.name, &values), ("time_ns", &whole.time_ns));
+                (values.len(), number(64, true))
+            }
+            Values::Texts(ids, table) => {
+                let is_known = |id: &u32| *id == slablab_workloads::NONE || table.get(*id).is_some();
+                assert!(ids.iter().all(is_known), "{}", column.name);
+                (ids.len(), Form::Text)
+            }
+        };
+        assert_eq!((rows, form), (100, column.form), "{}", column.name);
+    }
+    assert_eq!(batch.len(), 100);
+    assert!(batch.time_ns.is_empty() && batch.stack.is_empty());
 }
 
 #[test]
