@@ -48,3 +48,8 @@ mod whatif;
 
 pub use check::Check;
 pub use program::Program;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
