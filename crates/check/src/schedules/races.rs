@@ -187,7 +187,7 @@ fn stocked<P: Testable, E: Front<P>>(heap: &Heap<P, E>, barn: usize) {
 }
 
 /// A malloc's rungs exchange CPU 0's main sheaf without holding its slot, while CPU 1 uses the barn too. For
-/// caches whose sheaves hold [`SHEAF`] objects.
+/// caches whose sheaves hold 4 objects.
 pub fn exchanges<P: Testable, E: Front<P>>() -> [Race<P, E>; 5] {
     [
         Race {
