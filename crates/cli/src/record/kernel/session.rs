@@ -65,12 +65,13 @@ impl Session {
 
     /// Starts the command, if there is one.
     pub(super) fn begin(&mut self, words: &[OsString]) -> Result<(), Failure> {
+        // Without a command, a signal ends the recording, which goes on already: [`Session::wait`] finds it.
+        if words.is_empty() {
+            return Ok(());
+        }
         // A signal while the state was read, or perf began.
         if self.is_interrupted() {
             return Err("interrupted before the command began: nothing was recorded".into());
-        }
-        if words.is_empty() {
-            return Ok(());
         }
         let program = Program::start(words, &[])?;
         let (sender, receiver) = mpsc::channel();

@@ -36,7 +36,9 @@ const NAMES_EVERY: Duration = Duration::from_secs(1);
 
 /// Switches the instance at `$1` off and removes it, when standard input ends.
 const REMOVE: &str = r#"read line
-for i in 1 2 3 4 5 6 7 8 9 10; do
+i=0
+while [ $i -lt 100 ]; do
+  i=$((i + 1))
   [ -d "$1" ] || exit 0
   echo 0 > "$1/tracing_on"; echo > "$1/set_event"
   rmdir "$1" && exit 0
@@ -260,14 +262,19 @@ struct Instance(PathBuf, Option<Child>);
 impl Instance {
     fn new(root: &Path) -> Result<Instance, Failure> {
         let path = root.join("instances").join(format!("slablab-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| told(&path, &error))?;
-        // From here on the drop removes it.
-        let mut instance = Instance(path, None);
+        // Before the instance is there: nobody may end this process in between and leave it.
         let mut command = Command::new("sh");
-        command.args(["-c", REMOVE, "sh"]).arg(&instance.0);
+        command.args(["-c", REMOVE, "sh"]).arg(&path);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        instance.1 = command.spawn().ok();
-        Ok(instance)
+        let mut remover = command.spawn().ok();
+        if let Err(error) = fs::create_dir(&path) {
+            // What is there is another's.
+            if let Some(remover) = &mut remover {
+                let _ = remover.kill().and_then(|()| remover.wait());
+            }
+            return Err(told(&path, &error));
+        }
+        Ok(Instance(path, remover))
     }
 
     fn root(&self) -> &Path {
