@@ -2,12 +2,14 @@
 
     python crates/python/benches/replay.py RECORDING [--rounds 11] [--engine slub@6.18]
 
-The program is SLABLAB_PROGRAM, or target/release/slablab. Both read the same file, replay it and print JSON. The
-interpreter's start and the imports are in Python's time; `call` is the call alone.
+The program is SLABLAB_PROGRAM, or target/dist/slablab; the wheel that is installed should be of the same profile
+(`maturin build --profile dist`). Both read the same file, replay it and print JSON. The interpreter's start and
+the imports are in Python's time; `call` is the call alone.
 """
 
 import argparse
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -28,13 +30,13 @@ print(done, spent, file=sys.stderr)
 
 def child(*words: str) -> tuple[float, float, str, str]:
     """Wall seconds, CPU seconds, and what was printed."""
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     done = subprocess.run(words, capture_output=True, text=True)
     wall = time.perf_counter() - start
-    after = os.times()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode in (0, 3), done.stderr
-    cpu = (after.children_user - before.children_user) + (after.children_system - before.children_system)
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return wall, cpu, done.stdout, done.stderr
 
 
@@ -49,7 +51,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--engine", default="slub@6.18")
     given = parser.parse_args()
-    program = os.environ.get("SLABLAB_PROGRAM", str(ROOT / "target" / "release" / "slablab"))
+    program = os.environ.get("SLABLAB_PROGRAM", str(ROOT / "target" / "dist" / "slablab"))
     replayed = [program, "replay", given.recording, "--engine", given.engine, "--format", "json"]
     called = [sys.executable, "-c", CHILD, given.recording, given.engine]
     rows: list[list[float]] = []
