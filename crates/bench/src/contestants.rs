@@ -4,7 +4,7 @@ use crate::block::AnyBlock;
 use crate::engines::{self, Ours, Slab, Slqb, SlubOld};
 use crate::harness::Harness;
 use crate::proof;
-use crate::subject::{Role, Subject, Visitor, prove};
+use crate::subject::{Role, Subject, Subjects, Visitor, prove};
 use std::alloc::{GlobalAlloc, System};
 
 /// The C library.
@@ -31,22 +31,26 @@ impl Subject for Glibc {
     }
 }
 
-/// Visits every allocator of this build, in the order of tables.
-pub(crate) fn each_subject(visitor: &mut impl Visitor) {
-    visitor.visit::<Ours>();
-    visitor.visit::<SlubOld>();
-    visitor.visit::<Slqb>();
-    visitor.visit::<Slab>();
-    visitor.visit::<Glibc>();
-    #[cfg(feature = "peers")]
-    {
-        use crate::peers::{Jemalloc, Mimalloc, Rpmalloc, Snmalloc};
-        visitor.visit::<Mimalloc>();
-        visitor.visit::<Jemalloc>();
-        visitor.visit::<Snmalloc>();
-        visitor.visit::<Rpmalloc>();
+/// Every allocator of this build, in the order of tables.
+pub(crate) struct Known;
+
+impl Subjects for Known {
+    fn each(visitor: &mut impl Visitor) {
+        visitor.visit::<Ours>();
+        visitor.visit::<SlubOld>();
+        visitor.visit::<Slqb>();
+        visitor.visit::<Slab>();
+        visitor.visit::<Glibc>();
+        #[cfg(feature = "peers")]
+        {
+            use crate::peers::{Jemalloc, Mimalloc, Rpmalloc, Snmalloc};
+            visitor.visit::<Mimalloc>();
+            visitor.visit::<Jemalloc>();
+            visitor.visit::<Snmalloc>();
+            visitor.visit::<Rpmalloc>();
+        }
+        visitor.visit::<Harness>();
     }
-    visitor.visit::<Harness>();
 }
 
 /// Whether an allocator other than `name` that knows its own addresses served a block.

@@ -7,9 +7,10 @@ use crate::block::{AnyBlock, null};
 use crate::subject::{Role, Subject};
 use slablab_malloc::shared::{NUMBERS, is_own};
 use slablab_malloc::world::Native;
-use slablab_malloc::{Engines, ExtraHeap, Slablab, api};
-use slablab_slabs::Preset;
+use slablab_malloc::{ExtraHeap, Slablab, api, slub_here};
+use slablab_slabs::{Engine, Front, Preset, engines};
 use std::alloc::GlobalAlloc;
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 /// The heap number at addresses of blocks that are larger than any class. They belong to no cache, but to one
@@ -51,61 +52,111 @@ impl Subject for Ours {
     }
 }
 
-macro_rules! engine {
-    ($type:ident, $name:literal, $variant:ident, $engine:ty) => {
+/// The place of a further heap in the process: a static, one for each engine.
+pub struct Place<E: Front<Native> + 'static> {
+    heap: OnceLock<ExtraHeap<E>>,
+    /// The number of the heap's blocks.
+    number: OnceLock<u32>,
+}
+
+impl<E: Front<Native>> Place<E> {
+    /// A place without a heap: the first call makes it.
+    pub const fn new() -> Place<E> {
+        Place { heap: OnceLock::new(), number: OnceLock::new() }
+    }
+}
+
+impl<E: Front<Native>> Default for Place<E> {
+    fn default() -> Self {
+        Place::new()
+    }
+}
+
+/// A further heap: its engine, its policies and its place.
+pub(crate) trait Extra: 'static {
+    const NAME: &'static str;
+    type Engine: Front<Native, Common: Sync> + Sync + 'static;
+    fn policy() -> <Self::Engine as Engine<Native>>::Policy;
+    fn place() -> &'static Place<Self::Engine>;
+}
+
+/// The allocator of a further heap.
+#[derive(Debug)]
+pub(crate) struct Further<X>(PhantomData<X>);
+
+impl<X: Extra> Further<X> {
+    #[inline(always)]
+    fn opened() -> &'static ExtraHeap<X::Engine> {
+        X::place().heap.get_or_init(|| {
+            let heap = ExtraHeap::open(&X::policy());
+            heap.unwrap_or_else(|| panic!("no memory for a heap of {}", X::NAME))
+        })
+    }
+
+    /// The heap number of this engine's blocks. It must differ from that of the process's heap.
+    fn number() -> u32 {
+        *X::place().number.get_or_init(|| {
+            let found = number(AnyBlock::<Self>::new(64).at());
+            let found = found.expect("a block of slablab's");
+            assert!(!is_own(found) && found != LARGE, "{} has a heap of its own", X::NAME);
+            found
+        })
+    }
+}
+
+impl<X: Extra> Subject for Further<X> {
+    const NAME: &'static str = X::NAME;
+    const ROLE: Role = Role::Ours;
+    const EVIDENCE: &'static str = "the cache number at the address is this heap's";
+
+    #[inline(always)]
+    fn heap() -> &'static impl GlobalAlloc {
+        Self::opened()
+    }
+
+    #[inline(always)]
+    fn free_null() {
+        Self::opened().heap().free(null());
+    }
+
+    fn serves(at: *const u8) -> bool {
+        number(at).is_some_and(|number| number == Self::number() || number == LARGE)
+    }
+}
+
+macro_rules! extra {
+    ($type:ident, $name:literal, $variant:ident, $engine:ty, $here:expr) => {
         #[doc = concat!("A heap of ", $name, ".")]
         #[derive(Debug)]
         pub(crate) struct $type;
 
-        impl $type {
-            fn open() -> ExtraHeap<$engine> {
-                let preset = Preset::parse($name).expect("it is in the table of presets");
-                match Engines::open(preset) {
-                    Some(Engines::$variant(heap)) => heap,
-                    _ => panic!("no memory for a heap of {}", $name),
+        impl Extra for $type {
+            const NAME: &'static str = $name;
+            type Engine = $engine;
+
+            fn policy() -> <$engine as Engine<Native>>::Policy {
+                match Preset::parse($name) {
+                    Ok(Preset::$variant(policy)) => $here(policy),
+                    _ => unreachable!("{} is in the table of presets", $name),
                 }
             }
 
             #[inline(always)]
-            fn opened() -> &'static ExtraHeap<$engine> {
-                static HEAP: OnceLock<ExtraHeap<$engine>> = OnceLock::new();
-                HEAP.get_or_init($type::open)
-            }
-
-            /// The heap number of this engine's blocks. It must differ from that of the process's heap.
-            fn number() -> u32 {
-                static NUMBER: OnceLock<u32> = OnceLock::new();
-                *NUMBER.get_or_init(|| {
-                    let found = number(AnyBlock::<$type>::new(64).at());
-                    let found = found.expect("a block of slablab's");
-                    assert!(!is_own(found) && found != LARGE, "{} has a heap of its own", $name);
-                    found
-                })
-            }
-        }
-
-        impl Subject for $type {
-            const NAME: &'static str = $name;
-            const ROLE: Role = Role::Ours;
-            const EVIDENCE: &'static str = "the cache number at the address is this heap's";
-
-            #[inline(always)]
-            fn heap() -> &'static impl GlobalAlloc {
-                $type::opened()
-            }
-
-            #[inline(always)]
-            fn free_null() {
-                $type::opened().heap().free(null());
-            }
-
-            fn serves(at: *const u8) -> bool {
-                number(at).is_some_and(|number| number == $type::number() || number == LARGE)
+            fn place() -> &'static Place<$engine> {
+                static PLACE: Place<$engine> = Place::new();
+                &PLACE
             }
         }
     };
 }
 
-engine!(SlubOld, "slub@6.1", Slub, slablab_slabs::engines::slub::Slub<Native>);
-engine!(Slqb, "slqb@2009-09", Slqb, slablab_slabs::engines::slqb::Slqb<Native>);
-engine!(Slab, "slab@6.1", Slab, slablab_slabs::engines::slab::SlabEngine<Native>);
+extra!(Slub61, "slub@6.1", Slub, engines::slub::Slub<Native>, |policy| slub_here(policy, false));
+extra!(Slqb2009, "slqb@2009-09", Slqb, engines::slqb::Slqb<Native>, std::convert::identity);
+extra!(Slab61, "slab@6.1", Slab, engines::slab::SlabEngine<Native>, std::convert::identity);
+
+/// SLUB before sheaves.
+pub(crate) type SlubOld = Further<Slub61>;
+/// SLQB.
+pub(crate) type Slqb = Further<Slqb2009>;
+/// SLAB.
+pub(crate) type Slab = Further<Slab61>;

@@ -13,8 +13,10 @@
 //!   calls      the calls of a recorded program
 //!   block      memory that frees itself
 //!   contestants  the allocators of this build
-//! memory     resident memory, in a child process each     the programs
-//! process    CPU, page faults and peak of a child process
+//! memory     resident memory of a process                 the programs
+//! process    CPU, page faults and peak of a process
+//! own        engines that a program registers             what can run
+//! child      runs one contestant in a child process
 //! rig        blocks, order, samples                       the run
 //! predicted  native costs beside those of the model       a run of its own
 //! stats      medians, bootstrap intervals                 the report
@@ -36,6 +38,7 @@
 #[expect(unsafe_code, reason = "calls allocators")]
 mod block;
 pub mod calls;
+pub mod child;
 pub mod clock;
 mod columns;
 mod contestants;
@@ -49,6 +52,7 @@ mod harness;
 mod host;
 pub mod memory;
 pub mod output;
+pub mod own;
 pub mod page;
 pub mod patterns;
 #[cfg(feature = "peers")]

@@ -3,7 +3,8 @@
 use crate::columns::{self, Figure};
 use crate::host::host;
 use crate::memory::FIGURES;
-use crate::patterns::{self, Group};
+use crate::own;
+use crate::patterns::Group;
 use crate::report::{Cell, PROCESS_FIGURES, ProcessFigure, Report, Row, Verdict};
 use crate::stats::Estimate;
 use serde_json::{Value, json};
@@ -337,7 +338,7 @@ pub fn csv(report: &Report) -> String {
 
 /// The list for `--list`: workloads with descriptions, and allocators with their proofs.
 pub fn list() -> String {
-    let all = patterns::all();
+    let all = own::workloads();
     let mut text = String::new();
     for group in Group::ALL {
         writeln!(text, "{}", group.name()).expect("memory");

@@ -2,7 +2,7 @@
 //! the price of a page fault.
 //!
 //! Peak memory and faults belong to a process. So the rig runs each sample of the group `programs` in a
-//! process that does nothing else ([`crate::memory::serve`]).
+//! process that does nothing else ([`crate::child::serve`]).
 
 use crate::block::AnyBlock;
 use crate::clock::{Sample, thread_cpu_ns};

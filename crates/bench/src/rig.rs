@@ -1,12 +1,13 @@
 //! The rig: the choice of workloads, their order, and the number of repetitions.
 
+use crate::child::{self, Child};
 use crate::clock::Sample;
-use crate::contestants::{each_subject, identify};
-use crate::memory::{self, Child, Footprint, Held};
+use crate::contestants::{Known, identify};
+use crate::memory::{Footprint, Held};
 use crate::patterns::{Contestant, Group, Task, Workload};
 use crate::random::Random;
-use crate::subject::{Subject, Visitor};
-use crate::{patterns, threads};
+use crate::subject::{Subject, Subjects, Visitor};
+use crate::{own, threads};
 use std::sync::Mutex;
 
 /// The name of the workload [`memory`], which runs in separate processes.
@@ -113,7 +114,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> 
             let lane = &mut one.lanes[lane];
             let sample = match &options.child {
                 Some(child) if one.workload.group == Group::Programs => {
-                    let name = memory::asked(one.workload.name, lane.contestant.name);
+                    let name = child::asked(one.workload.name, lane.contestant.name);
                     child.run(&name, task.ops, task.seed)
                 }
                 _ => (lane.contestant.run)(task),
@@ -175,13 +176,14 @@ fn identify_all() -> Result<(), String> {
         }
     }
     let mut identify = Identify(Ok(()));
-    each_subject(&mut identify);
-    identify.0
+    Known::each(&mut identify);
+    identify.0?;
+    own::registered().iter().try_for_each(|own| (own.identify)())
 }
 
 /// The names of all workloads and groups, and of all contestants.
 pub fn names() -> (Vec<&'static str>, Vec<&'static str>) {
-    let all = patterns::all();
+    let all = own::workloads();
     let mut workloads: Vec<&str> = Group::ALL.iter().map(|group| group.name()).collect();
     workloads.extend(all.iter().map(|one| one.name));
     workloads.push(MEMORY);
@@ -210,7 +212,7 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
     let cpus = threads::cpus().len();
     let mut notes = Vec::new();
     let mut ran = Vec::new();
-    for workload in patterns::all() {
+    for workload in own::workloads() {
         if !asked(&options.workloads, workload.name) && !asked(&options.workloads, workload.group.name()) {
             continue;
         }
@@ -235,6 +237,7 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
     if let Ok(engine) = std::env::var("SLABLAB_ENGINE") {
         notes.push(format!("slablab is SLABLAB_ENGINE={engine}"));
     }
+    notes.extend(own::notes());
     if cfg!(not(feature = "peers")) {
         notes.push(
             "built without other allocators than glibc: cargo build --profile dist --features peers".into(),
@@ -257,7 +260,7 @@ fn memory_chosen(options: &Options) -> Vec<Held> {
     if !asked || options.child.is_none() {
         return Vec::new();
     }
-    let mut all = memory::subjects();
+    let mut all = own::holders();
     all.retain(|held| {
         options.allocators.is_empty() || options.allocators.iter().any(|name| name == held.name)
     });

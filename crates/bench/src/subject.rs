@@ -1,6 +1,7 @@
 //! Allocators as types: their names, and how they prove that they served a block.
 //!
-//! A heap of slablab is a [`Subject`] and one line in `contestants::each_subject`; so is a peer.
+//! A heap of slablab is a [`Subject`] and one line in `contestants::Known`; so is a peer. A program registers
+//! engines of its own ([`crate::own`]).
 
 use std::alloc::GlobalAlloc;
 
@@ -54,6 +55,12 @@ pub trait Subject: 'static {
 pub trait Visitor {
     /// Runs the operation on `A`.
     fn visit<A: Subject>(&mut self);
+}
+
+/// A list of allocators, as a type.
+pub(crate) trait Subjects {
+    /// Visits each.
+    fn each(visitor: &mut impl Visitor);
 }
 
 /// Returns an error if another allocator than `A` served the block at an address.

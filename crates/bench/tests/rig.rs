@@ -1,11 +1,12 @@
 //! The rig from end to end, with a hundredth of its usual operations.
 
 use serde_json::Value;
+use slablab_bench::child::{self, Child};
 use slablab_bench::clock::Sample;
 use slablab_bench::costs::Costs;
-use slablab_bench::memory::Held;
-use slablab_bench::memory::{self, Child};
-use slablab_bench::patterns::{self, Contestant, Group};
+use slablab_bench::memory::{FIGURES, Held};
+use slablab_bench::own;
+use slablab_bench::patterns::{Contestant, Group};
 use slablab_bench::report::{Report, Verdict, verdict};
 use slablab_bench::rig::{self, Lane, MEMORY, Options, Ran, Results, Watcher};
 use slablab_bench::subject::Role;
@@ -38,7 +39,7 @@ fn child_process() {
     let args: Vec<String> = std::env::args().collect();
     let [name, bytes, seed] = &args[args.len() - 3..] else { unreachable!("three are sliced") };
     let number = |text: &str| text.parse().expect("a number");
-    println!("\n{}", memory::serve(name, number(bytes), number(seed)).expect("it is an allocator"));
+    println!("\n{}", child::serve(name, number(bytes), number(seed)).expect("it is an allocator"));
 }
 
 fn options(workloads: &[&str], allocators: &[&str]) -> Options {
@@ -59,7 +60,7 @@ fn everything_runs() {
     let results = rig::run(&options(&[], &[]), &Until(u64::MAX)).expect("all proofs hold");
     assert_eq!(results.blocks, 3);
     let cpus = slablab_bench::threads::cpus().len();
-    let expected = patterns::all().into_iter().filter(|workload| workload.cpus <= cpus);
+    let expected = own::workloads().into_iter().filter(|workload| workload.cpus <= cpus);
     for (ran, workload) in results.ran.iter().zip(expected) {
         assert_eq!(ran.workload.name, workload.name);
         assert_eq!(ran.lanes.len(), workload.contestants.len(), "{}", workload.name);
@@ -128,7 +129,7 @@ fn check_machines(report: &Report) {
         }
     }
     let of_memory = records.iter().filter(|record| &record[1] == "memory").count();
-    assert_eq!(of_memory, report.memory.len() * memory::FIGURES.len());
+    assert_eq!(of_memory, report.memory.len() * FIGURES.len());
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn results(times: [&[f64]; 4]) -> Results {
         contestant: Contestant { name, role, evidence: "none", run: |_| Ok(Sample::default()) },
         samples: times.iter().map(sample).collect(),
     };
-    let mut workload = patterns::all().remove(0);
+    let mut workload = own::workloads().remove(0);
     workload.contestants.clear();
     Results {
         options: options(&[], &[]),

@@ -9,7 +9,7 @@
 //! | [`twist`] | `Twisted<World, Twist>` | any world with one change: refusing slots, or a planted fault |
 //!
 //! [`oracle`] runs random programs on many machines, and [`schedules`] races and whole programs under loom
-//! and shuttle. `own` (with the feature `tools`) is both for an engine of somebody's own.
+//! and shuttle. `own` (with the feature `tools`) is both for a registered engine.
 //!
 //! The first three are one world ([`world`], [`machine`], [`slots`]) over a [`kit`] of primitives. So an
 //! engine has the same memory and the same slots under each tool. [`explore()`] runs a body under a kit and

@@ -1,4 +1,4 @@
-//! The checks of an engine of somebody's own.
+//! The checks of a registered engine.
 
 use crate::bare::Bare;
 use crate::broken::Refuse;

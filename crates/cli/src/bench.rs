@@ -5,10 +5,11 @@ use crate::outcome::{Done, Failure};
 use crate::output::{Form, OutputArgs, named, write_out};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use slablab_bench::calls::Prepared;
-use slablab_bench::memory::{self, Child};
+use slablab_bench::child::{self, Child};
 use slablab_bench::patterns::trace;
 use slablab_bench::rig::{self, Options, Watcher};
-use slablab_bench::{output, page, report::Report};
+use slablab_bench::{output, own, page, report::Report};
+use slablab_lab::engines::parse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// Allocators and pools (see --list)
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     allocators: Vec<String>,
+    /// The policies of an engine of this program's own, as in pile,keep=9; without it, its newest preset
+    #[arg(long, value_name = "ENGINE")]
+    engine: Vec<String>,
     /// Number of blocks: each block runs every workload once on every allocator, in random order
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeats: u64,
@@ -82,6 +86,10 @@ impl Watcher for Watch {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    for name in &args.engine {
+        let preset = parse(name).map_err(|bad| format!("--engine: {bad}"))?;
+        own::choose(&preset).map_err(|refused| format!("--engine: {refused}"))?;
+    }
     if let Some(of) = &args.memory_of {
         return child(of, args.calls.as_deref());
     }
@@ -102,6 +110,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let prepared = args.trace.as_deref().map(|trace| Prepared::new(trace, args.scale)).transpose()?;
     let mut workloads = args.workloads;
     let mut words = vec!["bench".to_string()];
+    words.extend(args.engine.iter().flat_map(|engine| ["--engine".to_string(), engine.clone()]));
     if let Some(prepared) = &prepared {
         let name = trace::choose(prepared);
         workloads.push(name.into());
@@ -150,7 +159,7 @@ fn child(of: &[String], calls: Option<&Path>) -> Result<Done, Failure> {
     let number = |text: &String, what| {
         text.parse().map_err(|_| Failure::from(format!("--memory-of: expected {what}, found {text:?}")))
     };
-    let line = memory::serve(name, number(bytes, "a number of bytes")?, number(seed, "a seed")?)?;
+    let line = child::serve(name, number(bytes, "a number of bytes")?, number(seed, "a seed")?)?;
     write_out(&(line + "\n"), None)?;
     Ok(Done::Complete)
 }

@@ -6,8 +6,9 @@
 //! }
 //! ```
 //!
-//! is the program as it is. [`Program::engine`] adds an engine, and every verb has it; [`Program::checks`]
-//! adds the verb `check` for it. docs/your-engine.md goes from an idea to a table.
+//! is the program as it is. [`Program::engine`] adds an engine, and every verb that models has it;
+//! [`Program::bench`] adds it to the allocators of `bench`, [`Program::checks`] adds the verb `check` for it.
+//! docs/your-engine.md goes from an idea to a table.
 //!
 //! Exit codes: 0 done; 1 done, and over a threshold the user set; 2 usage or input error; 3 done, but the
 //! input was incomplete; 128 + n ended by signal n. `slablab record` has the exit code of its program.
@@ -48,6 +49,7 @@ mod whatif;
 
 pub use check::Check;
 pub use program::Program;
+pub use slablab_bench::{benched, own::Benched};
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

@@ -7,6 +7,7 @@ use crate::{
     pressure, record, replay, report, reproduce, run, schema, sites, suite, top, verify, vm, what, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use slablab_bench::own::{self, Benched, Own};
 use slablab_lab::engines::{Replayed, Simulated, register};
 use slablab_lab::pressure::knob::Policy as Replaces;
 use slablab_lab::pressure::registered::Registration as Replacement;
@@ -100,6 +101,7 @@ enum Verb {
 #[derive(Default)]
 pub struct Program {
     engines: Vec<&'static Registration>,
+    benched: Vec<Own>,
     checks: Vec<check::Entry>,
     replacements: Vec<&'static Replacement>,
 }
@@ -108,6 +110,15 @@ impl Program {
     /// Adds an engine: every verb that takes one knows it by the name of its policy, and runs it.
     pub fn engine<F: Family>(mut self) -> Program {
         self.engines.push(engine::<F>());
+        self
+    }
+
+    /// Adds an engine to the allocators of the verb `bench`, as malloc's heap: [`benched!`] gives it a place
+    /// in the process. [`Program::engine`] adds it to the other verbs.
+    ///
+    /// [`benched!`]: crate::benched
+    pub fn bench<F: Benched>(mut self) -> Program {
+        self.benched.push(Own::of::<F>());
         self
     }
 
@@ -127,14 +138,20 @@ impl Program {
     /// Runs the verb that the process's arguments name.
     pub fn main(self) -> ExitCode {
         let command = Cli::command();
-        let nothing = self.checks.is_empty();
-        let command = command.mut_subcommand("check", |check| check.hide(nothing));
+        let command = command.mut_subcommand("check", |verb| verb.hide(self.checks.is_empty()));
+        let command = command.mut_subcommand("bench", |verb| {
+            verb.mut_arg("engine", |engine| engine.hide(self.benched.is_empty()))
+        });
         let matches = command.clone().get_matches();
         let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         colour::set(cli.color);
-        let registered = register(self.engines).map_err(|refused| refused.to_string()).and_then(|()| {
-            slablab_lab::pressure::preset::register(self.replacements).map_err(|refused| refused.to_string())
-        });
+        let registered = register(self.engines)
+            .map_err(|refused| refused.to_string())
+            .and_then(|()| own::register(self.benched).map_err(|refused| refused.to_string()))
+            .and_then(|()| {
+                let replacements = slablab_lab::pressure::preset::register(self.replacements);
+                replacements.map_err(|refused| refused.to_string())
+            });
         let done = match registered {
             Ok(()) => cli.verb.run(command, &self.checks),
             Err(refused) => Err(refused.into()),

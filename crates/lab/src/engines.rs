@@ -1,4 +1,4 @@
-//! Names of engines, and engines of somebody's own in a replay.
+//! Names of engines, and registered engines in a replay.
 
 use crate::map::watched::Watched;
 use crate::replay::outcome::Outcome;

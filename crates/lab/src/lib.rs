@@ -2,7 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`engines`] | names of engines, and engines of somebody's own |
+//! | [`engines`] | names of engines, and registered engines |
 //! | [`experiment`] | cells of machine, engine and parameters on modelled machines |
 //! | [`explain`] | the part of each policy in the difference between two presets |
 //! | [`import`] | a recording becomes a trace |

@@ -202,7 +202,11 @@ fn realloc_of_page_frames_mostly_stays_in_place() {
 /// objects.
 #[test]
 fn extra_heaps_of_every_engine() {
-    fn check<E: slablab_slabs::Front<slablab_malloc::world::Native>>(extra: slablab_malloc::ExtraHeap<E>) {
+    use slablab_malloc::world::Native;
+    use slablab_slabs::Preset;
+    use slablab_slabs::engines::{slab::SlabEngine, slqb::Slqb, slub::Slub};
+    fn check<E: slablab_slabs::Front<Native, Common: Sync> + Sync + 'static>(policy: &E::Policy) {
+        let extra = slablab_malloc::ExtraHeap::<E>::open(policy).expect("memory");
         let mut seed = 1u64;
         let mut all: Vec<(*mut u8, usize)> = (0..20_000u64)
             .map(|n| {
@@ -225,11 +229,11 @@ fn extra_heaps_of_every_engine() {
         all.iter().for_each(|(at, _)| extra.heap().free(unsafe { slablab_malloc::Given::new(*at) }));
     }
     for name in ["slub@7.1", "slub@6.1", "slqb", "slab"] {
-        let preset = slablab_slabs::Preset::parse(name).expect("a preset");
-        match slablab_malloc::Engines::open(preset).expect("memory") {
-            slablab_malloc::Engines::Slub(extra) => check(extra),
-            slablab_malloc::Engines::Slqb(extra) => check(extra),
-            slablab_malloc::Engines::Slab(extra) => check(extra),
+        match slablab_slabs::Preset::parse(name).expect("a preset") {
+            Preset::Slub(policy) => check::<Slub<Native>>(&slablab_malloc::slub_here(policy, false)),
+            Preset::Slqb(policy) => check::<Slqb<Native>>(&policy),
+            Preset::Slab(policy) => check::<SlabEngine<Native>>(&policy),
+            other => panic!("{name} is {other}"),
         }
     }
 }

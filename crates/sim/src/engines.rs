@@ -1,4 +1,4 @@
-//! Engines of somebody's own: which there are in this program, and the choice of an engine by name.
+//! Registered engines: which there are in this program, and the choice of an engine by name.
 //!
 //! A program registers its engines once, before it parses the first name. They are a static, because names
 //! of engines are parsed in many places: arguments, files of experiments, folders of results.

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`heap`] | a kernel's slab caches, of any engine |
-//! | [`engines`] | engines of somebody's own, by name |
+//! | [`engines`] | registered engines, by name |
 //! | [`paths`] | what an engine's operations cost beside the lines they touch, by release |
 //! | [`micro`] | pairs, batches and frees on another CPU: what a microbenchmark would measure |
 //! | [`ublk`] | block I/O of 2026: a null device in user space under io_uring |

@@ -8,7 +8,7 @@
 //! | [`engines::slab`] | SLAB, 2.4, 2.6.29 and 6.1 |
 //! | [`engines::slob`] | SLOB, 2.6.32 and 6.1 |
 //! | [`preset`] | the grammar `engine[@release][,knob=value]...` and the table of presets |
-//! | [`registered`] | engines of somebody's own, in the grammar beside these |
+//! | [`registered`] | registered engines, in the grammar beside these |
 //! | [`cache`] | what a cache is asked to be: size, alignment, flags; its layout and merging, by era |
 //! | [`wrap`] | debugging and hardening around any engine |
 //! | [`zones`] | red zones, poison and records around objects, by era |

@@ -27,7 +27,7 @@ pub enum Preset {
     Slab(SlabPolicy),
     /// SLOB.
     Slob(SlobPolicy),
-    /// An engine of somebody's own.
+    /// A registered engine.
     Registered(Registered),
 }
 

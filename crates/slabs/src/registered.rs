@@ -1,4 +1,4 @@
-//! Engines of somebody's own, in the grammar beside the engines of this crate.
+//! Registered engines, in the grammar beside the engines of this crate.
 //!
 //! An engine is generic over its world, so its code is made where a world is known: in the lab, in the
 //! simulated kernel, in the checks. A [`Family`] is the engine in every world, as a type. A [`Registration`]
@@ -37,7 +37,7 @@ pub struct Registered {
 /// A table of functions for one user of engines.
 pub type Table = dyn Any + Send + Sync;
 
-/// An engine of somebody's own, without its type.
+/// A registered engine, without its type.
 pub struct Registration {
     engine: &'static str,
     assemble: for<'a> fn(&'static Self, Option<&'a str>, &'a str, &mut dyn Around) -> Assembled<'a>,

@@ -20,7 +20,7 @@
 //! | [`workingset`] | the refault distance |
 //! | [`classic`], [`split`] | the policies of 6.x and of 2.6.29 with active and inactive lists |
 //! | [`preset`], [`knob`] | policies by name: the grammar `vm@6.1,knob=value` |
-//! | [`registered`] | policies of somebody's own, in that grammar |
+//! | [`registered`] | policies that a program registers, in that grammar |
 //! | [`Vm`], [`Host`], [`Replacement`] | memory with its policy; the interfaces to machine and policy |
 //! | [`host`], [`replacement`] | their words |
 //! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |

@@ -25,7 +25,7 @@ macro_rules! families {
                 #[doc = concat!("Those of `", stringify!($family), "`.")]
                 $family($choices),
             )+
-            /// Those of a family of somebody's own.
+            /// Those of a registered family.
             Registered(Registered),
         }
 

@@ -1,4 +1,4 @@
-//! Policies of somebody's own, in the grammar beside the families of this crate.
+//! Registered policies, in the grammar beside the families of this crate.
 
 use crate::knob::{Column, Policy, Setting};
 use crate::vm::Replacement;
@@ -10,7 +10,7 @@ static REGISTERED: OnceLock<Vec<&'static Registration>> = OnceLock::new();
 /// The most knobs that a registered family may have.
 pub const KNOBS_MAX: usize = 12;
 
-/// A family of somebody's own, without its type.
+/// A registered family, without its type.
 pub struct Registration {
     word: &'static str,
     column: fn(&'static Registration, usize) -> Option<Column<Registered>>,

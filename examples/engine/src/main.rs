@@ -5,6 +5,9 @@ mod pile;
 use pile::Pile;
 use std::process::ExitCode;
 
+slablab::benched!(Pile);
+
 fn main() -> ExitCode {
-    slablab::Program::default().engine::<Pile>().checks("pile", &slablab_check::own::checks::<Pile>()).main()
+    let checks = slablab_check::own::checks::<Pile>();
+    slablab::Program::default().engine::<Pile>().bench::<Pile>().checks("pile", &checks).main()
 }

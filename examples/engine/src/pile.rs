@@ -11,7 +11,8 @@ use slablab_slabs::order::{OrderInput, OrderRule};
 use slablab_slabs::release::ZoneReclaimMode;
 use slablab_slabs::slab::{NewObjects, Slab, SlabList, SlabWord};
 use slablab_slabs::{
-    Backing, Busy, CacheFlags, CacheId, CacheSpec, Engine, Family, Geometry, Misuse, Place, Release, Usage,
+    Backing, Busy, CacheFlags, CacheId, CacheSpec, Engine, Family, Front, Geometry, Misuse, Place, Release,
+    Usage,
 };
 
 /// The engine in every world.
@@ -150,6 +151,9 @@ impl<P: Platform> Cache<P> {
         }
     }
 }
+
+/// `bench` needs it: the parts that a malloc calls first. Without any, it calls those of [`Engine`].
+impl<P: Platform> Front<P> for Cache<P> {}
 
 impl<P: Platform> Engine<P> for Cache<P> {
     type Policy = PilePolicy;

@@ -50,7 +50,26 @@ fn modelled_machines() {
 }
 
 #[test]
+fn bench_beside_other_allocators() {
+    let short = ["bench", "--repeats", "2", "--scale", "0.01", "--memory-mb", "2"];
+    let both = ["--allocators", "pile,glibc", "--workloads"];
+    let run = |more: &[&str], words: &[&str]| check(&[&short[..], &both, more].concat(), words);
+    run(&["pair64", "--engine", "pile,keep=9"], &["pair64", "pile", "glibc", "pile is pile@7.1,keep=9"]);
+    run(&["memory"], &["memory of a process", "pile"]);
+    run(&["cfrac-like", "--trace", RECORDING], &["cfrac-like", "pile", "git-grep: ", "pile"]);
+    check(&["bench", "--list"], &["pile", "the cache number at the address is this heap's"]);
+}
+
+#[test]
 fn wrong_names() {
+    for engines in [["pile", "slub@6.1"], ["pile", "pile,keep=9"]] {
+        let words = match engines[1] {
+            "slub@6.1" => "slub@6.1: expected an engine that this program adds to the bench: pile",
+            _ => "pile@7.1,keep=9: an engine has one heap in the bench: expected one choice",
+        };
+        let (code, said) = run(&["bench", "--engine", engines[0], "--engine", engines[1]]);
+        assert!(code == 2 && said.contains(words), "{engines:?}: {said}");
+    }
     for (arguments, words) in [
         (["replay", RECORDING, "--engine", "pil"], "near it: pile"),
         (["replay", RECORDING, "--engine", "pile,kep=1"], "near it: keep"),

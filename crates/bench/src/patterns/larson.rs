@@ -6,12 +6,12 @@ use super::{Group, Pattern, Task, Workload, of};
 use crate::block::{AnyBlock, replace};
 use crate::clock::{Sample, thread_cpu_ns};
 use crate::random::Random;
-use crate::subject::{Subject, prove};
+use crate::subject::{Subject, Subjects, prove};
 use crate::threads::{self, Part};
 use std::ops::RangeInclusive;
 
-pub(super) fn workloads() -> Vec<Workload> {
-    vec![of::<Larson>()]
+pub(super) fn workloads<S: Subjects>() -> Vec<Workload> {
+    vec![of::<Larson, S>()]
 }
 
 /// The number of blocks in a table.

@@ -12,8 +12,7 @@ pub(crate) mod queue;
 pub mod trace;
 
 use crate::clock::Sample;
-use crate::contestants::each_subject;
-use crate::subject::{Role, Subject, Visitor};
+use crate::subject::{Role, Subject, Subjects, Visitor};
 
 /// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
@@ -103,8 +102,8 @@ pub(crate) trait Pattern {
     fn run<A: Subject>(task: Task) -> Result<Sample, String>;
 }
 
-/// A workload with all allocators as contestants, and a twin: the first of our allocators a second time.
-fn of<P: Pattern>() -> Workload {
+/// A workload with the allocators of a list as contestants.
+fn of<P: Pattern, S: Subjects>() -> Workload {
     struct Collect<P>(Vec<Contestant>, std::marker::PhantomData<P>);
     impl<P: Pattern> Visitor for Collect<P> {
         fn visit<A: Subject>(&mut self) {
@@ -113,28 +112,24 @@ fn of<P: Pattern>() -> Workload {
         }
     }
     let mut collect = Collect::<P>(Vec::new(), std::marker::PhantomData);
-    each_subject(&mut collect);
-    let contestants = with_twin(collect.0);
+    S::each(&mut collect);
+    let contestants = collect.0;
     Workload { name: P::NAME, about: P::ABOUT, group: P::GROUP, ops: P::OPS, cpus: P::CPUS, contestants }
 }
 
-/// Adds a twin: the first of our allocators a second time.
-fn with_twin(mut contestants: Vec<Contestant>) -> Vec<Contestant> {
-    let ours = contestants.iter().position(|one| one.role == Role::Ours).expect("ours is a subject");
-    // The twin runs the same machine code under another name.
-    let twin = Contestant { name: "twin", role: Role::Twin, ..contestants[ours].clone() };
-    contestants.push(twin);
-    contestants
+/// The workloads that every allocator can run, with those of a list as contestants, in the order of tables.
+pub(crate) fn of_subjects<S: Subjects>() -> Vec<Workload> {
+    let mut all = nine::workloads::<S>();
+    all.extend(queue::workloads::<S>());
+    all.extend(larson::workloads::<S>());
+    all.extend(programs::workloads::<S>());
+    all.extend(trace::workload::<S>());
+    all
 }
 
-/// Every workload, in the order of tables.
-pub fn all() -> Vec<Workload> {
-    let mut all = nine::workloads();
-    all.extend(queue::workloads());
-    all.extend(larson::workloads());
-    all.extend(programs::workloads());
-    all.extend(trace::workload());
-    all.extend(caches::workloads());
+/// The workloads that are of no allocator: object caches, and floors.
+pub(crate) fn of_none() -> Vec<Workload> {
+    let mut all = caches::workloads();
     all.extend(floors::workloads());
     all
 }

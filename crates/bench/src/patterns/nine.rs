@@ -5,19 +5,19 @@ use super::{Pattern, Task, Workload, of};
 use crate::block::{AnyBlock, Block};
 use crate::clock::{Sample, measured};
 use crate::random::Random;
-use crate::subject::{Subject, prove};
+use crate::subject::{Subject, Subjects, prove};
 
-pub(super) fn workloads() -> Vec<Workload> {
+pub(super) fn workloads<S: Subjects>() -> Vec<Workload> {
     vec![
-        of::<Pair<64>>(),
-        of::<Fifo<64, 1000>>(),
-        of::<Lifo<64, 1000>>(),
-        of::<Shuffled>(),
-        of::<Mixed>(),
-        of::<Pair<4096>>(),
-        of::<Fifo<4096, 64>>(),
-        of::<Lifo<64, 4>>(),
-        of::<Zeroed>(),
+        of::<Pair<64>, S>(),
+        of::<Fifo<64, 1000>, S>(),
+        of::<Lifo<64, 1000>, S>(),
+        of::<Shuffled, S>(),
+        of::<Mixed, S>(),
+        of::<Pair<4096>, S>(),
+        of::<Fifo<4096, 64>, S>(),
+        of::<Lifo<64, 4>, S>(),
+        of::<Zeroed, S>(),
     ]
 }
 

@@ -4,7 +4,7 @@
 use super::{Group, Pattern, Task, Workload, of};
 use crate::block::Block;
 use crate::clock::Sample;
-use crate::subject::{Subject, prove};
+use crate::subject::{Subject, Subjects, prove};
 use crate::threads::{self, Part, Patience};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
@@ -14,14 +14,14 @@ pub(crate) const PLACES: usize = 1024;
 /// The number of messages in a burst.
 const BURST: usize = 32;
 
-pub(super) fn workloads() -> Vec<Workload> {
+pub(super) fn workloads<S: Subjects>() -> Vec<Workload> {
     vec![
-        of::<OneWay<64>>(),
-        of::<OneWay<512>>(),
-        of::<TwoWay<64>>(),
-        of::<TwoWay<512>>(),
-        of::<Fan<64>>(),
-        of::<Fan<512>>(),
+        of::<OneWay<64>, S>(),
+        of::<OneWay<512>, S>(),
+        of::<TwoWay<64>, S>(),
+        of::<TwoWay<512>, S>(),
+        of::<Fan<64>, S>(),
+        of::<Fan<512>, S>(),
     ]
 }
 

@@ -9,9 +9,8 @@ use super::{Contestant, Group, Task, Workload};
 use crate::block::{AnyBlock, Recorded};
 use crate::calls::{Calls, Kind, Op, Place, Prepared, Thread};
 use crate::clock::Sample;
-use crate::contestants::each_subject;
 use crate::process::{Done, measured};
-use crate::subject::{Role, Subject, Visitor, prove};
+use crate::subject::{Role, Subject, Subjects, Visitor, prove};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -42,7 +41,7 @@ pub fn choose_file(file: &Path, name: &str) {
 }
 
 /// The workload, if a trace was chosen.
-pub(super) fn workload() -> Option<Workload> {
+pub(super) fn workload<S: Subjects>() -> Option<Workload> {
     struct Collect(Vec<Contestant>);
     impl Visitor for Collect {
         fn visit<A: Subject>(&mut self) {
@@ -53,8 +52,8 @@ pub(super) fn workload() -> Option<Workload> {
     }
     let chosen = CHOSEN.get()?;
     let mut collect = Collect(Vec::new());
-    each_subject(&mut collect);
-    let contestants = super::with_twin(collect.0);
+    S::each(&mut collect);
+    let contestants = collect.0;
     let (name, about, ops) = (chosen.name, chosen.about, chosen.calls);
     Some(Workload { name, about, group: Group::Programs, ops, cpus: 1, contestants })
 }

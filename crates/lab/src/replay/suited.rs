@@ -35,9 +35,14 @@ pub(crate) fn check_after(
     (path, after): (&Path, &Dump),
 ) -> Result<Vec<String>> {
     let mut found = differences(metadata, after, options.release, recording);
-    found.extend(early(metadata, after, recording));
     let before = options.before.as_ref();
-    if let Some((before, dump)) = before.and_then(|before| Some((before, before.dump.as_ref()?))) {
+    // What `slablab record` put into one file belongs together.
+    if path != recording {
+        found.extend(early(metadata, after, recording));
+    }
+    if let Some((before, dump)) = before.and_then(|before| Some((before, before.dump.as_ref()?)))
+        && path != before.path
+    {
         found.extend(another_boot(dump, after, &before.path));
     }
     refuse(path, found, options)

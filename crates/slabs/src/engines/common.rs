@@ -1,4 +1,4 @@
-//! Functions that engines share, and that engines of somebody's own may use: access to slots of other CPUs,
+//! Functions that engines share, and that registered engines may use: access to slots of other CPUs,
 //! checks of a freed object, shrink and destroy, page flags, and the return of pages.
 
 use crate::cache::{CacheFlags, CacheId};

@@ -20,21 +20,21 @@ mod slots;
 use super::{Pattern, Workload, of};
 use crate::block::AnyBlock;
 use crate::random::Random;
-use crate::subject::{Role, Subject};
+use crate::subject::{Role, Subject, Subjects};
 use crate::threads;
 
-pub(super) fn workloads() -> Vec<Workload> {
+pub(super) fn workloads<S: Subjects>() -> Vec<Workload> {
     let all = [
-        of::<large::LargeSlots>(),
-        of::<share::Stress>(),
-        of::<share::Ring>(),
-        of::<share::Crowds>(),
-        of::<slots::LarsonSized>(),
-        of::<lists::Simple>(),
-        of::<slots::SimpleThreads>(),
-        of::<slots::AllocTest>(),
-        of::<lists::Espresso>(),
-        of::<lists::Cfrac>(),
+        of::<large::LargeSlots, S>(),
+        of::<share::Stress, S>(),
+        of::<share::Ring, S>(),
+        of::<share::Crowds, S>(),
+        of::<slots::LarsonSized, S>(),
+        of::<lists::Simple, S>(),
+        of::<slots::SimpleThreads, S>(),
+        of::<slots::AllocTest, S>(),
+        of::<lists::Espresso, S>(),
+        of::<lists::Cfrac, S>(),
     ];
     all.into_iter().map(without_large_floor).collect()
 }
