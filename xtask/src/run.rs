@@ -2,6 +2,7 @@
 
 use crate::counts::Counts;
 use crate::steps::{Need, Step};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,6 +11,9 @@ use std::time::Instant;
 
 /// Clock ticks a second in /proc/self/stat: the same on every Linux that Rust supports.
 const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The folder, in the root of the repository, of programs that steps need.
+const TOOLS: &str = "target/tools";
 
 /// The seconds of a step that ended.
 struct Took {
@@ -69,7 +73,7 @@ fn execute(command: &str, root: &Path, counts: &mut Counts) -> bool {
     let words: Vec<&str> = command.split(' ').collect();
     let settings = words.iter().take_while(|word| word.contains('=') && !word.starts_with('-')).count();
     let mut child = Command::new(words[settings]);
-    child.args(&words[settings + 1..]).current_dir(root).stdout(Stdio::piped());
+    child.args(&words[settings + 1..]).current_dir(root).stdout(Stdio::piped()).env("PATH", path());
     child.envs(words[..settings].iter().filter_map(|word| word.split_once('=')));
     let mut running = match child.spawn() {
         Ok(running) => running,
@@ -112,12 +116,19 @@ fn is_met(need: &Need) -> bool {
             }
             true
         }
-        Need::Tool { name, install } => {
-            let here = on_path(name);
-            if !here {
-                println!("not run: no program {name} on PATH; {install}");
+        Need::Tool { name, version } => {
+            let (folder, package) = (root().join(TOOLS), format!("{name}@{version}"));
+            let folder = folder.to_string_lossy();
+            let install = ["cargo", "install", "--quiet", "--debug", "--locked", "--root"];
+            let install = [&install[..], &[&folder, &package]].concat();
+            let met = on_path(name) || {
+                println!("installing {package} into {TOOLS}");
+                succeeds(&install)
+            };
+            if !met {
+                println!("not run: no program {name} on PATH, and {} did not succeed", install.join(" "));
             }
-            here
+            met
         }
         Need::Target(target) => {
             let met = || {
@@ -145,8 +156,14 @@ fn succeeds(command: &[&str]) -> bool {
 }
 
 fn on_path(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+    std::env::split_paths(&path()).any(|folder| folder.join(program).is_file())
+}
+
+/// The folders in which steps find programs.
+fn path() -> OsString {
+    let given = std::env::var_os("PATH").unwrap_or_default();
+    let tools = root().join(TOOLS).join("bin");
+    std::env::join_paths(std::env::split_paths(&given).chain([tools])).unwrap_or(given)
 }
 
 fn is_root() -> bool {

@@ -26,12 +26,13 @@ pub(crate) enum Need {
         /// The Debian package.
         package: &'static str,
     },
-    /// A program that CI does not install. If it is missing, the step does not run.
+    /// A program of crates.io. If it is missing, cargo builds it into `target/tools`. If that fails, the step
+    /// does not run.
     Tool {
-        /// The program.
+        /// The program and its package.
         name: &'static str,
-        /// How it is installed, in words.
-        install: &'static str,
+        /// The version that is built.
+        version: &'static str,
     },
     /// Rust's standard library for a target. If it is missing, rustup adds it. If that fails, the step does
     /// not run.
@@ -50,7 +51,11 @@ const BROWSER: Need = Need::Program {
 /// An emulator of a PC, which boots the kernel of examples/kernel.
 const QEMU: Need =
     Need::Program { names: &["qemu-system-x86_64"], variable: "QEMU", package: "qemu-system-x86" };
-const DENY: Need = Need::Tool { name: "cargo-deny", install: "cargo install cargo-deny" };
+const DENY: Need = Need::Tool { name: "cargo-deny", version: "0.20.2" };
+const MDBOOK: Need = Need::Tool { name: "mdbook", version: "0.5.4" };
+const CARGO_DEB: Need = Need::Tool { name: "cargo-deb", version: "3.8.0" };
+const DEBOOTSTRAP: Need =
+    Need::Program { names: &["debootstrap"], variable: "DEBOOTSTRAP", package: "debootstrap" };
 
 /// Python with virtual environments, for the tests of the Python package. They need PyPI, too.
 const PYTHON: Need =
@@ -122,14 +127,14 @@ pub(crate) const STEPS: &[Step] = &[
         about: "the documents as a book, and every link of it (needs mdbook)",
         in_ci: true,
         commands: &["cargo xtask book"],
-        needs: &[Need::Tool { name: "mdbook", install: "cargo install mdbook" }],
+        needs: &[MDBOOK],
     },
     Step {
         name: "deb",
-        about: "the Debian packages, installed into a clean root (needs cargo-deb, debootstrap, Debian's packages)",
-        in_ci: false,
-        commands: &["SLABLAB_DEB_REQUIRED=1 .ci/deb"],
-        needs: &[Need::Tool { name: "cargo-deb", install: "cargo install cargo-deb" }],
+        about: "the Debian packages of a debug build, installed into a clean root (not run without Debian's packages)",
+        in_ci: true,
+        commands: &["SLABLAB_DEB_PROFILE=dev .ci/deb"],
+        needs: &[CARGO_DEB, DEBOOTSTRAP],
     },
     Step {
         name: "publish",
