@@ -1,8 +1,9 @@
 //! Engines that a program registers as contestants: each is the engine of a malloc heap.
 //!
-//! A contestant is a type, and its calls are compiled for it. So the compiler makes the code of every workload
-//! for an engine where the program names the engine's type ([`Own::of`]), and the rig finds a table of functions
-//! here. The lists of everything that can run are here, too: slablab's own allocators, peers, and registered engines.
+//! A contestant is a type, and its calls are compiled for it. So the compiler makes the code of every
+//! workload for an engine where the program names the engine's type ([`Own::of`]), and the rig finds a table
+//! of functions here. The lists of everything that can run are here, too: slablab's own allocators, peers,
+//! and registered engines.
 
 use crate::contestants::{Known, identify};
 use crate::engines::{Extra, Further, Place};

@@ -1,4 +1,4 @@
-/* Object caches from the kernel's slab allocators: docs/objects.md. Made by cbindgen; do not edit:
+/* Object caches and heaps from the kernel's slab allocators: docs/objects.md, docs/native.md. Made by cbindgen; do not edit:
  * SLABLAB_WRITE_HEADER=1 cargo test -p slablab-c --test header
  *
  * malloc and its relatives are in stdlib.h as ever: linked, or preloaded, the library serves them. */
@@ -49,6 +49,11 @@ struct kmem_cache;
  A registered shrinker.
  */
 struct kmem_shrinker;
+
+/*
+ A malloc of its own, beside that of the process.
+ */
+struct slab_heap;
 
 /*
  Objects that were allocated in advance.
@@ -298,6 +303,71 @@ void kmem_unregister_shrinker(struct kmem_shrinker *shrinker);
  it keeps. Returns the bytes that went back to the system.
  */
 size_t kmem_shrink_all(void);
+
+/*
+ Creates a heap of an engine with its knobs: `slub@6.1`, `slab@6.1,debug=FZPU`; the names of `slablab
+ engines`. The heap stays until the process ends. Returns null and sets `errno` to `EINVAL` if no engine
+ has this name or the engine cannot serve malloc, to `ENOMEM` if there is no memory or the process has the
+ largest number of heaps and caches.
+
+ A block is freed and resized by the heap that allocated it: another heap, malloc's too, reports such a
+ block and ends the process. The functions may not be called in signal handlers.
+
+ # Safety
+ `engine` is a string that ends with 0, or null.
+ */
+struct slab_heap *slab_heap_create(const char *engine);
+
+/*
+ Allocates `bytes` bytes, aligned to 16. Returns null and sets `errno` to `ENOMEM` without memory.
+
+ # Safety
+ `heap` came from `slab_heap_create`.
+ */
+void *slab_heap_malloc(struct slab_heap *heap, size_t bytes);
+
+/*
+ Allocates `count` times `bytes` bytes of zeros. Returns null and sets `errno` to `ENOMEM` without memory,
+ and if the product does not fit.
+
+ # Safety
+ `heap` came from `slab_heap_create`.
+ */
+void *slab_heap_calloc(struct slab_heap *heap, size_t count, size_t bytes);
+
+/*
+ Allocates `bytes` bytes, aligned to `align`. Returns null and sets `errno` to `EINVAL` if `align` is no
+ power of two, to `ENOMEM` without memory.
+
+ # Safety
+ `heap` came from `slab_heap_create`.
+ */
+void *slab_heap_aligned_alloc(struct slab_heap *heap, size_t align, size_t bytes);
+
+/*
+ Gives a block another size, where it is or elsewhere, as C's `realloc`: null is allocated, and a size of 0
+ frees. Without memory the function returns null, sets `errno` to `ENOMEM`, and the block stays as it is.
+
+ # Safety
+ `heap` came from `slab_heap_create`; no thread uses the block any more, unless null is returned.
+ */
+void *slab_heap_realloc(struct slab_heap *heap, void *block, size_t bytes);
+
+/*
+ Frees a block of the heap; null is allowed.
+
+ # Safety
+ `heap` came from `slab_heap_create`; no thread uses the block any more.
+ */
+void slab_heap_free(struct slab_heap *heap, void *block);
+
+/*
+ Bytes that may be used at the start of a block; 0 for null.
+
+ # Safety
+ `heap` came from `slab_heap_create`.
+ */
+size_t slab_heap_usable_size(struct slab_heap *heap, void *block);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,7 +1,7 @@
 //! The edge to C: how functions are exported, and the pointers that C passes as types, each with what C says
 //! of it. `unsafe`: here what C says becomes what Rust asks for.
 
-use libc::{c_char, c_int, c_void, size_t};
+use libc::{ENOMEM, c_char, c_int, c_void, size_t};
 use slablab_malloc::{self as malloc, api};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -33,6 +33,17 @@ pub(crate) fn set_errno(error: c_int) {
     __errno_location().set(error);
 }
 
+/// More than this is refused, as everywhere: differences of addresses are signed.
+pub(crate) const MOST: usize = isize::MAX as usize;
+
+/// What `at` says, and `ENOMEM` if it is null.
+pub(crate) fn or_enomem(at: *mut u8) -> *mut c_void {
+    if at.is_null() {
+        set_errno(ENOMEM);
+    }
+    at.cast()
+}
+
 pub(crate) fn errno() -> c_int {
     __errno_location().get()
 }
@@ -48,6 +59,10 @@ pub(crate) struct Given(*mut c_void);
 impl Given {
     pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        self.0.cast_const().cast()
     }
 
     /// The address, given up to the allocator.

@@ -5,27 +5,17 @@
 //! is taken: a request of no bytes gets an address, `realloc` to no bytes frees and answers null, alignments
 //! that are no power of two are `EINVAL`.
 
-use edge::{Given, Out, errno, set_errno};
+use edge::{Given, MOST, Out, errno, or_enomem, set_errno};
 use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
 use slablab_malloc::api;
-
-/// More than this is refused, as everywhere: differences of addresses are signed.
-const MOST: usize = isize::MAX as usize;
 
 #[expect(unsafe_code, reason = "what C says becomes what Rust asks for")]
 #[macro_use]
 mod edge;
 mod cplusplus;
+pub mod heaps;
 mod info;
 pub mod objects;
-
-/// What `at` says, and `ENOMEM` if it is null.
-fn or_enomem(at: *mut u8) -> *mut c_void {
-    if at.is_null() {
-        set_errno(ENOMEM);
-    }
-    at.cast()
-}
 
 /// Called last: without a frame.
 #[inline(never)]

@@ -7,13 +7,19 @@ fn the_header_matches_the_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("the configuration reads");
     // cbindgen expands no macro of the crate: what `exports!` puts before each function is put there here.
-    let source = std::fs::read_to_string(folder.join("src/objects.rs")).expect("the source reads");
-    let (before, exported) = source.split_once("exports! { \"C\":\n").expect("the source exports functions");
-    let exported = exported.trim_end().strip_suffix('}').expect("the exports end the file");
-    let exported = exported.replace("\nfn ", "\n#[unsafe(no_mangle)] pub extern \"C\" fn ");
+    let source = ["src/objects.rs", "src/heaps.rs"].map(|file| {
+        let source = std::fs::read_to_string(folder.join(file)).expect("the source reads");
+        let (before, exported) =
+            source.split_once("exports! { \"C\":\n").expect("the source exports functions");
+        let exported = exported.trim_end().strip_suffix('}').expect("the exports end the file");
+        // A module's text must begin a file.
+        let before = before.lines().filter(|line| !line.starts_with("//!")).collect::<Vec<_>>().join("\n");
+        before + "\n" + &exported.replace("\nfn ", "\n#[unsafe(no_mangle)] pub extern \"C\" fn ")
+    });
     // The types of pointers and functions are for this crate alone.
     let pointers = [
         ("Cache", "*mut kmem_cache"),
+        ("Heap", "*mut slab_heap"),
         ("Text", "*const c_char"),
         ("Given", "*mut c_void"),
         ("Objects", "*mut *mut c_void"),
@@ -21,7 +27,7 @@ fn the_header_matches_the_source() {
         ("Option<Destructor>", "Option<unsafe extern \"C\" fn(*mut c_void)>"),
         ("Option<Ask>", "Option<unsafe extern \"C\" fn(size_t, *mut c_void) -> size_t>"),
     ];
-    let source = pointers.iter().fold(format!("{before}{exported}"), |source, (ours, pointer)| {
+    let source = pointers.iter().fold(source.concat(), |source, (ours, pointer)| {
         source
             .replace(&format!(": {ours},"), &format!(": {pointer},"))
             .replace(&format!(": {ours})"), &format!(": {pointer})"))

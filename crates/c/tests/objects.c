@@ -492,6 +492,71 @@ static void many(void)
     }
 }
 
+/* Heaps beside malloc, with debugging around the engine and without. */
+static void heaps(void)
+{
+    static const char *const engines[] = {"slub@7.1", "slub@6.1,debug=FZPU", "slqb,quarantine=8K",
+                                          "slab@6.1,harden=random"};
+
+    errno = 0;
+    CHECK(!slab_heap_create("slurb") && errno == EINVAL);
+    errno = 0;
+    CHECK(!slab_heap_create("slob") && errno == EINVAL);
+    errno = 0;
+    CHECK(!slab_heap_create(NULL) && errno == EINVAL);
+    for (int i = 0; i < 4; i++) {
+        struct slab_heap *heap = slab_heap_create(engines[i]);
+        char *blocks[200];
+        CHECK(heap);
+        for (int n = 0; n < 200; n++) {
+            size_t bytes = 1 + n * n;
+            blocks[n] = n % 2 ? slab_heap_malloc(heap, bytes) : slab_heap_calloc(heap, n + 1, n + 1);
+            CHECK(blocks[n] && slab_heap_usable_size(heap, blocks[n]) >= bytes);
+            memset(blocks[n], n, bytes);
+        }
+        for (int n = 0; n < 200; n++) {
+            blocks[n] = slab_heap_realloc(heap, blocks[n], 40000 - n * n);
+            CHECK(blocks[n] && blocks[n][0] == (char)n);
+        }
+        for (int n = 0; n < 200; n++)
+            slab_heap_free(heap, blocks[n]);
+        char *aligned = slab_heap_aligned_alloc(heap, 4096, 100);
+        CHECK(aligned && (uintptr_t)aligned % 4096 == 0);
+        CHECK(!slab_heap_realloc(heap, aligned, 0));
+        slab_heap_free(heap, slab_heap_realloc(heap, NULL, 100));
+        slab_heap_free(heap, NULL);
+        CHECK(slab_heap_usable_size(heap, NULL) == 0);
+        errno = 0;
+        CHECK(!slab_heap_aligned_alloc(heap, 24, 100) && errno == EINVAL);
+        errno = 0;
+        CHECK(!slab_heap_malloc(heap, SIZE_MAX) && errno == ENOMEM);
+        errno = 0;
+        CHECK(!slab_heap_calloc(heap, SIZE_MAX / 2, 3) && errno == ENOMEM);
+    }
+}
+
+/* A block of a heap: freed twice, freed by malloc, written behind. */
+static void heap_fault(const char *name)
+{
+    struct slab_heap *heap = slab_heap_create(strcmp(name, "behind") ? "slab@6.1" : "slab@6.1,debug=FZU");
+    char *block = slab_heap_malloc(heap, 60);
+
+    printf("%p %s\n", (void *)block, name);
+    fflush(stdout);
+    if (!strcmp(name, "twice")) {
+        slab_heap_free(heap, block);
+        slab_heap_free(heap, block);
+    } else if (!strcmp(name, "by malloc")) {
+        free(block);
+    } else if (!strcmp(name, "of malloc")) {
+        slab_heap_free(heap, malloc(60));
+    } else if (!strcmp(name, "behind")) {
+        block[64] = 1;
+        slab_heap_free(heap, block);
+        exit(3);
+    }
+}
+
 /* Faults that only the debugging flags of a cache find. A fault that is repaired does not end the program. */
 static void watched(const char *name)
 {
@@ -529,6 +594,8 @@ static void fault(const char *name)
 
     if (!strncmp(name, "watched: ", 9))
         watched(name + 9);
+    if (!strncmp(name, "heap: ", 6))
+        return heap_fault(name + 6);
     whole = kmem_cache_alloc(kept, 0);
     printf("%p %p\n", (void *)object, (void *)stays);
     fflush(stdout);
@@ -609,6 +676,7 @@ int main(int count, char **arguments)
     children_that_register();
     live_slots();
     many();
+    heaps();
     puts("all holds");
     return 0;
 }

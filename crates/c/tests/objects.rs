@@ -139,6 +139,10 @@ const FAULTS: &[(&str, &str)] = &[
     ("behind its end", "the word behind the object was overwritten"),
     ("behind a free object", "ended: the word behind the free object 0x"),
     ("remaining", "plain: cannot be destroyed: objects remaining: 2"),
+    ("heap: twice", "double free of @"),
+    ("heap: by malloc", "free of @"),
+    ("heap: of malloc", "free of 0x"),
+    ("heap: behind", "Right Redzone overwritten"),
 ];
 
 #[test]

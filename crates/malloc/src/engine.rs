@@ -173,11 +173,12 @@ impl OnceHeap {
             return Some(IS_HARDENED);
         }
         if choice.wrap.is_on_anywhere() {
-            if !make_wrapped(pages, first, choice) {
+            let Some(heap) = placed_wrapped(pages, first, choice) else {
                 shared::release(registration);
                 return None;
-            }
-            shared::publish_static(&mut registration, wrapped_heap().tenant());
+            };
+            let heap = WRAPPED.get_or_init(|| heap);
+            shared::publish_static(&mut registration, heap.tenant());
             return Some(IS_WRAPPED);
         }
         // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone refers
@@ -256,8 +257,8 @@ fn make_in<'a, E: Front<W>, W: Over>(
     }
 }
 
-/// A heap in a mapping of its own.
-fn placed<E: Front<W>, W: Over>(
+/// A heap in a mapping of its own, which stays.
+pub(crate) fn placed<E: Front<W>, W: Over>(
     pages: &'static Pages<Native>,
     first: u32,
     policy: &E::Policy,
@@ -300,19 +301,23 @@ fn wrapped_heap() -> &'static dyn Serves {
     *WRAPPED.get().expect("the heap was made")
 }
 
-/// Makes [`wrapped_heap`]. `false` without memory.
+/// A heap with what the choice puts around its engine, in a mapping of its own. `None` without memory, and
+/// for engines that cannot serve malloc.
 #[cold]
 #[inline(never)]
-fn make_wrapped(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> bool {
-    let made = if choice.wrap.encoded {
-        make_wrapped_in::<Encoded>(pages, first, choice)
+pub(crate) fn placed_wrapped(
+    pages: &'static Pages<Native>,
+    first: u32,
+    choice: &Choice,
+) -> Option<&'static dyn Serves> {
+    if choice.wrap.encoded {
+        placed_wrapped_in::<Encoded>(pages, first, choice)
     } else {
-        make_wrapped_in::<Native>(pages, first, choice)
-    };
-    made.is_some_and(|heap| WRAPPED.set(heap).is_ok())
+        placed_wrapped_in::<Native>(pages, first, choice)
+    }
 }
 
-fn make_wrapped_in<W: Over>(
+fn placed_wrapped_in<W: Over>(
     pages: &'static Pages<Native>,
     first: u32,
     choice: &Choice,

@@ -1,11 +1,25 @@
-//! Further heaps in a process, on the same page allocator as the process's own: the bench compares engines
-//! with them.
+//! Further heaps in a process, on the same page allocator as the process's own.
+//!
+//! | type | engine | for |
+//! |---|---|---|
+//! | [`ExtraHeap`] | a type, without wrappers | the bench: calls are compiled for the engine |
+//! | [`ChosenHeap`] | chosen at run time, with wrappers | a part of a program that needs another malloc |
 
-use crate::engine;
+use crate::engine::{self, placed, placed_wrapped};
+use crate::env;
+use crate::fast::Given;
 use crate::heap::Heap;
+use crate::policy::slub_here;
 use crate::shared;
 use crate::world::Native;
-use slablab_slabs::Front;
+use crate::wrapped::Serves;
+use slablab_pages::Pages;
+use slablab_slabs::engines::slab::SlabEngine;
+use slablab_slabs::engines::slqb::Slqb;
+use slablab_slabs::engines::slub::Slub;
+use slablab_slabs::preset::Choice;
+use slablab_slabs::{Front, Preset};
+use std::fmt;
 
 /// A further heap of the process, as an allocator. It stays until the process ends.
 pub struct ExtraHeap<E: Front<Native> + 'static>(&'static Heap<E>);
@@ -30,4 +44,121 @@ impl<E: Front<Native>> ExtraHeap<E> {
     pub fn heap(&self) -> &'static Heap<E> {
         self.0
     }
+}
+
+/// A further heap of the process, whose engine and wrappers are chosen at run time. It stays until the
+/// process ends.
+///
+/// An object is freed and resized by the heap that allocated it: another heap, the process's own too, reports
+/// such an object and ends the process. Blocks above the size classes are page frames, which any heap takes
+/// back. Not for signal handlers.
+#[derive(Clone, Copy)]
+pub struct ChosenHeap(&'static dyn Serves);
+
+/// Why there is no further heap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoHeap {
+    /// The text names no engine, or one that cannot serve malloc.
+    Engine(String),
+    /// There is no memory, or the process has the largest number of heaps and caches.
+    Memory,
+}
+
+impl ChosenHeap {
+    /// Makes a heap of an engine with its knobs, for example `slub@6.1` or `slab@6.1,debug=FZPU`.
+    ///
+    /// # Errors
+    /// [`NoHeap::Engine`] also for `harden=on`: all free memory of a hardened process is zeros, from its
+    /// start.
+    pub fn open(engine: &str) -> Result<ChosenHeap, NoHeap> {
+        let choice = Choice::parse(engine).map_err(|bad| NoHeap::Engine(bad.to_string()))?;
+        if let Some(why) = env::refusal(&choice) {
+            return Err(NoHeap::Engine(format!("{engine}: {why}")));
+        }
+        if choice.wrap.hardened {
+            let why = "harden=on is for the process's own heap: set SLABLAB_ENGINE";
+            return Err(NoHeap::Engine(format!("{engine}: {why}")));
+        }
+        // The process's own heap starts the world.
+        engine::start_now();
+        let (Some(pages), Some(mut registration)) = (shared::pages(), shared::register()) else {
+            return Err(NoHeap::Memory);
+        };
+        match placed_any(pages, registration.first(), &choice) {
+            Some(heap) => {
+                shared::publish_static(&mut registration, heap.tenant());
+                Ok(ChosenHeap(heap))
+            }
+            None => {
+                shared::release(registration);
+                Err(NoHeap::Memory)
+            }
+        }
+    }
+
+    /// `bytes` bytes, aligned to the power of two `align`, and to 16; null without memory.
+    pub fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
+        self.0.alloc_aligned(bytes, align)
+    }
+
+    /// `bytes` zeros, aligned to the power of two `align`, and to 16; null without memory.
+    pub fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
+        self.0.alloc_zeroed(bytes, align)
+    }
+
+    /// Frees memory. An address that is no live allocation's start ends the process with a report.
+    pub fn free(&self, at: Given) {
+        self.0.free(at);
+    }
+
+    /// Frees memory whose size and alignment the caller says. With debugging around the engine, a size or an
+    /// alignment that is not the allocation's is reported, and the memory is freed all the same.
+    pub fn free_sized(&self, at: Given, bytes: usize, align: usize) {
+        self.0.check_sized(at.as_ptr(), Some(bytes), align);
+        self.0.free(at);
+    }
+
+    /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the
+    /// allocation stays as it is.
+    pub fn realloc(&self, at: Given, bytes: usize, align: usize) -> *mut u8 {
+        self.0.realloc(at, bytes, align)
+    }
+
+    /// Bytes that may be used at the start of a live allocation; 0 for null.
+    pub fn usable(&self, at: *const u8) -> usize {
+        self.0.usable(at)
+    }
+}
+
+impl fmt::Debug for ChosenHeap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut to = f.debug_struct("ChosenHeap");
+        let mut caches = 0;
+        self.0.tenant().each_usage(&mut |_, _| caches += 1);
+        to.field("caches", &caches).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for NoHeap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoHeap::Engine(why) => f.write_str(why),
+            NoHeap::Memory => f.write_str("no memory for a heap, or too many heaps and caches"),
+        }
+    }
+}
+
+impl std::error::Error for NoHeap {}
+
+/// A heap in a mapping of its own, with or without wrappers.
+fn placed_any(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> Option<&'static dyn Serves> {
+    if choice.wrap.is_on_anywhere() {
+        return placed_wrapped(pages, first, choice);
+    }
+    Some(match choice.preset {
+        Preset::Slub(policy) => placed::<Slub<Native>, Native>(pages, first, &slub_here(policy, false))?,
+        Preset::Slqb(policy) => placed::<Slqb<Native>, Native>(pages, first, &policy)?,
+        Preset::Slab(policy) => placed::<SlabEngine<Native>, Native>(pages, first, &policy)?,
+        Preset::Slob(_) | Preset::Registered(_) => return None,
+    })
 }

@@ -134,7 +134,7 @@ impl Settings {
 }
 
 /// The reason why a choice cannot serve malloc; `None` if it can.
-fn refusal(choice: &Choice) -> Option<&'static str> {
+pub(crate) fn refusal(choice: &Choice) -> Option<&'static str> {
     let is_slob = matches!(choice.preset, Preset::Slob(_));
     is_slob.then_some("SLOB does not store the size of an object, which malloc needs")
 }

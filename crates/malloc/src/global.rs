@@ -1,7 +1,7 @@
 //! The heaps as Rust's allocators. `unsafe`: promises what [`GlobalAlloc`] asks for, and takes over what its
 //! callers promise.
 
-use crate::engines::ExtraHeap;
+use crate::engines::{ChosenHeap, ExtraHeap};
 use crate::entry::api;
 use crate::fast::Given;
 use crate::world::Native;
@@ -62,4 +62,12 @@ global_alloc! {
     zeroed => self.heap().alloc_zeroed(layout.size(), layout.align()),
     free => { let _ = layout; self.heap().free(at) },
     realloc => self.heap().realloc(at, bytes, layout.align())
+}
+
+global_alloc! {
+    impl[] ChosenHeap: self, at, layout, bytes;
+    alloc => self.alloc_aligned(layout.size(), layout.align()),
+    zeroed => self.alloc_zeroed(layout.size(), layout.align()),
+    free => self.free_sized(at, layout.size(), layout.align()),
+    realloc => self.realloc(at, bytes, layout.align())
 }

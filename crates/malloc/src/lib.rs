@@ -67,7 +67,7 @@ pub mod wrapped;
 mod zeroing;
 
 pub use engine::FromHeap;
-pub use engines::ExtraHeap;
+pub use engines::{ChosenHeap, ExtraHeap, NoHeap};
 pub use entry::api;
 pub use fast::Given;
 pub use global::Slablab;

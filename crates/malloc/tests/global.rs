@@ -238,6 +238,88 @@ fn extra_heaps_of_every_engine() {
     }
 }
 
+/// Further heaps that are chosen at run time, with wrappers and without.
+#[test]
+fn chosen_heaps() {
+    use slablab_malloc::{ChosenHeap, NoHeap};
+    for engine in [
+        "slub@7.1",
+        "slub@6.1,debug=FZPU",
+        "slub@6.1,harden=random+encode",
+        "slqb",
+        "slqb,debug=FZ,quarantine=8K",
+        "slab",
+        "slab,debug=P,init=alloc+free",
+    ] {
+        let heap = ChosenHeap::open(engine).unwrap_or_else(|why| panic!("{engine}: {why}"));
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || use_heap(heap, engine, thread));
+            }
+        });
+    }
+    for (engine, words) in [
+        ("slbu", "slub"),
+        ("slob@6.1", "SLOB does not store the size"),
+        ("slub,harden=on", "harden=on is for the process's own heap"),
+    ] {
+        let refused = ChosenHeap::open(engine).expect_err(engine);
+        assert!(matches!(&refused, NoHeap::Engine(why) if why.contains(words)), "{engine}: {refused}");
+    }
+}
+
+/// Allocates, fills, resizes and frees blocks of all sizes.
+fn use_heap(heap: slablab_malloc::ChosenHeap, engine: &str, seed: u64) {
+    use slablab_malloc::Given;
+    let mut seed = seed;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) as usize % below
+    };
+    let holds = |(at, bytes, fill): &(*mut u8, usize, u8)| {
+        // SAFETY: a block of `bytes` bytes, which were filled.
+        unsafe { std::slice::from_raw_parts(*at, *bytes) }.iter().all(|byte| byte == fill)
+    };
+    let mut blocks: Vec<(*mut u8, usize, u8)> = Vec::new();
+    for turn in 0..6_000usize {
+        let bytes = match random(50) {
+            0 => 1 + random(300_000),
+            _ => 1 + random(3_000),
+        };
+        let fill = turn as u8;
+        let at = match random(3) {
+            0 if !blocks.is_empty() => {
+                let (at, old, old_fill) = blocks.swap_remove(random(blocks.len()));
+                // SAFETY: allocated below, and used as the new block only.
+                let new = heap.realloc(unsafe { Given::new(at) }, bytes, 1);
+                assert!(holds(&(new, old.min(bytes), old_fill)), "{engine}: realloc of {old} to {bytes}");
+                new
+            }
+            1 => {
+                let at = heap.alloc_zeroed(bytes, 1);
+                assert!(holds(&(at, bytes, 0)), "{engine}: {bytes} zeros");
+                at
+            }
+            _ => heap.alloc_aligned(bytes, 64),
+        };
+        assert!(!at.is_null() && heap.usable(at) >= bytes, "{engine}: {bytes} bytes");
+        // SAFETY: `bytes` bytes were allocated.
+        unsafe { at.write_bytes(fill, bytes) };
+        blocks.push((at, bytes, fill));
+        if blocks.len() > 400 {
+            let last = blocks.swap_remove(random(blocks.len()));
+            assert!(holds(&last), "{engine}: a block of {} bytes was overwritten", last.1);
+            // SAFETY: allocated above, and not used any more.
+            heap.free(unsafe { Given::new(last.0) });
+        }
+    }
+    for block in blocks {
+        assert!(holds(&block), "{engine}: a block of {} bytes was overwritten", block.1);
+        // SAFETY: allocated above, and not used any more.
+        heap.free(unsafe { Given::new(block.0) });
+    }
+}
+
 /// Runs all tests again with slots per CPU: what slots belong to is decided once per process.
 #[test]
 fn all_per_cpu() {
