@@ -58,7 +58,13 @@ const CLAIMS: &[Claim] = &[
 
 /// The functions of malloc. Count a pair of calls from C with callgrind: link-time optimisation removes some
 /// instructions.
-const MALLOC: &[Claim] = &[claim("malloc_any"), claim("malloc_64"), claim("malloc_4096"), claim("free_any")];
+const MALLOC: &[Claim] = &[
+    claim("malloc_any"),
+    claim("malloc_64"),
+    claim("malloc_4096"),
+    claim("free_any"),
+    Claim { stores: false, ..claim("realloc_same") },
+];
 
 /// The page with the table of limits.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/engines/README.md");

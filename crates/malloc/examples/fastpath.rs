@@ -33,12 +33,20 @@ unsafe fn free_any(at: *mut u8) {
     api::free(unsafe { Given::new(at) })
 }
 
+/// # Safety
+/// As [`Given::new`].
+#[inline(never)]
+unsafe fn realloc_same(at: *mut u8, bytes: usize) -> *mut u8 {
+    // SAFETY: the section Safety above: the caller gives `at` up.
+    api::realloc(unsafe { Given::new(at) }, bytes, 1)
+}
+
 fn main() {
     for _ in 0..1000 {
         for at in [malloc_any(black_box(100)), malloc_64(), malloc_4096()] {
             assert!(!at.is_null(), "out of memory");
             // SAFETY: allocated just now.
-            unsafe { free_any(at) };
+            unsafe { free_any(realloc_same(at, black_box(60))) };
         }
     }
 }

@@ -138,6 +138,16 @@ impl OnceHeap {
         self.push_marked(&entry, slots, marked)
     }
 
+    /// Whether a live object of a SLUB heap with nothing around it starts at an address, and is as large as an
+    /// object of `bytes` bytes would be. `false` may also mean that only a slower look can tell.
+    #[inline(always)]
+    pub(crate) fn is_live_of_class(&'static self, at: &Given, bytes: usize) -> bool {
+        bytes <= classes::LISTED_MAX
+            && at
+                .pagemap()
+                .is_some_and(|entry| fast::is_live_of_class(&entry, bytes, || self.secret_of_slab()))
+    }
+
     /// The secret of the SLUB heap, for a caller that found a slab with a number of its caches.
     #[inline(always)]
     fn secret_of_slab(&'static self) -> u64 {

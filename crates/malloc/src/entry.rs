@@ -3,7 +3,7 @@
 //! Every call has up to three rungs, everywhere under the same names:
 //!
 //! ```text
-//! alloc(bytes)              free(at)                     free_sized(at, ..)
+//! alloc(bytes)              free(at)                     free_sized(at, ..), realloc(at, ..)
 //!   fast   alloc_fixed             OnceHeap::free_fast     the array of this thread's slot: inline, no call
 //!   slow   alloc_slow              free_slow               the heap there is: Heap::alloc_slow, Heap::free_slow
 //!   cold   alloc_cold              free_cold               something is around the engine, or no heap started yet
@@ -193,7 +193,18 @@ pub mod api {
 
     /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the
     /// allocation stays as it is.
-    pub extern "C" fn realloc(at: Given, bytes: usize, align: usize) -> *mut u8 {
+    #[inline(always)]
+    pub fn realloc(at: Given, bytes: usize, align: usize) -> *mut u8 {
+        // An aligned object may be of a larger class.
+        if align <= classes::STEP && HEAP.is_live_of_class(&at, bytes) {
+            return at.as_ptr();
+        }
+        realloc_slow(at, bytes, align)
+    }
+
+    /// Slow rung of [`realloc`]: any address, any heap.
+    #[inline(never)]
+    extern "C" fn realloc_slow(at: Given, bytes: usize, align: usize) -> *mut u8 {
         with_heap!(heap => heap.realloc(at, bytes, align), cold => match HEAP.get() {
             Which::Wrapped(heap) => heap.realloc(at, bytes, align),
             _ => none_yet("realloc", at.as_ptr()),
