@@ -82,6 +82,8 @@ pub(crate) struct Side {
 pub(crate) struct Against {
     /// By how many percent of the base's value it is better; below 0 if it is worse.
     pub(crate) gain_percent: Option<f64>,
+    /// Whether the base is 0 and the other value is worse.
+    pub(crate) is_worse_than_0: bool,
     /// The 95 % interval of the gain, before the correction.
     pub(crate) interval: Option<Interval>,
     pub(crate) p: Option<f64>,
@@ -172,7 +174,11 @@ impl Comparison {
                 Verdict::Untested(_) => pair.p.is_none(),
                 _ => false,
             };
-            told && pair.gain_percent.is_some_and(|gain| gain < -percent)
+            // From 0, no number of percent is enough.
+            told && match pair.gain_percent {
+                Some(gain) => gain < -percent,
+                None => pair.is_worse_than_0,
+            }
         })
     }
 }
@@ -424,6 +430,8 @@ fn row(matched: &Matched, kind: &Kind, pairs: &mut impl Iterator<Item = Pair>, c
         let runs = matched.cells[0].and_then(Cell::runs).zip(matched.cells[pair.other].and_then(Cell::runs));
         Against {
             gain_percent: values.and_then(|(base, other)| gain_percent(*better, base.value, other.value)),
+            is_worse_than_0: values
+                .is_some_and(|(base, other)| base.value == 0.0 && better.gain(other.value) < 0.0),
             interval: match runs.filter(|_| kind.medians) {
                 Some((base, other)) => {
                     let rules = Bootstrap { resamples: 1999, ..Bootstrap::default() };

@@ -74,12 +74,14 @@ pub const LIMIT: usize = 1 << 16;
 
 impl Owners {
     /// Removed cgroups that still hold memory: what the root says, or what /proc/cgroups counts beyond the
-    /// cgroups that are there.
+    /// cgroups that are there. /proc/cgroups is the machine's also in a container, which sees a part of the tree:
+    /// of a root alone, or of more cgroups than are read, nothing is known.
     pub fn dying(&self) -> Option<u64> {
         let root = self.cgroups.iter().find(|cgroup| cgroup.path == "/").and_then(|root| root.dying);
         root.or_else(|| {
             let there = self.cgroups.len() as u64;
-            self.counted.filter(|_| there > 0).map(|counted| counted.saturating_sub(there))
+            let is_tree = (2..LIMIT as u64).contains(&there);
+            self.counted.filter(|_| is_tree).map(|counted| counted.saturating_sub(there))
         })
     }
 
@@ -224,6 +226,8 @@ mod tests {
         let said = Owners { cgroups: vec![cgroup("/", Some(7))], counted: Some(22), ..Owners::default() };
         assert_eq!(said.dying(), Some(7));
         assert_eq!(Owners { counted: Some(22), ..Owners::default() }.dying(), None);
+        let container = Owners { cgroups: vec![cgroup("/", None)], counted: Some(22), ..Owners::default() };
+        assert_eq!(container.dying(), None);
         let tree = ["/", "/a", "/a-b", "/a/c"].map(|path| cgroup(path, None));
         let owners = Owners { cgroups: tree.to_vec(), ..Owners::default() };
         assert_eq!(owners.leaves().map(|leaf| leaf.path.as_str()).collect::<Vec<_>>(), ["/a-b", "/a/c"]);

@@ -25,7 +25,7 @@ impl Kallsyms {
     /// An address farther behind the function before it is in no function: data, or a module not listed.
     const REACH: u64 = 16 << 20;
     /// The largest text read, so that places fit in 32 bits. A kernel's list has some ten MB.
-    const TEXT_LIMIT: usize = 1 << 31;
+    const TEXT_LIMIT: usize = 1 << 30;
 
     /// Reads lines `address type name [module]`. Lines of another form are skipped, and so are addresses of
     /// 0, which the kernel shows to users without permission ([`Kallsyms::hidden`]).

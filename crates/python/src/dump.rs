@@ -87,32 +87,46 @@ pub(crate) enum Of<'py> {
 }
 
 impl Of<'_> {
-    fn state(self) -> PyResult<Arc<State>> {
-        self.state_of(None, None)
-    }
-
-    /// The state; of a file that does not tell them with this page size and number of CPUs.
-    fn state_of(self, page_size: Option<u64>, cpus: Option<u32>) -> PyResult<Arc<State>> {
+    fn source(self) -> Source {
         match self {
-            Of::Read(dump) => Ok(dump.get().0.clone()),
-            Of::Path(path) => Ok(Arc::new(read(&Input { path: Some(path), page_size, cpus }).raised()?)),
-        }
-    }
-
-    /// As an earlier state: of a recording, the one before it.
-    fn earlier(self) -> PyResult<State> {
-        match self {
-            Of::Read(dump) => Ok(State::clone(&dump.get().0)),
-            Of::Path(path) => {
-                read_at(&Input { path: Some(path), ..Input::default() }, Moment::Before).raised()
-            }
+            Of::Read(dump) => Source::Read(dump.get().0.clone()),
+            Of::Path(path) => Source::Path(Some(path)),
         }
     }
 }
 
-/// The state of `dump`, of this machine if there is none.
-fn state_of(dump: Option<Of<'_>>) -> PyResult<Arc<State>> {
-    dump.map_or_else(|| Ok(Arc::new(read(&Input::default()).raised()?)), Of::state)
+/// An [`Of`] for a job: it is read without the interpreter's lock, on the job's own threads, which a process
+/// that was forked has, too.
+enum Source {
+    Read(Arc<State>),
+    /// A file; `None` for this machine.
+    Path(Option<PathBuf>),
+}
+
+impl Source {
+    fn of(dump: Option<Of<'_>>) -> Source {
+        dump.map_or(Source::Path(None), Of::source)
+    }
+
+    fn state(self) -> slablab_report::Result<Arc<State>> {
+        self.state_of(None, None)
+    }
+
+    /// The state; of a file that does not tell them with this page size and number of CPUs.
+    fn state_of(self, page_size: Option<u64>, cpus: Option<u32>) -> slablab_report::Result<Arc<State>> {
+        match self {
+            Source::Read(state) => Ok(state),
+            Source::Path(path) => Ok(Arc::new(read(&Input { path, page_size, cpus })?)),
+        }
+    }
+
+    /// As an earlier state: of a recording, the one before it.
+    fn earlier(self) -> slablab_report::Result<State> {
+        match self {
+            Source::Read(state) => Ok(State::clone(&state)),
+            Source::Path(path) => read_at(&Input { path, ..Input::default() }, Moment::Before),
+        }
+    }
 }
 
 /// Reads a dump: a folder, tar, support bundle or slabinfo; without a path, this machine.
@@ -230,8 +244,13 @@ pub(crate) fn doctor(
     aliases: bool,
     bytes: bool,
 ) -> PyResult<Diagnosis> {
-    let state = state_of(dump)?;
-    let mut since = since.into_iter().map(Of::earlier).collect::<PyResult<Vec<_>>>()?;
+    let (dump, since) = (Source::of(dump), since.into_iter().map(Of::source).collect::<Vec<_>>());
+    let reading = |_: &Work| {
+        let state = dump.state()?;
+        let since = since.into_iter().map(Source::earlier).collect::<slablab_report::Result<Vec<_>>>()?;
+        Ok((state, since))
+    };
+    let (state, mut since) = work(py, None, Some(1), reading)?;
     // A text may have several snapshots.
     since.extend(state.earlier());
     if hours.is_some() && since.is_empty() {
@@ -375,13 +394,19 @@ pub(crate) fn whatif(
         debug: debug.collect::<PyResult<_>>()?,
     };
     let changes = grid.changes().map_err(|error| usage(error.what))?;
-    let state = state_of(dump)?;
-    let against = match (changes.as_slice(), against) {
-        (_, None) => None,
-        ([change], Some(real)) => Some(real.state_of(change.page_size, change.cpus)?),
-        (_, Some(_)) => return Err(usage("against: takes one change, not a list")),
+    if against.is_some() && changes.len() != 1 {
+        return Err(usage("against: takes one change, not a list"));
+    }
+    let (dump, against) = (Source::of(dump), against.map(Of::source));
+    let calibrate: Vec<Source> = calibrate.into_iter().map(Of::source).collect();
+    let reading = |_: &Work| {
+        let state = dump.state()?;
+        let (page_size, cpus) = (changes[0].page_size, changes[0].cpus);
+        let against = against.map(|real| real.state_of(page_size, cpus)).transpose()?;
+        let more = calibrate.into_iter().map(Source::state).collect::<slablab_report::Result<Vec<_>>>()?;
+        Ok((state, against, more))
     };
-    let more = calibrate.into_iter().map(Of::state).collect::<PyResult<Vec<_>>>()?;
+    let (state, against, more) = work(py, None, Some(1), reading)?;
     let job = |_: &Work| {
         let tables = match more.as_slice() {
             [] => PerCpu::builtin(),

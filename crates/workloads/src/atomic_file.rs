@@ -40,10 +40,23 @@ impl AtomicFile {
     /// A path that is a folder, that may not be written, whose folder is missing, or whose links go in a
     /// circle.
     pub fn create(path: &Path) -> Result<AtomicFile, Error> {
-        AtomicFile::begin(path, nameless)
+        AtomicFile::begin(path, false, nameless)
     }
 
-    fn begin(path: &Path, nameless: impl FnOnce(&Path) -> Option<File>) -> Result<AtomicFile, Error> {
+    /// As [`AtomicFile::create`], for what only the file's owner may read. The mode of a file that is there
+    /// already stays.
+    ///
+    /// # Errors
+    /// As [`AtomicFile::create`].
+    pub fn create_private(path: &Path) -> Result<AtomicFile, Error> {
+        AtomicFile::begin(path, true, nameless)
+    }
+
+    fn begin(
+        path: &Path,
+        private: bool,
+        nameless: impl FnOnce(&Path) -> Option<File>,
+    ) -> Result<AtomicFile, Error> {
         let fail = |source| Error::Io { path: path.into(), source };
         if path.is_dir() {
             let what = "is a directory: expected the name of a file";
@@ -64,9 +77,12 @@ impl AtomicFile {
             Some(file) => (file, named),
             None => {
                 let named = temporary(&target);
-                (create_private(&named, old.is_some()).map_err(fail)?, Some(named))
+                (create_private(&named, private || old.is_some()).map_err(fail)?, Some(named))
             }
         };
+        if private {
+            for_owner(&file).map_err(fail)?;
+        }
         let new = AtomicFile { file, path, target: Some(target), named };
         if let Some(old) = old {
             take_over(&new.file, &old).map_err(|source| new.fail(source))?;
@@ -171,6 +187,18 @@ fn create_private(path: &Path, _private: bool) -> io::Result<File> {
     File::create_new(path)
 }
 
+/// Lets only the owner read and write.
+#[cfg(unix)]
+fn for_owner(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn for_owner(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
 /// Gives the new file the mode of the old file, and its owner if this process may. It sets the owner before
 /// the mode, because a change of owner may clear bits of the mode.
 #[cfg(unix)]
@@ -227,7 +255,7 @@ mod tests {
     fn write(path: &Path, nameless: bool, text: &str) {
         let mut file = match nameless {
             true => AtomicFile::create(path).unwrap(),
-            false => AtomicFile::begin(path, |_| None).unwrap(),
+            false => AtomicFile::begin(path, false, |_| None).unwrap(),
         };
         file.write_all(text.as_bytes()).unwrap();
         file.commit().unwrap();
@@ -290,13 +318,13 @@ mod tests {
         let names = || -> Vec<_> {
             std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
         };
-        let mut file = AtomicFile::begin(&path, |_| None).unwrap();
+        let mut file = AtomicFile::begin(&path, false, |_| None).unwrap();
         file.write_all(b"first").unwrap();
         assert_eq!(names().len(), 1);
         assert_ne!(names()[0], "out");
         drop(file);
         assert!(names().is_empty());
-        AtomicFile::begin(&path, |_| None).unwrap().commit().unwrap();
+        AtomicFile::begin(&path, false, |_| None).unwrap().commit().unwrap();
         assert_eq!(names(), ["out"]);
         std::fs::remove_dir_all(&folder).unwrap();
     }

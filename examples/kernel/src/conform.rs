@@ -37,6 +37,10 @@ impl Testable for Kernel {
     }
     fn set_online(cpu: CpuId, online: bool) {
         cpu::set_online(cpu.0 as usize, online);
+        if !online {
+            // No reader runs there any more.
+            Kernel::quiescent(cpu);
+        }
     }
     fn still<R>(f: impl FnOnce() -> R) -> R {
         Kernel::stop(true);

@@ -23,7 +23,8 @@ struct Deferred {
 
 static COUNTS: [Counts; CPUS] = [const { Counts::new() }; CPUS];
 static STOPPED: AtomicBool = AtomicBool::new(false);
-/// A work for each kind, cache and CPU at most.
+/// A work for each kind, cache and CPU, and one for each slab of an RCU cache that waits for its readers: this
+/// kernel has no such caches. One that has them needs a list without a limit.
 static WAITING: AllCpus<Spin<(), [Option<Deferred>; 128]>> = AllCpus(Spin::around([None; 128]));
 
 impl Kernel {
@@ -54,7 +55,7 @@ impl Kernel {
         let same = |other: &Deferred| (other.work, other.cpu) == (deferred.work, deferred.cpu);
         if !waiting.iter().flatten().any(same) {
             let room = waiting.iter_mut().find(|place| place.is_none());
-            *room.expect("room for deferred work") = Some(deferred);
+            *room.expect("no more than 128 works wait") = Some(deferred);
         }
     }
     /// How often an event was counted that belongs to no cache.

@@ -34,7 +34,11 @@ fn read(document: &Value) -> Result<Answer, String> {
     let engines = list(document, "engines")?;
     let machine = &document["machine"];
     let mut answer = Answer {
-        inputs: recording(document, engines.first().map(|engine| &engine["rows"])),
+        inputs: [
+            recording(document, engines.first().map(|engine| &engine["rows"])),
+            vec![Fact::new("state before it", Some(before(document)))],
+        ]
+        .concat(),
         settings: vec![
             program(document),
             Fact::of("recorded kernel", &document["release"]),
@@ -56,6 +60,14 @@ fn read(document: &Value) -> Result<Answer, String> {
         answer.quantities.extend(caches(list(engine, "caches")?, Some(at)));
     }
     Ok(answer)
+}
+
+/// The state that a replay begins with. The same dump may have another path.
+fn before(document: &Value) -> String {
+    match &document["before"] {
+        Value::Null => "of the recording alone".into(),
+        before => format!("{} active objects in {} caches", before["active_objects"], before["caches"]),
+    }
 }
 
 /// The recording that a result is of.

@@ -17,12 +17,13 @@ pub struct Package {
 
 impl Package {
     /// Begins the file at `path`; its members are of the time `seconds`, since 1970. The first member is
-    /// [`ABOUT`], the last that of the events.
+    /// [`ABOUT`], the last that of the events. Only the file's owner can read it: it has addresses of the kernel.
     ///
     /// # Errors
     /// A file that cannot be written.
     pub fn create(path: &Path, seconds: u64) -> Result<Package> {
-        let file = AtomicFile::create(path).map_err(slablab_workloads::Error::without_path).at(path)?;
+        let file =
+            AtomicFile::create_private(path).map_err(slablab_workloads::Error::without_path).at(path)?;
         Ok(Package { file: BufWriter::new(file), path: path.to_path_buf(), seconds })
     }
 

@@ -10,6 +10,7 @@ use slablab_kernel::gfp::{GfpFlag, GfpTable};
 use slablab_kernel::pasted::{self, AllocFailure, NodeCounts};
 use slablab_report::html::number;
 use slablab_report::text::grouped;
+use slablab_report::visible::shell_word;
 use slablab_slabs::Release;
 
 /// One or several equal messages.
@@ -273,6 +274,7 @@ impl Failure {
         let is_container = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         let container = if is_container { ": the ID of a container" } else { "" };
         let short = if is_container { &name[..12] } else { name.as_str() };
+        let short = shell_word(short, "-_.:");
         Some(Part {
             label: "cgroup",
             text: format!(

@@ -79,18 +79,23 @@ fn without_entities(line: &str) -> String {
     line
 }
 
+/// Layers that a line may have around it: quotes of quotes, a log in a log. A line of nothing but such layers
+/// would take a time that grows with the square of its length.
+const LAYERS: usize = 32;
+
 /// A line without what stands around it, from the outside to the inside, as often as there is something.
 fn stripped(line: &str) -> &str {
     let mut line = line.trim();
-    loop {
+    for _ in 0..LAYERS {
         let before = line.len();
         line = unmarked(line).trim();
         line = without_stamp(line).trim_start();
         line = without_path(line);
         if line.len() == before {
-            return line;
+            break;
         }
     }
+    line
 }
 
 /// Without quote marks, the bars of a table, backticks and the tags that keep a text's columns.
@@ -169,10 +174,11 @@ fn without_tag(line: &str) -> Option<&str> {
 fn without_path(line: &str) -> &str {
     let file = |(at, name): (usize, &str)| {
         let before = &line[..at];
-        let is_path = before.ends_with('/') && !before.contains(char::is_whitespace);
-        is_path.then(|| line[at + name.len()..].trim_start())
+        before.ends_with('/').then(|| line[at + name.len()..].trim_start())
     };
-    let of = |name: &str| line.find(name).and_then(|at| file((at, name)));
+    // A path has no blanks.
+    let word = &line[..line.find(char::is_whitespace).unwrap_or(line.len())];
+    let of = |name: &str| word.find(name).and_then(|at| file((at, name)));
     let names = ["proc/slabinfo:", "proc/meminfo:", "memory.kmem.slabinfo:"];
     names.into_iter().find_map(of).unwrap_or(line)
 }

@@ -212,14 +212,26 @@ impl Watcher {
         if state == ON_LIST
             && let Some(cpu) = cpu
         {
-            let at = usize::from(cpu.0);
-            if self.lists.len() <= at {
-                self.lists.resize(at + 1, Vec::new());
-            }
-            self.lists[at].push(cell);
+            self.put_on_list(cell, cpu);
         }
         self.now[cell as usize] = (state, cpu.map_or(0, |cpu| cpu.0 + 1));
         self.dirty.push(cell);
+    }
+
+    /// Notes that a cell is on a CPU's list. Cells that have left it stay in the note: without [`Self::list_ends`]
+    /// it would grow with every free.
+    fn put_on_list(&mut self, cell: u32, cpu: CpuId) {
+        let at = usize::from(cpu.0);
+        if self.lists.len() <= at {
+            self.lists.resize(at + 1, Vec::new());
+        }
+        let (list, now) = (&mut self.lists[at], &self.now);
+        if list.len() > 2 * now.len() {
+            list.retain(|cell| now[*cell as usize] == (ON_LIST, cpu.0 + 1));
+            list.sort_unstable();
+            list.dedup();
+        }
+        list.push(cell);
     }
 
     fn push(&mut self, change: Change) {

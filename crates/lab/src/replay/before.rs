@@ -46,6 +46,24 @@ pub struct Before {
     pub assumed: Vec<String>,
 }
 
+/// What an answer says of a state before a recording.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Where it was read.
+    pub path: PathBuf,
+    /// Its caches.
+    pub caches: usize,
+    /// Their active objects.
+    pub active: u64,
+}
+
+impl From<&Before> for Given {
+    fn from(before: &Before) -> Given {
+        let active = before.caches.iter().map(|cache| cache.active).sum();
+        Given { path: before.path.clone(), caches: before.caches.len(), active }
+    }
+}
+
 /// The part of a recording that is counted, between marks in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Windows {

@@ -93,6 +93,8 @@ pub struct Replay {
     pub assumed: Vec<String>,
     /// What the start rests on.
     pub start: StartFacts,
+    /// The state before the recording that was given, if there was one.
+    pub before: Option<before::Given>,
     /// Where the planned start is not what the dump says.
     pub warnings: Vec<String>,
     /// CPUs that went off and on.
@@ -168,6 +170,7 @@ pub(crate) struct Prepared<'a> {
     kernel: Preset,
     assumed: Vec<String>,
     start: StartFacts,
+    before: Option<before::Given>,
     fingerprint: survey::Fingerprint,
     warnings: Vec<String>,
     table: CacheTable,
@@ -221,6 +224,7 @@ impl<'a> Prepared<'a> {
             kernel,
             assumed,
             start,
+            before: options.before.as_ref().map(before::Given::from),
             fingerprint: survey.fingerprint,
             warnings,
             table,
@@ -249,10 +253,11 @@ impl<'a> Prepared<'a> {
 
     /// Runs with what they rest on.
     pub(crate) fn replay(self, outcomes: Vec<Outcome>) -> Replay {
-        let Prepared { metadata, machine, assumed, start, warnings, commands: hotplug, fingerprint, .. } =
-            self;
         let path = self.path.to_path_buf();
-        Replay { path, metadata, machine, assumed, start, warnings, hotplug, fingerprint, outcomes }
+        let Prepared { metadata, machine, assumed, start, before, warnings, commands, fingerprint, .. } =
+            self;
+        let hotplug = commands;
+        Replay { path, metadata, machine, assumed, start, before, warnings, hotplug, fingerprint, outcomes }
     }
 }
 

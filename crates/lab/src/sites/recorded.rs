@@ -201,10 +201,10 @@ impl Sort {
     fn order(self, left: &Site, right: &Site) -> std::cmp::Ordering {
         let by = |of: &dyn Fn(&Site) -> u64| of(right).cmp(&of(left));
         let median = |site: &Site| match site.lifetimes.quantile(50) {
-            Quantile::None => 0,
-            Quantile::Known(ns) => ns,
-            // Longer than any known one of the same length.
-            Quantile::AtLeast(ns) => ns.saturating_add(1 << 62),
+            Quantile::None => (0, false),
+            Quantile::Known(ns) => (ns, false),
+            // Longer than a known one of the same length.
+            Quantile::AtLeast(ns) => (ns, true),
         };
         let first = match self {
             Sort::Live => by(&|site| site.live_bytes),
@@ -212,7 +212,7 @@ impl Sort {
             Sort::Peak => by(&|site| site.peak_bytes),
             Sort::Allocs => by(&|site| site.allocs),
             Sort::Bytes => by(&|site| site.allocated_bytes),
-            Sort::Lifetime => by(&median),
+            Sort::Lifetime => median(right).cmp(&median(left)),
             Sort::Remote => by(&|site| site.frees.other_cpu + site.frees.other_node),
             Sort::Site => left.name.cmp(&right.name),
             Sort::Cache => left.cache.cmp(&right.cache),

@@ -208,4 +208,6 @@ class _Run:
         lost = self._lost[cells[0]] = self._lost.get(cells[0], 0) + 1
         if lost > self._retries:
             named = ", ".join(map(str, cells[:8])) + (", .." if len(cells) > 8 else "")
-            raise SweepError(f"cells {named}: their worker was lost {lost} times: {why!r}") from why
+            # A pool of processes does not say which task its lost process had.
+            which = "its pool lost a worker" if isinstance(why, BrokenExecutor) else "their worker was lost"
+            raise SweepError(f"cells {named}: {which} {lost} times: {why!r}") from why

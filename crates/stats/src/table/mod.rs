@@ -103,13 +103,20 @@ impl Table {
     }
 }
 
+impl Better {
+    /// By how much a value is better than 0.
+    pub fn gain(self, value: f64) -> f64 {
+        match self {
+            Better::Lower => -value,
+            Better::Higher => value,
+        }
+    }
+}
+
 /// By how many percent of `base` the value `other` is better, as mmtests counts: above 0 is better, for times
 /// and for rates. `None` if `base` is 0 and `other` is not.
 pub fn gain_percent(better: Better, base: f64, other: f64) -> Option<f64> {
-    let gain = match better {
-        Better::Lower => base - other,
-        Better::Higher => other - base,
-    };
+    let gain = better.gain(other - base);
     if gain == 0.0 {
         return Some(0.0);
     }

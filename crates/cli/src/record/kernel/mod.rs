@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use session::{End, Session};
 use slablab_doctor::state::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, dump};
 use spool::{Room, Spooled};
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -137,7 +137,8 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let (after, _) = dump().map_err(|error| Failure::from(error.to_string()))?;
     let stopped = recorded.streams.iter_mut().find_map(|stream| stream.stopped.take());
     let full = stopped.map(|error| format!("the disk is full: {error}"));
-    let problem = end.problem().or(full).or(recorded.problem.take());
+    // What the recorder says of itself is more exact.
+    let problem = full.or(recorded.problem.take()).or(end.problem());
     if let (Some(problem), true) = (&problem, session.runs()) {
         tell(format_args!("the recording ended: {problem}; the command runs on"));
     }
@@ -165,7 +166,9 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let done = session.finish()?;
     let parts = Parts { about, before, after, start, last, kallsyms, seconds };
     let size = pack(&output, parts, &mut recorded, &mut session)?;
-    eprint!("{}", summary(&output, size, &recorded, (time, wanted.buffer_mb), problem.as_deref()));
+    // The recording is whole, and the exit status the command's, also if nobody reads this.
+    let said = summary(&output, size, &recorded, (time, wanted.buffer_mb), problem.as_deref());
+    let _ = std::io::stderr().write_all(said.as_bytes());
     Ok(match (done, end) {
         (Some(done), _) => done,
         (None, End::Signal(signal)) if args.time.is_some() => Done::Ended { signal },
@@ -255,9 +258,10 @@ fn pack(output: &Path, parts: Parts, recorded: &mut Recorded, session: &mut Sess
     }
 }
 
-/// Whether this is the error of a full disk, a quota, or a limit of a file's size.
+/// Whether this is the error of a full disk or of a quota, which others can make room in. A limit of the file's
+/// size stays.
 fn is_full(error: &str) -> bool {
-    ["os error 28", "os error 122", "os error 27"].iter().any(|known| error.contains(known))
+    ["(os error 28)", "(os error 122)"].iter().any(|known| error.contains(known))
 }
 
 /// What was recorded, in some lines.

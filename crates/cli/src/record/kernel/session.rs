@@ -6,7 +6,7 @@ use super::spool::{CLOSED, Room};
 use crate::outcome::{Done, Failure};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -34,8 +34,13 @@ pub(super) enum End {
 impl End {
     /// What the user should know of it.
     pub(super) fn problem(&self) -> Option<String> {
-        matches!(self, End::Room)
-            .then(|| "the disk is nearly full: free some space, or write to another disk with -o".into())
+        match self {
+            End::Room => {
+                Some("the disk is nearly full: free some space, or write to another disk with -o".into())
+            }
+            End::Recorder => Some("the recorder ended by itself".into()),
+            End::Command | End::Signal(_) | End::Time => None,
+        }
     }
 }
 
@@ -53,7 +58,7 @@ impl Session {
     pub(super) fn new() -> Result<Session, Failure> {
         // A file that grows beyond a limit is an error of its writer, not the end of this process.
         signal_hook::flag::register(Signal::XFSZ.as_raw(), std::sync::Arc::default())?;
-        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
         let progress = match std::io::stderr().is_terminal() {
             true => ProgressBar::new_spinner(),
             false => ProgressBar::hidden(),

@@ -5,6 +5,7 @@ use rustix::fs::fstatvfs;
 use rustix::process::{Resource, getrlimit, setpriority_process};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -116,7 +117,7 @@ fn nameless(folder: &Path) -> io::Result<File> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Relaxed);
     let path = folder.join(format!(".slablab-record.{}.{number}", std::process::id()));
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
 }

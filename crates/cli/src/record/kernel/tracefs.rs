@@ -4,7 +4,7 @@
 //! A shell stands by, which removes the instance when its standard input ends: when this process has ended,
 //! however that came.
 
-use super::spool::{Spool, Spooled, hurry};
+use super::spool::{CLOSED, Spool, Spooled, hurry};
 use super::tracedat::{Head, Ring};
 use super::{Recorded, Wanted};
 use crate::outcome::Failure;
@@ -206,6 +206,10 @@ impl Tracefs {
 
 impl Drop for Tracefs {
     fn drop(&mut self) {
+        // After an error. A reader ends when its buffers are empty, which they never are while CPUs write faster;
+        // nothing of the recording is kept.
+        let _ = self.instance.write("tracing_on", "0");
+        CLOSED.store(true, Relaxed);
         self.stop.store(true, Relaxed);
         for reader in self.readers.drain(..) {
             let _ = reader.join();

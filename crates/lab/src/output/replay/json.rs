@@ -52,6 +52,13 @@ fn json_of(replay: &Replay, shown: &dyn Fn(&CacheOutcome) -> bool) -> Value {
     if let Some(start) = replay.start.json() {
         json["start"] = start;
     }
+    if let Some(before) = &replay.before {
+        json["before"] = json!({
+            "path": before.path.display().to_string(),
+            "caches": before.caches,
+            "active_objects": before.active,
+        });
+    }
     json
 }
 

@@ -4,7 +4,7 @@
 (async () => {
   const root = document.querySelector(".movies"), say = (selector) => root.querySelector(selector);
   const about = JSON.parse(root.querySelector("script[type='application/json']").textContent);
-  const NONE = 0, ROW = 0x8000, MARKED = 8, KEYFRAMES = 24;
+  const NONE = 0, ROW = 0x80000000, MARKED = 8, KEYFRAMES = 24;
 
   const inflate = async (text) => {
     const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
@@ -26,7 +26,7 @@
       const count = number(), changes = number();
       this.time = new Float64Array(count); this.row = new Float64Array(count);
       this.cpu = new Uint16Array(count); this.kind = new Uint8Array(count); this.first = new Uint32Array(count + 1);
-      this.cell = new Uint32Array(changes); this.value = new Uint16Array(changes);
+      this.cell = new Uint32Array(changes); this.value = new Uint32Array(changes);
       let time = 0, row = 0, cell = 0, change = 0;
       for (let event = 0; event < count; event++) {
         this.time[event] = time += number(); this.row[event] = row += number();
@@ -34,13 +34,13 @@
         for (let left = number(); left > 0; left--) {
           const word = number(), is_row = word & 1, zigzag = Math.floor(word / 2);
           cell += zigzag % 2 ? -(zigzag + 1) / 2 : zigzag / 2;
-          this.cell[change] = cell; this.value[change++] = number() | (is_row ? ROW : 0);
+          this.cell[change] = cell; this.value[change++] = number() + (is_row ? ROW : 0);
         }
       }
       this.first[count] = change;
       this.count = count;
       const cells = this.rows * this.cells;
-      this.now = new Uint16Array(cells); this.since = new Float64Array(cells);
+      this.now = new Uint32Array(cells); this.since = new Float64Array(cells);
       this.counts = new Int32Array(8); this.counts[NONE] = cells;
       this.position = 0; this.frames = [this.keep()];
       for (let part = 1; part <= KEYFRAMES; part++) {
@@ -61,8 +61,8 @@
         const event = this.position, time = this.time[event];
         for (let change = this.first[event]; change < this.first[event + 1]; change++) {
           const value = this.value[change], cell = this.cell[change];
-          const end = value & ROW ? cell + this.cells : cell + 1;
-          for (let at = cell; at < end; at++) this.set(at, value & ~ROW, time);
+          const end = value >= ROW ? cell + this.cells : cell + 1;
+          for (let at = cell; at < end; at++) this.set(at, value % ROW, time);
         }
       }
     }
