@@ -1,6 +1,6 @@
 //! Files of `slablab record`: a recording with the states around it.
 
-use slablab_kernel::recording::{BEFORE, Members};
+use slablab_kernel::recording::{ABOUT, BEFORE, Members};
 use slablab_kernel::slabinfo::Slabinfo;
 use slablab_report::error::{At, Result};
 use std::fs::File;
@@ -21,6 +21,16 @@ pub(crate) fn members(path: &Path) -> Result<Option<Members>> {
         return Ok(None);
     }
     Members::of(File::open(path).at(path)?).at(path)
+}
+
+/// Bytes of a recording's events, and why the recorder ended before its command or time did; `None` if it did
+/// not.
+pub(crate) fn ended_early(path: &Path) -> Result<Option<(u64, String)>> {
+    let Some(members) = members(path)? else { return Ok(None) };
+    let Some((about, events)) = members.get(ABOUT).zip(members.events()) else { return Ok(None) };
+    let text = about.read(File::open(path).at(path)?).at(path)?;
+    let about: serde_json::Value = serde_json::from_slice(&text).at(path)?;
+    Ok(about["cut_off"].as_str().map(|why| (events.size, why.to_string())))
 }
 
 /// The /proc/slabinfo that a recording has in its member `name`.

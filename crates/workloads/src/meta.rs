@@ -121,7 +121,7 @@ pub struct Symbol {
 }
 
 /// Where a recording was cut off: its events up to there are in the trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CutOff {
     /// Bytes that are there, of the decompressed recording.
@@ -129,6 +129,9 @@ pub struct CutOff {
     /// Bytes that the recording should have, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_bytes: Option<u64>,
+    /// Why the recorder ended it early, if it did; else the file was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// What the recorder lost. The sums are exact; the list is cut off at [`Losses::LIMIT`].
@@ -154,12 +157,13 @@ impl Metadata {
     /// The recording's incompleteness, a sentence each: for the first lines of an answer.
     pub fn gaps(&self) -> Vec<String> {
         let mut said = Vec::new();
-        if let Some(CutOff { at_bytes, of_bytes }) = self.cut_off {
+        if let Some(CutOff { at_bytes, of_bytes, why }) = &self.cut_off {
             let of = of_bytes.map_or(String::new(), |bytes| format!(" of {}", megabytes(bytes)));
-            said.push(format!(
-                "the recording is cut off after {}{of}: the answer is for its events up to there",
-                megabytes(at_bytes)
-            ));
+            let how = match why {
+                Some(why) => format!("ended early ({why})"),
+                None => format!("is cut off after {}{of}", megabytes(*at_bytes)),
+            };
+            said.push(format!("the recording {how}: the answer is for its events up to there"));
         }
         let Losses { events, records, .. } = self.losses;
         if records > 0 {

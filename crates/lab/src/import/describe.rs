@@ -45,7 +45,9 @@ pub(super) fn header(mut known: Metadata, header: &Header) -> Metadata {
     known.symbols = header.maps.iter().map(symbol).collect();
     known.source.get_or_insert_default().command.clone_from(&header.command);
     known.pairing_only |= header.hashed_addresses;
-    known.cut_off = header.cut_off.map(|cut| CutOff { at_bytes: cut.at, of_bytes: cut.of });
+    if let Some(cut) = header.cut_off {
+        known.cut_off = Some(CutOff { at_bytes: cut.at, of_bytes: cut.of, why: None });
+    }
     known.warnings.extend(header.warnings.iter().cloned());
     known
 }
@@ -55,6 +57,10 @@ pub(super) fn recorded(path: &Path) -> Result<Metadata> {
     if !recorded::has_start(path)? {
         return Ok(Metadata::default());
     }
+    let cut_off = recorded::ended_early(path)?.map(|(at_bytes, why)| {
+        let why = Some(why);
+        CutOff { at_bytes, of_bytes: None, why }
+    });
     let (_, dump) = read_dump(path, Moment::Before)?;
     let node = |node: &slablab_kernel::bundle::Node| Node {
         node: node.id,
@@ -74,6 +80,7 @@ pub(super) fn recorded(path: &Path) -> Result<Metadata> {
         page_size_bytes: dump.page_size.map(|(bytes, _)| bytes),
         config: dump.config,
         command_line: dump.cmdline,
+        cut_off,
         ..Metadata::default()
     })
 }

@@ -173,6 +173,19 @@ impl Recorded {
                 self.older_frees
             ));
         }
+        let of_recorder = |site: &Site| match site.tasks.first() {
+            Some((task, _)) if RECORDERS.contains(&task.as_str()) => site.live_bytes,
+            _ => 0,
+        };
+        let (live, recorder) = (self.sum(|site| site.live_bytes), self.sum(of_recorder));
+        if recorder * 100 > live {
+            notes.push(format!(
+                "{} % of the live bytes are from sites where the recorder itself ({}) allocated most: it writes the \
+                 recording",
+                recorder * 100 / live,
+                RECORDERS.join(", ")
+            ));
+        }
         let implied = self.sum(|site| site.frees.implied);
         if implied > 0 {
             notes.push(format!(
@@ -196,6 +209,9 @@ impl Recorded {
         notes
     }
 }
+
+/// Tasks that record.
+const RECORDERS: [&str; 3] = ["slablab", "perf", "trace-cmd"];
 
 impl Sort {
     fn order(self, left: &Site, right: &Site) -> std::cmp::Ordering {

@@ -175,7 +175,11 @@ impl Parser {
             "recfrag" => Command::RecordFragmentation(words.one_of("0 or 1", &SWITCH)?),
             "spawn" => self.spawn(words, files)?,
             "ready" if self.is_child => Command::Ready,
-            "ready" => return Err(words.error("`ready` in a script that another one spawns", "ready")),
+            "ready" => {
+                let expected = "no `ready`: only a script that another script starts (`spawn`) may have it. \
+                                Run the script that spawns this one";
+                return Err(words.error(expected, "ready"));
+            }
             "until" => Command::Until(self.child(words)?),
             "go" => Command::Go(self.child(words)?),
             "join" => Command::Join(self.child(words)?),

@@ -180,7 +180,11 @@ fn errors_say_where_and_what_and_which_names_are_near() {
     check("anon a 1\nfree a\nacc 1 a seq m r", "line 3: expected an object that no line above has freed");
     check("file a 1\npunch a 2 1", "line 2: expected an `anon` or `shm`");
     check("anon a 1\npunch a 2 3", "line 2: expected K, up to M (a number of at most 2)");
-    check("ready", "line 1: expected `ready` in a script that another one spawns");
+    check(
+        "ready",
+        "line 1: expected no `ready`: only a script that another script starts (`spawn`) may have it. Run the \
+         script that spawns this one",
+    );
     check("go app", "line 1: expected the name of a child spawned above");
     check("spawn app app.t", "line 1: expected a script that can be read (no file app.t)");
     check("seed -1", "line 1: expected N (a number of at most 18446744073709551615) in `seed N`, found `-1`");

@@ -20,7 +20,16 @@ const TRACING_DATA: u32 = 66;
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) events: AtomicU64,
-    pub(super) lost: AtomicU64,
+    /// Events lost by records of a full buffer, which come when there is room again.
+    lost_ring: AtomicU64,
+    /// Events lost as perf counts them at the end: the same ones, and those behind the last such record.
+    lost_samples: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn lost(&self) -> u64 {
+        self.lost_ring.load(Relaxed).max(self.lost_samples.load(Relaxed))
+    }
 }
 
 /// Takes the stream in pieces of any size.
@@ -71,8 +80,8 @@ fn record(bytes: &[u8], counts: &Counts) -> io::Result<Option<usize>> {
         |at: usize| body.get(at..at + 8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")));
     match kind {
         SAMPLE => _ = counts.events.fetch_add(1, Relaxed),
-        LOST => _ = counts.lost.fetch_add(word(8).unwrap_or(0), Relaxed),
-        LOST_SAMPLES => _ = counts.lost.fetch_add(word(0).unwrap_or(0), Relaxed),
+        LOST => _ = counts.lost_ring.fetch_add(word(8).unwrap_or(0), Relaxed),
+        LOST_SAMPLES => _ = counts.lost_samples.fetch_add(word(0).unwrap_or(0), Relaxed),
         TRACING_DATA => {
             let behind = body.first_chunk::<4>().map_or(0, |size| u32::from_ne_bytes(*size));
             size += behind as usize;
@@ -108,7 +117,7 @@ mod tests {
             record(SAMPLE, &words(&[1, 2])),
             record(LOST, &words(&[7, 40])),
             record(SAMPLE, &[]),
-            record(LOST_SAMPLES, &words(&[2])),
+            record(LOST_SAMPLES, &words(&[42])),
         ]
         .concat();
         #[track_caller]
@@ -118,7 +127,7 @@ mod tests {
                 out.extend(records.pass(piece, &counts).unwrap());
             }
             assert!(stream.starts_with(&out));
-            let found = (out.len(), counts.events.into_inner(), counts.lost.into_inner());
+            let found = (out.len(), counts.events.load(Relaxed), counts.lost());
             assert_eq!(found, expected, "in pieces of {piece}");
         }
         for piece in [1, 7, 16, 4096] {

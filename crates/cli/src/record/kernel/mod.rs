@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use session::{End, Session};
 use slablab_doctor::state::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, dump};
 use spool::{Room, Spooled};
-use std::io::{Cursor, Read, Write};
+use std::io::{Cursor, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -106,6 +106,11 @@ impl Recorder {
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let output = args.output.clone().unwrap_or_else(|| default_output(args));
     check([], [("-o", output.as_path())])?;
+    if output == Path::new("-") || output.exists() && !output.is_file() {
+        let what =
+            "a recording has several parts, which are put together at its end: expected the name of a file";
+        return Err(format!("{}: {what}", output.display()).into());
+    }
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
     // Fails now where it would after a long run.
@@ -208,9 +213,11 @@ struct Parts {
 
 /// How long until another try if the disk is full.
 const RETRY: Duration = Duration::from_secs(2);
+/// Tries if no terminal is there from which a user could end them.
+const TRIES: u32 = 30;
 
 /// Writes the file. A disk that others have filled is waited for: what was recorded is not given up unless
-/// the user says so. Returns the file's bytes.
+/// the user says so, or a minute has passed without a user. Returns the file's bytes.
 fn pack(output: &Path, parts: Parts, recorded: &mut Recorded, session: &mut Session) -> Result<u64, Failure> {
     let about = format!("{:#}\n", parts.about);
     let head = match recorded.head.is_empty() {
@@ -219,7 +226,7 @@ fn pack(output: &Path, parts: Parts, recorded: &mut Recorded, session: &mut Sess
     };
     // In a trace.dat the symbols are inside.
     let kallsyms = parts.kallsyms.filter(|_| recorded.member == PERF_DATA);
-    let mut told = false;
+    let mut tried = 0;
     loop {
         let mut write = || -> Result<(), Failure> {
             let mut package = Package::create(output, parts.seconds)?;
@@ -244,13 +251,17 @@ fn pack(output: &Path, parts: Parts, recorded: &mut Recorded, session: &mut Sess
         };
         match write() {
             Ok(()) => return Ok(std::fs::metadata(output).map_or(0, |file| file.len())),
-            Err(error) if is_full(&error.to_string()) && !session.is_interrupted() => {
-                if !told {
+            Err(error)
+                if is_full(&error.to_string())
+                    && !session.is_interrupted()
+                    && (tried < TRIES || std::io::stderr().is_terminal()) =>
+            {
+                if tried == 0 {
                     tell(format_args!(
                         "{error}: free some space; trying again every 2 s, Ctrl-C gives it up"
                     ));
-                    told = true;
                 }
+                tried = tried.saturating_add(1);
                 std::thread::sleep(RETRY);
             }
             Err(error) => return Err(error),

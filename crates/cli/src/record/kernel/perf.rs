@@ -120,7 +120,7 @@ impl Perf {
 
     /// Events recorded and lost so far.
     pub(super) fn counts(&mut self) -> (u64, u64) {
-        (self.counts.events.load(Relaxed), self.counts.lost.load(Relaxed))
+        (self.counts.events.load(Relaxed), self.counts.lost())
     }
 
     /// Whether it still records.

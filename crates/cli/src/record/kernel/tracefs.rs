@@ -55,6 +55,7 @@ pub(super) struct Tracefs {
     stop: Arc<AtomicBool>,
     instance: Instance,
     events: Vec<String>,
+    call_chains: bool,
     names: BTreeMap<u32, String>,
     names_at: Instant,
 }
@@ -91,6 +92,7 @@ impl Tracefs {
             stop: stop.clone(),
             instance,
             events: wanted.events.to_vec(),
+            call_chains: wanted.call_chains,
             names: BTreeMap::new(),
             names_at: Instant::now(),
         };
@@ -145,7 +147,9 @@ impl Tracefs {
             streams.extend(reader.join().expect("it does not panic")?);
         }
         self.read_names();
-        let (events, lost) = self.counts();
+        let (entries, lost) = self.counts();
+        // An entry of its own follows each event, with its call chain.
+        let events = if self.call_chains { entries / 2 } else { entries };
         let head = self.head(&streams)?;
         Ok(Recorded {
             member: TRACE_DAT,

@@ -91,10 +91,10 @@ fn lede(sites: &Recorded) -> String {
     }
 }
 
-/// The sites that hold most: their bands, and one for all others.
+/// The sites that held most at any time: their bands, and one for all others.
 fn bands(sites: &Recorded) -> Vec<(String, Vec<f64>)> {
     let mut most: Vec<&Site> = sites.sites.iter().collect();
-    most.sort_by_key(|site| Reverse((site.live_bytes, site.peak_bytes)));
+    most.sort_by_key(|site| Reverse((site.peak_bytes, site.live_bytes)));
     let (own, others) = most.split_at(most.len().min(BANDS));
     let floats = |line: &[u64]| line.iter().map(|bytes| *bytes as f64).collect::<Vec<f64>>();
     let mut bands: Vec<(String, Vec<f64>)> =
