@@ -3,7 +3,7 @@
 //! All are whole numbers, in one order, and there whether zero or not, so that runs can be compared place by
 //! place. Names are those of `slablab replay --format json`.
 
-use crate::replay::outcome::{CacheOutcome, Counts, Outcome, Split, Traffic};
+use crate::replay::outcome::{CacheOutcome, Counts, LOCKS, Outcome, Split, Traffic};
 use slablab_platform::Event;
 
 /// Something that is counted.
@@ -83,10 +83,20 @@ pub(super) fn of_run(outcome: &Outcome) -> Vec<(Measure, u64)> {
     list.count("large_allocs", outcome.large.allocs);
     list.count("large_allocs_failed", outcome.large.failed);
     list.count("frees_unknown", outcome.unknown_frees);
-    let mut counts = outcome.total();
-    counts.add(&outcome.global);
-    list.events(&counts);
+    list.events(&counts_of_run(outcome));
     list.0
+}
+
+/// The events of all caches, and those of the page allocator.
+///
+/// The world counts every lock, also those inside caches, which the engine counts for each cache. The engine's
+/// count is the one that `replay` shows, and the only one that begins and ends with the caches' windows.
+fn counts_of_run(outcome: &Outcome) -> Counts {
+    let mut counts = outcome.total();
+    let mut outside = outcome.global.clone();
+    LOCKS.into_iter().for_each(|lock| outside.0[lock as usize] = 0);
+    counts.add(&outside);
+    counts
 }
 
 /// The measures of one cache; of one that no slab was made for, all are zero.
@@ -109,4 +119,46 @@ pub(super) fn of_cache(outcome: &Outcome, cache: Option<&CacheOutcome>) -> Vec<(
     list.traffic(&cache.map_or(Traffic::default(), |cache| cache.traffic));
     list.events(&cache.map_or_else(Counts::default, |cache| cache.counts.clone()));
     list.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::{self, Input};
+    use crate::output::replay_json;
+    use crate::replay::{Options, replay};
+    use slablab_slabs::preset::Choice;
+    use std::path::Path;
+
+    /// Every number that `replay` and `explain` both have is the same in both.
+    #[test]
+    fn explain_counts_what_replay_counts() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/git-grep.trace.parquet");
+        let reader = import::open(Input { path: &path, recording: None, formats: None }, &mut |_| {});
+        let reader = reader.expect("the recording is right");
+        let engines = ["slub@6.1", "slub@7.1", "slab@6.1", "slqb", "slob"];
+        let engines = engines.map(|text| Choice::parse(text).expect("a preset")).to_vec();
+        let options = Options { engines, ..Options::default() };
+        let run = replay(&reader, &path, &options, &|_, _| {}).expect("it can be replayed");
+        let json = replay_json(&run);
+        for (outcome, json) in run.outcomes.iter().zip(json["engines"].as_array().expect("a list")) {
+            let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0);
+            let (mut in_both, mut locks) = (0, 0);
+            for (Measure { name, .. }, value) in of_run(outcome) {
+                let what = format!("{}: {name}", json["engine"]);
+                if let Some(total) = json["total"].get(&name).and_then(serde_json::Value::as_u64) {
+                    assert_eq!(value, total, "{what}");
+                    in_both += 1;
+                    locks += if name.starts_with("lock_") { total } else { 0 };
+                } else if Event::ALL.iter().any(|event| event.name() == name && !event.is_of_traces()) {
+                    let caches = json["caches"].as_array().expect("a list");
+                    let in_caches: u64 = caches.iter().map(|cache| number(&cache["counters"][&name])).sum();
+                    let is_inside = LOCKS.iter().any(|lock| lock.name() == name);
+                    let outside = if is_inside { 0 } else { number(&json["pages"][&name]) };
+                    assert_eq!(value, in_caches + outside, "{what}");
+                }
+            }
+            assert!(in_both > 10 && locks > 0, "{}: {in_both} numbers, {locks} locks", json["engine"]);
+        }
+    }
 }
