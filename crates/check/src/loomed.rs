@@ -2,16 +2,20 @@
 //!
 //! A field is a tracked cell: loom reports two accesses that no synchronisation orders. loom has three
 //! limits: it does not model sequentially consistent fences, it remembers at most 7 old values of a word, and
-//! it runs at most 4 threads in addition to the main thread.
+//! it runs at most 5 threads, of which one is the model's and one runs the body.
 
 use crate::kit::{Explored, Job, Kit, Limits, Running};
 use loom::cell::Cell;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use slablab_platform::{Field, Lock, Word};
+use std::cell::RefCell;
 use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64 as Counter;
+
+/// The stack of a thread: 512 KiB. loom's own is 32 KiB, which code without optimisation overflows.
+const STACK_WORDS: usize = 0x1_0000;
 
 /// Threads of loom. `O` can weaken the contract's orderings, for worlds with a planted fault.
 #[derive(Debug)]
@@ -43,7 +47,7 @@ impl<O: Orders> Kit for Loom<O> {
     }
 
     fn together(jobs: Vec<Job>) {
-        let threads: Vec<_> = jobs.into_iter().map(loom::thread::spawn).collect();
+        let threads: Vec<_> = jobs.into_iter().map(spawn).collect();
         for thread in threads {
             thread.join().expect("loom ends the whole execution when a thread panics");
         }
@@ -54,13 +58,32 @@ impl<O: Orders> Kit for Loom<O> {
         builder.preemption_bound = Some(limits.preemptions);
         builder.max_branches = 20_000;
         let executions = Arc::new(Counter::new(0));
-        let counter = executions.clone();
+        let (counter, body) = (executions.clone(), Arc::new(body));
         builder.check(move || {
             counter.fetch_add(1, Ordering::Relaxed);
-            body();
+            // The model's own thread has a small stack whose size cannot be chosen.
+            let body = body.clone();
+            spawn(move || body()).join().expect("loom ends the whole execution when a thread panics");
         });
         Explored { executions: executions.load(Ordering::Relaxed) }
     }
+}
+
+/// Starts a thread with a large stack. A job need not be `Send`: all threads of loom run on one system thread,
+/// so it stays in that thread's storage, and only its number is passed.
+fn spawn(job: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
+    std::thread_local!(static JOBS: RefCell<Vec<Option<Job>>> = const { RefCell::new(Vec::new()) });
+    let number = JOBS.with_borrow_mut(|waiting| {
+        while waiting.pop_if(|last| last.is_none()).is_some() {}
+        waiting.push(Some(Box::new(job)));
+        waiting.len() - 1
+    });
+    let run = move || {
+        let job = JOBS.with_borrow_mut(|waiting| waiting[number].take());
+        job.expect("a job runs once")();
+    };
+    let started = loom::thread::Builder::new().stack_size(STACK_WORDS).spawn(run);
+    started.expect("loom has room for a thread")
 }
 
 /// A word. loom tries every order of its accesses.

@@ -1,6 +1,7 @@
 //! Random programs of one engine in the model, on many machines.
 
 use crate::broken::Refuse;
+use crate::explore::guard;
 use crate::program::{Program, Ran, Runner};
 use crate::twist::Twisted;
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
@@ -24,8 +25,10 @@ pub fn run<P: Testable, E: Engine<P>>(
 ) -> Result<Ran, String> {
     let mut total = Ran::default();
     for seed in seeds {
-        let runner = Runner::<P, E>::new(spec, policy, kernel);
-        let ran = runner.run(&Program::random(seed, 600));
+        // A panic of the engine or of its world (a store beyond an array, a lock taken twice) is a finding of
+        // this program.
+        let run = || Runner::<P, E>::new(spec, policy, kernel).run(&Program::random(seed, 600));
+        let ran = guard(run).unwrap_or_else(|panic| Err(format!("panic: {panic}")));
         total += ran.map_err(|wrong| format!("{what}, {spec:?}, seed {seed}: {wrong}"))?;
     }
     Ok(total)

@@ -8,6 +8,7 @@
 mod reference;
 mod runner;
 
+pub(crate) use runner::FromCache;
 pub use runner::{Ran, Runner};
 
 /// One step. Each number is taken modulo the number of CPUs, nodes or live objects that exist.

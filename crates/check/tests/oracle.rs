@@ -1,6 +1,7 @@
 //! Random programs over every engine, preset and world, against a plain reference.
 
 use slablab_check::broken::{CutList, ForgetfulArray, FullArray, LateHeader, NoGrowth};
+use slablab_check::duties::duties;
 use slablab_check::explore::guard;
 use slablab_check::oracle::{self, machines, specs};
 use slablab_check::program::{Program, Ran, Runner};
@@ -122,6 +123,22 @@ fn model<E: Engine<Model>, R: Engine<Refusing<Model>, Policy = E::Policy>>(
 #[test]
 fn every_preset_in_the_model() {
     every_preset(|preset| with_engine!(preset, model, Model, Refusing<Model>));
+}
+
+/// A CPU's exit, a shrink and a grace period do what they promise.
+fn does_its_duties<E: Engine<Model>, R: Engine<Refusing<Model>>>(preset: Preset, policy: &E::Policy) {
+    let done = duties::<E>(policy, kernel_of(preset));
+    if matches!(preset, Preset::Slqb(_)) {
+        // SLQB moves nothing: the CPU still owns its pages. It is the last duty.
+        assert!(done.as_ref().is_err_and(|wrong| wrong.starts_with("cpu_down: ")), "{preset}: {done:?}");
+        return;
+    }
+    assert_eq!(done, Ok(()), "{preset}");
+}
+
+#[test]
+fn every_preset_does_its_duties() {
+    every_preset(|preset| with_engine!(preset, does_its_duties, Model, Refusing<Model>));
 }
 
 /// The machine with clocks does and counts what the machine without them does.

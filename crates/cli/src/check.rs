@@ -3,10 +3,14 @@
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use indicatif::{ProgressBar, ProgressStyle};
+use slablab_lab::engines::parse;
+use slablab_slabs::Preset;
+use slablab_slabs::registered::Registered;
 use std::time::{Duration, Instant};
 
-/// A check of an engine: it gets the effort, 1 for a second or so, and returns what it ran, or what it found.
-pub type Check = fn(effort: u64) -> Result<String, String>;
+/// A check of an engine: it gets the effort, 1 for a second or so, and the policies to check, or none for
+/// every preset. It returns what it ran, or what it found.
+pub type Check = fn(effort: u64, policies: Option<&Registered>) -> Result<String, String>;
 
 /// A check with its names.
 pub(crate) struct Entry {
@@ -21,10 +25,11 @@ pub(crate) struct Entry {
 /// Runs checks.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab check\n  slablab check mine oracle --effort 10\n\nThe checks are those that the program registered: docs/your-engine.md. Exit code 1: a check found something."
+    after_help = "Examples:\n  slablab check\n  slablab check mine oracle --effort 10\n  slablab check mine,limit=3\n  slablab check loom\n\nThe checks are those that the program registered: docs/your-engine.md. Exit code 1: a check found something."
 )]
 pub(crate) struct Args {
-    /// The engine; without it, every engine with checks
+    /// The engine, as in `mine` (every preset) or `mine@7.1,knob=value` (these policies); or the check alone,
+    /// for every engine. Without it, every engine with checks
     engine: Option<String>,
     /// The check; without it, every check of the engine
     check: Option<String>,
@@ -38,9 +43,39 @@ pub(crate) struct Args {
     effort: u64,
 }
 
+/// What the arguments ask for.
+struct Asked {
+    engine: Option<String>,
+    check: Option<String>,
+    policies: Option<Registered>,
+}
+
+impl Args {
+    fn asked(&self, checks: &[Entry]) -> Result<Asked, Failure> {
+        let (first, check) = (self.engine.clone(), self.check.clone());
+        let Some(first) = first else { return Ok(Asked { engine: None, check, policies: None }) };
+        let is_check = |name: &str| checks.iter().any(|entry| entry.name == name);
+        let is_engine = |name: &str| checks.iter().any(|entry| entry.engine == name);
+        if check.is_none() && is_check(&first) && !is_engine(&first) {
+            return Ok(Asked { engine: None, check: Some(first), policies: None });
+        }
+        let name = first.split([',', '@']).next().unwrap_or_default();
+        if name == first || !is_engine(name) {
+            return Ok(Asked { engine: Some(first), check, policies: None });
+        }
+        match parse(&first).map_err(|bad| bad.to_string())? {
+            Preset::Registered(policies) => {
+                Ok(Asked { engine: Some(name.to_owned()), check, policies: Some(policies) })
+            }
+            _ => Err(format!("{first}: expected an engine of this program").into()),
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args, checks: &[Entry]) -> Result<Done, Failure> {
+    let asked = args.asked(checks)?;
     let is_asked = |asked: &Option<String>, name: &str| asked.as_deref().is_none_or(|asked| asked == name);
-    let chosen = |entry: &&Entry| is_asked(&args.engine, entry.engine) && is_asked(&args.check, entry.name);
+    let chosen = |entry: &&Entry| is_asked(&asked.engine, entry.engine) && is_asked(&asked.check, entry.name);
     let chosen: Vec<&Entry> = checks.iter().filter(chosen).collect();
     if chosen.is_empty() {
         return Err(unknown(args, checks).into());
@@ -49,7 +84,7 @@ pub(crate) fn run(args: &Args, checks: &[Entry]) -> Result<Done, Failure> {
     for Entry { engine, name, check } in &chosen {
         let shown = spinner(format!("{engine} {name}"));
         let began = Instant::now();
-        let result = check(args.effort);
+        let result = check(args.effort, asked.policies.as_ref());
         shown.finish_and_clear();
         let (word, what) = match &result {
             Ok(ran) => ("ok", ran),

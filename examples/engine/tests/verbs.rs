@@ -84,5 +84,9 @@ fn wrong_names() {
 
 #[test]
 fn its_checks_pass() {
+    check(&["check", "pile,keep=0,max_order=1"], &["ok    pile oracle", "3 passed, 0 failed"]);
+    check(&["check", "loom"], &["ok    pile loom", "1 passed, 0 failed"]);
+    let (_, said) = run(&["check", "pile,kep=0"]);
+    assert!(said.contains("near it: keep"), "{said}");
     check(&["check"], &["ok    pile oracle", "ok    pile loom", "ok    pile shuttle", "3 passed, 0 failed"]);
 }

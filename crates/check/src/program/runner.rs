@@ -8,7 +8,8 @@ use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work, WorkKind};
 use slablab_slabs::cache::alignment;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Sheaf};
+use slablab_slabs::slab::{Constructor, NewObjects};
+use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Common, Engine, Metadata, Sheaf};
 use std::collections::VecDeque;
 
 /// The cache that programs test.
@@ -17,6 +18,12 @@ const CACHE: CacheId = CacheId(7);
 const SHEAVES: CacheId = CacheId(8);
 /// The number in the work of an object that waits for its readers. No cache has this number.
 const READERS: CacheId = CacheId(9);
+
+/// The first bytes of an object that a constructor made.
+const CONSTRUCTED: u8 = 0xC7;
+const CONSTRUCTED_BYTES: u32 = 8;
+/// What a holder writes over its whole object.
+const HELD: u8 = 0x6B;
 
 /// Counts of one program's run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,11 +84,17 @@ fn stand_in(up: &[bool], cpu: u16) -> CpuId {
     CpuId(next.expect("one CPU stays up"))
 }
 
-struct FromCache<'a, P: Platform, E: Engine<P>>(&'a E, Backing<'a, P, E::Common>);
+pub(crate) struct FromCache<'a, P: Platform, E: Engine<P>>(
+    pub(crate) &'a E,
+    pub(crate) Backing<'a, P, E::Common>,
+);
 
 impl<P: Platform, E: Engine<P>> Metadata<P> for FromCache<'_, P, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<P::Ptr> {
-        assert!(bytes <= self.0.geometry().object_size, "{bytes} bytes of metadata");
+        // An engine whose arrays are larger runs without them, as it does when memory is short.
+        if bytes > self.0.geometry().object_size {
+            return None;
+        }
         self.0.alloc(&self.1, gfp, None)
     }
     fn free(&self, object: P::Ptr) {
@@ -92,10 +105,15 @@ impl<P: Platform, E: Engine<P>> Metadata<P> for FromCache<'_, P, E> {
 impl<P: Testable, E: Engine<P>> Runner<P, E> {
     /// An empty cache on untouched pages.
     pub fn new(spec: &CacheSpec, policy: &E::Policy, kernel: (u32, u32, u32)) -> Self {
+        let mut cache = E::create(CACHE, spec, policy);
+        if spec.flags.has(CacheFlags::CONSTRUCTOR) {
+            let construct: Constructor<P> = |object| P::fill(object, CONSTRUCTED_BYTES, CONSTRUCTED);
+            cache.set_new_objects(NewObjects { construct: Some(construct), ..NewObjects::default() });
+        }
         let runner = Runner {
             pages: Pages::new(PagesPolicy::for_release(kernel.0, kernel.1, kernel.2)),
             common: E::Common::default(),
-            cache: E::create(CACHE, spec, policy),
+            cache,
             // 4096 bytes hold the largest of these objects: SLAB's shared array of 480 addresses.
             sheaves: E::create(SHEAVES, &CacheSpec::of_size(4096), policy),
             reference: Reference::new(spec.object_size, alignment(spec)),
@@ -131,7 +149,35 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         Ok(self.ran)
     }
 
+    /// Whether the next allocation asks for zeros: some do, in a cache without a constructor.
+    fn zero(&self) -> Gfp {
+        let asks = self.ran.allocs % 3 == 1 && !self.spec.flags.has(CacheFlags::CONSTRUCTOR);
+        if asks { Gfp::ZERO } else { Gfp::default() }
+    }
+
+    /// Checks the bytes of a new object, and writes over them as a holder does.
+    fn hold(spec: &CacheSpec, object: P::Ptr, zero: Gfp) -> Result<(), String> {
+        if spec.flags.has(CacheFlags::CONSTRUCTOR) {
+            // The holder leaves the object as it was constructed, and so must the engine.
+            return match P::differs(object, CONSTRUCTED_BYTES, CONSTRUCTED) {
+                None => Ok(()),
+                Some((at, byte)) => Err(format!(
+                    "byte {at} of an object is {byte:#x}, its constructor wrote {CONSTRUCTED:#x} \
+                     (`set_new_objects`)"
+                )),
+            };
+        }
+        if zero.any(Gfp::ZERO)
+            && let Some((at, byte)) = P::differs(object, spec.object_size, 0)
+        {
+            return Err(format!("byte {at} of an object is {byte:#x}, and __GFP_ZERO asked for zeros"));
+        }
+        P::fill(object, spec.object_size, HELD);
+        Ok(())
+    }
+
     fn step(&mut self, op: Op) -> Result<(), String> {
+        let zero = self.zero();
         let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
         let backing = Backing { metadata: Some(&metadata), ..metadata.1 };
         let up = &self.up;
@@ -141,10 +187,11 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 let node = node.map(|node| NodeId(node as u16 % P::nodes()));
                 let only = node.filter(|_| insist);
                 let gfp = if only.is_some() { Gfp::KERNEL | Gfp::THISNODE } else { Gfp::KERNEL };
-                match P::on_cpu(cpu(on), || self.cache.alloc(&backing, gfp, node)) {
+                match P::on_cpu(cpu(on), || self.cache.alloc(&backing, gfp | zero, node)) {
                     // An engine may serve a request for a node without memory from any node.
                     Some(object) => {
-                        self.reference.add(object, only.filter(|node| P::node_frames(*node).1 > 0))?
+                        self.reference.add(object, only.filter(|node| P::node_frames(*node).1 > 0))?;
+                        Self::hold(&self.spec, object, zero)?;
                     }
                     None => self.ran.failed += 1,
                 }
@@ -159,14 +206,18 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             }
             Op::AllocBulk { cpu: on, count } => {
                 let mut objects = vec![None; count as usize];
-                let got = P::on_cpu(cpu(on), || self.cache.alloc_bulk(&backing, Gfp::KERNEL, &mut objects));
+                let got =
+                    P::on_cpu(cpu(on), || self.cache.alloc_bulk(&backing, Gfp::KERNEL | zero, &mut objects));
                 if objects.iter().flatten().count() != got {
                     return Err(format!(
                         "bulk says {got} objects, gave {}",
                         objects.iter().flatten().count()
                     ));
                 }
-                objects.into_iter().flatten().try_for_each(|object| self.reference.add(object, None))?;
+                for object in objects.into_iter().flatten() {
+                    self.reference.add(object, None)?;
+                    Self::hold(&self.spec, object, zero)?;
+                }
             }
             Op::FreeBulk { cpu: on, count } => {
                 let objects: Vec<_> =
@@ -202,8 +253,10 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             Op::UseLent { cpu: on, count } => {
                 let Some(sheaf) = self.lent.back_mut() else { return Ok(()) };
                 for _ in 0..sheaf.size().min(count as u32) {
-                    let object = P::on_cpu(cpu(on), || self.cache.alloc_from_lent(sheaf, Gfp::KERNEL));
-                    self.reference.add(object.ok_or("a lent sheaf was used up before its time")?, None)?;
+                    let object = P::on_cpu(cpu(on), || self.cache.alloc_from_lent(sheaf, Gfp::KERNEL | zero));
+                    let object = object.ok_or("a lent sheaf was used up before its time")?;
+                    self.reference.add(object, None)?;
+                    Self::hold(&self.spec, object, zero)?;
                     self.ran.lent += 1;
                 }
             }
