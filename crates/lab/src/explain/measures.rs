@@ -89,8 +89,9 @@ pub(super) fn of_run(outcome: &Outcome) -> Vec<(Measure, u64)> {
 
 /// The events of all caches, and those of the page allocator.
 ///
-/// The world counts every lock, also those inside caches, which the engine counts for each cache. The engine's
-/// count is the one that `replay` shows, and the only one that begins and ends with the caches' windows.
+/// The world counts every lock, also those inside caches, which the engine counts for each cache. The
+/// engine's count is the one that `replay` shows, and the only one that begins and ends with the caches'
+/// windows.
 fn counts_of_run(outcome: &Outcome) -> Counts {
     let mut counts = outcome.total();
     let mut outside = outcome.global.clone();
