@@ -2,18 +2,130 @@
 //! markup that mails, logs and web pages put around it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The lines of a text, each with its number from 1 and as its program printed it. A move of a terminal's
 /// cursor to another row ends a line too; the number is that of the text's line.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
-    text.lines().enumerate().flat_map(|(index, line)| {
-        let plain = without_control(line);
+    let counted = counted(text);
+    physical(text).flat_map(move |(index, line)| {
+        let line = match line.contains("<br") {
+            true => Cow::Owned(line.replace("<br />", "\r").replace("<br/>", "\r").replace("<br>", "\r")),
+            false => line,
+        };
+        let plain = match &line {
+            Cow::Borrowed(line) => without_control(line),
+            Cow::Owned(line) => Cow::Owned(without_control(line.trim_end()).into_owned()),
+        };
         let pieces: Vec<Cow<str>> = match plain {
             Cow::Borrowed(line) => vec![Cow::Borrowed(line)],
             Cow::Owned(line) => line.split('\n').map(|piece| Cow::Owned(piece.to_string())).collect(),
         };
-        pieces.into_iter().map(move |piece| (index + 1, cleaned(piece)))
+        let at = counted.partition_point(|run| run.end <= index);
+        let is_counted = counted.get(at).is_some_and(|run| run.contains(&index));
+        pieces.into_iter().map(move |piece| {
+            let line = cleaned(piece);
+            let line = if is_counted { Cow::Owned(without_count(&line).to_string()) } else { line };
+            (index + 1, line)
+        })
     })
+}
+
+/// The lines of a text by their index, those of a mail's quoted-printable form as they were before: an equals
+/// sign at the end joins a line with the next one, and one before two hexadecimal digits is a byte.
+fn physical(text: &str) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
+    let is_quoted = is_quoted_printable(text);
+    let mut lines = text.lines().enumerate();
+    std::iter::from_fn(move || {
+        let (index, line) = lines.next()?;
+        if !is_quoted || !line.contains('=') {
+            return Some((index, Cow::Borrowed(line)));
+        }
+        let mut joined = line.to_string();
+        while joined.len() < LONGEST && joined.trim_end().ends_with('=') {
+            joined.truncate(joined.trim_end().len() - 1);
+            let Some((_, next)) = lines.next() else { break };
+            joined += next;
+        }
+        Some((index, Cow::Owned(unquoted(&joined))))
+    })
+}
+
+/// Bytes of a line up to which lines of quoted-printable text are joined.
+const LONGEST: usize = 1 << 16;
+
+/// Whether the text is a mail as it is sent: its head says so, or two lines go on by its sign.
+fn is_quoted_printable(text: &str) -> bool {
+    let goes_on = |line: &&str| line.trim_end().strip_suffix('=').is_some_and(|rest| !rest.ends_with('='));
+    let says = |line: &str| {
+        const HEAD: &str = "Content-Transfer-Encoding:";
+        let head = line.get(..HEAD.len()).filter(|head| head.eq_ignore_ascii_case(HEAD));
+        head.is_some() && line[HEAD.len()..].to_ascii_lowercase().contains("quoted-printable")
+    };
+    text.contains('=') && (text.lines().any(says) || text.lines().filter(goes_on).nth(1).is_some())
+}
+
+/// A line with its bytes written out.
+fn unquoted(line: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::with_capacity(line.len()), line.as_bytes());
+    let digit = |byte: u8| char::from(byte).to_digit(16).filter(|_| !byte.is_ascii_lowercase());
+    while let Some((&first, after)) = rest.split_first() {
+        let coded = match after {
+            [high, low, ..] if first == b'=' => digit(*high).zip(digit(*low)),
+            _ => None,
+        };
+        match coded {
+            Some((high, low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Lines that `cat -n` numbered: three or more whose first words count up by one. Empty lines may have none.
+fn counted(text: &str) -> Vec<Range<usize>> {
+    const LEAST: u64 = 3;
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let (mut begin, mut length, mut last) = (0, 0u64, 0u64);
+    let mut end = |begin: usize, end: usize, length: u64| {
+        if length >= LEAST {
+            runs.push(begin..end);
+        }
+    };
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim_start_matches(['>', ' ', '\t']);
+        if line.is_empty() {
+            continue;
+        }
+        let number = count(line).map(|(number, _)| number);
+        if length > 0 && number == last.checked_add(1) {
+            length += 1;
+        } else {
+            end(begin, index, length);
+            (begin, length) = (index, u64::from(number.is_some()));
+        }
+        last = number.unwrap_or(0);
+    }
+    end(begin, usize::MAX, length);
+    runs
+}
+
+/// The number of a line, and the line.
+fn count(line: &str) -> Option<(u64, &str)> {
+    let digits = line.find(|c: char| !c.is_ascii_digit())?;
+    let rest = &line[digits..];
+    let ends = rest.starts_with([' ', '\t', ':']);
+    Some((line[..digits].parse().ok().filter(|_| ends)?, rest))
+}
+
+fn without_count(line: &str) -> &str {
+    count(line).map_or(line, |(_, rest)| stripped(rest.strip_prefix(':').unwrap_or(rest)))
 }
 
 /// Takes out escape sequences of terminals and characters without a width. Sequences that move the cursor to
@@ -90,7 +202,7 @@ fn stripped(line: &str) -> &str {
         let before = line.len();
         line = unmarked(line).trim();
         line = without_stamp(line).trim_start();
-        line = without_path(line);
+        line = without_service(without_path(line));
         if line.len() == before {
             break;
         }
@@ -115,7 +227,23 @@ fn unmarked(line: &str) -> &str {
 fn without_stamp(line: &str) -> &str {
     let Some(rest) = after_stamp(line) else { return line };
     let rest = rest.trim_start();
-    without_tag(rest).unwrap_or(rest)
+    without_stream(rest).or_else(|| without_tag(rest)).unwrap_or(rest)
+}
+
+/// Without the stream and the mark that Kubernetes writes after the time: `stdout F`.
+fn without_stream(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("stdout ").or_else(|| line.strip_prefix("stderr "))?;
+    rest.strip_prefix("F ").or_else(|| rest.strip_prefix("P "))
+}
+
+/// Without the name of the service that docker compose puts before a line: `web-1  | `.
+fn without_service(line: &str) -> &str {
+    let Some((name, rest)) = line.split_once(" | ") else { return line };
+    let name = name.trim_end();
+    let is_service = name.rsplit_once(['-', '_']).is_some_and(|(_, number)| is_digits(number));
+    // A row of a table has further bars, or a single number.
+    let is_row = rest.contains(" | ") || rest.split_whitespace().nth(2).is_none();
+    if !is_service || is_row || name.contains(char::is_whitespace) { line } else { rest.trim_start() }
 }
 
 /// What follows a time stamp: of the kernel's log, with or without the level (`<4>[  12.345678]`, `[Tue Nov
@@ -133,6 +261,12 @@ fn after_stamp(line: &str) -> Option<&str> {
         // The kernel's own mark of the CPU or thread that printed: `[T1234]`, `[C3]`.
         let printer = inside.trim().strip_prefix(['T', 'C']).is_some_and(is_digits);
         return (seconds || date || printer).then_some(rest);
+    }
+    // The CPU and the task that Android's kernels print: `(0)[123:kworker/0:1]`.
+    if let Some((cpu, rest)) = line.strip_prefix('(').and_then(|rest| rest.split_once(")[")) {
+        let (task, rest) = rest.split_once(']')?;
+        let is_task = task.split_once(':').is_some_and(|(pid, _)| is_digits(pid));
+        return (is_digits(cpu) && is_task).then_some(rest);
     }
     if let Some(rest) = line.strip_prefix("kern") {
         let (level, rest) = rest.trim_start().strip_prefix(':')?.split_once(':')?;
@@ -240,7 +374,17 @@ mod tests {
         check("\u{1b}[1mdentry\u{1b}[m 1\u{1b}(B 2", &["dentry 1 2"]);
         check("\u{1b}]0;title\u{7}dentry 1 2", &["dentry 1 2"]);
         check("\u{1b}[8;1Hdentry 1 2\u{1b}[K\u{1b}[9;1Hinode 3 4", &["", "dentry 1 2", "inode 3 4"]);
+        check("2026-11-24T01:33:42.123456789Z stdout F SLUB: Unable", &["SLUB: Unable"]);
+        check("web-1  | dentry 1 2", &["dentry 1 2"]);
+        check("<4>[ 12.3] (0)[123:kworker/0:1]SLUB: Unable", &["SLUB: Unable"]);
+        check("dentry 1 2<br>", &["dentry 1 2"]);
+        check("dentry 1 2<br />inode 3 4<br/>", &["dentry 1 2", "inode 3 4"]);
+        check("     1\ta 7\n     2\tb 8\n\n     3\tc 9\nd", &["a 7", "b 8", "", "c 9", "d"]);
+        check("1 2=\n 3\na=20b=3D=C3=\n=A4", &["1 2 3", "a b=\u{e4}"]);
         // What only looks like something around a line stays.
+        check("kmalloc-192 | 12K", &["kmalloc-192 | 12K"]);
+        check("a=20b=", &["a=20b="]);
+        check("5 7\n6 8\n9 9", &["5 7", "6 8", "9 9"]);
         check("SLUB: Unable to allocate", &["SLUB: Unable to allocate"]);
         check("1015644 1015620  99% x", &["1015644 1015620  99% x"]);
         check("zs_handle-zram0: 5", &["zs_handle-zram0: 5"]);

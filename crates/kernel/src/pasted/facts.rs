@@ -1,9 +1,8 @@
 //! Lines that say something of the whole machine: heads of tables, meminfo, dentry-state, the release.
 
 use super::Pasted;
-use super::row::size;
+use super::row::{number, size};
 use super::tables::Kind;
-use crate::text::number;
 
 /// The head of slabtop: of all caches, whatever the list below it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -23,6 +23,8 @@ pub struct Inferred {
     pub sizes: usize,
     /// Size of an object that was rounded, where one size fits.
     pub exact_sizes: usize,
+    /// Among both, those that fit only slabs of SLAB.
+    pub slab_sizes: usize,
     /// Number of slabs, from objects and objects per slab.
     pub slabs: usize,
     /// Pages of a slab: the smallest power of two that holds its objects.
@@ -138,7 +140,8 @@ fn counted(row: &Row, page: u64, inferred: &mut Inferred) -> Option<SlabinfoRow>
 }
 
 /// The size that was rounded: a number of words of which exactly so many fit a slab; of several, the nearest
-/// to what was printed.
+/// to what was printed. If none fits, the kernel may have had SLAB, whose slabs of small objects have a byte
+/// for each object in its list of free ones (general knowledge, since 3.15: `freelist_idx_t`).
 fn exact_size(size: Size, per_slab: u64, slab: Option<u64>, inferred: &mut Inferred) -> u64 {
     const WORD: u64 = 8;
     let Size { low, high } = size;
@@ -146,16 +149,20 @@ fn exact_size(size: Size, per_slab: u64, slab: Option<u64>, inferred: &mut Infer
         return low;
     }
     // Without the bytes of a slab, those of the smallest power of two of pages.
-    let fits = |size: u64| {
-        let of = |objects: u64| u128::from(objects) * u128::from(size);
+    let fits = |size: u64, each: u64| {
+        let of = |objects: u64| u128::from(objects) * u128::from(size + each);
         let smallest = || of(per_slab).max(PAGE.into()).next_power_of_two();
         let slab = slab.map_or_else(smallest, u128::from);
         of(per_slab) <= slab && of(per_slab.saturating_add(1)) > slab
     };
     let middle = low.midpoint(high);
     // A row is believed only with sizes below 2^60, and rounding leaves few: but the text may say anything.
-    let words = (low.div_ceil(WORD)..=high / WORD).take(1 << 10).map(|words| words * WORD);
-    let fitting: Vec<u64> = words.filter(|&size| fits(size)).collect();
+    let words = || (low.div_ceil(WORD)..=high / WORD).take(1 << 10).map(|words| words * WORD);
+    let mut fitting: Vec<u64> = words().filter(|&size| fits(size, 0)).collect();
+    if fitting.is_empty() {
+        fitting = words().filter(|&size| fits(size, 1)).collect();
+        inferred.slab_sizes += usize::from(!fitting.is_empty());
+    }
     match fitting.len() {
         1 => inferred.exact_sizes += 1,
         _ => inferred.sizes += 1,
@@ -186,6 +193,10 @@ mod tests {
         check("13148  12571  95%    7.50K   3287        4    105184K task_struct", 7680, 8, true);
         check("85359  75134  88%    1.05K   2857       30     91424K ext4_inode_cache", 1072, 8, false);
         // uutils: bytes of objects, not of slabs.
+        // SLAB: 128 objects of 32 bytes would fit a slab without the bytes of its list.
+        check("248      2   0%    0.03K      2      124         8K xfs_ifork", 32, 1, true);
+        check("142     59  41%    0.05K      2       71         8K mbcache", 56, 1, true);
+        check("693    449  64%    0.04K      7       99        28K pde_opener", 40, 1, true);
         check("730    730 100%    0.05K     10       73         39 ip_fib_alias", 56, 1, true);
         check("490    490 100%    2.25K     35       14       1102 TCP", 2304, 8, true);
     }

@@ -33,6 +33,10 @@ pub struct AllocFailure {
     pub debugged: bool,
     /// The cache on each node.
     pub nodes: Vec<NodeCounts>,
+    /// The line of the cache as far as it was read: a mail program may have broken it.
+    pub(super) cache_line: String,
+    /// That line was begun.
+    pub(super) begun: bool,
 }
 
 /// A cache on one node.
@@ -107,7 +111,8 @@ fn flags(failure: &mut AllocFailure, text: &str) -> bool {
 /// Takes a line that belongs to a failure; false if it is not one.
 pub(super) fn more_of_failure(failure: &mut AllocFailure, line: &str) -> bool {
     if let Some(rest) = line.strip_prefix("cache:") {
-        cache(failure, rest);
+        failure.cache_line = rest.trim().to_string();
+        cache(failure);
         return true;
     }
     if let Some(counts) = node(line) {
@@ -116,25 +121,62 @@ pub(super) fn more_of_failure(failure: &mut AllocFailure, line: &str) -> bool {
         }
         return true;
     }
+    if goes_on(failure, line) {
+        cache(failure);
+        return true;
+    }
     if line.contains("debugging increased min order") {
         failure.debugged = true;
         return true;
     }
-    // What a mail program put on a line of its own.
-    let begun = failure.cache.is_some() && failure.min_order.is_none();
-    if begun && [", ", "size:", "order:"].iter().any(|part| line.contains(part)) {
-        numbers(failure, line);
-        return true;
+    // The rest of the first line.
+    if failure.gfp.is_some() || failure.begun {
+        return false;
     }
-    failure.gfp.is_none() && failure.cache.is_none() && flags(failure, line)
+    let node = line.strip_prefix("node ").and_then(integer);
+    failure.node = failure.node.or(node);
+    flags(failure, line) || node.is_some()
 }
 
-fn cache(failure: &mut AllocFailure, text: &str) {
-    let name = text.split(", object size").next().unwrap_or(text).trim().trim_end_matches(',');
+/// Joins a line that goes on with the line of the cache, up to the minimum order.
+fn goes_on(failure: &mut AllocFailure, line: &str) -> bool {
+    // As long as a name that a program may have put in.
+    const LONGEST: usize = 1 << 10;
+    // Nothing of the line was read, or all of it.
+    if failure.object_size.is_some() && failure.order.is_some() && failure.min_order.is_some() {
+        return false;
+    }
+    let text = &failure.cache_line;
+    let is_open = text.matches('(').count() > text.matches(')').count();
+    let in_name = is_open || text.ends_with('-');
+    let is_word = |word: &str| {
+        let word = word.trim_end_matches(',');
+        let key =
+            matches!(word, "object" | "buffer" | "default" | "min" | "order:" | "size" | "size:" | "order");
+        key || number::<u64>(word).is_some()
+    };
+    let begun = failure.begun && (in_name || text.is_empty() || line.split_whitespace().all(is_word));
+    if !begun || text.len() + line.len() > LONGEST {
+        return false;
+    }
+    failure.cache_line =
+        if in_name || text.is_empty() { format!("{text}{line}") } else { format!("{text} {line}") };
+    true
+}
+
+/// Reads the line of the cache, which may not be whole yet.
+fn cache(failure: &mut AllocFailure) {
+    let text = std::mem::take(&mut failure.cache_line);
+    failure.begun = true;
+    let name = text.split(", object").next().unwrap_or(&text).trim().trim_end_matches(',');
     let (name, cgroup) = of_cgroup(name);
-    failure.cache = Some(name.to_string());
-    failure.cgroup = cgroup;
-    numbers(failure, text);
+    // A name that is broken in its middle is none.
+    if !name.is_empty() && !name.ends_with('-') {
+        failure.cache = Some(name.to_string());
+        failure.cgroup = cgroup;
+    }
+    numbers(failure, &text);
+    failure.cache_line = text;
 }
 
 /// `kmalloc-1024` and group 1793 of `kmalloc-1024(1793:c8edefa9)`.
@@ -150,11 +192,10 @@ pub(super) fn of_cgroup(name: &str) -> (&str, Option<(u64, String)>) {
 fn numbers(failure: &mut AllocFailure, text: &str) {
     let of = |key: &str| text.split_once(key).and_then(|(_, rest)| leading(rest.trim_start()));
     let order = |key: &str| of(key).and_then(|order| u32::try_from(order).ok());
-    failure.object_size = failure.object_size.or_else(|| of("object size:"));
-    failure.size = failure.size.or_else(|| of("buffer size:"));
-    failure.min_order = failure.min_order.or_else(|| order("min order:"));
-    let preferred = order("default order:").or_else(|| order(", order:"));
-    failure.order = failure.order.or(preferred);
+    failure.object_size = of("object size:");
+    failure.size = of("buffer size:");
+    failure.min_order = order("min order:");
+    failure.order = order("default order:").or_else(|| order(", order:"));
 }
 
 /// `node 0: slabs: 663, objs: 20964, free: 0`; SLAB's has `used/all`.
@@ -287,6 +328,26 @@ mod tests {
             "min order: 0",
         ]);
         assert_eq!((wrapped.gfp, wrapped.object_size, wrapped.min_order), (Some(0x20), Some(1024), Some(0)));
+        let cgroup = read(&[
+            "SLUB: Unable to allocate memory on",
+            "node -1 (gfp=0x20)",
+            "cache:",
+            "kmalloc-1024(1793:c8ed),",
+            "object size: 1024, buffer size: 1024, default order: 3, min order:",
+            "0",
+            "node 0: slabs: 663, objs: 20964, free: 0",
+        ]);
+        assert_eq!((cgroup.cache.as_deref(), cgroup.node), (Some("kmalloc-1024"), Some(-1)));
+        assert_eq!(cgroup.cgroup, Some((1793, "c8ed".into())));
+        assert_eq!((cgroup.size, cgroup.order, cgroup.min_order), (Some(1024), Some(3), Some(0)));
+        for broken in
+            [["cache: kmalloc-", "1024(1793:c8ed), object"], ["cache: kmalloc-1024(17", "93:c8ed), object"]]
+        {
+            let broken =
+                read(&[&["SLUB: Unable to allocate memory on node -1 (gfp=0x20)"], &broken[..]].concat());
+            assert_eq!(broken.cgroup, Some((1793, "c8ed".into())));
+        }
+        assert_eq!(read(&["SLUB: Unable to allocate memory on node -1", "cache:"]).cache, None);
         let slab = read(&[
             "SLAB: Unable to allocate memory on node 0 (gfp=0xd0)",
             "cache: task_struct, object size: 2640, order: 0",

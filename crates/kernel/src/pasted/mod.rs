@@ -84,17 +84,21 @@ pub fn scan(text: &[u8]) -> Pasted {
     scan.finish()
 }
 
-/// UTF-8, or what Windows calls Unicode.
+/// UTF-8, or UTF-16 with a mark that tells the order of its bytes.
 fn decoded(text: &[u8]) -> std::borrow::Cow<'_, str> {
-    let Some(rest) = text.strip_prefix(b"\xff\xfe") else { return String::from_utf8_lossy(text) };
+    let (rest, unit): (_, fn([u8; 2]) -> u16) = match text {
+        [0xff, 0xfe, rest @ ..] => (rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => (rest, u16::from_be_bytes),
+        _ => return String::from_utf8_lossy(text),
+    };
     let (units, _) = rest.as_chunks::<2>();
-    let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
+    let units: Vec<u16> = units.iter().map(|bytes| unit(*bytes)).collect();
     String::from_utf16_lossy(&units).into()
 }
 
 /// Whether bytes are a text at all, judged by the first of them.
 pub(crate) fn is_text(first: &[u8]) -> bool {
-    if first.starts_with(b"\xff\xfe") {
+    if first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff") {
         return true;
     }
     let odd =
@@ -208,6 +212,18 @@ impl Scan {
         if row::slabinfo(&alone).is_some() || row::slabtop(&alone).is_some() {
             return false;
         }
+        // A name that was broken at its hyphen.
+        if open.row.name.ends_with('-') {
+            if let [rest] = alone[..]
+                && !rest.contains(char::is_uppercase)
+                && row::is_name(&format!("{}{rest}", open.row.name))
+            {
+                open.row.name += rest;
+            }
+            let went_on = !open.row.name.ends_with('-');
+            self.close();
+            return went_on;
+        }
         let joined = format!("{} {line}", open.text);
         let words = row::words(&joined);
         let found = match open.kind {
@@ -218,7 +234,7 @@ impl Scan {
             Some(found) if found.words == words.len() && found.words > open.words => {
                 let row = Row { line: open.line, ..found.row };
                 *open = Open { text: joined, words: found.words, row, is_cut: found.is_cut, ..*open };
-                if !open.is_cut {
+                if !open.is_cut && !open.row.name.ends_with('-') {
                     self.close();
                 }
                 true
@@ -256,8 +272,9 @@ impl Scan {
             let text =
                 if at == 0 && end == words.len() { line.to_string() } else { words[at..end].join(" ") };
             let row = Row { line: number, ..found.row };
-            if found.is_cut {
-                self.open = Some(Open { kind, line: number, text, words: found.words, row, is_cut: true });
+            if found.is_cut || (end == words.len() && row.name.ends_with('-')) {
+                let is_cut = found.is_cut;
+                self.open = Some(Open { kind, line: number, text, words: found.words, row, is_cut });
             } else {
                 self.push(kind, row);
             }

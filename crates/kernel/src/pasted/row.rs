@@ -11,7 +11,7 @@
 //! A row is anchored at what only it has (`: tunables`, the per cent), so that line numbers and other columns
 //! before it do no harm. A row that ends early says so.
 
-use crate::text::number;
+use std::str::FromStr;
 
 /// Words in which a row begins and has its anchor: a line may have many rows, and is searched once.
 const NEAR: usize = 64;
@@ -239,6 +239,17 @@ pub(super) fn is_name(word: &str) -> bool {
     has_letter && ends_well && word.chars().all(plain) && word.len() <= 200 && unit_shift(word).is_none()
 }
 
+/// A number, perhaps with a comma before each three digits: `2,124,486`.
+pub(super) fn number<T: FromStr>(word: &str) -> Option<T> {
+    if !word.contains(',') {
+        return crate::text::number(word);
+    }
+    let mut groups = word.split(',');
+    let first = groups.next().is_some_and(|first| (1..=3).contains(&first.len()));
+    let rest = groups.all(|group| group.len() == 3 && group.bytes().all(|byte| byte.is_ascii_digit()));
+    if first && rest { crate::text::number(&word.replace(',', "")) } else { None }
+}
+
 fn is_number(word: &str) -> bool {
     number::<u64>(word).is_some()
 }
@@ -260,8 +271,12 @@ fn unit_shift(word: &str) -> Option<u32> {
 
 /// A number with the digits after its point: mantissa and how many there are. Some locales write a comma.
 fn decimal(word: &str) -> Option<(u64, u32)> {
+    if word.matches(',').count() > 1 {
+        return Some((number(word)?, 0));
+    }
     let (whole, part) = word.split_once(['.', ',']).unwrap_or((word, ""));
-    let digits = u32::try_from(part.len()).ok().filter(|digits| *digits <= 6)?;
+    // awk prints six digits that count: of a small number more stand after the point.
+    let digits = u32::try_from(part.len()).ok().filter(|digits| *digits <= 9)?;
     let part: u64 = if part.is_empty() { 0 } else { number(part)? };
     let scale = 10u64.pow(digits);
     Some((number::<u64>(whole)?.checked_mul(scale)?.checked_add(part)?, digits))
@@ -286,7 +301,8 @@ pub(super) fn size(word: &str) -> Option<Size> {
 
 /// slabtop's size of a cache, in KiB whether it says so or not.
 fn size_in_k(word: &str) -> Option<u64> {
-    match number::<u64>(word) {
+    // It has no part of a KiB: a comma is one of thousands.
+    match number::<u64>(word.strip_suffix('K').unwrap_or(word)) {
         Some(kib) => kib.checked_mul(1024).filter(|bytes| *bytes < 1 << 60),
         None => size(word).map(|size| size.low.midpoint(size.high)),
     }
@@ -309,6 +325,7 @@ mod tests {
             "2369325 2369308  99%    0.19K 112825       21    451300K dentry",
             Some(("dentry", 2369325, false)),
         );
+        check("2,369,325 2,369,308 99% 0.19K 112,825 21 451,300K dentry", Some(("dentry", 2369325, false)));
         check("730 730 100% 0,05K 10 73 39 ip_fib_alias", Some(("ip_fib_alias", 730, false)));
         check("12: 730 730 100% 0.05K 10 73 39K x", Some(("x", 730, false)));
         check("51488  40972  81%    1.00K   1609       32", Some(("", 51488, true)));
@@ -326,6 +343,8 @@ mod tests {
             assert_eq!(found, expected.map(|(name, bytes)| (name.to_string(), bytes)), "{line}");
         }
         check("8251776 7.86951 MB      inode_cache", Some(("inode_cache", 8251776)));
+        check("63360 0.0604248 MB sighand_cache", Some(("sighand_cache", 63360)));
+        check("8,251,776 7.86951 MB inode_cache", Some(("inode_cache", 8251776)));
         check("dentry 12K", Some(("dentry", 12288)));
         check("dentry: 12K", None);
         check("dentry 12", None);
