@@ -41,6 +41,7 @@ fn pages() {
         (&["dentry", "filp"], &["dentry  (VFS)", "\n\nfilp  (VFS)"]),
         (&["kmalloc-1024"], &["the same cache as kmalloc-1k", "/sys/kernel/slab/kmalloc-1024/shrink"]),
         (&["ext4_inod"], &["of the family ext4_*", "near", "ext4_inode_cache"]),
+        (&["ebitmap_node"], &["SELinux", "reclaimable   no: no shrinker frees the objects"]),
         (&["kmem_cache"], &["248, 4 nodes"]),
         (&[":a-0000104"], &["merged caches", "104 bytes", "a: counted as reclaimable", "buffer_head"]),
         (&[":0009999"], &["9999 bytes", "no flags"]),

@@ -173,7 +173,7 @@ impl<'a> Finder<'a> {
     fn parked(&self) -> Option<Finding> {
         const PERCENT: u64 = 10;
         let (total, state) = (&self.report.total, self.report.state);
-        let cpus = online(state)?;
+        let cpus = online(state).filter(|_| !total.parked_unknown)?;
         if total.parked.high < self.worth || total.parked.high < total.bytes / 100 * PERCENT {
             return None;
         }

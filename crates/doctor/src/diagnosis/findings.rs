@@ -174,9 +174,24 @@ pub fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{many}", grouped(number))
 }
 
-/// A part of a whole.
+/// A part of a whole. Only all of it is 100 %, and only nothing is 0 %.
 pub(super) fn percent(part: u64, whole: u64) -> String {
-    format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64)
+    let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    match (part < whole, part > 0) {
+        (true, _) if percent >= 99.95 => "over 99.9 %".into(),
+        (_, true) if percent < 0.05 => "below 0.1 %".into(),
+        (true, true) if !(1.0..99.5).contains(&percent) => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
+    }
+}
+
+/// A part and its whole, with one unit if they have the same: `43.8 of 44.5 GiB`.
+pub(super) fn part_of(part: u64, whole: u64) -> String {
+    let (part, whole) = (size(part), size(whole));
+    match (part.split_once(' '), whole.split_once(' ')) {
+        (Some((number, unit)), Some((_, of))) if unit == of => format!("{number} of {whole}"),
+        _ => format!("{part} of {whole}"),
+    }
 }
 
 /// The release of a kernel in words.

@@ -1,9 +1,8 @@
 //! Findings about the machine around the slabs: meminfo, nodes, free blocks.
 
 use super::Report;
-use super::findings::{Finding, Kind, counted, percent, size};
+use super::findings::{Finding, Kind, counted, part_of, percent, size};
 use super::reclaim::{Reclaim, bytes_of};
-use slablab_report::text::grouped;
 
 /// What is worth saying about the machine.
 pub(super) fn find(report: &Report, worth: u64) -> Vec<Finding> {
@@ -129,10 +128,9 @@ fn unreclaimable(report: &Report) -> Option<Finding> {
             Kind::Unreclaimable,
             bytes,
             format!(
-                "{} of the machine's {} KiB of memory ({}) are unreclaimable slabs: only the code that \
+                "{} of the machine's memory ({}) are unreclaimable slabs: only the code that \
              allocated the objects can free them",
-                size(bytes),
-                grouped(total / 1024),
+                part_of(bytes, total),
                 percent(bytes, total)
             ),
         )

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 pub struct Meminfo {
     /// `Slab`.
     pub slab: u64,
-    /// `SReclaimable`, if it is there.
+    /// `SReclaimable`, or `Slab` less `SUnreclaim`; if one of them is there.
     pub reclaimable: Option<u64>,
-    /// `SUnreclaim`, if it is there.
+    /// `SUnreclaim`, or `Slab` less `SReclaimable`; if one of them is there.
     pub unreclaimable: Option<u64>,
     /// `MemTotal`, if it is there.
     pub total: Option<u64>,
@@ -39,12 +39,14 @@ impl Meminfo {
     /// Compares. `None` if meminfo is not in the input.
     pub fn of(state: &State, caches_bytes: u64) -> Option<Meminfo> {
         let bytes = |name: &str| state.dump.meminfo.get(name).map(|kib| kib.saturating_mul(1024));
-        let slab = bytes("Slab")?;
+        let (slab, reclaimable, unreclaimable) = (bytes("Slab")?, bytes("SReclaimable"), bytes("SUnreclaim"));
+        // The kernel prints Slab as the sum of the two. A text may end before one of them.
+        let rest = |known: Option<u64>| known.and_then(|known| slab.checked_sub(known));
         let gap = i128::from(slab) - i128::from(caches_bytes);
         Some(Meminfo {
             slab,
-            reclaimable: bytes("SReclaimable"),
-            unreclaimable: bytes("SUnreclaim"),
+            reclaimable: reclaimable.or_else(|| rest(unreclaimable)),
+            unreclaimable: unreclaimable.or_else(|| rest(reclaimable)),
             total: bytes("MemTotal"),
             gap: i64::try_from(gap).unwrap_or(i64::MAX),
             has_large: state.release.is_none_or(|release| release >= LARGE_SINCE),

@@ -140,7 +140,7 @@ pub fn examine<'a>(state: &'a State, options: &Options<'a>) -> Result<Report<'a>
         Line { cache, split: Split::of(cache, state), growth: None, what, reclaim }
     };
     let mut lines: Vec<Line> = state.caches.iter().map(line).collect();
-    let mut total = Split::default();
+    let mut total = Split { parked_unknown: lines.is_empty(), ..Split::default() };
     lines.iter().for_each(|line| total.add(&line.split));
     if let Some(history) = &history {
         lines.iter_mut().zip(history.growth()).for_each(|(line, growth)| line.growth = Some(growth));

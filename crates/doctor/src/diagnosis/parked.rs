@@ -37,26 +37,21 @@ pub(super) const SHEAVES_FOR_ALL_SINCE: Release = Release::new(7, 0, 0);
 /// Since then nodes without memory keep full sheaves too.
 const BARNS_EVERYWHERE_SINCE: Release = Release::new(7, 1, 0);
 
-/// Bounds of the cache's parked objects.
-pub fn parked_objects(cache: &Cache, state: &State) -> Bounds {
+/// Bounds of the cache's parked objects; `None` where the input has no objects, or neither sysfs nor the
+/// number of CPUs tells what CPUs hold.
+pub fn parked_objects(cache: &Cache, state: &State) -> Option<Bounds> {
     if cache.bytes_only {
-        return Bounds::default();
+        return None;
     }
     let active = cache.active_objects.min(cache.total_objects);
     let held = match tunables(cache, state) {
-        Some(row) => Bounds { low: 0, high: in_arrays(row, state).unwrap_or(active) },
+        Some(row) => Bounds { low: 0, high: in_arrays(row, state)? },
         None => {
-            let slabs = in_cpu_slabs(cache, state);
-            let sheaves = in_sheaves(cache, state);
-            match (slabs, sheaves) {
-                (Some(slabs), Some(sheaves)) => {
-                    Bounds { low: slabs.low, high: slabs.high.saturating_add(sheaves) }
-                }
-                _ => Bounds { low: 0, high: active },
-            }
+            let (slabs, sheaves) = (in_cpu_slabs(cache, state)?, in_sheaves(cache, state)?);
+            Bounds { low: slabs.low, high: slabs.high.saturating_add(sheaves) }
         }
     };
-    Bounds { low: held.low.min(active), high: held.high.min(active) }
+    Some(Bounds { low: held.low.min(active), high: held.high.min(active) })
 }
 
 /// The row of a cache of SLAB: only SLAB has tunables.

@@ -2,7 +2,7 @@
 
 use super::findings::{Finding, Kind, named, percent, several, size};
 use super::reclaim::Reclaim;
-use super::{Line, Report};
+use super::{Line, Report, verdict};
 use crate::what::Failure;
 use slablab_kernel::pasted::{MemoryReport, Pasted};
 use slablab_report::text::grouped;
@@ -35,13 +35,7 @@ fn of_report(report: &Report, last: &MemoryReport) -> Option<Finding> {
     let slabs = last.slab_unreclaimable.map(|pages| pages.saturating_mul(page));
     let of =
         last.ram.map_or(String::new(), |pages| format!(" of {} of memory", size(pages.saturating_mul(page))));
-    let who = match (&last.invoked_by, &last.killed, last.failed_order) {
-        (Some(by), Some(killed), _) => format!("{by} invoked the OOM killer, which killed {killed}"),
-        (Some(by), None, _) => format!("{by} invoked the OOM killer"),
-        (None, Some(killed), _) => format!("the OOM killer killed {killed}"),
-        (None, None, Some(order)) => format!("an allocation of pages of order {order} failed"),
-        (None, None, None) => "a report of the kernel".into(),
-    };
+    let who = what_happened(last).unwrap_or_else(|| "a report of the kernel".into());
     let of_cgroup = if last.of_cgroup { "; a memory cgroup was at its limit, not the machine" } else { "" };
     let table = if last.has_table {
         "; the kernel lists unreclaimable caches only where they have more pages than all processes and files \
@@ -55,6 +49,17 @@ fn of_report(report: &Report, last: &MemoryReport) -> Option<Finding> {
         .map_or(String::new(), |pages| format!(", {} reclaimable", size(pages.saturating_mul(page))));
     let text = format!("{who}: {} of unreclaimable slabs{reclaimable}{of}{of_cgroup}{table}", size(bytes));
     Some(machine(Kind::OutOfMemory, bytes, text))
+}
+
+/// What a report of the kernel is about, if the text has that line of it.
+pub(super) fn what_happened(report: &MemoryReport) -> Option<String> {
+    match (&report.invoked_by, &report.killed, report.failed_order) {
+        (Some(by), Some(killed), _) => Some(format!("{by} invoked the OOM killer, which killed {killed}")),
+        (Some(by), None, _) => Some(format!("{by} invoked the OOM killer")),
+        (None, Some(killed), _) => Some(format!("the OOM killer killed {killed}")),
+        (None, None, Some(order)) => Some(format!("an allocation of pages of order {order} failed")),
+        (None, None, None) => None,
+    }
 }
 
 /// Directory entries: how many of them the kernel can free.
@@ -115,23 +120,36 @@ fn held(report: &Report, worth: u64) -> Option<Finding> {
         let text = format!("{name} {how} when it needs memory; no leak as long as it does.{grows}{once}");
         return Some(several(Kind::Benign, &[line], bytes, text.trim_end_matches('.').to_string()));
     }
-    let cannot = entry.cannot_shrink.as_ref().map_or(String::new(), |why| format!(" {why}"));
+    let cannot = entry.cannot_shrink_in(&line.cache.name, report.state.release);
+    let cannot = cannot.map_or(String::new(), |why| format!(" {why}"));
     let verdict = match line.reclaim {
         Reclaim::Unknown => "it may be unreclaimable",
         _ => "no shrinker of the kernel frees it",
     };
-    let text = format!("{name}: {used}, and {verdict}: a suspect of a leak.{cannot}{grows}{once}");
+    let suspect = match verdict::is_little(report) {
+        true => ". It is too little to matter now",
+        false => ": a suspect of a leak",
+    };
+    let text = format!("{name}: {used}, and {verdict}{suspect}.{cannot}{grows}{once}");
     Some(several(Kind::Suspect, &[line], bytes, text.trim_end_matches('.').to_string()))
 }
 
-/// Caches with nearly the same number of objects: one thing has one object in each.
-fn together(report: &Report) -> Option<Finding> {
+/// Caches with nearly the same number of active objects.
+pub(super) struct Group<'a> {
+    /// The caches, by their number of active objects.
+    pub(super) lines: Vec<&'a Line<'a>>,
+    /// Bytes of all of them.
+    pub(super) bytes: u64,
+    /// A cache with twice as many.
+    twice: Option<&'a Line<'a>>,
+}
+
+/// The largest group of caches with nearly the same number of objects: one thing has one object in each.
+pub(super) fn group<'a>(report: &'a Report) -> Option<Group<'a>> {
     // Objects that make chance unlikely, caches that make a group, and the part of slab memory of it.
     const OBJECTS: u64 = 10_000;
     const CACHES: usize = 3;
     const PERCENT: u64 = 10;
-    // Caches that are named.
-    const NAMED: usize = 8;
     let mut lines: Vec<&Line> = report
         .lines
         .iter()
@@ -153,21 +171,35 @@ fn together(report: &Report) -> Option<Finding> {
     let groups = (0..lines.len()).map(group).filter(|(start, end)| end - start >= CACHES);
     let (start, end) =
         groups.max_by_key(|&(start, end)| (sums[end] - sums[start], std::cmp::Reverse(start)))?;
-    let best = &lines[start..end];
-    let (all, most, least) = (sums[end] - sums[start], objects(best[best.len() - 1]), objects(best[0]));
-    if all < report.total.bytes / 100 * PERCENT {
+    let (bytes, most, least) = (sums[end] - sums[start], objects(lines[end - 1]), objects(lines[start]));
+    if bytes < report.total.bytes / 100 * PERCENT {
         return None;
     }
-    let mut names: Vec<String> = best.iter().take(NAMED).map(|line| named(line)).collect();
-    if best.len() > NAMED {
-        names.push(format!("{} more", grouped((best.len() - NAMED) as u64)));
-    }
-    let twice = lines[end..].iter().find(|line| {
+    let twice = lines[end..].iter().copied().find(|line| {
         let half = objects(line) / 2;
         half >= least - least / 50 && half <= most + most / 50
     });
+    Some(Group { lines: lines[start..end].to_vec(), bytes, twice })
+}
+
+impl Group<'_> {
+    /// The names of the first caches in an order, and how many more there are.
+    pub(super) fn names(lines: &[&Line]) -> String {
+        const NAMED: usize = 8;
+        let mut names: Vec<String> = lines.iter().take(NAMED).map(|line| named(line)).collect();
+        if lines.len() > NAMED {
+            names.push(format!("{} more", grouped((lines.len() - NAMED) as u64)));
+        }
+        names.join(", ")
+    }
+}
+
+/// The group, and how to find the code that has an object in each of its caches.
+fn together(report: &Report) -> Option<Finding> {
+    let Group { lines, bytes, twice } = group(report)?;
+    let objects = |line: Option<&&Line>| line.map_or(0, |line| line.cache.active_objects);
     let twice = twice.map_or(String::new(), |line| format!(", and {} twice as many", named(line)));
-    let kmalloc = best.iter().any(|line| line.cache.name.starts_with("kmalloc"));
+    let kmalloc = lines.iter().any(|line| line.cache.name.starts_with("kmalloc"));
     let who = if kmalloc {
         ". kmalloc has no name for them: `perf record -e kmem:kmalloc -a -g -- sleep 10` while they grow names the \
          code"
@@ -176,15 +208,15 @@ fn together(report: &Report) -> Option<Finding> {
     };
     Some(several(
         Kind::Together,
-        best,
-        all,
+        &lines,
+        bytes,
         format!(
             "{} have nearly the same number of active objects ({} to {}){twice}: probably one kind of thing that \
              has an object in each, {} with all its parts{who}",
-            names.join(", "),
-            grouped(least),
-            grouped(most),
-            size(all)
+            Group::names(&lines),
+            grouped(objects(lines.first())),
+            grouped(objects(lines.last())),
+            size(bytes)
         ),
     ))
 }

@@ -25,6 +25,9 @@ pub struct Split {
     pub in_use: u64,
     /// Parked objects among them: free objects in CPU slabs, sheaves or arrays.
     pub parked: Bounds,
+    /// Whether the input does not tell what is parked, of any cache in a total. Then the bounds are the
+    /// widest: none, and all that is in use.
+    pub parked_unknown: bool,
     /// Objects that are free in slabs.
     pub free: u64,
     /// Behind the last object of each slab.
@@ -83,12 +86,14 @@ impl Split {
             pointer: unsigned(total * i128::from(between.pointer)),
             debugging: unsigned(total * i128::from(between.debugging)),
         });
-        let parked = parked_objects(cache, state);
+        let known = parked_objects(cache, state);
+        let parked = known.unwrap_or(Bounds { low: 0, high: cache.active_objects.min(cache.total_objects) });
         let parked_bytes = |objects: u64| unsigned(i128::from(objects) * object_size);
         Split {
             bytes: unsigned(bytes),
             in_use: unsigned(active * object_size),
             parked: Bounds { low: parked_bytes(parked.low), high: parked_bytes(parked.high) },
+            parked_unknown: known.is_none(),
             free: unsigned(free),
             tail: unsigned(tail),
             overstated: Fallback::of(cache, state).map_or(0, |fallback| fallback.overstated_bytes),
@@ -104,6 +109,7 @@ impl Split {
         add(&mut self.in_use, other.in_use);
         add(&mut self.parked.low, other.parked.low);
         add(&mut self.parked.high, other.parked.high);
+        self.parked_unknown |= other.parked_unknown;
         add(&mut self.free, other.free);
         add(&mut self.tail, other.tail);
         add(&mut self.overstated, other.overstated);

@@ -40,7 +40,7 @@ pub use save::{dump, save};
 pub use slablab_kernel::recording::Moment;
 
 use folder::Folder;
-use slablab_kernel::bundle::{CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
+use slablab_kernel::bundle::{BundleError, CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
 use slablab_kernel::slabinfo::SlabinfoRow;
 use slablab_kernel::sysfs::SlabAttrs;
 use slablab_report::error::{At, Error, Result};
@@ -298,8 +298,8 @@ fn gather(path: &Path, moment: Moment) -> Result<Gathered> {
     }
     let mut builder = DumpBuilder::of(moment);
     let (form, cut_off) = match path == Path::new("-") {
-        true => builder.input(io::stdin().lock()).at(Path::new("standard input"))?,
-        false => builder.input(File::open(path).at(path)?).at(path)?,
+        true => builder.input(io::stdin().lock()).map_err(unread).at(Path::new("standard input"))?,
+        false => builder.input(File::open(path).at(path)?).map_err(unread).at(path)?,
     };
     if let Some(cut_off) = cut_off.as_ref().filter(|_| !builder.has_slabs()) {
         return Err(Error::new(path, cut_off));
@@ -324,6 +324,18 @@ fn gather(path: &Path, moment: Moment) -> Result<Gathered> {
         );
     }
     Ok(Gathered { dump, origin, missing })
+}
+
+/// Why an input could not be read. The doctor reads texts too, which other readers of dumps do not.
+fn unread(error: BundleError) -> String {
+    match error {
+        BundleError::Unknown => "expected a tar of the kernel's files or a support bundle, the output of `grep -r . \
+                                 /proc/slabinfo /sys/kernel/slab`, or a text with /proc/slabinfo, slabtop's list, \
+                                 `vmstat -m`, /proc/meminfo or a message of the kernel about slabs: begins like none \
+                                 of them"
+            .into(),
+        error => error.to_string(),
+    }
 }
 
 /// The running machine. Files that cost the kernel much and say little here are left alone.

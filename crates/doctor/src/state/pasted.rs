@@ -96,6 +96,13 @@ pub(super) fn assumed(dump: &Dump) -> Vec<String> {
             inferred.exact_sizes + inferred.sizes
         ));
     }
+    if inferred.slab_sizes > 0 {
+        said.push(format!(
+            "The kernel has the allocator SLAB: the sizes of {} fit only slabs that have a byte for each \
+             object beside it.",
+            caches(inferred.slab_sizes)
+        ));
+    }
     if inferred.pages > 0 {
         said.push(format!(
             "Pages of a slab are the smallest power of two that holds its objects, for {}.",

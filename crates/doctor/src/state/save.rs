@@ -18,9 +18,18 @@ use std::path::Path;
 pub fn save(path: &Path) -> Result<State> {
     let packing = Packing::of(path)?;
     let (state, folder) = gathered()?;
-    let file = AtomicFile::create(path).at(path)?;
-    packing.write(file, |tar| write(tar, &folder, &state)).at(path)?.commit().at(path)?;
+    let file = AtomicFile::create(path).map_err(|error| refused(path, error))?;
+    let file = packing.write(file, |tar| write(tar, &folder, &state)).at(path)?;
+    file.commit().map_err(|error| refused(path, error))?;
     Ok(state)
+}
+
+/// An error of the system, which names the file by itself, with the name once.
+fn refused(path: &Path, error: slablab_workloads::Error) -> Error {
+    match error {
+        slablab_workloads::Error::Io { source, .. } => Error::new(path, source),
+        other => Error::new(path, other),
+    }
 }
 
 /// Reads the running machine. Returns the files that it read as the bytes of a tar.zst, and the state.
@@ -100,5 +109,17 @@ impl Packing {
             }
         }
         file.into_inner().map_err(io::IntoInnerError::into_error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_file_once() {
+        let path = Path::new("/no-such-folder/state.tar");
+        let error = AtomicFile::create(path).map_err(|error| refused(path, error)).map(drop).unwrap_err();
+        assert_eq!(error.to_string(), "/no-such-folder/state.tar: No such file or directory (os error 2)");
     }
 }

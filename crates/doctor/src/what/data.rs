@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
+use slablab_slabs::Release;
 use toml::Spanned;
 
 /// One cache, or one family of caches.
@@ -81,6 +82,29 @@ impl Entry {
     /// Its exact names; a pattern counts as one.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.name).chain(&self.also).map(String::as_str)
+    }
+
+    /// Why user space cannot shrink it, with the name and the files of the asker's kernel: `asked` is the
+    /// cache's name there. Without a release the words have both the newer and the older file.
+    pub fn cannot_shrink_in(&self, asked: &str, release: Option<Release>) -> Option<String> {
+        let mut why = self.cannot_shrink.clone()?;
+        let own = &self.name;
+        // What is newer, what is older, and the release since which there is the newer.
+        let pairs = [
+            (format!("slab_debug=U,{own}"), format!("slub_debug=U,{own}"), Release::new(6, 9, 0)),
+            (
+                format!("/sys/kernel/debug/slab/{own}/alloc_traces"),
+                format!("/sys/kernel/slab/{own}/alloc_calls"),
+                Release::new(5, 16, 0),
+            ),
+        ];
+        for (newer, older, since) in pairs {
+            let both = format!("{newer} (before {}.{} {older})", since.major, since.minor);
+            if let Some(release) = release {
+                why = why.replace(&both, if release >= since { &newer } else { &older });
+            }
+        }
+        Some(if self.also.iter().any(|also| also == asked) { why.replace(own.as_str(), asked) } else { why })
     }
 
     /// Whether a shrinker frees unused objects when the kernel needs memory, as the ways to shrink it say.

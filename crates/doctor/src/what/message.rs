@@ -104,6 +104,36 @@ impl Failure {
         )
     }
 
+    /// How often the text has the message.
+    pub fn count(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// What failed and for whom, and what it means, in a sentence.
+    pub fn verdict(&self) -> String {
+        let whom = match &self.last.cgroup {
+            Some((id, name)) if is_container(name) => {
+                format!(" for memory cgroup {id}, container {}", &name[..12])
+            }
+            Some((id, name)) => format!(" for memory cgroup {id} ({name})"),
+            None => String::new(),
+        };
+        let caller = match self.caller() {
+            Caller::Atomic => "; its caller could not wait for memory to be reclaimed",
+            Caller::Sleeps => "; its caller could wait for memory to be reclaimed",
+            Caller::Unknown => "",
+        };
+        let why = match (self.last.min_order, &self.last.cgroup) {
+            (Some(0), Some(_)) => {
+                ". The cgroup's limit on kernel memory, or too little free memory: explained below"
+            }
+            (Some(0), None) => ". Too little memory was free, it was not fragmented: explained below",
+            _ => ". Explained below",
+        };
+        let (cache, times) = (self.cache(), self.times());
+        format!("an allocation failed: no pages for a new slab of {cache}{whom}{times}{caller}{why}")
+    }
+
     /// The message's words, as the kernel prints the first line.
     pub fn title(&self) -> String {
         let node = self.last.node.map_or(String::new(), |node| format!(" on node {node}"));
@@ -271,7 +301,7 @@ impl Failure {
 
     fn cgroup(&self) -> Option<Part> {
         let (id, name) = self.last.cgroup.as_ref()?;
-        let is_container = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_container = is_container(name);
         let container = if is_container { ": the ID of a container" } else { "" };
         let short = if is_container { &name[..12] } else { name.as_str() };
         let short = shell_word(short, "-_.:");
@@ -292,7 +322,7 @@ impl Failure {
     fn helps(&self) -> Vec<Part> {
         let mut parts = Vec::new();
         if let Some((_, name)) = &self.last.cgroup {
-            let container = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let container = is_container(name);
             parts.push(Part {
                 label: "do",
                 text: "Raise or remove its limit on kernel memory, or let it run less.".into(),
@@ -345,6 +375,11 @@ impl Failure {
             })).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Whether the name of a cgroup is the ID of a container.
+fn is_container(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Bytes with their unit, for a terminal: its font may lack a thin blank.

@@ -45,6 +45,8 @@ pub fn page(known: &Known, entry: &Entry, asked: &str, width: usize) -> String {
             }
         };
         page.field("reclaimable", counted);
+    } else if entry.cannot_shrink.is_some() {
+        page.field("reclaimable", "no: no shrinker frees the objects; they go with what holds them");
     }
     page.shrink(entry, asked);
     page.sizes(entry);
@@ -157,8 +159,8 @@ impl Page {
     }
 
     fn shrink(&mut self, entry: &Entry, asked: &str) {
-        if let Some(why) = &entry.cannot_shrink {
-            self.field("shrink", why);
+        if let Some(why) = entry.cannot_shrink_in(asked, None) {
+            self.field("shrink", &why);
         }
         for (number, method) in entry.shrink.iter().enumerate() {
             let cost = method.cost.as_deref().map(|cost| format!(" Mind: {cost}.")).unwrap_or_default();

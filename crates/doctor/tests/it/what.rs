@@ -1,6 +1,7 @@
 //! The data about caches: comparison with real kernels, the rules of the file, and additional files of users.
 
 use slablab_doctor::what::{Entry, Known, Merged, page, slot_page};
+use slablab_slabs::Release;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -313,4 +314,33 @@ fn pages_fit_their_width() {
             }
         }
     }
+}
+
+/// The words are those of the asker's kernel: its name of the cache, and its files.
+#[test]
+fn names_of_the_askers_kernel() {
+    let entry = Known::builtin().find("kmalloc-1024").unwrap();
+    #[track_caller]
+    fn check(said: &str, has: &[&str], lacks: &[&str]) {
+        has.iter().for_each(|words| assert!(said.contains(words), "no {words:?} in {said}"));
+        lacks.iter().for_each(|words| assert!(!said.contains(words), "{words:?} in {said}"));
+    }
+    let said = |asked: &str, release: Option<Release>| entry.cannot_shrink_in(asked, release).unwrap();
+    let (newer, older) =
+        ("/sys/kernel/debug/slab/kmalloc-1k/alloc_traces", "/sys/kernel/slab/kmalloc-1024/alloc_calls");
+    check(&said("kmalloc-1024", None), &[older, "kmalloc-1024/alloc_traces"], &["kmalloc-1k"]);
+    check(
+        &said("kmalloc-1024", Some(Release::new(3, 10, 0))),
+        &[older, "slub_debug=U,kmalloc-1024 "],
+        &["alloc_traces", "slab_debug", "1k"],
+    );
+    check(
+        &said("kmalloc-1k", Some(Release::new(6, 12, 0))),
+        &[newer, " slab_debug=U,kmalloc-1k "],
+        &["before", "1024"],
+    );
+    // Where nothing but `cannot_shrink` tells who frees the objects.
+    let known = Known::builtin();
+    let page = page(known, known.find("ebitmap_node").unwrap(), "ebitmap_node", 100);
+    check(&page, &["reclaimable   no: no shrinker frees the objects"], &[]);
 }

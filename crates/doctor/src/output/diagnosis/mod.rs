@@ -30,18 +30,32 @@ pub(crate) struct Part {
     pub(crate) key: &'static str,
     /// How many other parts it is inside of.
     pub(crate) depth: usize,
-    /// Whether tables and pages show the column only if one of its values is not zero.
-    rare: bool,
+    /// When tables and pages show it.
+    when: When,
     /// Its bytes; `None` if the input does not tell.
     get: fn(&Split) -> Option<i64>,
 }
 
+/// When tables and pages show a part. JSON and CSV always have it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// If it is not zero.
+    Rare,
+    /// If the input tells what CPUs hold: else the bounds say nothing.
+    ParkedKnown,
+}
+
 const fn part(depth: usize, name: &'static str, key: &'static str, get: fn(&Split) -> Option<i64>) -> Part {
-    Part { name, key, depth, rare: false, get }
+    Part { name, key, depth, when: When::Always, get }
 }
 
 const fn rare(depth: usize, name: &'static str, key: &'static str, get: fn(&Split) -> Option<i64>) -> Part {
-    Part { name, key, depth, rare: true, get }
+    Part { name, key, depth, when: When::Rare, get }
+}
+
+const fn parked(name: &'static str, key: &'static str, get: fn(&Split) -> Option<i64>) -> Part {
+    Part { name, key, depth: 2, when: When::ParkedKnown, get }
 }
 
 fn whole(bytes: u64) -> Option<i64> {
@@ -51,8 +65,8 @@ fn whole(bytes: u64) -> Option<i64> {
 /// The split of one cache or of all, in the order in which it adds up.
 pub(crate) const PARTS: [Part; 12] = [
     part(0, "in use", "in_use_bytes", |split| whole(split.in_use)),
-    part(2, "parked with CPUs, at least", "parked_low_bytes", |split| whole(split.parked.low)),
-    part(2, "parked with CPUs, at most", "parked_high_bytes", |split| whole(split.parked.high)),
+    parked("parked with CPUs, at least", "parked_low_bytes", |split| whole(split.parked.low)),
+    parked("parked with CPUs, at most", "parked_high_bytes", |split| whole(split.parked.high)),
     part(0, "loss", "loss_bytes", |split| Some(split.loss())),
     part(1, "free in slabs", "free_bytes", |split| whole(split.free)),
     part(1, "tail of slabs", "tail_bytes", |split| whole(split.tail)),
@@ -67,7 +81,11 @@ pub(crate) const PARTS: [Part; 12] = [
 /// The parts that people see, each with its bytes.
 pub(crate) fn parts(split: &Split) -> impl Iterator<Item = (&'static Part, i64)> {
     let known = PARTS.iter().filter_map(|part| Some((part, (part.get)(split)?)));
-    known.filter(|(part, bytes)| !part.rare || *bytes != 0)
+    known.filter(|(part, bytes)| match part.when {
+        When::Always => true,
+        When::Rare => *bytes != 0,
+        When::ParkedKnown => !split.parked_unknown,
+    })
 }
 
 /// What /proc/meminfo counts as reclaimable, the part of that which no shrinker frees, and what it counts as

@@ -19,6 +19,8 @@ use std::path::Path;
 /// The parts of slabs, as the bars name them.
 const PARTS: [&str; 6] =
     ["in use", "parked with CPUs, at most", "free in slabs", "tail of slabs", "padding", "debugging"];
+/// The parked part, which is not shown where the input does not tell it.
+const PARKED: usize = 1;
 /// The first part that is loss.
 const LOSS: usize = 2;
 
@@ -74,8 +76,13 @@ fn split(report: &Report, page: &mut Page) {
     page.section("Where it is");
     let whole = Bar { label: "all caches".into(), values: sizes(&report.total).to_vec() };
     page.figure(
-        "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to the \
-         byte.",
+        match report.total.parked_unknown {
+            false => {
+                "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to \
+                 the byte."
+            }
+            true => "All slabs by what is in them. What is in use and the loss make the whole, to the byte.",
+        },
         &bars(report, 0, vec![whole], "slab memory"),
         &split_table(report),
     );
@@ -93,6 +100,7 @@ fn lede(report: &Report) -> String {
     let total = &report.total;
     let share = |bytes: f64| number::percent(100.0 * bytes / total.bytes as f64);
     let parked = match (total.parked.low, total.parked.high) {
+        _ if total.parked_unknown => String::new(),
         (_, 0) => String::new(),
         (0, high) => {
             format!("; up to {} of what counts as in use is parked with CPUs", number::bytes(high))
@@ -128,27 +136,38 @@ fn facts(report: &Report, page: &mut Page) {
         facts.extend(meminfo.total.map(|total| ("Memory", Cell::Bytes(total))));
     }
     facts.push(("Loss", signed(report.total.loss())));
-    facts.push(("Parked, at most", Cell::Bytes(report.total.parked.high)));
+    if !report.total.parked_unknown {
+        facts.push(("Parked, at most", Cell::Bytes(report.total.parked.high)));
+    }
     page.facts(facts);
 }
 
 /// The sizes of [`PARTS`]. Where counters raced their sum is more than the whole by [`Split::raced`].
 fn sizes(split: &Split) -> [f64; 6] {
     let Metadata { alignment, pointer, debugging } = split.metadata.unwrap_or_default();
-    let held = split.in_use.saturating_sub(split.parked.high);
+    let parked = if split.parked_unknown { 0 } else { split.parked.high };
+    let held = split.in_use.saturating_sub(parked);
     let padding = alignment.saturating_add(pointer);
-    [held, split.parked.high, split.free, split.tail, padding, debugging].map(|bytes| bytes as f64)
+    [held, parked, split.free, split.tail, padding, debugging].map(|bytes| bytes as f64)
 }
 
 /// Bars of the parts from the first one on, without the last ones that no cache has any of: debugging,
 /// mostly.
 fn bars(report: &Report, first: usize, mut bars: Vec<Bar>, label: &str) -> Bars {
     let last = sizes(&report.total).iter().rposition(|bytes| *bytes > 0.0).unwrap_or(0).max(first);
-    let parts = &PARTS[first..=last];
+    let mut parts: Vec<String> = PARTS[first..=last].iter().map(|part| (*part).into()).collect();
     bars.iter_mut().for_each(|bar| bar.values.truncate(parts.len()));
+    // A part that is not known has no colour either: all charts of the page leave it out.
+    let unknown = report.total.parked_unknown;
+    if unknown && (first..=last).contains(&PARKED) {
+        parts.remove(PARKED - first);
+        for bar in &mut bars {
+            bar.values.remove(PARKED - first);
+        }
+    }
     Bars {
-        parts: parts.iter().map(|part| (*part).into()).collect(),
-        first_colour: first,
+        parts,
+        first_colour: if unknown && first > PARKED { first - 1 } else { first },
         bars,
         axis: Axis::new(label, Scale::Bytes),
         remainder: false,

@@ -15,9 +15,11 @@ const METRICS: [Metric; 11] = [
     ("in_use_bytes", "Bytes of objects the kernel counts as active, parked ones included.", |line| {
         whole(line.split.in_use)
     }),
-    ("parked_low_bytes", "Bytes of objects parked with CPUs, at least.", |line| whole(line.split.parked.low)),
-    ("parked_high_bytes", "Bytes of objects parked with CPUs, at most.", |line| {
-        whole(line.split.parked.high)
+    ("parked_low_bytes", "Bytes of objects parked with CPUs, at least; absent if unknown.", |line| {
+        whole(line.split.parked.low).filter(|_| !line.split.parked_unknown)
+    }),
+    ("parked_high_bytes", "Bytes of objects parked with CPUs, at most; absent if unknown.", |line| {
+        whole(line.split.parked.high).filter(|_| !line.split.parked_unknown)
     }),
     ("loss_bytes", "Loss as slabinfo computes it: slabs less active objects.", |line| {
         Some(line.split.loss())

@@ -30,9 +30,7 @@ pub struct Shown {
 pub fn doctor_table(report: &Report, shown: &Shown) -> String {
     let mut out = wrapped(&format!("{}: {}", title(report.state), subject(report)), "", "  ");
     let has_caches = !report.lines.is_empty() || report.state.dump.pasted.is_none();
-    if has_caches || report.meminfo.is_some() {
-        out += &wrapped(&format!("Verdict: {}", report.verdict.text), "", "  ");
-    }
+    out += &wrapped(&format!("Verdict: {}", report.verdict.text), "", "  ");
     let held = match &report.meminfo {
         _ if has_caches => split_table(report),
         Some(meminfo) => meminfo_table(meminfo),

@@ -100,8 +100,9 @@ fn what_is_no_input_is_said() {
         let error = bare(&path, page_size, cpus).map(|state| state.caches.len()).unwrap_err();
         assert_eq!(error, format!("{}: {expected}", path.display()));
     }
-    let unknown = "expected a tar of the kernel's files or a support bundle, the text of /proc/slabinfo, or the output of \
-                   `grep -r . /proc/slabinfo /sys/kernel/slab`: begins like none of them";
+    let unknown = "expected a tar of the kernel's files or a support bundle, the output of `grep -r . /proc/slabinfo \
+                   /sys/kernel/slab`, or a text with /proc/slabinfo, slabtop's list, `vmstat -m`, /proc/meminfo or a \
+                   message of the kernel about slabs: begins like none of them";
     check("empty", b"", None, None, "the file is empty");
     check("binary", b"\x7fELF\0\0\0", None, None, unknown);
     check(
