@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Allocators and pools (see --list)
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     allocators: Vec<String>,
-    /// The policies of an engine of this program's own, as in pile,keep=9; without it, its newest preset
+    /// The policies of an engine of this program's own, as in NAME,knob=value; without it, its newest preset
     #[arg(long, value_name = "ENGINE")]
     engine: Vec<String>,
     /// Number of blocks: each block runs every workload once on every allocator, in random order

@@ -63,11 +63,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
             verify_change(&reader, &args.input, after, (&options, args.seeds), &tick)?
         }
         _ => {
-            return Err(
-                "verify needs either RECORDING --before DUMP --after DUMP, a file of slablab record, or COUNTERS-RUN \
-                 TRACE"
-                    .into(),
-            );
+            let input = slablab_report::visible::name(&args.input.display().to_string()).into_owned();
+            std::fs::metadata(&args.input).map_err(|error| format!("{input}: {error}"))?;
+            return Err(format!(
+                "{input}: verify needs either RECORDING --before DUMP --after DUMP, a file of slablab record, or \
+                 COUNTERS-RUN TRACE"
+            )
+            .into());
         }
     };
     drop(progress);

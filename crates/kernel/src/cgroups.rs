@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! slablab/containers   ID <tab> NAME                                    a container's id and name
-//! slablab/holders      PID <tab> KIND <tab> COUNT <tab> CGROUP <tab> COMM   descriptors of a kind, or threads
+//! slablab/holders      PID <tab> KIND <tab> COUNT <tab> CGROUP <tab> COMM   descriptors of a kind, or
+//! threads
 //! ```
 
 use crate::procfs;
@@ -74,8 +75,8 @@ pub const LIMIT: usize = 1 << 16;
 
 impl Owners {
     /// Removed cgroups that still hold memory: what the root says, or what /proc/cgroups counts beyond the
-    /// cgroups that are there. /proc/cgroups is the machine's also in a container, which sees a part of the tree:
-    /// of a root alone, or of more cgroups than are read, nothing is known.
+    /// cgroups that are there. /proc/cgroups is the machine's also in a container, which sees a part of the
+    /// tree: of a root alone, or of more cgroups than are read, nothing is known.
     pub fn dying(&self) -> Option<u64> {
         let root = self.cgroups.iter().find(|cgroup| cgroup.path == "/").and_then(|root| root.dying);
         root.or_else(|| {

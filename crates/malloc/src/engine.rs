@@ -138,8 +138,8 @@ impl OnceHeap {
         self.push_marked(&entry, slots, marked)
     }
 
-    /// Whether a live object of a SLUB heap with nothing around it starts at an address, and is as large as an
-    /// object of `bytes` bytes would be. `false` may also mean that only a slower look can tell.
+    /// Whether a live object of a SLUB heap with nothing around it starts at an address, and is as large as
+    /// an object of `bytes` bytes would be. `false` may also mean that only a slower look can tell.
     #[inline(always)]
     pub(crate) fn is_live_of_class(&'static self, at: &Given, bytes: usize) -> bool {
         bytes <= classes::LISTED_MAX

@@ -179,9 +179,9 @@ pub(crate) fn mark_free_sized(
     mark(secret(), entry).map(|()| place)
 }
 
-/// Whether a live object of the heap at the fixed places starts at the entry's address, and is of the class of a
-/// request of `bytes` bytes, at most [`classes::LISTED_MAX`]. `false` may also mean that only a slower look can
-/// tell.
+/// Whether a live object of the heap at the fixed places starts at the entry's address, and is of the class
+/// of a request of `bytes` bytes, at most [`classes::LISTED_MAX`]. `false` may also mean that only a slower
+/// look can tell.
 #[inline(always)]
 pub(crate) fn is_live_of_class(entry: &GivenEntry, bytes: usize, secret: impl FnOnce() -> u64) -> bool {
     if entry.0.slots_place() != listed(bytes) as u8 + 1 || !entry.0.is_start_fixed() {

@@ -23,8 +23,8 @@ struct Deferred {
 
 static COUNTS: [Counts; CPUS] = [const { Counts::new() }; CPUS];
 static STOPPED: AtomicBool = AtomicBool::new(false);
-/// A work for each kind, cache and CPU, and one for each slab of an RCU cache that waits for its readers: this
-/// kernel has no such caches. One that has them needs a list without a limit.
+/// A work for each kind, cache and CPU, and one for each slab of an RCU cache that waits for its readers:
+/// this kernel has no such caches. One that has them needs a list without a limit.
 static WAITING: AllCpus<Spin<(), [Option<Deferred>; 128]>> = AllCpus(Spin::around([None; 128]));
 
 impl Kernel {

@@ -104,7 +104,8 @@ fn descriptors(folder: &Path, table: u64) -> BTreeMap<String, u64> {
         *kinds.entry(kind(&target.to_string_lossy())).or_default() += 1;
         seen += 1;
     }
-    // A table may be far larger than its descriptors ever were at once since: a number that is missing is none.
+    // A table may be far larger than its descriptors ever were at once since: a number that is missing is
+    // none.
     let looked_at = if size > 0 { seen.max(1) } else { SAMPLED };
     let share = |hits: u64| u128::from(hits) * u128::from(count) / u128::from(looked_at);
     kinds.values_mut().for_each(|hits| *hits = share(*hits) as u64);

@@ -17,7 +17,8 @@ pub struct Package {
 
 impl Package {
     /// Begins the file at `path`; its members are of the time `seconds`, since 1970. The first member is
-    /// [`ABOUT`], the last that of the events. Only the file's owner can read it: it has addresses of the kernel.
+    /// [`ABOUT`], the last that of the events. Only the file's owner can read it: it has addresses of the
+    /// kernel.
     ///
     /// # Errors
     /// A file that cannot be written.

@@ -218,8 +218,8 @@ impl Watcher {
         self.dirty.push(cell);
     }
 
-    /// Notes that a cell is on a CPU's list. Cells that have left it stay in the note: without [`Self::list_ends`]
-    /// it would grow with every free.
+    /// Notes that a cell is on a CPU's list. Cells that have left it stay in the note: without
+    /// [`Self::list_ends`] it would grow with every free.
     fn put_on_list(&mut self, cell: u32, cpu: CpuId) {
         let at = usize::from(cpu.0);
         if self.lists.len() <= at {

@@ -269,8 +269,8 @@ fn pack(output: &Path, parts: Parts, recorded: &mut Recorded, session: &mut Sess
     }
 }
 
-/// Whether this is the error of a full disk or of a quota, which others can make room in. A limit of the file's
-/// size stays.
+/// Whether this is the error of a full disk or of a quota, which others can make room in. A limit of the
+/// file's size stays.
 fn is_full(error: &str) -> bool {
     ["(os error 28)", "(os error 122)"].iter().any(|known| error.contains(known))
 }

@@ -210,8 +210,8 @@ impl Tracefs {
 
 impl Drop for Tracefs {
     fn drop(&mut self) {
-        // After an error. A reader ends when its buffers are empty, which they never are while CPUs write faster;
-        // nothing of the recording is kept.
+        // After an error. A reader ends when its buffers are empty, which they never are while CPUs write
+        // faster; nothing of the recording is kept.
         let _ = self.instance.write("tracing_on", "0");
         CLOSED.store(true, Relaxed);
         self.stop.store(true, Relaxed);
