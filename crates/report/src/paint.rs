@@ -16,7 +16,7 @@ const PLAIN: &str = "\x1b[0m";
 /// The first words of a line and the style of the line.
 const WORDS: [(&str, &str); 6] = [
     ("Verdict: climbing", RED),
-    ("Verdict: benign", GREEN),
+    ("Verdict: no problem", GREEN),
     ("Verdict: steady", GREEN),
     ("Verdict: ", YELLOW),
     ("- echo ", CYAN),
@@ -66,7 +66,7 @@ mod tests {
         let expected = "vm: Linux 6.1\n\x1b[1;31mVerdict: climbing and\x1b[0m\n\x1b[1;31m  not reclaimable\x1b[0m\n\n\
             \x1b[1mFindings\x1b[0m\n- a\n\n\x1b[1m Cache  Slabs\x1b[0m\n x  1\n";
         assert_eq!(paint(text), expected);
-        assert_eq!(paint("Verdict: benign cache"), "\x1b[1;32mVerdict: benign cache\x1b[0m");
+        assert_eq!(paint("Verdict: no problem: x"), "\x1b[1;32mVerdict: no problem: x\x1b[0m");
         assert_eq!(paint("plain words.\n"), "plain words.\n");
     }
 }

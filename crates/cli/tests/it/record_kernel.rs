@@ -125,6 +125,7 @@ fn nothing_is_lost_and_nothing_is_left() {
     }
     let refused = "echo 'Error: No permission to enable kmem:kmalloc event.' >&2; exit 255";
     let killed = "echo 'slablab-record: started' >&2; xz -dc $DATA; kill -9 $$";
+    let early = "echo 'slablab-record: started' >&2; xz -dc $DATA; exit 0";
     // Records of an unknown kind, which do not shrink: 72 is H, 65,528 bytes of which 8 are the header.
     let endless = "echo 'slablab-record: started' >&2; xz -dc $DATA; while :; do \
                    printf 'H\\000\\000\\000\\000\\000\\370\\377'; head -c 65520 /dev/urandom || exit 1; done";
@@ -141,6 +142,7 @@ fn nothing_is_lost_and_nothing_is_left() {
             &[],
         ),
         ("killed", killed, "", 7, &["one.tar: ", "events      1500", "cut off", "perf ended early"], file),
+        ("early", early, "", 7, &["one.tar: ", "events      1500", "cut off", "ended by itself"], file),
         ("full", endless, "ulimit -f 20000;", 7, &["the disk is nearly full", "one.tar: ", "cut off"], file),
         ("limit", RECORDS, "ulimit -f 1000;", 2, &["too little room"], &[]),
     ] {
@@ -152,7 +154,11 @@ fn nothing_is_lost_and_nothing_is_left() {
         assert_eq!(place.left(), left, "{name}");
         if !left.is_empty() {
             let replayed = slablab(&["replay"], &[&place.file(), "--engine", "slub@7.1"]);
-            assert!(matches!(replayed.status.code(), Some(0 | 3)), "{name}: {}", text(&replayed.stderr));
+            assert_eq!(replayed.status.code(), Some(3), "{name}: {}", text(&replayed.stderr));
+            check_order(&[name], &text(&replayed.stdout), &["the recording ended early ("]);
+            // It has addresses of the kernel.
+            let mode = std::fs::metadata(place.file()).expect("it is there").permissions();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600, "{name}");
         }
     }
 }
@@ -165,6 +171,7 @@ fn signals_end_a_recording() {
     }
     for (name, time, code, left) in [
         ("-INT", None, Some(0), &["one.tar"][..]),
+        ("-QUIT", None, Some(0), &["one.tar"]),
         ("-TERM", Some("1h"), Some(128 + 15), &["one.tar"]),
         ("-KILL", None, None, &[]),
     ] {

@@ -142,8 +142,12 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let (after, _) = dump().map_err(|error| Failure::from(error.to_string()))?;
     let stopped = recorded.streams.iter_mut().find_map(|stream| stream.stopped.take());
     let full = stopped.map(|error| format!("the disk is full: {error}"));
-    // What the recorder says of itself is more exact.
-    let problem = full.or(recorded.problem.take()).or(end.problem());
+    let said = full.or(recorded.problem.take());
+    let problem = match end {
+        End::Room => end.problem().or(said),
+        // What the recorder says of itself is more exact.
+        _ => said.or(end.problem()),
+    };
     if let (Some(problem), true) = (&problem, session.runs()) {
         tell(format_args!("the recording ended: {problem}; the command runs on"));
     }
