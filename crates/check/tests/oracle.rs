@@ -90,12 +90,12 @@ fn every_preset(f: impl Fn(Preset) + Sync) {
 
 /// A preset's engine in two worlds, for a function that is generic over the engine.
 macro_rules! with_engine {
-    ($preset:expr, $function:ident, $one:ty, $other:ty) => {
+    ($preset:expr, $function:ident, $($world:ty),+) => {
         match $preset {
-            Preset::Slub(policy) => $function::<Slub<$one>, Slub<$other>>($preset, &policy),
-            Preset::Slqb(policy) => $function::<Slqb<$one>, Slqb<$other>>($preset, &policy),
-            Preset::Slab(policy) => $function::<SlabEngine<$one>, SlabEngine<$other>>($preset, &policy),
-            Preset::Slob(policy) => $function::<Slob<$one>, Slob<$other>>($preset, &policy),
+            Preset::Slub(policy) => $function::<$(Slub<$world>),+>($preset, &policy),
+            Preset::Slqb(policy) => $function::<$(Slqb<$world>),+>($preset, &policy),
+            Preset::Slab(policy) => $function::<$(SlabEngine<$world>),+>($preset, &policy),
+            Preset::Slob(policy) => $function::<$(Slob<$world>),+>($preset, &policy),
             Preset::Registered(_) => unreachable!("none is registered"),
         }
     };
@@ -126,7 +126,7 @@ fn every_preset_in_the_model() {
 }
 
 /// A CPU's exit, a shrink and a grace period do what they promise.
-fn does_its_duties<E: Engine<Model>, R: Engine<Refusing<Model>>>(preset: Preset, policy: &E::Policy) {
+fn does_its_duties<E: Engine<Model>>(preset: Preset, policy: &E::Policy) {
     let done = duties::<E>(policy, kernel_of(preset));
     if matches!(preset, Preset::Slqb(_)) {
         // SLQB moves nothing: the CPU still owns its pages. It is the last duty.
@@ -138,7 +138,7 @@ fn does_its_duties<E: Engine<Model>, R: Engine<Refusing<Model>>>(preset: Preset,
 
 #[test]
 fn every_preset_does_its_duties() {
-    every_preset(|preset| with_engine!(preset, does_its_duties, Model, Refusing<Model>));
+    every_preset(|preset| with_engine!(preset, does_its_duties, Model));
 }
 
 /// The machine with clocks does and counts what the machine without them does.
