@@ -10,7 +10,7 @@ use crate::subject::{Subject, Subjects, Visitor};
 use crate::{own, threads};
 use std::sync::Mutex;
 
-/// The name of the workload [`memory`], which runs in separate processes.
+/// The name of the workload [`crate::memory`], which runs in separate processes.
 pub const MEMORY: &str = "memory";
 
 /// The options of a run.
@@ -26,9 +26,9 @@ pub struct Options {
     pub scale: f64,
     /// Seed of orders, sizes and resamples.
     pub seed: u64,
-    /// How the program runs [`memory`] and the group `programs` in children. If `None`, they are left out.
+    /// How the program runs [`crate::memory`] and the group `programs` in children. If `None`, they are left out.
     pub child: Option<Child>,
-    /// Live bytes of [`memory`].
+    /// Live bytes of [`crate::memory`].
     pub memory_bytes: u64,
 }
 

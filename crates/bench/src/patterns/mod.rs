@@ -1,7 +1,7 @@
 //! The workloads: tables of workloads and their contestants.
 //!
 //! A `Pattern` is written once for all allocators and compiled for each, so calls are inlined as in a program
-//! that has the allocator as its global one. [`all`] is the table; all other code reads it.
+//! that has the allocator as its global one. `own::workloads` is the table; all other code reads it.
 
 mod caches;
 mod floors;
