@@ -26,7 +26,8 @@ pub struct Options {
     pub scale: f64,
     /// Seed of orders, sizes and resamples.
     pub seed: u64,
-    /// How the program runs [`crate::memory`] and the group `programs` in children. If `None`, they are left out.
+    /// How the program runs [`crate::memory`] and the group `programs` in children. If `None`, they are left
+    /// out.
     pub child: Option<Child>,
     /// Live bytes of [`crate::memory`].
     pub memory_bytes: u64,

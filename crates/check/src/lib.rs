@@ -8,9 +8,9 @@
 //! | [`bare`] | `Bare`: static memory, no threads | what the fast paths compile to |
 //! | [`twist`] | `Twisted<World, Twist>` | any world with one change: refusing slots, or a planted fault |
 //!
-//! [`oracle`] runs random programs on many machines, [`duties`] checks what a CPU's exit, a shrink and a grace
-//! period promise, and [`schedules`] races and whole programs under loom
-//! and shuttle. `own` (with the feature `tools`) is both for a registered engine.
+//! [`oracle`] runs random programs on many machines, [`duties`] checks what a CPU's exit, a shrink and a
+//! grace period promise, and [`schedules`] races and whole programs under loom and shuttle. `own`
+//! (with the feature `tools`) is both for a registered engine.
 //!
 //! The first three are one world ([`world`], [`machine`], [`slots`]) over a [`kit`] of primitives. So an
 //! engine has the same memory and the same slots under each tool. [`explore()`] runs a body under a kit and

@@ -69,8 +69,8 @@ impl<O: Orders> Kit for Loom<O> {
     }
 }
 
-/// Starts a thread with a large stack. A job need not be `Send`: all threads of loom run on one system thread,
-/// so it stays in that thread's storage, and only its number is passed.
+/// Starts a thread with a large stack. A job need not be `Send`: all threads of loom run on one system
+/// thread, so it stays in that thread's storage, and only its number is passed.
 fn spawn(job: impl FnOnce() + 'static) -> loom::thread::JoinHandle<()> {
     std::thread_local!(static JOBS: RefCell<Vec<Option<Job>>> = const { RefCell::new(Vec::new()) });
     let number = JOBS.with_borrow_mut(|waiting| {

@@ -131,9 +131,9 @@ what differs
   engine
     base: slub@7.1
     patched: slub@7.1,max_order=0
-the same: recording, rows 1000; recording, fingerprint 0f; recorded
-  kernel 6.18.1; CPUs 2; page size 4096; seed 1; hotplug none; file
-  a.perf.data
+the same: recording, rows 1000; recording, fingerprint 0f; start the
+  recording's own; recorded kernel 6.18.1; CPUs 2; page size 4096; seed
+  1; hotplug none; file a.perf.data
 not said: slablab, bytes of nodes, node of each CPU
 
                                              base                patched

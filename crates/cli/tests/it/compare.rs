@@ -58,6 +58,13 @@ fn replays_of_two_engines() {
     run(&["compare", &base, &other, "--fail-over", "5"], 1);
     run(&["compare", &base, &base, "--fail-over", "0"], 0);
 
+    // A replay that begins with a dump has other slabs whatever its engine is.
+    let slabinfo = "examples/data/hackbench-6.18.slabinfo-start.txt";
+    let begun = ["replay", RECORDING, "--engine", "slub@7.1", "--before", slabinfo];
+    let begun = written(&at, "begun.json", &begun);
+    let said = "begun: not the input of base: start: the recording's own and a dump of ";
+    common::check_error(&["compare"], &[&base, &begun], &[said, "--force compares them anyway"]);
+
     // The same recording, from another form of file, has the same fingerprint. A part of it has another one.
     let trace = at.join("trace.parquet");
     let trace = trace.to_str().expect("UTF-8");

@@ -36,7 +36,7 @@ fn read(document: &Value) -> Result<Answer, String> {
     let mut answer = Answer {
         inputs: [
             recording(document, engines.first().map(|engine| &engine["rows"])),
-            vec![Fact::new("state before it", Some(before(document)))],
+            vec![Fact::new("start", Some(before(document)))],
         ]
         .concat(),
         settings: vec![
@@ -65,8 +65,10 @@ fn read(document: &Value) -> Result<Answer, String> {
 /// The state that a replay begins with. The same dump may have another path.
 fn before(document: &Value) -> String {
     match &document["before"] {
-        Value::Null => "of the recording alone".into(),
-        before => format!("{} active objects in {} caches", before["active_objects"], before["caches"]),
+        Value::Null => "the recording's own".into(),
+        before => {
+            format!("a dump of {} active objects in {} caches", before["active_objects"], before["caches"])
+        }
     }
 }
 
