@@ -356,8 +356,8 @@ fn slabinfo_in_every_dress() {
     assert_eq!(state_of(&utf16).unwrap().caches.len(), 10);
 }
 
-/// A list of slabtop, as a mail has it that was saved as it was sent, with its names broken at their hyphens, and
-/// with commas of thousands.
+/// A list of slabtop, as a mail has it that was saved as it was sent, with its names broken at their hyphens,
+/// and with commas of thousands.
 #[test]
 fn slabtop_in_a_mail() {
     let plain = state_of(sample_text("rocm.txt").as_bytes()).unwrap();
