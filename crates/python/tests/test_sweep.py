@@ -92,7 +92,7 @@ def test_a_lost_worker_is_repeated(alone, tmp_path) -> None:
 def test_workers_that_are_always_lost_are_an_error(tmp_path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    with pytest.raises(slablab.SweepError, match="lost 3 times: BrokenProcessPool"):
+    with pytest.raises(slablab.SweepError, match="their pool lost a worker 3 times: BrokenProcessPool"):
         slablab.sweep("micro", executor=lambda: Killed(marks, 1000), retries=2, **OF)
 
 

@@ -209,5 +209,5 @@ class _Run:
         if lost > self._retries:
             named = ", ".join(map(str, cells[:8])) + (", .." if len(cells) > 8 else "")
             # A pool of processes does not say which task its lost process had.
-            which = "its pool lost a worker" if isinstance(why, BrokenExecutor) else "their worker was lost"
+            which = "their pool lost a worker" if isinstance(why, BrokenExecutor) else "their worker was lost"
             raise SweepError(f"cells {named}: {which} {lost} times: {why!r}") from why
