@@ -534,6 +534,10 @@ fn messages_in_logs() {
             &["kmalloc-1024 of memory cgroup 1793", "GFP_ATOMIC", "First order 3", "20,996 objects"],
         );
     }
+    // Whoever makes a container names its cgroup: in a command the name is quoted.
+    let id = "c8edefa90517e21bc691deef20c17220af0f0ac69962cc51007d372e7dd40256";
+    let state = state_of(text.replace(id, "a;id|sh #").as_bytes()).unwrap();
+    says(&answer(&state), &["/sys/fs/cgroup/memory/*/'a;id|sh #'*/memory.kmem."]);
 }
 
 /// A bundle of SUSE's, as folder and as tar in bzip2.

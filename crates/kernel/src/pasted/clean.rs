@@ -361,6 +361,8 @@ mod tests {
         check("`dentry 1 2`", &["dentry 1 2"]);
         check("dentry\u{a0}1\u{200b} 2", &["dentry 1 2"]);
         check("[21161.093507] kernel: SLUB: Unable", &["SLUB: Unable"]);
+        // More layers than any line has stay: to take all away would take a time that grows with the square.
+        check(&("[T1]".repeat(2 * LAYERS) + "x"), &[&("[T1]".repeat(LAYERS) + "x")]);
         check("<4>[  12.345678] SLUB: Unable", &["SLUB: Unable"]);
         check("[Tue Nov 24 01:33:42 2026] SLUB: Unable", &["SLUB: Unable"]);
         check("[ 12.345678][ T1234] SLUB: Unable", &["SLUB: Unable"]);
