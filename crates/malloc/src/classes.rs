@@ -20,12 +20,13 @@ pub const COUNT: usize = FINE + STEP * (MAX / FINE_MAX).ilog2() as usize;
 
 /// Up to this size a table gives the class.
 pub const LISTED_MAX: usize = 4096;
-/// The class of a request, by its bytes in steps, rounded up.
+/// The class of a request, by its bytes in steps, rounded up; plus 1, the place of its slots: so a `malloc`
+/// adds nothing.
 static LISTED: [u8; LISTED_MAX / STEP + 1] = {
     let mut listed = [0; LISTED_MAX / STEP + 1];
     let mut steps = 0;
     while steps < listed.len() {
-        listed[steps] = reckon(steps * STEP) as u8;
+        listed[steps] = reckon(steps * STEP) as u8 + 1;
         steps += 1;
     }
     listed
@@ -41,7 +42,7 @@ pub fn of(bytes: usize) -> usize {
 #[inline(always)]
 #[expect(clippy::manual_div_ceil, reason = "the sum cannot overflow here, and takes four instructions less")]
 pub fn listed(bytes: usize) -> usize {
-    LISTED[(bytes + STEP - 1) / STEP] as usize
+    LISTED[(bytes + STEP - 1) / STEP] as usize - 1
 }
 
 /// Computes the class of a request of at most [`MAX`] bytes.

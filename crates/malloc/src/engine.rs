@@ -15,7 +15,7 @@ use crate::shared::note;
 use crate::shared::{self, Tenant};
 use crate::world::{FixedSlots, Native, Over};
 use crate::wrapped::{Encoded, Serves, Wrapped, around};
-use slablab_native::{Object, report, system};
+use slablab_native::{Object, Place, report, system};
 use slablab_pages::Pages;
 use slablab_platform::Gfp;
 use slablab_slabs::engines::slab::SlabEngine;
@@ -156,7 +156,7 @@ impl OnceHeap {
     }
 
     #[inline(always)]
-    fn push_marked(&self, entry: &GivenEntry, slots: FixedSlots, marked: Result<u8, Freed>) -> Freed {
+    fn push_marked(&self, entry: &GivenEntry, slots: FixedSlots, marked: Result<Place, Freed>) -> Freed {
         match marked {
             Ok(place) if slots.push(place, entry.get().object()) => Freed::Yes,
             Ok(_) => Freed::Marked,

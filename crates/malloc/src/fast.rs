@@ -9,7 +9,7 @@ use crate::heap::Heap;
 use crate::shared;
 use crate::world::{FixedSlots, Native, Over};
 use slablab_native::report::misuse;
-use slablab_native::{Object, PagemapEntry};
+use slablab_native::{Object, PagemapEntry, Place};
 use slablab_slabs::Front;
 use std::hint::{assert_unchecked, black_box};
 use std::ptr;
@@ -89,9 +89,15 @@ pub(crate) enum Freed {
 #[inline(always)]
 fn listed(bytes: usize) -> usize {
     let class = classes::listed(bytes);
-    // SAFETY: `classes::LISTED` holds numbers of classes only.
+    // SAFETY: `classes::LISTED` holds numbers of classes only, each plus 1.
     unsafe { assert_unchecked(class < classes::COUNT) };
     class
+}
+
+/// The place of the slots of a class, in the heap at the fixed places.
+#[inline(always)]
+fn place(class: usize) -> Place {
+    Place::of(class as u32)
 }
 
 /// Takes the mark off an object or a block that becomes live.
@@ -125,7 +131,7 @@ pub(crate) fn alloc_fixed(bytes: usize) -> *mut u8 {
     if bytes > classes::LISTED_MAX {
         return ptr::null_mut();
     }
-    Native::pop_fixed(listed(bytes)).map_or(ptr::null_mut(), handed_out)
+    Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), handed_out)
 }
 
 /// As [`alloc_fixed`], for a request that [`classes::LISTED_MAX`] is too small for.
@@ -134,7 +140,7 @@ pub(crate) fn alloc_fixed_reckoned(bytes: usize) -> *mut u8 {
     if bytes <= classes::LISTED_MAX || bytes > classes::MAX {
         return ptr::null_mut();
     }
-    Native::pop_fixed(classes::reckon(bytes)).map_or(ptr::null_mut(), handed_out)
+    Native::pop_fixed(place(classes::reckon(bytes))).map_or(ptr::null_mut(), handed_out)
 }
 
 /// Marks the object at the address of a pagemap entry as free, and returns its class. [`Freed::No`] if no
@@ -156,7 +162,7 @@ pub(crate) fn mark_free<'a, W: Over, E: Front<W>>(
 /// As [`mark_free`], for the heap at the fixed places: returns the place of the class's slots. `secret` is
 /// the heap's, and called only if there is one.
 #[inline(always)]
-pub(crate) fn mark_free_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Result<u8, Freed> {
+pub(crate) fn mark_free_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Result<Place, Freed> {
     if !entry.0.is_start_fixed() {
         return Err(Freed::No);
     }
@@ -170,9 +176,9 @@ pub(crate) fn mark_free_sized(
     entry: &GivenEntry,
     bytes: usize,
     secret: impl FnOnce() -> u64,
-) -> Result<u8, Freed> {
+) -> Result<Place, Freed> {
     // The slot's address follows from the size, before the entry is there.
-    let place = listed(bytes) as u8 + 1;
+    let place = place(listed(bytes));
     if entry.0.slots_place() != place || !entry.0.is_start_fixed() {
         return Err(Freed::No);
     }
@@ -184,7 +190,7 @@ pub(crate) fn mark_free_sized(
 /// look can tell.
 #[inline(always)]
 pub(crate) fn is_live_of_class(entry: &GivenEntry, bytes: usize, secret: impl FnOnce() -> u64) -> bool {
-    if entry.0.slots_place() != listed(bytes) as u8 + 1 || !entry.0.is_start_fixed() {
+    if entry.0.slots_place() != place(listed(bytes)) || !entry.0.is_start_fixed() {
         return false;
     }
     // SAFETY: `is_start_fixed`: an object starts here. Nothing is around the engine of the heap at the fixed

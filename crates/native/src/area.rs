@@ -22,9 +22,9 @@ pub(crate) const SLOTS: usize = 4096;
 pub(crate) const SLOTS_MIN: usize = 2;
 /// Caches with lower numbers have slots at fixed places: cache n has place n + 1.
 pub(crate) const FIXED_CACHES: usize = 128;
-/// Places that have a number in a byte. The first and those above [`FIXED_CACHES`] stay empty: a byte of the
-/// pagemap is a place without a comparison.
-const PLACES: usize = 1 << u8::BITS;
+/// Fixed places that eight bits can name. The first and those above [`FIXED_CACHES`] stay empty: bits of the
+/// pagemap are a place without a comparison.
+pub(crate) const PLACES: usize = 1 << u8::BITS;
 /// Bytes of such a slot.
 pub(crate) const FIXED_BYTES: usize = size_of::<FixedSlot>();
 /// Bytes before the first of them.

@@ -1,12 +1,9 @@
-//! The array of free objects in a slot. `unsafe`: reads atomic words of an area as a thread's own.
+//! The array of free objects in a slot of a thread. `unsafe`: uses an atomic word of an area as a thread's own.
 //!
-//! **The top.** At fixed places, where a program's size classes are, and with slots per thread the array's
-//! last address is in the slot's word `top`, and its word in the array is stale. So a pop knows the object
-//! after one load. With the object behind two loads, size and array, the address that malloc's first store
-//! to the object goes to is late, and a processor that has met a free just before a malloc holds back the
-//! loads of the next call until it is known: 3 ns of 9 where sizes alternate. Object caches store nothing
-//! to the object: their arrays have no top, which saves a load and two stores a pair. A slot that is held
-//! has all of its addresses in the array.
+//! While the slot is idle, two of its words say where the array's last address and its last word are,
+//! relative to the area. The word in front of the array's first one is 0: so a pop reads the last address,
+//! and finds an empty array by it. In an area of zeros both places are the area's first word, which is 0, too:
+//! no object, and no room. While the slot is held both words are 0.
 //!
 //! **Credit.** A thread whose pops always succeed would never take a slow path, where upkeep runs. So each
 //! pop from an array spends one unit of the area's credit, and fails without credit; holding the slot then
@@ -16,19 +13,113 @@ use crate::area::{self, Area};
 use crate::hot::Hot;
 use crate::object::Object;
 use crate::region::HeapAccess;
+use slablab_platform::HotArray;
 use std::cell::Cell;
-use std::sync::atomic::{Ordering::*, compiler_fence};
+use std::sync::atomic::{AtomicU64, Ordering::*, compiler_fence};
 
-impl Hot {
-    /// The array's size and capacity, for the slot's thread.
+/// Bytes of a word of an array.
+const WORD: u64 = 8;
+
+/// The array of a cache in a thread's area.
+#[derive(Clone, Copy)]
+pub(crate) struct Array<'a> {
+    pub(crate) heap: HeapAccess,
+    pub(crate) area: &'static Area,
+    pub(crate) hot: &'a Hot,
+}
+
+impl Array<'_> {
+    /// Takes an object from the array of a slot in a hidden area.
     #[inline(always)]
-    pub(crate) fn halves(&self) -> (&Cell<u32>, &Cell<u32>) {
-        // SAFETY: the halves of a word, in this order on both machines. With slots per thread no other thread
-        // uses the word meanwhile; else it is a word of the refusing area, which is never written.
-        unsafe {
-            let first: *const Cell<u32> = (&raw const self.sizes).cast();
-            (&*first, &*first.add(1))
+    pub(crate) fn pop(self) -> Option<Object> {
+        let top = self.own(&self.hot.top);
+        let at = top.get();
+        // None in the refusing area: it is not written to, and only a thread's own area gets past here.
+        let object = Object::from_raw(self.word(at).load(Relaxed))?;
+        if !spend_credit(self.area) {
+            return None;
         }
+        top.set(at.wrapping_sub(WORD));
+        Some(object)
+    }
+
+    /// Adds an object to the array of a slot in a hidden area.
+    #[inline(always)]
+    pub(crate) fn push(self, object: Object) -> bool {
+        let top = self.own(&self.hot.top);
+        // Not "equal": while the slot is let go of, `top` is there before `end`.
+        if top.get() >= self.own(self.hot.end()).get() {
+            return false;
+        }
+        let next = top.get().wrapping_add(WORD);
+        self.word(next).store(Object::to_raw(Some(object)), Relaxed);
+        // In this order: a fork between the stores leaves the array without `object`.
+        compiler_fence(Release);
+        top.set(next);
+        true
+    }
+
+    /// The array, while the slot is idle.
+    #[inline]
+    pub(crate) fn read(self) -> HotArray<Object> {
+        let storage = self.storage();
+        let words = |place: &AtomicU64| {
+            storage
+                .map_or(0, |storage| (place.load(Relaxed).wrapping_sub(self.bottom(storage)) / WORD) as u32)
+        };
+        HotArray { storage, size: words(&self.hot.top), capacity: words(self.hot.end()) }
+    }
+
+    /// Makes the array empty, without room: the slot is held from now on.
+    #[inline]
+    pub(crate) fn refuse(self) {
+        self.hot.top.store(0, Relaxed);
+        self.hot.end().store(0, Relaxed);
+    }
+
+    /// Writes the array of a slot that is idle from now on: its storage is in the slot already. A signal
+    /// handler that runs between the two stores pops, and finds no room.
+    #[inline]
+    pub(crate) fn write(self, size: u32, capacity: u32) {
+        let Some(storage) = self.storage() else { return self.refuse() };
+        let bottom = self.bottom(storage);
+        self.word(bottom).store(0, Relaxed);
+        let place = |words: u32| bottom.wrapping_add(u64::from(words) * WORD);
+        self.hot.top.store(place(size), Relaxed);
+        self.hot.end().store(place(capacity), Release);
+    }
+
+    /// The array's storage.
+    #[inline]
+    fn storage(self) -> Option<Object> {
+        Object::from_raw(self.hot.storage.load(Relaxed))
+    }
+
+    /// Where the word in front of an array's first one is: the last of the header.
+    #[inline]
+    fn bottom(self, storage: Object) -> u64 {
+        let header_bytes = u64::from(HotArray::<Object>::HEADER) * WORD;
+        (Object::to_raw(Some(storage)) + header_bytes - WORD).wrapping_sub(self.origin() as u64)
+    }
+
+    /// A word of the slot as a plain one, which takes fewer instructions.
+    #[inline(always)]
+    fn own<'a>(self, word: &'a AtomicU64) -> &'a Cell<u64> {
+        // SAFETY: an `AtomicU64` is laid out as a `u64`. The area is this thread's own, and hidden, so only this
+        // operation uses the word; or it is a refusing one, whose words are 0: those are only read.
+        unsafe { &*std::ptr::from_ref(word).cast() }
+    }
+
+    /// The word at a place.
+    #[inline(always)]
+    fn word(self, place: u64) -> &'static AtomicU64 {
+        self.heap.at(self.origin().wrapping_add(place as usize))
+    }
+
+    /// The address that places are relative to.
+    #[inline(always)]
+    fn origin(self) -> usize {
+        std::ptr::from_ref(self.area).addr()
     }
 }
 
@@ -42,72 +133,6 @@ fn own_credit(area: &'static Area) -> &'static Cell<i32> {
     unsafe { &*std::ptr::from_ref(area::credit(area)).cast() }
 }
 
-/// How the arrays of a cache's slots are read.
-#[derive(Clone, Copy)]
-pub(crate) struct Arrays {
-    pub(crate) heap: HeapAccess,
-    /// The last address is in `top` while a thread's slot is idle.
-    pub(crate) has_top: bool,
-}
-
-impl Arrays {
-    /// Takes an object from the array of a slot in a hidden area.
-    #[inline(always)]
-    pub(crate) fn pop(self, area: &'static Area, hot: &Hot) -> Option<Object> {
-        if self.has_top {
-            return pop_top(self.heap, area, hot);
-        }
-        let (size, _) = hot.halves();
-        let last = size.get().checked_sub(1)?;
-        if !spend_credit(area) {
-            return None;
-        }
-        // An array that is not empty has storage.
-        let storage = self.heap.object(hot.storage.load(Relaxed));
-        let object = self.heap.object(self.heap.before_nth(storage, last + 1).load(Relaxed));
-        size.set(last);
-        Some(object)
-    }
-
-    /// Adds an object to the array of a slot in a hidden area.
-    #[inline(always)]
-    pub(crate) fn push(self, hot: &Hot, object: Object) -> bool {
-        if self.has_top {
-            return push_top(self.heap, hot, object);
-        }
-        let (size, capacity) = hot.halves();
-        let end = size.get();
-        if end >= capacity.get() {
-            return false;
-        }
-        // An array that has room has storage.
-        let storage = self.heap.object(hot.storage.load(Relaxed));
-        self.heap.before_nth(storage, end + 1).store(Object::to_raw(Some(object)), Relaxed);
-        // In this order: a fork between the stores leaves the array without `object`.
-        compiler_fence(Release);
-        size.set(end + 1);
-        true
-    }
-
-    /// Writes the top of an array to its place in the array.
-    #[inline]
-    pub(crate) fn top_to_array(self, hot: &Hot, size: u32) {
-        if let (Some(storage), true) = (Object::from_raw(hot.storage.load(Relaxed)), self.has_top && size > 0)
-        {
-            self.heap.before_nth(storage, size).store(hot.top.load(Relaxed), Relaxed);
-        }
-    }
-
-    /// Reads the top of an array from the array.
-    #[inline]
-    pub(crate) fn array_to_top(self, hot: &Hot, size: u32) {
-        if let (Some(storage), true) = (Object::from_raw(hot.storage.load(Relaxed)), self.has_top && size > 0)
-        {
-            hot.top.store(self.heap.before_nth(storage, size).load(Relaxed), Relaxed);
-        }
-    }
-}
-
 /// Spends a unit of this thread's credit. `false` if there is none. The area has an object, so it is not the
 /// refusing one.
 #[inline(always)]
@@ -115,41 +140,4 @@ fn spend_credit(area: &'static Area) -> bool {
     let credit = own_credit(area);
     credit.set(credit.get().wrapping_sub(1));
     credit.get() >= 0
-}
-
-/// Pops from an array with a top, of a slot in a hidden area.
-#[inline(always)]
-pub(crate) fn pop_top(heap: HeapAccess, area: &'static Area, hot: &Hot) -> Option<Object> {
-    let (size, _) = hot.halves();
-    // The refusing area has no object: it is not written to, and only a thread's own area gets past here.
-    let last = size.get().checked_sub(1)?;
-    if !spend_credit(area) {
-        return None;
-    }
-    // An array that is not empty has storage, and `top` its last address.
-    let (storage, object) = (heap.object(hot.storage.load(Relaxed)), heap.object(hot.top.load(Relaxed)));
-    let below = heap.before_nth(storage, last).load(Relaxed);
-    size.set(last);
-    // In this order: a fork between the two stores leaves `object` in the array, and loses the one below.
-    compiler_fence(Release);
-    hot.top.store(below, Relaxed);
-    Some(object)
-}
-
-/// Pushes onto an array with a top, of a slot in a hidden area.
-#[inline(always)]
-pub(crate) fn push_top(heap: HeapAccess, hot: &Hot, object: Object) -> bool {
-    let (size, capacity) = hot.halves();
-    let end = size.get();
-    if end >= capacity.get() {
-        return false;
-    }
-    // An array that has room has storage. Where it is empty, the word before the first is written in vain.
-    let storage = heap.object(hot.storage.load(Relaxed));
-    heap.before_nth(storage, end).store(hot.top.load(Relaxed), Relaxed);
-    hot.top.store(Object::to_raw(Some(object)), Relaxed);
-    // In this order: a fork between the stores leaves `object` in the place of the one below, which is lost.
-    compiler_fence(Release);
-    size.set(end + 1);
-    true
 }

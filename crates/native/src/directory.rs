@@ -13,6 +13,7 @@
 use crate::area::{self, AREA_BYTES};
 use crate::lazy::Nodes;
 use crate::memory;
+use crate::object::FIRST_BYTES;
 use crate::region::{Region, Table};
 use crate::slots;
 use crate::topology;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 /// The first word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"slablab\x01");
 /// The number of this layout: the value of the word [`LAYOUT_AT`].
-pub const LAYOUT: u64 = 1;
+pub const LAYOUT: u64 = 2;
 /// Words of the directory.
 pub const WORDS: usize = 64;
 
@@ -67,7 +68,7 @@ places! {
     SLOT_OFFSET_AT = 14;
     /// In a slot, the offset of the hot list's word: objects + 1 in the low 17 bits; 0 while it is held.
     LIST_AT = 15;
-    /// In a slot, the offset of the array's word: objects in the low 32 bits.
+    /// With slots per CPU, in a slot, the offset of the array's word: objects in the low 32 bits.
     SIZES_AT = 16;
     /// In a slot, the offset of the engine's own part.
     COLD_AT = 17;
@@ -77,6 +78,13 @@ places! {
     ROW_AT = 19;
     /// The address of a word: page frames given back to the kernel.
     GIVEN_BACK_AT = 20;
+    /// With slots per thread, in a slot, the offset of the word that says where the array's last address is,
+    /// relative to the area; 0 while it is held. Else 0.
+    TOP_AT = 21;
+    /// In a slot, the offset of the array's address.
+    STORAGE_AT = 22;
+    /// Bytes from an array's address to the word in front of its first address.
+    BOTTOM_AT = 23;
     /// What slots belong to, as 8-byte words of text from here on.
     SLOTS_TEXT_AT = 24;
     /// The engine, as text.
@@ -119,7 +127,8 @@ pub fn set_text(at: usize, bytes: usize, text: &str) {
 
 /// Writes the world's own words, and then the first one: from here on a process may read the directory.
 pub fn open() {
-    let native: [(usize, usize); 18] = [
+    let by_cpu = crate::per_cpu::on();
+    let native: [(usize, usize); 21] = [
         (PAGE_SHIFT_AT, memory::page_shift() as usize),
         (FRAMES_AT, memory::frames() as usize),
         (MEMMAP_AT, memory::memmap()),
@@ -131,10 +140,13 @@ pub fn open() {
         (AREAS_AT, area::first()),
         (AREA_BYTES_AT, AREA_BYTES),
         (USED_AT, area::used_at()),
-        (FIRST_SLOT_AT, usize::from(!crate::per_cpu::on())),
+        (FIRST_SLOT_AT, usize::from(!by_cpu)),
         (SLOT_OFFSET_AT, slots::OFFSET_AT),
         (LIST_AT, slots::LIST_AT),
         (SIZES_AT, slots::SIZES_AT),
+        (TOP_AT, if by_cpu { 0 } else { slots::TOP_AT }),
+        (STORAGE_AT, slots::STORAGE_AT),
+        (BOTTOM_AT, FIRST_BYTES as usize - 8),
         (COLD_AT, slots::COLD_AT),
         (NODES_AT, usize::from(topology::nodes())),
         (ROW_AT, Nodes::<u64>::ROW_AT),

@@ -4,8 +4,8 @@ use crate::region::zeros;
 use std::sync::atomic::AtomicU64;
 
 zeros! {
-    /// The words of a slot that sequences use; they write `list` and `sizes`. The array's words do not have
-    /// the offsets in a cache line that the first two words of most objects have: a processor that first
+    /// The words of a slot that sequences use; they write `list` and `sizes`. The array's first word does not
+    /// have the offset in a cache line that the first two words of most objects have: a processor that first
     /// compares the low bits of addresses would take one for the other.
     #[derive(Debug)]
     #[repr(C)]
@@ -14,18 +14,26 @@ zeros! {
         pub(crate) list: AtomicU64,
         /// The engine's tag of the list.
         pub(crate) tag: AtomicU64,
-        /// The array's size (low 32 bits) and capacity (high 32 bits).
+        /// With slots per CPU: the array's size (low 32 bits) and capacity (high 32 bits). With slots per
+        /// thread: where the array's last word is, as `top` says places.
         pub(crate) sizes: AtomicU64,
+        /// With slots per thread: where the array's last address is, relative to the area. 0, as in
+        /// `sizes`, is a word of zeros at the area's start: an array without objects, and without room.
+        pub(crate) top: AtomicU64,
         /// The array's address.
         pub(crate) storage: AtomicU64,
-        /// With slots per thread, the array's last address, if the array is not empty.
-        pub(crate) top: AtomicU64,
     }
 }
 
 impl Hot {
     pub(crate) const fn new() -> Hot {
-        let [list, tag, sizes, storage, top] = [const { AtomicU64::new(0) }; 5];
-        Hot { list, tag, sizes, storage, top }
+        let [list, tag, sizes, top, storage] = [const { AtomicU64::new(0) }; 5];
+        Hot { list, tag, sizes, top, storage }
+    }
+
+    /// With slots per thread: where the array's last word is.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> &AtomicU64 {
+        &self.sizes
     }
 }

@@ -89,7 +89,7 @@ mod topology;
 #[expect(unsafe_code, reason = "promises that mapped memory is memory")]
 mod world;
 
-pub use fixed_slots::FixedSlots;
+pub use fixed_slots::{FixedSlots, Place};
 pub use fork::Pass;
 pub use lock::Sleep;
 pub use memory::{Location, PagemapEntry};

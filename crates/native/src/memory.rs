@@ -8,7 +8,8 @@
 //! Both are mapped once and never unmapped. An unused descriptor is six zero words, as new memory is.
 
 use crate::area::{Area, LocalPagemap};
-use crate::object::{FIRST_BYTES, Object, Real};
+use crate::fixed_slots::Place;
+use crate::object::{Object, Real};
 use crate::region::{self, Access, HeapAccess, Region, Table};
 use crate::{local, starts, system, topology};
 use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
@@ -162,13 +163,6 @@ impl HeapAccess {
         self.at(MAPS.region().base() + first + index as usize * 8)
     }
 
-    /// The word of an array of addresses before that of the address at `index`; for index 0 the header's
-    /// last.
-    #[inline(always)]
-    pub(crate) fn before_nth(self, array: Object, index: u32) -> &'static AtomicU64 {
-        self.at(array.addr() + FIRST_BYTES as usize + index as usize * 8 - 8)
-    }
-
     /// The word of an object at `offset`, a multiple of 8.
     #[inline]
     pub(crate) fn word(self, object: Object, offset: u32) -> &'static AtomicU64 {
@@ -264,16 +258,17 @@ pub struct Location {
 }
 
 /// The pagemap's word of a page frame: 0, or the cache's number + 1 above the low half of the slab's address,
-/// a multiple of [`PAGE_MIN`], and in the low bits the place of the cache's slots, 0 if they have none.
+/// a multiple of [`PAGE_MIN`], and in the low bits the place of the cache's slots ([`Place`]), [`Place::NONE`]
+/// if they have none.
 #[inline]
 fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
     PAGEMAP.get(pfn).expect("slabs are in the heap")
 }
 
 pub(crate) fn map(pfn: Pfn, order: u8, size: u32, cache: u32) {
-    let place = starts::place(cache);
+    let place = Place::of(cache);
     starts::note(place, 1 << (page_shift() + u32::from(order)), size);
-    let start = address(pfn, 0).addr() as u32 | u32::from(place);
+    let start = address(pfn, 0).addr() as u32 | place.bits();
     for at in 0..1usize << order {
         pagemap_word(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);
     }
@@ -374,10 +369,10 @@ impl PagemapEntry {
         (Pfn((start >> page_shift()) as u32), offset)
     }
 
-    /// The place of the cache's slots; 0 if they have none, and if the address is in no slab.
+    /// The place of the cache's slots; [`Place::NONE`] if they have none, and if the address is in no slab.
     #[inline(always)]
-    pub fn slots_place(self) -> u8 {
-        self.word as u8
+    pub fn slots_place(self) -> Place {
+        Place::from_bits(self.word as u32)
     }
 
     /// Whether an object of a cache with slots at a fixed place starts here. `true` is exact; `false` may
@@ -385,7 +380,7 @@ impl PagemapEntry {
     #[inline(always)]
     pub fn is_start_fixed(self) -> bool {
         let place = self.slots_place();
-        starts::has(place, (self.at as u32).wrapping_add(u32::from(place)).wrapping_sub(self.word as u32))
+        starts::has(place, (self.at as u32).wrapping_sub(self.word as u32).wrapping_add(place.bits()))
     }
 
     /// The address as an object.

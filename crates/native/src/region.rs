@@ -404,8 +404,8 @@ impl HeapAccess {
         kept().advise(at, bytes, libc::MADV_DONTNEED)
     }
 
-    /// The entry of one of the heap's tables, or the words of free memory of the heap, at `address`; `T` is
-    /// of atomics.
+    /// The entry of one of the heap's tables, the words of free memory of the heap, or the first word of an
+    /// area, at `address`; `T` is of atomics.
     #[inline(always)]
     pub(crate) fn at<'a, T>(self, address: usize) -> &'a T {
         debug_assert!(address.is_multiple_of(align_of::<T>()) && address != 0, "{address:#x}");

@@ -4,7 +4,8 @@
 //! | word | while idle | while held, or never used |
 //! |---|---|---|
 //! | `list` | head shifted by 16, count + 1 in the 17 bits below (objects are aligned to words) | 0: a pop finds nothing, a push no room |
-//! | `sizes` | size (32), capacity (32) | 0: likewise |
+//! | `sizes`, with slots per CPU | size (32), capacity (32) | 0: likewise |
+//! | `top`, `sizes`, with slots per thread | places of the array ([`crate::arrays`]) | 0: likewise |
 //!
 //! **Signal handlers.** A hot operation hides the thread's area while it runs: a handler that interrupts it
 //! finds a refusing area.
@@ -13,8 +14,8 @@
 //! With slots per CPU every thread reads the refusing area first, and the operation that fails there is tried
 //! by a restartable sequence, so slots per thread cost nothing for this second way.
 
-use crate::area::{self, Area, OTHERS_AT};
-use crate::arrays::Arrays;
+use crate::area::{self, Area};
+use crate::arrays::Array;
 use crate::current::{self, Hidden};
 use crate::fork::{Pass, Section};
 use crate::hot::Hot;
@@ -37,6 +38,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, compiler_fence};
 pub(crate) const OFFSET_AT: usize = offset_of!(Slots<(), u64>, cache) + Cache::OFFSET_AT;
 pub(crate) const LIST_AT: usize = offset_of!(Slot<u64>, hot) + offset_of!(Hot, list);
 pub(crate) const SIZES_AT: usize = offset_of!(Slot<u64>, hot) + offset_of!(Hot, sizes);
+pub(crate) const TOP_AT: usize = offset_of!(Slot<u64>, hot) + offset_of!(Hot, top);
+pub(crate) const STORAGE_AT: usize = offset_of!(Slot<u64>, hot) + offset_of!(Hot, storage);
 pub(crate) const COLD_AT: usize = offset_of!(Slot<u64>, cold);
 
 /// A cache's lines in all areas, in the program `A`.
@@ -72,15 +75,21 @@ fn head(list: u64) -> u64 {
 
 const CAPACITY: u32 = 32;
 
+/// The size and the capacity in a word of sizes.
+fn halves(sizes: u64) -> (u32, u32) {
+    (sizes as u32, (sizes >> CAPACITY) as u32)
+}
+
 /// How often a thread tries again with the next CPU's slot if it is moved while it takes its CPU's.
 const TRIES: u32 = 3;
 
 impl<A: Trusted, T> Slots<A, T> {
     const HEAP: HeapAccess = HeapAccess::of::<A>();
 
+    /// The array of the cache in a thread's area.
     #[inline(always)]
-    fn arrays(&self) -> Arrays {
-        Arrays { heap: Self::HEAP, has_top: (self.cache.offset() as usize) < OTHERS_AT }
+    fn array(&self, area: &'static Area) -> Array<'_> {
+        Array { heap: Self::HEAP, area, hot: &self.at(area).hot }
     }
 }
 
@@ -125,12 +134,12 @@ impl<A: Trusted, T: Default> Slots<A, T> {
     /// process between two of them. It must call nothing that allocates or frees.
     #[inline(always)]
     pub fn hot<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
-        self.hot_slot(|_, part| f(part))
+        self.hot_slot(|_, _, part| f(part))
     }
 
-    /// [`Slots::hot`] with the slot.
+    /// [`Slots::hot`] with the area and the slot.
     #[inline(always)]
-    fn hot_slot<R>(&self, f: impl FnOnce(&Slot<T>, &T) -> R) -> Option<R> {
+    fn hot_slot<R>(&self, f: impl FnOnce(&'static Area, &Slot<T>, &T) -> R) -> Option<R> {
         let hidden = Hidden::new();
         let slot = self.at(hidden.area());
         // 0 while held, before the first use, and in the refusing area.
@@ -142,14 +151,14 @@ impl<A: Trusted, T: Default> Slots<A, T> {
         // interrupts it finds the refusing area, and other threads hold slots of threads that ended alone
         // (`claim`).
         let part = unsafe { (*slot.cold.get()).assume_init_ref() };
-        Some(f(slot, part))
+        Some(f(hidden.area(), slot, part))
     }
 
     /// Holds this CPU's slot. If the thread is moved meanwhile, it holds the first CPU's slot, or none.
     fn hold_here(&self, places: &Places) -> Option<Held<'_, T>> {
         for _ in 0..TRIES {
             let cpu = per_cpu::cpu().filter(|cpu| area::open(*cpu))?;
-            if let Some(held) = self.of(cpu).hold_mine(self.arrays(), cpu, places) {
+            if let Some(held) = self.of(cpu).hold_mine(cpu, places) {
                 return Some(held);
             }
         }
@@ -184,7 +193,7 @@ impl<T> Slot<T> {
 
 impl<T: Default> Slot<T> {
     /// Holds a thread's slot, unless this thread was interrupted while it held it.
-    fn hold(&self, arrays: Arrays, cpu: CpuId, claim: Option<Claim>) -> Option<Held<'_, T>> {
+    fn hold<'a>(&'a self, array: Array<'a>, cpu: CpuId, claim: Option<Claim>) -> Option<Held<'a, T>> {
         let section = Section::enter();
         // Only this thread uses the slot: no atomic operation is needed.
         if self.held.load(Relaxed) {
@@ -193,17 +202,17 @@ impl<T: Default> Slot<T> {
         self.held.store(true, Relaxed);
         compiler_fence(SeqCst);
         let hidden = Hidden::new();
-        let words = (self.hot.list.load(Relaxed), self.hot.sizes.load(Relaxed));
+        let list = self.hot.list.load(Relaxed);
+        let HotArray { size, capacity, .. } = array.read();
         self.hot.list.store(0, Relaxed);
-        self.hot.sizes.store(0, Relaxed);
+        array.refuse();
         drop(hidden);
-        arrays.top_to_array(&self.hot, words.1 as u32);
-        Some(self.held(arrays, cpu, words, claim, section))
+        Some(self.held(Some(array), cpu, list, (size, capacity), claim, section))
     }
 
     /// Holds the slot of the CPU that this thread runs on. `None` if another thread holds it, or if this one
     /// was moved.
-    fn hold_mine(&self, arrays: Arrays, cpu: CpuId, places: &Places) -> Option<Held<'_, T>> {
+    fn hold_mine(&self, cpu: CpuId, places: &Places) -> Option<Held<'_, T>> {
         let section = Section::enter();
         if self.held.swap(true, Acquire) {
             return None;
@@ -211,7 +220,7 @@ impl<T: Default> Slot<T> {
         let take = |word: &AtomicU64| sequence::take(places, cpu, word);
         let words = take(&self.hot.list).map(|list| (list, take(&self.hot.sizes)));
         match words {
-            Some((list, Some(sizes))) => Some(self.held(arrays, cpu, (list, sizes), None, section)),
+            Some((list, Some(sizes))) => Some(self.held(None, cpu, list, halves(sizes), None, section)),
             moved => {
                 moved.inspect(|(list, _)| self.hot.list.store(*list, Release));
                 self.held.store(false, Release);
@@ -221,7 +230,7 @@ impl<T: Default> Slot<T> {
     }
 
     /// Holds a slot of any CPU.
-    fn hold_remote(&self, arrays: Arrays, cpu: CpuId) -> Option<Held<'_, T>> {
+    fn hold_remote(&self, cpu: CpuId) -> Option<Held<'_, T>> {
         let section = Section::enter();
         if self.held.swap(true, Acquire) {
             return None;
@@ -242,18 +251,18 @@ impl<T: Default> Slot<T> {
                 return None;
             }
         }
-        Some(self.held(arrays, cpu, words, None, section))
+        Some(self.held(None, cpu, words.0, halves(words.1), None, section))
     }
 
-    fn held(
-        &self,
-        arrays: Arrays,
+    fn held<'a>(
+        &'a self,
+        array: Option<Array<'a>>,
         cpu: CpuId,
-        words: (u64, u64),
+        mut list: u64,
+        (size, capacity): (u32, u32),
         claim: Option<Claim>,
         section: Section,
-    ) -> Held<'_, T> {
-        let (mut list, sizes) = words;
+    ) -> Held<'a, T> {
         if !self.used.load(Relaxed) {
             // SAFETY: the caller set `held` just now (`hold`, `hold_mine`, `hold_remote`), and only a `Held`
             // refers to `cold`.
@@ -262,8 +271,7 @@ impl<T: Default> Slot<T> {
             area::use_slot(cpu);
             self.used.store(true, Release);
         }
-        let (size, capacity) = (sizes as u32, (sizes >> CAPACITY) as u32);
-        Held { slot: self, arrays, cpu, list, size, capacity, _claim: claim, _section: section }
+        Held { slot: self, array, cpu, list, size, capacity, _claim: claim, _section: section }
     }
 }
 
@@ -271,33 +279,28 @@ impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
         let hidden = Hidden::new();
-        self.arrays().pop(hidden.area(), &self.at(hidden.area()).hot)
+        self.array(hidden.area()).pop()
     }
 
     #[inline(always)]
     fn push_first(&self, object: Object, _event: Event) -> bool {
         let hidden = Hidden::new();
-        self.arrays().push(&self.at(hidden.area()).hot, object)
+        self.array(hidden.area()).push(object)
     }
 
     #[inline]
     fn swap_array(&self, f: impl FnOnce(&T, HotArray<Object>) -> Option<HotArray<Object>>) -> bool {
         // A fork waits for the section's end.
         let Some(_section) = Section::try_enter() else { return false };
-        let swapped = self.hot_slot(|slot, part| {
+        let swapped = self.hot_slot(|area, slot, part| {
             // A signal handler may run while this thread takes or lets go of the slot.
             if slot.held.load(Relaxed) {
                 return false;
             }
-            let hot = &slot.hot;
-            let (size, capacity) = hot.halves();
-            let before = HotArray { storage: slot.storage(), size: size.get(), capacity: capacity.get() };
-            self.arrays().top_to_array(hot, before.size);
-            let Some(after) = f(part, before) else { return false };
-            hot.storage.store(Object::to_raw(after.storage), Relaxed);
-            self.arrays().array_to_top(hot, after.size);
-            size.set(after.size);
-            capacity.set(after.capacity);
+            let array = self.array(area);
+            let Some(after) = f(part, array.read()) else { return false };
+            slot.hot.storage.store(Object::to_raw(after.storage), Relaxed);
+            array.write(after.size, after.capacity);
             true
         });
         swapped.unwrap_or(false)
@@ -385,7 +388,7 @@ impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
             Some(places) => self.hold_here(places),
             // A signal handler may run before the thread has its area, or while the area is hidden.
             None if !current::has_area() => None,
-            None => self.mine().hold(self.arrays(), current::slot(), None),
+            None => self.mine().hold(self.array(current::area()), current::slot(), None),
         }
     }
 
@@ -395,12 +398,12 @@ impl<A: Trusted, T: Default> PerCpu<Object, T> for Slots<A, T> {
             return None;
         }
         if per_cpu::on() {
-            return self.of(cpu).hold_remote(self.arrays(), cpu);
+            return self.of(cpu).hold_remote(cpu);
         }
         let claim = Claim::new(cpu);
         // A thread may take its own slot; and any thread any slot of a cache that is not used.
         let free = claim.is_some() || self.closed.load(Relaxed) || thread::is_mine(cpu);
-        if free { self.of(cpu).hold(self.arrays(), cpu, claim) } else { None }
+        if free { self.of(cpu).hold(self.array(area::of(cpu)), cpu, claim) } else { None }
     }
 
     fn close(&self, closed: bool) {
@@ -445,7 +448,8 @@ impl<A, T> Drop for Slots<A, T> {
 /// A slot that this thread holds exclusively. The hot part's words are here; dropping it stores them back.
 pub struct Held<'a, T> {
     slot: &'a Slot<T>,
-    arrays: Arrays,
+    /// The array's words, with slots per thread.
+    array: Option<Array<'a>>,
     cpu: CpuId,
     list: u64,
     size: u32,
@@ -459,8 +463,10 @@ impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
         self.slot.hot.list.store(self.list, Release);
         current::give_credit(self.cpu);
-        self.arrays.array_to_top(&self.slot.hot, self.size);
-        self.slot.hot.sizes.store((self.capacity as u64) << CAPACITY | self.size as u64, Release);
+        match self.array {
+            Some(array) => array.write(self.size, self.capacity),
+            None => self.slot.hot.sizes.store((self.capacity as u64) << CAPACITY | self.size as u64, Release),
+        }
         self.slot.held.store(false, Release);
     }
 }

@@ -3,7 +3,8 @@
 //! A free checks it for each object. Sixteen bytes for each cache, one after another, are few cache lines for
 //! a program whose sizes are mixed.
 
-use crate::area::FIXED_CACHES;
+use crate::area::PLACES;
+use crate::fixed_slots::Place;
 use slablab_platform::Starts;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,20 +16,15 @@ struct Entry {
 }
 
 /// By place. No object starts where there is no cache: their end is 0.
-static ENTRIES: [Entry; 1 << u8::BITS] =
+static ENTRIES: [Entry; PLACES] =
     [const { Entry { reciprocal: AtomicU64::new(0), end: AtomicU64::new(0) } }; _];
 
-/// The place of a cache; 0 if it has none.
-pub(crate) fn place(cache: u32) -> u8 {
-    if (cache as usize) < FIXED_CACHES { cache as u8 + 1 } else { 0 }
-}
-
 /// Notes a slab of `bytes` bytes whose objects are `size` bytes apart, before anybody knows an object of it.
-pub(crate) fn note(place: u8, bytes: u32, size: u32) {
-    if place == 0 {
+pub(crate) fn note(place: Place, bytes: u32, size: u32) {
+    if place == Place::NONE {
         return;
     }
-    let entry = &ENTRIES[usize::from(place)];
+    let entry = &ENTRIES[place.index()];
     let starts = Starts::of(bytes / size, size);
     if entry.reciprocal.load(Relaxed) != starts.reciprocal {
         // The place's first slab, or that of another cache which has the number now.
@@ -43,8 +39,8 @@ pub(crate) fn note(place: u8, bytes: u32, size: u32) {
 /// Whether an object starts `offset` bytes into a slab of the cache with this place: `true` is exact. `false`
 /// may also mean that the slab has more objects than another one had.
 #[inline(always)]
-pub(crate) fn has(place: u8, offset: u32) -> bool {
-    let entry = &ENTRIES[usize::from(place)];
+pub(crate) fn has(place: Place, offset: u32) -> bool {
+    let entry = &ENTRIES[place.index()];
     let starts = Starts { reciprocal: entry.reciprocal.load(Relaxed), end: entry.end.load(Relaxed) };
     starts.has(offset)
 }

@@ -1,6 +1,6 @@
 //! The contract, over mapped memory. `unsafe`: promises that the mapped memory is memory.
 
-use crate::fixed_slots::{self, FixedSlots};
+use crate::fixed_slots::{self, FixedSlots, Place};
 use crate::fork::Pass;
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
@@ -223,12 +223,9 @@ impl<A: Trusted> Native<A> {
 
     /// Takes an object from the array of this thread's slot of a cache with a fixed place. `None` if the
     /// array is empty, and wherever a slower way is needed.
-    ///
-    /// # Panics
-    /// If `cache` is 128 or more.
     #[inline(always)]
-    pub fn pop_fixed(cache: usize) -> Option<Object> {
-        fixed_slots::pop_fixed(Self::HEAP, cache + 1)
+    pub fn pop_fixed(place: Place) -> Option<Object> {
+        fixed_slots::pop_fixed(Self::HEAP, place)
     }
 
     /// [`Native::pagemap_local`], and this thread's slots at fixed places.

@@ -316,13 +316,22 @@ fn slots(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> R
     let Some(part) = part else { return Ok(count) };
     let bytes = (part.end.min(directory.get(AREA_BYTES_AT)) - part.start) as usize;
     for slot in slots {
-        let area = directory.get(AREAS_AT) + slot * directory.get(AREA_BYTES_AT);
-        let area = memory.read_present(area + part.start, bytes, directory.page_bytes())?;
+        let origin = directory.get(AREAS_AT) + slot * directory.get(AREA_BYTES_AT);
+        let area = memory.read_present(origin + part.start, bytes, directory.page_bytes())?;
         for place in places.iter_mut() {
             let Some(at) = place.slot.map(|slot| slot - part.start) else { continue };
             // A held slot has zeros here: its objects are counted as live meanwhile.
             let list = (word(&area, at + directory.get(LIST_AT)) & 0x1_ffff).saturating_sub(1);
-            let array = half(&area, at + directory.get(SIZES_AT));
+            let array = match directory.get(TOP_AT) {
+                0 => half(&area, at + directory.get(SIZES_AT)),
+                top => match (word(&area, at + top), word(&area, at + directory.get(STORAGE_AT))) {
+                    (0, _) | (_, 0) => 0,
+                    (top, array) => {
+                        let bottom = array.wrapping_add(directory.get(BOTTOM_AT));
+                        origin.wrapping_add(top).wrapping_sub(bottom) / 8
+                    }
+                },
+            };
             let spare = at + directory.get(COLD_AT);
             let has_spare = place.sheaf_capacity > 0 && word(&area, spare + place.spare) != 0;
             let spare = if has_spare { half(&area, spare + place.spare_size) } else { 0 };
