@@ -104,7 +104,7 @@ impl Array<'_> {
 
     /// A word of the slot as a plain one, which takes fewer instructions.
     #[inline(always)]
-    fn own<'a>(self, word: &'a AtomicU64) -> &'a Cell<u64> {
+    fn own(self, word: &AtomicU64) -> &Cell<u64> {
         // SAFETY: an `AtomicU64` is laid out as a `u64`. The area is this thread's own, and hidden, so only this
         // operation uses the word; or it is a refusing one, whose words are 0: those are only read.
         unsafe { &*std::ptr::from_ref(word).cast() }
