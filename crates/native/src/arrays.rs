@@ -1,9 +1,10 @@
-//! The array of free objects in a slot of a thread. `unsafe`: uses an atomic word of an area as a thread's own.
+//! The array of free objects in a slot of a thread. `unsafe`: uses an atomic word of an area as a thread's
+//! own.
 //!
 //! While the slot is idle, two of its words say where the array's last address and its last word are,
 //! relative to the area. The word in front of the array's first one is 0: so a pop reads the last address,
-//! and finds an empty array by it. In an area of zeros both places are the area's first word, which is 0, too:
-//! no object, and no room. While the slot is held both words are 0.
+//! and finds an empty array by it. In an area of zeros both places are the area's first word, which is 0,
+//! too: no object, and no room. While the slot is held both words are 0.
 //!
 //! **Credit.** A thread whose pops always succeed would never take a slow path, where upkeep runs. So each
 //! pop from an array spends one unit of the area's credit, and fails without credit; holding the slot then
@@ -105,8 +106,8 @@ impl Array<'_> {
     /// A word of the slot as a plain one, which takes fewer instructions.
     #[inline(always)]
     fn own(self, word: &AtomicU64) -> &Cell<u64> {
-        // SAFETY: an `AtomicU64` is laid out as a `u64`. The area is this thread's own, and hidden, so only this
-        // operation uses the word; or it is a refusing one, whose words are 0: those are only read.
+        // SAFETY: an `AtomicU64` is laid out as a `u64`. The area is this thread's own, and hidden, so only
+        // this operation uses the word; or it is a refusing one, whose words are 0: those are only read.
         unsafe { &*std::ptr::from_ref(word).cast() }
     }
 

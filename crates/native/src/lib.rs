@@ -68,6 +68,7 @@ mod lock;
 mod memory;
 mod object;
 mod per_cpu;
+mod place;
 #[expect(unsafe_code, reason = "owns address space, and turns addresses into references")]
 mod region;
 pub mod report;
@@ -89,12 +90,13 @@ mod topology;
 #[expect(unsafe_code, reason = "promises that mapped memory is memory")]
 mod world;
 
-pub use fixed_slots::{FixedSlots, Place};
+pub use fixed_slots::FixedSlots;
 pub use fork::Pass;
 pub use lock::Sleep;
 pub use memory::{Location, PagemapEntry};
 pub use object::Object;
 pub use per_cpu::{Owner, Served};
+pub use place::Place;
 pub use region::Trusted;
 pub use start::{Start, Wishes};
 pub use world::Native;

@@ -8,8 +8,8 @@
 //! Both are mapped once and never unmapped. An unused descriptor is six zero words, as new memory is.
 
 use crate::area::{Area, LocalPagemap};
-use crate::fixed_slots::Place;
 use crate::object::{Object, Real};
+use crate::place::Place;
 use crate::region::{self, Access, HeapAccess, Region, Table};
 use crate::{local, starts, system, topology};
 use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
@@ -258,8 +258,7 @@ pub struct Location {
 }
 
 /// The pagemap's word of a page frame: 0, or the cache's number + 1 above the low half of the slab's address,
-/// a multiple of [`PAGE_MIN`], and in the low bits the place of the cache's slots ([`Place`]), [`Place::NONE`]
-/// if they have none.
+/// a multiple of [`PAGE_MIN`], and in its low bits the place of the cache's slots ([`Place`]).
 #[inline]
 fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
     PAGEMAP.get(pfn).expect("slabs are in the heap")

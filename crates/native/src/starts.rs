@@ -4,7 +4,7 @@
 //! a program whose sizes are mixed.
 
 use crate::area::PLACES;
-use crate::fixed_slots::Place;
+use crate::place::Place;
 use slablab_platform::Starts;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

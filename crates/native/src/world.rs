@@ -1,12 +1,13 @@
 //! The contract, over mapped memory. `unsafe`: promises that the mapped memory is memory.
 
-use crate::fixed_slots::{self, FixedSlots, Place};
+use crate::fixed_slots::{self, FixedSlots};
 use crate::fork::Pass;
 use crate::lazy::{Cpus, Nodes};
 use crate::lock::Futex;
 use crate::memory::{self, PagemapEntry};
 use crate::object::{Object, Real};
 use crate::per_cpu::Served;
+use crate::place::Place;
 use crate::region::{HeapAccess, Trusted};
 use crate::slots::Slots;
 use crate::start::{self, Start, Wishes};

@@ -3,6 +3,7 @@
 use crate::common::{check_error, folder, slablab, text};
 use crate::schemas::check_document;
 use serde_json::Value;
+use slablab_malloc::shared::note::LAYOUT;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -239,13 +240,13 @@ fn another_process_may_hold_anything() {
     let magic = u64::from_le_bytes(*b"slablab\x01");
     let said = run(&[magic, 77]);
     assert!(said.contains("layout 77") && said.contains("same version"), "{said}");
-    let said = run(&[magic, 1, 12, u64::MAX]);
+    let said = run(&[magic, LAYOUT, 12, u64::MAX]);
     assert!(said.contains("damaged") && said.contains("0xffffffffffffffff"), "{said}");
     // Everything is in its range, and points nowhere.
     let mut words = [4096; 64];
-    (words[0], words[1], words[2]) = (magic, 1, 12);
+    (words[0], words[1], words[2]) = (magic, LAYOUT, 12);
     let said = run(&words);
     assert!(said.contains("directory is damaged"), "{said}");
-    let said = run(&[magic + 1, 1]);
+    let said = run(&[magic + 1, LAYOUT]);
     assert!(said.contains("does not run under slablab"), "{said}");
 }
