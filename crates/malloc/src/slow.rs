@@ -15,7 +15,7 @@ use std::ptr;
 
 /// A mapping of its own stays one down to this part of the largest block of page frames: less is copied, so
 /// that it leaves the list of mappings.
-const KEPT_FRACTION: usize = 8;
+pub(crate) const KEPT_FRACTION: usize = 8;
 
 impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Slow rung of [`Heap::alloc`]: the slot of this thread or CPU, then the cold rung.

@@ -2,8 +2,8 @@
 
 use crate::area::{FIXED_CACHES, PLACES};
 
-/// A fixed place: that of a cache's slots in every area. Its number is in bits 4 to 11 of a word: so a free of
-/// malloc, which has such a word, need not shift it to look up 16 bytes by it.
+/// A fixed place: that of a cache's slots in every area. Its number is in bits 4 to 11 of a word: so a free
+/// of malloc, which has such a word, need not shift it to look up 16 bytes by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u32);
 

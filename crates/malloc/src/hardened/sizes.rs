@@ -9,6 +9,7 @@ use crate::fast::Given;
 use crate::heap::not_here;
 use crate::mappings;
 use crate::signals;
+use crate::slow::KEPT_FRACTION;
 use crate::world::Native;
 use slablab_native::Object;
 
@@ -55,7 +56,7 @@ impl Hardened {
                 Some(_pass) => self.resize_block(block, before, bytes),
                 None => false,
             },
-            In::Mapping if bytes > Native::largest_block() => {
+            In::Mapping if bytes > Native::largest_block() / KEPT_FRACTION => {
                 if let Some(moved) = Native::pass().and_then(|_pass| mappings::resize(at, bytes, align)) {
                     return moved;
                 }
