@@ -400,7 +400,7 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
     ("model", 1, 1),
     ("native", 8, 69),
-    ("malloc", 8, 42),
+    ("malloc", 8, 43),
     ("objects", 3, 18),
     ("c", 1, 18),
     ("calibrate", 1, 9),

@@ -7,7 +7,7 @@
 
 use crate::classes;
 use crate::env;
-use crate::fast::{self, Freed, Given, GivenEntry};
+use crate::fast::{self, Freed, Given, GivenEntry, Resized};
 use crate::hardened::{Guards, Hardened};
 use crate::heap::Heap;
 use crate::policy::slub_here;
@@ -146,6 +146,18 @@ impl OnceHeap {
             && at
                 .pagemap()
                 .is_some_and(|entry| fast::is_live_of_class(&entry, bytes, || self.secret_of_slab()))
+    }
+
+    /// Gives a live object of a SLUB heap with nothing around it another size, if both sizes are those of
+    /// objects, and this thread's array has one.
+    #[inline]
+    pub(crate) fn resize(&'static self, at: &Given, bytes: usize) -> Resized {
+        match at.pagemap() {
+            Some(entry) if bytes <= classes::LISTED_MAX => {
+                fast::resize(&entry, bytes, || self.secret_of_slab())
+            }
+            _ => Resized::No,
+        }
     }
 
     /// The secret of the SLUB heap, for a caller that found a slab with a number of its caches.

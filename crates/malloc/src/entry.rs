@@ -15,7 +15,7 @@
 use crate::classes;
 use crate::engine::{self, HEAP, Which};
 use crate::env;
-use crate::fast::{self, Freed, Given};
+use crate::fast::{self, Freed, Given, Resized};
 use crate::shared;
 use slablab_native::report::misuse;
 use slablab_native::system;
@@ -202,9 +202,23 @@ pub mod api {
         realloc_slow(at, bytes, align)
     }
 
-    /// Slow rung of [`realloc`]: any address, any heap.
+    /// Slow rung of [`realloc`]: from one class to another.
     #[inline(never)]
     extern "C" fn realloc_slow(at: Given, bytes: usize, align: usize) -> *mut u8 {
+        let resized = if align <= classes::STEP { HEAP.resize(&at, bytes) } else { Resized::No };
+        match resized {
+            Resized::Stays => at.as_ptr(),
+            Resized::Moved(to) => {
+                free(at);
+                to
+            }
+            Resized::No => realloc_any(at, bytes, align),
+        }
+    }
+
+    /// [`realloc_slow`] for any address and size, and any heap.
+    #[inline(never)]
+    extern "C" fn realloc_any(at: Given, bytes: usize, align: usize) -> *mut u8 {
         with_heap!(heap => heap.realloc(at, bytes, align), cold => match HEAP.get() {
             Which::Wrapped(heap) => heap.realloc(at, bytes, align),
             _ => none_yet("realloc", at.as_ptr()),

@@ -190,12 +190,55 @@ pub(crate) fn mark_free_sized(
 /// look can tell.
 #[inline(always)]
 pub(crate) fn is_live_of_class(entry: &GivenEntry, bytes: usize, secret: impl FnOnce() -> u64) -> bool {
-    if entry.0.slots_place() != place(listed(bytes)) || !entry.0.is_start_fixed() {
-        return false;
-    }
+    entry.0.slots_place() == place(listed(bytes)) && is_live_fixed(entry, secret)
+}
+
+/// Whether a live object of the heap at the fixed places starts at the entry's address. `false` may also mean
+/// that only a slower look can tell.
+#[inline(always)]
+fn is_live_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> bool {
     // SAFETY: `is_start_fixed`: an object starts here. Nothing is around the engine of the heap at the fixed
     // places.
-    unsafe { !is_marked(secret(), entry.0.object()) }
+    entry.0.is_start_fixed() && unsafe { !is_marked(secret(), entry.0.object()) }
+}
+
+/// What a `realloc` did.
+pub(crate) enum Resized {
+    /// The allocation serves as it is.
+    Stays,
+    /// Its contents are in a new object; its own is still to be freed.
+    Moved(*mut u8),
+    /// Nothing: the address may be anything, or this thread's array has no object.
+    No,
+}
+
+/// Gives a live object of the heap at the fixed places another size, at most [`classes::LISTED_MAX`] bytes.
+#[inline]
+pub(crate) fn resize(entry: &GivenEntry, bytes: usize, secret: impl FnOnce() -> u64) -> Resized {
+    if !is_live_fixed(entry, secret) {
+        return Resized::No;
+    }
+    // This heap's caches are the first ones.
+    let usable = classes::size(entry.0.cache_index()) as usize;
+    if fits_well(usable, bytes) {
+        return Resized::Stays;
+    }
+    let moved = alloc_fixed(bytes);
+    if moved.is_null() {
+        return Resized::No;
+    }
+    // SAFETY: a live object of `usable` bytes starts at the entry's address, and the new one has `bytes`. The
+    // invariant of `GivenEntry`, and `Given::new`: no other thread uses the object.
+    unsafe { ptr::copy_nonoverlapping(entry.0.object().as_ptr(), moved, usable.min(bytes)) };
+    Resized::Moved(moved)
+}
+
+/// Whether an allocation with `usable` bytes serves a `realloc` to `bytes` bytes as it is: it has room, and
+/// wastes little.
+#[inline]
+pub(crate) fn fits_well(usable: usize, bytes: usize) -> bool {
+    let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
+    bytes <= usable && (usable - bytes <= little || usable <= 64)
 }
 
 /// Marks an object of a heap with this secret as free, if it was live. The caller found that an object starts

@@ -2,7 +2,7 @@
 //! `unsafe`: hands out memory.
 
 use crate::classes;
-use crate::fast::{Freed, Given, double_free, handed_out, is_marked, mark_free};
+use crate::fast::{Freed, Given, double_free, fits_well, handed_out, is_marked, mark_free};
 use crate::heap::{Heap, not_here};
 use crate::mappings;
 use crate::shared;
@@ -289,11 +289,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         // It stays as it is if it fits and wastes little; then where it is, if it can. Where objects are
         // looked after, it stays only if a new one would be like it: red zones and sized frees go by the size
         // that was asked for last.
-        let little = if usable > classes::MAX { usable / 8 } else { usable / 2 };
         let class = location.and_then(|location| self.class_at(location)).filter(|_| E::GUARDS);
         let fits =
             bytes <= usable && class.is_none_or(|(number, _)| self.is_of_class(number, usable, bytes, align));
-        if fits && (usable - bytes <= little || usable <= 64) {
+        if fits && fits_well(usable, bytes) {
             return at;
         }
         let pass = if bytes > classes::MAX { Native::pass() } else { None };

@@ -1,5 +1,6 @@
 //! SLUB with maps of free objects (`freelist=map`). No kernel has them, so these tests define the behaviour.
 
+use crate::heap::Heap;
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{Frames, Gfp, Word};
@@ -48,6 +49,28 @@ fn the_lowest_free_objects_go_first() {
         let again: Vec<Ptr> = (0..4).map(|_| alloc(cache, backing)).collect();
         assert_eq!(again, [7, 20, 40, 63].map(|index: usize| objects[index]));
         objects.iter().for_each(|object| cache.free(backing, *object).expect("an object"));
+    });
+}
+
+/// Also where a sheaf's objects are of two slabs.
+#[test]
+fn a_sheaf_hands_out_its_slabs_in_their_order() {
+    let Ok(Preset::Slub(policy)) = Preset::parse("slub@7.1,freelist=map,max_order=0") else {
+        unreachable!("it is SLUB")
+    };
+    let mut machine = Machine::new(MachineSpec::uniform(2, 1, 1 << 30)).expect("the spec is right");
+    machine.enter(|| {
+        let heap =
+            Heap::<Slub<Model>>::of(&policy, PagesPolicy::for_release(7, 0, 0), &CacheSpec::of_size(64));
+        heap.with(|cache, backing| {
+            let objects: Vec<Ptr> = (0..320).map(|_| alloc(cache, backing)).collect();
+            let slabs: Vec<_> = objects.chunks(64).map(|slab| slab[0]).collect();
+            for (slab, first) in objects.chunks(64).zip(&slabs) {
+                let offsets: Vec<u64> = slab.iter().map(|object| object.0.get() - first.0.get()).collect();
+                assert!(offsets.iter().copied().eq((0..64).map(|number| number * 64)), "{offsets:?}");
+            }
+            objects.iter().for_each(|object| cache.free(backing, *object).expect("an object"));
+        });
     });
 }
 

@@ -136,7 +136,7 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Clears `count` bits, of which the map has at least so many, and passes their objects to `put`: the
-    /// lowest, or in random order where the cache wants that.
+    /// lowest ones, lowest first, or in random order where the cache wants that.
     fn clear(&self, slab: Slab<P>, objects: u32, count: u32, put: &mut impl FnMut(P::Ptr)) {
         let words = objects.div_ceil(WORD_OBJECTS);
         let mut random = self.new.shuffled.then(|| u64::from(P::random()) << 32 | 1);
@@ -147,10 +147,9 @@ impl<P: Platform> Slub<P> {
             let mut taken = self.clear_some(slab, word, left, random.as_mut());
             left -= taken.count_ones();
             while taken > 0 {
-                // A sheaf hands out first what comes last here: the lowest of a word.
                 let bit = match &mut random {
                     Some(random) => any_bit(taken, random),
-                    None => taken.ilog2(),
+                    None => taken.trailing_zeros(),
                 };
                 taken &= !(1 << bit);
                 put(object(bit));

@@ -150,7 +150,7 @@ impl<P: Platform> Slub<P> {
         (HotArray { storage: Some(spare.sheaf), size, ..main }, Stock { sheaf: full, size: left })
     }
 
-    fn copy(from: P::Ptr, first: u32, to: P::Ptr, at: u32, count: u32) {
+    pub(super) fn copy(from: P::Ptr, first: u32, to: P::Ptr, at: u32, count: u32) {
         for index in 0..count {
             P::storage_store(to, word(at + index), P::storage_load(from, word(first + index)));
         }

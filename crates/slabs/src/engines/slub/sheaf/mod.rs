@@ -201,6 +201,9 @@ impl<P: Platform> Slub<P> {
     /// untouched.
     fn fill(&self, backing: &Backing<'_, P>, gfp: Gfp, stock: Stock<P>, most: u32) -> u32 {
         let gfp = (gfp | Gfp::NOMEMALLOC | Gfp::NOWARN) & !(Gfp::ZERO | Gfp::MEMALLOC | Gfp::THISNODE);
+        if self.has_map() {
+            return self.fill_downwards(backing, gfp, stock, most);
+        }
         let mut size = stock.size;
         let mut put = |object| {
             P::storage_store(stock.sheaf, word(size), Some(object));
@@ -218,6 +221,23 @@ impl<P: Platform> Slub<P> {
             }
         }
         size
+    }
+
+    /// [`Slub::fill`] from the sheaf's end on. A sheaf hands out its last object first: so it hands them out
+    /// in the order of the slabs and of their maps, which is that of their addresses while memory is new, and
+    /// a program that walks over what it allocated together walks over memory in its order.
+    fn fill_downwards(&self, backing: &Backing<'_, P>, gfp: Gfp, stock: Stock<P>, most: u32) -> u32 {
+        let mut first = most;
+        let mut put = |object| {
+            first -= 1;
+            P::storage_store(stock.sheaf, word(first), Some(object));
+        };
+        let got = self.gather(backing, gfp, None, most - stock.size, Busy::Skip, &mut put);
+        self.slots.count(Event::SheafRefill, got as u64);
+        if first > stock.size {
+            Self::copy(stock.sheaf, first, stock.sheaf, stock.size, got);
+        }
+        stock.size + got
     }
 
     /// Makes a sheaf, filled while the slot was released, the main sheaf. If the main sheaf has objects
