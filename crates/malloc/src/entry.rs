@@ -87,8 +87,15 @@ pub mod api {
     }
 
     /// As [`alloc_aligned`], filled with zeros.
+    #[inline]
+    pub fn alloc_zeroed(bytes: usize, align: usize) -> *mut u8 {
+        let fast = align <= classes::STEP;
+        let object = if fast { fast::alloc_fixed_zeroed(bytes) } else { ptr::null_mut() };
+        if object.is_null() { alloc_zeroed_slow(bytes, align) } else { object }
+    }
+
     #[inline(never)]
-    pub extern "C" fn alloc_zeroed(bytes: usize, align: usize) -> *mut u8 {
+    extern "C" fn alloc_zeroed_slow(bytes: usize, align: usize) -> *mut u8 {
         with_heap!(heap => heap.alloc_zeroed(bytes, align), cold => alloc_cold(bytes, align, true))
     }
 
@@ -100,7 +107,7 @@ pub mod api {
             Which::Wrapped(heap) if zeroed => heap.alloc_zeroed(bytes, align),
             Which::Wrapped(heap) => heap.alloc_aligned(bytes, align),
             Which::None if !HEAP.start() => ptr::null_mut(),
-            _ if zeroed => alloc_zeroed(bytes, align),
+            _ if zeroed => alloc_zeroed_slow(bytes, align),
             _ => alloc_aligned_slow(bytes, align),
         }
     }

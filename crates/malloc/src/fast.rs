@@ -10,6 +10,7 @@ use crate::shared;
 use crate::world::{FixedSlots, Native, Over};
 use slablab_native::report::misuse;
 use slablab_native::{Object, PagemapEntry, Place};
+use slablab_platform::Memory;
 use slablab_slabs::Front;
 use std::hint::{assert_unchecked, black_box};
 use std::ptr;
@@ -132,6 +133,19 @@ pub(crate) fn alloc_fixed(bytes: usize) -> *mut u8 {
         return ptr::null_mut();
     }
     Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), handed_out)
+}
+
+/// As [`alloc_fixed`], filled with zeros.
+#[inline(always)]
+pub(crate) fn alloc_fixed_zeroed(bytes: usize) -> *mut u8 {
+    if bytes > classes::LISTED_MAX {
+        return ptr::null_mut();
+    }
+    let zeroed = |object| {
+        Native::fill(object, bytes as u32, 0);
+        handed_out(object)
+    };
+    Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), zeroed)
 }
 
 /// As [`alloc_fixed`], for a request that [`classes::LISTED_MAX`] is too small for.

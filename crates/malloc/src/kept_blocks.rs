@@ -2,8 +2,8 @@
 //!
 //! The page allocator takes a freed block in as the buddies that it is made of, and a request that is a
 //! little larger than the largest of them would get memory that was never used: a page fault for each page.
-//! So a block of at least [`LEAST_FRAMES`] frames stays here until a request takes it, until it was idle for
-//! an epoch (`shared::upkeep`), or until a bound is reached.
+//! To split buddies and to merge them takes time, too. So a block stays here until a request takes it, until
+//! it was idle for an epoch (`shared::upkeep`), or until a bound is reached.
 
 use crate::world::Native;
 use slablab_native::Sleep;
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Most blocks that are kept.
 const MOST: usize = 64;
-/// Smaller blocks go to the page allocator at once: 256 KiB on pages of 4 KiB.
-const LEAST_FRAMES: u32 = 64;
+/// Smaller blocks do not grow for a request, and make room for larger ones: 256 KiB on pages of 4 KiB.
+const LARGE_FRAMES: u32 = 64;
 /// The end of a block that was asked for goes to the page allocator if it is more than this part of the
 /// block.
 const END_FRACTION: u32 = 16;
@@ -70,12 +70,9 @@ pub(crate) fn frames() -> u64 {
     FRAMES.load(Relaxed)
 }
 
-/// Keeps a freed block, which is in no slab any more; gives it to the page allocator if it is small.
+/// Keeps a freed block, which is in no slab any more.
 pub(crate) fn keep(pages: &Pages<Native>, pfn: Pfn) {
     let frames = Pages::<Native>::exact_frames(pfn);
-    if frames < LEAST_FRAMES {
-        return pages.free_exact(pfn);
-    }
     let now = Native::now();
     if frames >= HUGE_FRAMES {
         HUGE_FREED_NS.store(now, Relaxed);
@@ -92,10 +89,11 @@ pub(crate) fn allow_huge_pages(pfn: Pfn, frames: u32) {
     }
 }
 
-/// Adds a block. The one that was idle longest makes room.
+/// Adds a block. The one that was idle longest makes room, a small one first.
 fn put(pages: &Pages<Native>, block: Block) {
     let mut kept = KEPT.lock();
-    let oldest = if kept.count < MOST { None } else { kept.best(|block| Some(block.freed_ns)) };
+    let oldest = || kept.best(|block| Some((block.frames >= LARGE_FRAMES, block.freed_ns)));
+    let oldest = if kept.count < MOST { None } else { oldest() };
     let oldest = oldest.map(|index| kept.remove(index));
     let count = kept.count;
     kept.blocks[count] = block;
@@ -109,9 +107,9 @@ fn put(pages: &Pages<Native>, block: Block) {
 }
 
 /// A kept block of a node with `frames` frames at a multiple of 2^`align` frames: the smallest that is large
-/// enough, else the largest that can grow where it is. Its memory may hold anything.
+/// enough, else, for a large one, the largest that can grow where it is. Its memory may hold anything.
 pub(crate) fn take(pages: &Pages<Native>, frames: u32, align: u8, node: NodeId) -> Option<Pfn> {
-    if frames < LEAST_FRAMES || self::frames() == 0 {
+    if self::frames() == 0 {
         return None;
     }
     let is_here = |block: &Block| {
@@ -123,6 +121,9 @@ pub(crate) fn take(pages: &Pages<Native>, frames: u32, align: u8, node: NodeId) 
             pages.resize_exact(block.pfn, frames);
         }
         return Some(block.pfn);
+    }
+    if frames < LARGE_FRAMES {
+        return None;
     }
     // Those that cannot grow stay out of reach until one can: the next is a smaller one.
     let mut refused = [EMPTY; TRIES];

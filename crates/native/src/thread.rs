@@ -92,6 +92,9 @@ const CLAIMED: u8 = 2;
 /// Whether each number has a thread; with slots per thread, whether the slot has one. Number 0 is never given
 /// out.
 static STATES: [AtomicU8; SLOTS] = [const { AtomicU8::new(FREE) }; SLOTS];
+/// The slot of the thread that ended last, if no other thread took it: its objects stay in it, for the next
+/// thread. 0 for none.
+static LEFT: AtomicU16 = AtomicU16::new(0);
 /// Every number that was given out is below this. It only grows.
 static NUMBERS: AtomicU16 = AtomicU16::new(1);
 
@@ -119,7 +122,8 @@ pub(crate) fn start() {
     }
 }
 
-/// Has `hook` called whenever the thread of a slot ended. The slot can be claimed from then on.
+/// Has `hook` called with the slot of a thread that ended, when another thread ends and no thread took the slot
+/// in between. The slot can be claimed from then on.
 pub(crate) fn on_exit(hook: fn(CpuId)) {
     // A process has one hook: a second call passes the same function.
     let _ = ON_EXIT.set(hook);
@@ -128,8 +132,12 @@ pub(crate) fn on_exit(hook: fn(CpuId)) {
 extern "C" fn exit(_mark: *mut c_void) {
     // From here on the hook, other destructors and the C library allocate and free without a number.
     let Some(slot) = release_for(ENDED) else { return };
-    if let Some(hook) = ON_EXIT.get() {
-        hook(slot);
+    let before = LEFT.swap(slot.0, AcqRel);
+    if before > 0
+        && before != slot.0
+        && let Some(hook) = ON_EXIT.get()
+    {
+        hook(CpuId(before));
     }
 }
 
@@ -162,10 +170,12 @@ fn enter_first() -> bool {
         mine().inspect(|header| set_live_again(header.number.load(Relaxed)));
         return before != ENDED;
     }
-    let free = (1..area::room()).find(|number| {
+    let take = |number: &usize| {
         let state = &STATES[*number];
         state.load(Relaxed) == FREE && state.compare_exchange(FREE, LIVE, Acquire, Relaxed).is_ok()
-    });
+    };
+    let left = LEFT.swap(0, Acquire) as usize;
+    let free = Some(left).filter(|left| *left > 0 && take(left)).or_else(|| (1..area::room()).find(take));
     let Some(number) = free else {
         set_header(0);
         return false;

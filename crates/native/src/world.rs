@@ -112,8 +112,8 @@ impl<A: Trusted> Native<A> {
         fork::on_child(hook);
     }
 
-    /// Has `hook` called whenever a thread that had a slot ended. The hook may claim the slot; nothing else
-    /// empties it before the next thread takes it.
+    /// Has `hook` called with the slot of a thread that ended, when another thread that had a slot ends and no
+    /// thread took it in between. The hook may claim the slot.
     pub fn on_thread_exit(hook: fn(CpuId)) {
         thread::on_exit(hook);
     }

@@ -50,7 +50,35 @@ fn slots_of_ended_threads_are_reused() {
     });
 }
 
-/// Not SLQB: it leaves a slot's pages to the next thread of the slot.
+/// The newest object first, as in one thread: nothing went to slabs, which hand out the lowest object first.
+#[test]
+fn an_ended_threads_objects_serve_the_next_thread() {
+    let cache = Builder::new("handed on").engine("slub@7.1").create::<[u64; 8]>().expect("a cache");
+    let (mut newest, mut others) = (0, 0);
+    for _ in 0..100 {
+        let address = |object: &[u64; 8]| std::ptr::from_ref(object).addr();
+        let freed_last = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let mut some: Vec<_> = (0..10).map(|n| cache.insert([n; 8]).expect("memory")).collect();
+                some.sort_by_key(|object| address(object));
+                let last = address(some.last().expect("it has ten"));
+                some.into_iter().for_each(drop);
+                last
+            });
+            // Joined, so that the thread has ended.
+            thread.join().expect("it ends")
+        });
+        let thread = || address(&cache.insert([1; 8]).expect("memory"));
+        match std::thread::scope(|scope| scope.spawn(thread).join()).expect("it ends") == freed_last {
+            true => newest += 1,
+            false => others += 1,
+        }
+    }
+    // Threads of other tests take slots, too.
+    assert!(newest > 0, "{others} threads found another object first");
+}
+
+/// The slot of the last one that ended is not. Not SLQB: it leaves a slot's pages to the next thread of the slot.
 #[test]
 fn slots_of_ended_threads_are_emptied() {
     for engine in ["slub@7.1", "slub@6.1", "slab@6.1"] {
