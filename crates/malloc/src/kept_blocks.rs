@@ -89,20 +89,27 @@ pub(crate) fn allow_huge_pages(pfn: Pfn, frames: u32) {
     }
 }
 
-/// Adds a block. The one that was idle longest makes room, a small one first.
+/// Adds a block. If there are [`MOST`], the one that was idle longest makes room, a small one first; a small
+/// one is not kept where all others are large.
 fn put(pages: &Pages<Native>, block: Block) {
+    let rank = |block: &Block| (block.frames >= LARGE_FRAMES, block.freed_ns);
     let mut kept = KEPT.lock();
-    let oldest = || kept.best(|block| Some((block.frames >= LARGE_FRAMES, block.freed_ns)));
-    let oldest = if kept.count < MOST { None } else { oldest() };
-    let oldest = oldest.map(|index| kept.remove(index));
-    let count = kept.count;
-    kept.blocks[count] = block;
-    kept.count += 1;
-    FRAMES.store(frames() + u64::from(block.frames), Relaxed);
+    let mut leaves = None;
+    if kept.count == MOST {
+        let first =
+            kept.best(|block| Some(rank(block))).filter(|first| rank(&kept.blocks[*first]) < rank(&block));
+        leaves = Some(first.map_or(block, |first| kept.remove(first)));
+    }
+    if kept.count < MOST {
+        let count = kept.count;
+        kept.blocks[count] = block;
+        kept.count += 1;
+        FRAMES.store(frames() + u64::from(block.frames), Relaxed);
+    }
     // Without this lock: the page allocator has locks of its own.
     drop(kept);
-    if let Some(oldest) = oldest {
-        pages.free_exact(oldest.pfn);
+    if let Some(block) = leaves {
+        pages.free_exact(block.pfn);
     }
 }
 
@@ -115,7 +122,11 @@ pub(crate) fn take(pages: &Pages<Native>, frames: u32, align: u8, node: NodeId) 
     let is_here = |block: &Block| {
         block.pfn.0.trailing_zeros() >= u32::from(align) && Pages::<Native>::exact_node(block.pfn) == node
     };
-    let is_enough = |block: &Block| (is_here(block) && block.frames >= frames).then_some(block.frames);
+    // A small request would cut up a large block.
+    let may_serve = |block: &Block| frames >= LARGE_FRAMES || block.frames < LARGE_FRAMES;
+    let is_enough = |block: &Block| {
+        (is_here(block) && block.frames >= frames && may_serve(block)).then_some(block.frames)
+    };
     if let Some(block) = take_best(is_enough) {
         if block.frames - frames > block.frames / END_FRACTION {
             pages.resize_exact(block.pfn, frames);

@@ -86,7 +86,8 @@ impl Array<'_> {
         let bottom = self.bottom(storage);
         self.word(bottom).store(0, Relaxed);
         let place = |words: u32| bottom.wrapping_add(u64::from(words) * WORD);
-        self.hot.top.store(place(size), Relaxed);
+        // After the word that it leads to if there is no object.
+        self.hot.top.store(place(size), Release);
         self.hot.end().store(place(capacity), Release);
     }
 

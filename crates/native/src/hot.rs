@@ -4,8 +4,8 @@ use crate::region::zeros;
 use std::sync::atomic::AtomicU64;
 
 zeros! {
-    /// The words of a slot that sequences use; they write `list` and `sizes`. The array's first word does not
-    /// have the offset in a cache line that the first two words of most objects have: a processor that first
+    /// The words of a slot that hot operations use; sequences write `list` and `sizes`. The array's first
+    /// word does not have the offset in a cache line that the first two words of most objects have: a processor that first
     /// compares the low bits of addresses would take one for the other.
     #[derive(Debug)]
     #[repr(C)]

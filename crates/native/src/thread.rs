@@ -122,8 +122,8 @@ pub(crate) fn start() {
     }
 }
 
-/// Has `hook` called with the slot of a thread that ended, when another thread ends and no thread took the slot
-/// in between. The slot can be claimed from then on.
+/// Has `hook` called with the slot of a thread that ended, when another thread ends and no thread took the
+/// slot in between. The slot can be claimed from then on.
 pub(crate) fn on_exit(hook: fn(CpuId)) {
     // A process has one hook: a second call passes the same function.
     let _ = ON_EXIT.set(hook);
@@ -174,8 +174,15 @@ fn enter_first() -> bool {
         let state = &STATES[*number];
         state.load(Relaxed) == FREE && state.compare_exchange(FREE, LIVE, Acquire, Relaxed).is_ok()
     };
-    let left = LEFT.swap(0, Acquire) as usize;
-    let free = Some(left).filter(|left| *left > 0 && take(left)).or_else(|| (1..area::room()).find(take));
+    let left = LEFT.swap(0, Acquire);
+    let mut free = Some(left as usize).filter(|left| *left > 0 && take(left));
+    if free.is_none() {
+        if left > 0 {
+            // Another thread is emptying a part of it: it stays the one to give back.
+            let _ = LEFT.compare_exchange(0, left, AcqRel, Relaxed);
+        }
+        free = (1..area::room()).find(take);
+    }
     let Some(number) = free else {
         set_header(0);
         return false;

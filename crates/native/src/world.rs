@@ -112,8 +112,8 @@ impl<A: Trusted> Native<A> {
         fork::on_child(hook);
     }
 
-    /// Has `hook` called with the slot of a thread that ended, when another thread that had a slot ends and no
-    /// thread took it in between. The hook may claim the slot.
+    /// Has `hook` called with the slot of a thread that ended, when another thread that had a slot ends and
+    /// no thread took it in between. The hook may claim the slot.
     pub fn on_thread_exit(hook: fn(CpuId)) {
         thread::on_exit(hook);
     }

@@ -54,9 +54,8 @@ impl<Ptr> HotList<Ptr> {
 /// through the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotArray<Ptr> {
-    /// The object that holds the array: words [`HotArray::HEADER`].. are addresses, all of them while the
-    /// slot is held. Between calls a world may keep the last address elsewhere, and use the last word of the
-    /// header.
+    /// The object that holds the array: words [`HotArray::HEADER`].. are addresses. A world may write the
+    /// last word of the header.
     pub storage: Option<Ptr>,
     /// Addresses in it.
     pub size: u32,

@@ -78,7 +78,7 @@ fn an_ended_threads_objects_serve_the_next_thread() {
     assert!(newest > 0, "{others} threads found another object first");
 }
 
-/// The slot of the last one that ended is not. Not SLQB: it leaves a slot's pages to the next thread of the slot.
+/// The slot of the thread that ended last is not. Not SLQB: it leaves a slot's pages to the next thread.
 #[test]
 fn slots_of_ended_threads_are_emptied() {
     for engine in ["slub@7.1", "slub@6.1", "slab@6.1"] {
