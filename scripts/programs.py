@@ -75,6 +75,8 @@ PROGRAMS = {
     "python-malloc": (["python3"], [PYTHON]),
     "gcc": (["gcc"], ["gcc"]),
     "espresso": (["gcc"], ["gcc"]),
+    "lua": (["lua5.4"], ["lua5.4"]),
+    "z3": (["z3"], ["z3"]),
     "postgres": (["postgresql"], [POSTGRES, INITDB, "psql"]),
     "xz": (["xz-utils"], ["xz"]),
     "zstd": (["zstd"], ["zstd"]),
@@ -108,6 +110,20 @@ for turn in range(6):
     digest.update(repr(sorted(words.items())[:500]).encode())
     assert back == rows
 print(digest.hexdigest())
+"""
+
+# Binary trees, as in the benchmark game, and strings: Lua asks for all memory by realloc.
+LUA = """
+local function tree(depth) if depth == 0 then return {} end return {tree(depth - 1), tree(depth - 1)} end
+local function count(node) if node[1] then return 1 + count(node[1]) + count(node[2]) end return 1 end
+for depth = 4, 14, 2 do
+  local sum = 0
+  for _ = 1, 1 << (18 - depth) do sum = sum + count(tree(depth)) end
+  print(depth, sum)
+end
+local words = {}
+for i = 1, 200000 do words[#words + 1] = ("s" .. i):rep(i % 7) end
+print(#words)
 """
 
 
@@ -144,6 +160,19 @@ def c_source():
     calls = "".join(f"s += f{i}(p, n % {i + 3});" for i in range(300))
     lines.append(f"long all(struct pair *p, long n) {{ long s = 0; {calls} return s; }}")
     return "\n".join(lines) + "\n"
+
+
+def formula():
+    """Returns constraints on words of 24 bits for an SMT solver. The text is the same in every run."""
+    chance = random.Random(5)
+    names = [f"x{i}" for i in range(24)]
+    lines = ["(set-logic QF_BV)"] + [f"(declare-const {name} (_ BitVec 24))" for name in names]
+    for _ in range(90):
+        a, b, c = chance.sample(names, 3)
+        operation = chance.choice(["bvadd", "bvmul", "bvxor", "bvand"])
+        relation = chance.choice(["bvult", "bvslt", "distinct"])
+        lines.append(f"(assert ({relation} ({operation} {a} {b}) {c}))")
+    return "\n".join(lines + ["(check-sat)"]) + "\n"
 
 
 def sample_text():
@@ -224,6 +253,12 @@ class Run:
     def espresso(self):
         """A small program of this repository: many short lists of small blocks."""
         self.simple([str(self.folder / "espresso")])
+
+    def lua(self):
+        self.simple(["lua5.4", "script.lua"])
+
+    def z3(self):
+        self.simple(["z3", "formula.smt2"])
 
     def postgres(self):
         """Only the server and its children are measured. The client runs without the allocator."""
@@ -410,6 +445,8 @@ def prepare(folder, programs):
     (folder / "postgres.sql").write_text(POSTGRES_SQL)
     (folder / "script.sql").write_text(SQL)
     (folder / "script.py").write_text(SCRIPT)
+    (folder / "script.lua").write_text(LUA)
+    (folder / "formula.smt2").write_text(formula())
     (folder / "source.c").write_text(c_source())
     (folder / "text").write_bytes(sample_text())
     (folder / "commands").write_text(redis_script())

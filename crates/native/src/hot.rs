@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicU64;
 
 zeros! {
     /// The words of a slot that hot operations use; sequences write `list` and `sizes`. The array's first
-    /// word does not have the offset in a cache line that the first two words of most objects have: a processor that first
-    /// compares the low bits of addresses would take one for the other.
+    /// word does not have the offset in a cache line that the first two words of most objects have: a
+    /// processor that first compares the low bits of addresses would take one for the other.
     #[derive(Debug)]
     #[repr(C)]
     pub(crate) struct Hot {
