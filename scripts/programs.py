@@ -3,7 +3,7 @@
 the output.
 
     cargo build --profile dist -p slablab-c
-    scripts/programs.py                     # all programs; glibc, slablab and three others; 5 blocks: 7 minutes on 2 CPUs
+    scripts/programs.py                     # all programs; glibc, slablab and three others; 5 blocks: 12 minutes on 2 CPUs
     scripts/programs.py --programs sqlite,gcc --allocators glibc,slablab,slub@6.1 --repeats 11 --format json
     scripts/programs.py --library target/debug/libslablab.so --programs espresso,gcc
 
