@@ -42,6 +42,19 @@ static void expect(int holds, const char *what, long found, long bound) {
 
 int main(void) {
     static char *slots[SLOTS];
+    /* A smaller request leaves a large freed block whole for the next request of its size. Less than 2 MiB
+     * stay at any time. */
+    slots[0] = malloc(MIB);
+    uintptr_t place = (uintptr_t)slots[0];
+    free(slots[0]);
+    slots[1] = malloc(100 << 10);
+    slots[0] = malloc(MIB);
+    long distance = (uintptr_t)slots[0] - place;
+    expect(distance == 0, "bytes from a freed block to the next", distance, 0);
+    free(slots[0]);
+    free(slots[1]);
+    slots[0] = slots[1] = NULL;
+
     long page = sysconf(_SC_PAGESIZE), start = resident();
     long before = faults(), touched = 0;
     for (int turn = 0; turn < TURNS; turn++) {

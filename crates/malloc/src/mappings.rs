@@ -90,8 +90,8 @@ pub(crate) fn resize(at: *mut u8, bytes: usize, align: usize) -> Option<*mut u8>
     let bytes = bytes.checked_next_multiple_of(system::page_size())?;
     let block = find(at.addr()).filter(|block| block.take(at.addr()))?;
     let before = block.bytes.load(Relaxed);
-    // SAFETY: `alloc` mapped the block, and this thread took its entry. The callers, `realloc` of
-    // the heaps, have the address in a `Given`, and `Given::new` pays: no other thread uses the block.
+    // SAFETY: `alloc` mapped the block, and this thread took its entry. The callers, `realloc` of the heaps,
+    // have the address in a `Given`, and `Given::new` pays: no other thread uses the block.
     let moved = unsafe { system::resize_block(at, before, bytes, align <= system::page_size()) };
     match moved {
         Some(moved) => block.set(moved.as_ptr().expose_provenance(), bytes),
