@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { SLOTS = 8, TURNS = 300, MIB = 1 << 20 };
+enum { SLOTS = 8, TURNS = 300, MIB = 1 << 20, MANY = 200 };
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -40,6 +40,47 @@ static void expect(int holds, const char *what, long found, long bound) {
     exit(1);
 }
 
+/* Replaces one of `MANY` blocks of 64 to 264 KiB at a time, and writes to all its pages: a freed block and its
+ * neighbours become the next blocks. */
+static void replace_many(void) {
+    static char *blocks[MANY];
+    static size_t sizes[MANY];
+    long page = sysconf(_SC_PAGESIZE), start = resident(), before = 0, touched = 0, live = 0, most = 0;
+    for (int turn = 0; turn < 40 * MANY; turn++) {
+        int at = below(MANY);
+        /* The first fifth makes the memory that there is. */
+        if (turn == 8 * MANY) before = faults(), touched = 0;
+        free(blocks[at]);
+        live -= sizes[at];
+        sizes[at] = (64 << 10) + below(200 << 10);
+        live += sizes[at];
+        if (live > most) most = live;
+        blocks[at] = malloc(sizes[at]);
+        if (blocks[at] == NULL) exit(2);
+        for (size_t byte = 0; byte < sizes[at]; byte += page) blocks[at][byte] = 1;
+        touched += sizes[at] / page;
+        if (turn % MANY == 0) {
+            long grown = (resident() - start) << 10;
+            expect(grown < most + most / 2 + 4 * MIB, "bytes resident", grown, most);
+        }
+    }
+    expect(faults() - before < touched / 20, "page faults", faults() - before, touched / 20);
+    for (int at = 0; at < MANY; at++) free(blocks[at]);
+}
+
+/* A block that was in use during a pause stays for the next one when it is freed. */
+static void pause_in_use(void) {
+    char *block = malloc(4 * MIB);
+    memset(block, 1, 4 * MIB);
+    usleep(800000);
+    free(block);
+    long before = faults();
+    block = malloc(4 * MIB);
+    memset(block, 1, 4 * MIB);
+    expect(faults() - before < 100, "page faults after a pause", faults() - before, 100);
+    free(block);
+}
+
 int main(void) {
     static char *slots[SLOTS];
     /* A smaller request leaves a large freed block whole for the next request of its size. Less than 2 MiB
@@ -47,7 +88,7 @@ int main(void) {
     slots[0] = malloc(MIB);
     uintptr_t place = (uintptr_t)slots[0];
     free(slots[0]);
-    slots[1] = malloc(100 << 10);
+    slots[1] = malloc(40 << 10);
     slots[0] = malloc(MIB);
     long distance = (uintptr_t)slots[0] - place;
     expect(distance == 0, "bytes from a freed block to the next", distance, 0);
@@ -91,6 +132,9 @@ int main(void) {
     free(last);
     malloc_trim(0);
     expect(resident() - start < 8 << 10, "KiB resident after malloc_trim", resident() - start, 8 << 10);
+
+    replace_many();
+    pause_in_use();
     puts("all holds");
     return 0;
 }

@@ -30,7 +30,7 @@ pub struct Heap<E: Front<W>, W: Over = Native> {
 }
 
 /// The owner number of a large block. The owner number of a slab is its cache's number.
-pub(crate) const LARGE: u32 = 1 << 24;
+const LARGE: u32 = 1 << 24;
 /// The owner number of a large block whose free is deferred.
 const DEFERRED: u32 = LARGE + 1;
 
@@ -129,7 +129,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         };
         match location.cache {
             LARGE => return self.free_large(object, location),
-            DEFERRED => double_free_of_block(object),
+            DEFERRED | kept_blocks::OWNER => double_free_of_block(object),
             _ => {}
         }
         let Some(class) = self.class_of(location) else {
@@ -199,7 +199,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return false;
         }
         let resized = self.pages.resize_exact(location.slab, frames as u32);
-        shared::give_back();
+        shared::give_back(shared::end_epoch(true));
         resized
     }
 
@@ -210,12 +210,18 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 location.offset
             ));
         }
+        // What was free until now may have been idle; this block was not.
+        let is_large = kept_blocks::is_large(location.slab);
+        let idle = shared::end_epoch(is_large);
+        if is_large {
+            shared::note_large_free();
+        }
         Native::unmap_slab(location.slab, 0);
         zeroing::forget(location.slab);
         if !self.keep_freed(location.slab) {
-            kept_blocks::keep(self.pages, location.slab);
+            kept_blocks::keep(location.slab);
         }
-        shared::give_back();
+        shared::give_back(idle);
     }
 
     /// Frees a large block at once, without upkeep.
@@ -247,7 +253,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// The usable bytes of the large block that starts at `object`. Anything else ends the process with a
     /// report that names `call`.
     pub(crate) fn live_block(&self, call: &str, object: Object, location: Location) -> usize {
-        if location.cache == DEFERRED {
+        if matches!(location.cache, DEFERRED | kept_blocks::OWNER) {
             misuse(format_args!("{call} of {object:?}: already freed (a large block)"));
         }
         if location.cache != LARGE {

@@ -68,8 +68,18 @@ pub(crate) fn largest_order_of(frames: usize, nodes: u16) -> u8 {
     (frames.max(1).ilog2().saturating_sub(shares) as u8).min(17)
 }
 
-/// The frames of a node. The nodes with memory share the heap evenly.
+/// The first frame of each node, and above it how many it has. Written when the world starts.
+static NODE_FRAMES: [AtomicU64; topology::NODES] = [const { AtomicU64::new(0) }; topology::NODES];
+
+/// The frames of a node.
+#[inline]
 pub(crate) fn node_frames(node: u16) -> (Pfn, u32) {
+    let word = NODE_FRAMES[node as usize].load(Relaxed);
+    (Pfn(word as u32), (word >> 32) as u32)
+}
+
+/// Finds the frames of a node. The nodes with memory share the heap evenly.
+fn share_of_node(node: u16) -> (Pfn, u32) {
     let nodes = topology::nodes();
     let before = (0..node).filter(|node| topology::has_memory(*node)).count() as u32;
     let sharers = (0..nodes).filter(|node| topology::has_memory(*node)).count() as u32;
@@ -106,6 +116,10 @@ pub(crate) fn start(heap: Heap) {
     MARKS.set(heap.marks);
     PLACES.secret.store(system::secret(), Relaxed);
     PLACES.frames.store(heap.frames, Release);
+    for node in 0..topology::nodes() {
+        let (first, count) = share_of_node(node);
+        NODE_FRAMES[node as usize].store(u64::from(count) << 32 | u64::from(first.0), Release);
+    }
 }
 
 /// For the contract's checks, which need an empty world: gives all memory back.

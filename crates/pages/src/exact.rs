@@ -9,7 +9,9 @@
 //! resize_exact
 //!   shrink             the end goes back
 //!   grow               takes the free blocks behind it, if they are large enough; the frames beyond the new end go back
-//! free_exact         piece by piece
+//! split_exact        cuts it in two: the pieces of both are made again
+//! join_exact         two that lie one behind the other become one, with the pieces of both
+//! free_exact         piece by piece, made again as large as they can be
 //! ```
 
 use crate::allocator::Pages;
@@ -76,6 +78,25 @@ impl<P: Platform> Pages<P> {
         });
     }
 
+    /// Cuts an allocation of [`Pages::alloc_exact`] in two: the first keeps `frames` frames, at least one and
+    /// not all. Returns where the second begins. Its owner's words in the descriptor are anything.
+    pub fn split_exact(&self, pfn: Pfn, frames: u32) -> Pfn {
+        let all = Self::exact_frames(pfn);
+        let second = pfn.plus(frames);
+        self.cut(pfn, 0, frames, |_, _| ());
+        self.cut(pfn, frames, all, |_, _| ());
+        P::with_frame(pfn, |frame| frame.extra.set(frames as u64));
+        P::with_frame(second, |frame| frame.extra.set((all - frames) as u64));
+        second
+    }
+
+    /// Makes one of two allocations of [`Pages::alloc_exact`]; the second begins where the first ends, and is
+    /// of the same node and zone.
+    pub fn join_exact(pfn: Pfn, second: Pfn) {
+        let frames = Self::exact_frames(pfn) + Self::exact_frames(second);
+        P::with_frame(pfn, |frame| frame.extra.set(frames as u64));
+    }
+
     /// Frames of an exact allocation.
     pub fn exact_frames(pfn: Pfn) -> u32 {
         P::with_frame(pfn, |frame| frame.extra.get()) as u32
@@ -92,7 +113,7 @@ impl<P: Platform> Pages<P> {
         let head = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
         let mut at = from;
         while at < to {
-            let fits = (to - at).ilog2();
+            let fits = (to - at).ilog2().min(self.machine.max_order.into());
             let order = (pfn.0 + at).trailing_zeros().min(fits) as u8;
             let piece = pfn.plus(at);
             let state = FrameState { kind: FrameKind::Allocated, order, tail: 0, ..head };

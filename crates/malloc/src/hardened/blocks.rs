@@ -16,7 +16,7 @@ use super::found;
 use super::objects::UNSAID;
 use super::tail::{Says, TAIL};
 use crate::freed_blocks;
-use crate::heap::{LARGE, double_free_of_block, not_here};
+use crate::heap::{double_free_of_block, not_here};
 use crate::kept_blocks;
 use crate::mappings;
 use crate::shared;
@@ -37,7 +37,7 @@ const WARM_FRAMES: u32 = 256;
 static GUARDED: AtomicU32 = AtomicU32::new(0);
 
 /// The owner number of the first kind. The number of a block whose free is deferred is one more.
-const FIRST: u32 = LARGE + 2;
+const FIRST: u32 = kept_blocks::OWNER + 1;
 
 /// The guards of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -256,7 +256,7 @@ impl Hardened {
                 pages.free_exact_discarded(block.head());
             }
         }
-        shared::give_back();
+        shared::give_back(shared::end_epoch(true));
     }
 
     /// Gives the block of `before` bytes another size in place, above the classes. `false` if that cannot be
@@ -284,7 +284,7 @@ impl Hardened {
         }
         self.set_tail(&resized, bytes);
         shared::note_used(self.heap.pages);
-        shared::give_back();
+        shared::give_back(shared::end_epoch(true));
         true
     }
 

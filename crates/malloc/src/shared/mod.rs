@@ -34,8 +34,8 @@ pub use tenants::{
     release, withdraw,
 };
 pub(crate) use tenants::{OWN, register_own, write_cache_name};
+pub(crate) use upkeep::{end_epoch, give_back, note_large_free, note_used};
 pub use upkeep::{end_works, trim, upkeep};
-pub(crate) use upkeep::{give_back, note_used};
 
 use slablab_native::Sleep;
 use slablab_native::report::{self, Line};

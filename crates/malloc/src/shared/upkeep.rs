@@ -18,6 +18,9 @@ const EPOCH_NS: u64 = 64_000_000;
 const PAUSE: u64 = 10;
 /// The free memory that stays is at most this part of the most that was used lately.
 const STOCK_FRACTION: u64 = 16;
+/// Of this part of it, as much may stay as requests took from kept blocks within an epoch: they take such
+/// memory again and again.
+const SERVED_FRACTION: u64 = 4;
 /// Blocks of 2^2 frames and more go back first, the smallest of them before larger ones, which serve more
 /// requests; smaller ones only if that was not enough.
 const REPORT_ORDER: u8 = 2;
@@ -121,8 +124,7 @@ pub(super) fn forget_other_threads() {
 /// the memory that is short now.
 fn has_grown() -> bool {
     let Some(pages) = pages() else { return false };
-    let used = |node| pages.total_frames(NodeId(node)).saturating_sub(pages.free_frames(NodeId(node)));
-    let held = (0..Native::nodes()).map(used).sum::<u64>() + pages.resident_free_frames();
+    let held = frames_taken(pages) + pages.resident_free_frames();
     let least = LEAST_HELD.fetch_min(held, Relaxed).min(held);
     let grown = held - least > (least / 8).max(KEEP_BYTES >> Native::page_shift());
     if grown {
@@ -151,51 +153,81 @@ fn take_turns(until_ns: u64) {
     };
     if !grows {
         // Nobody needed what idle caches kept.
-        give_back_with(resident().saturating_sub(before));
+        give_back(end_epoch(true).max(resident().saturating_sub(before)));
     }
 }
 
-/// Gives the system the free memory that was not needed lately, and what is beyond a bound.
-///
-/// Time is cut into epochs of [`EPOCH_NS`]. The frames that were free all through the epoch that ends go
-/// back; after a pause of [`PAUSE`] epochs all of them do. Within an epoch, the process holds at most a
-/// sixteenth more than the most it used lately: fragments would grow without a bound.
-pub(crate) fn give_back() {
-    give_back_with(0);
-}
-
-/// As [`give_back`], and `idle` free frames besides.
-fn give_back_with(idle: u64) {
+/// Gives the system free memory: `idle` frames, which were not needed lately ([`end_epoch`]), and what is
+/// beyond a bound. Within an epoch, the process holds at most a part more than the most it used lately:
+/// fragments would grow without a bound.
+pub(crate) fn give_back(idle: u64) {
     let (Some(pages), shift) = (pages(), Native::page_shift()) else { return };
-    let stock = pages.resident_free_frames() + kept_blocks::frames();
-    let least = KEEP_BYTES >> shift;
+    let (stock, least) = (stock(pages), KEEP_BYTES >> shift);
     if stock <= least {
         return;
     }
-    let (now, began, used) = (Native::now(), EPOCH_BEGAN_NS.load(Relaxed), note_used(pages));
-    let epochs = now.saturating_sub(began) / EPOCH_NS;
-    let ends = epochs > 0 && EPOCH_BEGAN_NS.compare_exchange(began, now, Relaxed, Relaxed).is_ok();
-    let mut idle = idle;
-    if ends {
-        MOST_USED_BEFORE.store(MOST_USED.swap(used, Relaxed), Relaxed);
-        kept_blocks::release(pages, if epochs >= PAUSE { now } else { began });
-        let least = pages.least_resident();
-        idle = if epochs >= PAUSE { stock } else { idle.max(least) };
-    }
+    let used = note_used(pages);
     let most_used = MOST_USED.load(Relaxed).max(MOST_USED_BEFORE.load(Relaxed));
-    let bound = (most_used + (most_used / STOCK_FRACTION).max(least)).saturating_sub(used);
+    let served = kept_blocks::served_lately().min(most_used / SERVED_FRACTION);
+    let share = (most_used / STOCK_FRACTION).max(served).max(least);
+    let bound = (most_used + share).saturating_sub(used);
     let keep = stock.saturating_sub(idle).min(bound).max(least);
     if keep < stock {
         give_back_but(keep << shift);
     }
 }
 
+/// Ends the epoch, if it is over; returns how many free frames were idle. The clock is looked at now and
+/// then, or at once if `looks` says so.
+///
+/// Time is cut into epochs of [`EPOCH_NS`]. Idle is what was free all through the epoch that ends; after a
+/// pause of [`PAUSE`] epochs all that is free is. An epoch does not end while hardly any memory is free.
+#[must_use]
+pub(crate) fn end_epoch(looks: bool) -> u64 {
+    let Some(pages) = pages().filter(|_| looks || Native::tick()) else { return 0 };
+    if stock(pages) <= KEEP_BYTES >> Native::page_shift() {
+        return 0;
+    }
+    let (now, began) = (Native::now(), EPOCH_BEGAN_NS.load(Relaxed));
+    let epochs = now.saturating_sub(began) / EPOCH_NS;
+    if epochs == 0 || EPOCH_BEGAN_NS.compare_exchange(began, now, Relaxed, Relaxed).is_err() {
+        return 0;
+    }
+    MOST_USED_BEFORE.store(MOST_USED.swap(note_used(pages), Relaxed), Relaxed);
+    let pause = epochs >= PAUSE;
+    let free = stock(pages);
+    kept_blocks::end_epoch(pages, pause);
+    let least = pages.least_resident();
+    if pause { free } else { least }
+}
+
+/// Says that a large block becomes free: if hardly any memory was free until now, none was idle.
+pub(crate) fn note_large_free() {
+    if let Some(pages) = pages()
+        && stock(pages) <= KEEP_BYTES >> Native::page_shift()
+    {
+        EPOCH_BEGAN_NS.store(Native::now(), Relaxed);
+    }
+}
+
+/// Free frames that are resident.
+fn stock(pages: &Pages<Native>) -> u64 {
+    pages.resident_free_frames() + kept_blocks::frames()
+}
+
 /// Notes how many frames are in use, and returns it. Requests of page frames call it when they got them.
 pub(crate) fn note_used(pages: &Pages<Native>) -> u64 {
-    let used = |node| pages.total_frames(NodeId(node)).saturating_sub(pages.free_frames(NodeId(node)));
-    let used = (0..Native::nodes()).map(used).sum::<u64>().saturating_sub(kept_blocks::frames());
-    MOST_USED.fetch_max(used, Relaxed);
+    let used = frames_taken(pages).saturating_sub(kept_blocks::frames());
+    if used > MOST_USED.load(Relaxed) {
+        MOST_USED.fetch_max(used, Relaxed);
+    }
     used
+}
+
+/// Frames that the page allocator handed out.
+fn frames_taken(pages: &Pages<Native>) -> u64 {
+    let taken = |node| pages.total_frames(node).saturating_sub(pages.free_frames(node));
+    (0..Native::nodes()).map(NodeId).map(taken).sum()
 }
 
 /// Gives free memory back to the system, all but `keep` bytes. Returns the bytes given back.

@@ -14,6 +14,8 @@ struct Reference {
     /// Blocks that are out: first frame, frames, whether it was asked for exactly.
     out: Vec<(Pfn, u32, bool)>,
     resident: BTreeSet<u32>,
+    /// How many blocks were joined with the one behind them.
+    joined: u32,
 }
 
 impl Reference {
@@ -33,6 +35,37 @@ impl Reference {
     fn resize(&mut self, at: usize, frames: u32, seed: u64) {
         let (pfn, _, _) = self.out.swap_remove(at);
         self.take(pfn, frames, Some(false), seed);
+    }
+
+    /// Two blocks that lie one behind the other become one, or one becomes two. What is out is the same.
+    fn join_or_split(&mut self, pages: &Pages<World>, random: &mut Random) {
+        let of = Pages::<World>::exact_node;
+        let behind = |(pfn, frames, exact): &(Pfn, u32, bool)| {
+            let end = pfn.plus(*frames);
+            let found = self.out.iter().position(|(first, _, exact)| *exact && *first == end)?;
+            (*exact && of(*pfn) == of(end)).then_some(found)
+        };
+        let pair = (0..self.out.len()).find_map(|at| Some((at, behind(&self.out[at])?)));
+        let at = random.below(self.out.len() as u64) as usize;
+        match pair {
+            Some((at, second)) if random.below(3) > 0 => {
+                let (pfn, frames, _) = self.out[at];
+                Pages::<World>::join_exact(pfn, pfn.plus(frames));
+                self.out[at].1 += self.out[second].1;
+                assert_eq!(Pages::<World>::exact_frames(pfn), self.out[at].1);
+                self.out.swap_remove(second);
+                self.joined += 1;
+            }
+            _ if self.out[at].2 && self.out[at].1 > 1 => {
+                let (pfn, frames, _) = self.out[at];
+                let first = 1 + random.below(u64::from(frames) - 1) as u32;
+                assert_eq!(pages.split_exact(pfn, first), pfn.plus(first));
+                assert_eq!(Pages::<World>::exact_frames(pfn.plus(first)), frames - first);
+                self.out[at].1 = first;
+                self.out.push((pfn.plus(first), frames - first, true));
+            }
+            _ => {}
+        }
     }
 
     /// Resident frames that are free.
@@ -60,7 +93,7 @@ fn check(policy: PagesPolicy, seed: u64) {
         let pages = Pages::<World>::new(policy);
         let total: u64 = (0..2).map(|node| pages.total_frames(NodeId(node))).sum();
         let mut random = Random(seed * 2 + 1);
-        let mut reference = Reference { out: Vec::new(), resident: BTreeSet::new() };
+        let mut reference = Reference { out: Vec::new(), resident: BTreeSet::new(), joined: 0 };
         let mut grown = 0;
         for step in 0..3000 {
             let node = NodeId(random.below(2) as u16);
@@ -98,6 +131,9 @@ fn check(policy: PagesPolicy, seed: u64) {
                             "seed {seed}: {pfn:?} of {before} to {frames} frames"
                         );
                     }
+                }
+                4 if random.below(2) == 0 && !reference.out.is_empty() => {
+                    reference.join_or_split(&pages, &mut random);
                 }
                 4 if random.below(7) == 0 => {
                     let keep = random.below(2000);
@@ -137,6 +173,7 @@ fn check(policy: PagesPolicy, seed: u64) {
                 assert!(all, "seed {seed}: {known} of {real} free frames are known to be resident");
             }
         }
+        assert!(reference.joined > 3, "seed {seed}: only {} blocks were joined", reference.joined);
         assert!(grown > 3, "seed {seed}: only {grown} blocks grew where they are");
         for (pfn, _, exact) in std::mem::take(&mut reference.out) {
             if exact { pages.free_exact(pfn) } else { pages.free(pfn) }
