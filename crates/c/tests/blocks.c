@@ -68,12 +68,29 @@ static void replace_many(void) {
     for (int at = 0; at < MANY; at++) free(blocks[at]);
 }
 
+/* Freed blocks that lie side by side serve larger requests: each of the second half has neighbours on both
+ * sides. */
+static void join(void) {
+    enum { BLOCKS = 32, BYTES = 128 << 10 };
+    static char *blocks[BLOCKS];
+    for (int at = 0; at < BLOCKS; at++) memset(blocks[at] = malloc(BYTES), 1, BYTES);
+    for (int at = 0; at < BLOCKS; at += 2) free(blocks[at]);
+    for (int at = 1; at < BLOCKS; at += 2) free(blocks[at]);
+    long before = faults(), pages = BLOCKS * BYTES / sysconf(_SC_PAGESIZE);
+    for (int at = 0; at < BLOCKS / 4; at++) memset(blocks[at] = malloc(4 * BYTES), 1, 4 * BYTES);
+    expect(faults() - before < pages / 4, "page faults of joined blocks", faults() - before, pages / 4);
+    for (int at = 0; at < BLOCKS / 4; at++) free(blocks[at]);
+}
+
 /* A block that was in use during a pause stays for the next one when it is freed. */
 static void pause_in_use(void) {
     char *block = malloc(4 * MIB);
     memset(block, 1, 4 * MIB);
+    malloc_trim(0);
     usleep(800000);
     free(block);
+    /* Slow paths, which do upkeep. */
+    for (int turn = 0; turn < 20; turn++) free(malloc(40 << 10));
     long before = faults();
     block = malloc(4 * MIB);
     memset(block, 1, 4 * MIB);
@@ -83,6 +100,7 @@ static void pause_in_use(void) {
 
 int main(void) {
     static char *slots[SLOTS];
+    join();
     /* A smaller request leaves a large freed block whole for the next request of its size. Less than 2 MiB
      * stay at any time. */
     slots[0] = malloc(MIB);

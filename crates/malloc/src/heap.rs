@@ -199,7 +199,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return false;
         }
         let resized = self.pages.resize_exact(location.slab, frames as u32);
-        shared::give_back(shared::end_epoch(true));
+        shared::give_back(shared::end_epoch());
         resized
     }
 
@@ -211,10 +211,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             ));
         }
         // What was free until now may have been idle; this block was not.
-        let is_large = kept_blocks::is_large(location.slab);
-        let idle = shared::end_epoch(is_large);
-        if is_large {
-            shared::note_large_free();
+        let looks = kept_blocks::is_large(location.slab) || Native::tick();
+        let idle = if looks { shared::end_epoch() } else { 0 };
+        if looks {
+            shared::note_block_free();
         }
         Native::unmap_slab(location.slab, 0);
         zeroing::forget(location.slab);

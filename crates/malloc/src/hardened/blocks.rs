@@ -256,7 +256,7 @@ impl Hardened {
                 pages.free_exact_discarded(block.head());
             }
         }
-        shared::give_back(shared::end_epoch(true));
+        shared::give_back(shared::end_epoch());
     }
 
     /// Gives the block of `before` bytes another size in place, above the classes. `false` if that cannot be
@@ -284,7 +284,7 @@ impl Hardened {
         }
         self.set_tail(&resized, bytes);
         shared::note_used(self.heap.pages);
-        shared::give_back(shared::end_epoch(true));
+        shared::give_back(shared::end_epoch());
         true
     }
 

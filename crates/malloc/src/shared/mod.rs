@@ -34,7 +34,7 @@ pub use tenants::{
     release, withdraw,
 };
 pub(crate) use tenants::{OWN, register_own, write_cache_name};
-pub(crate) use upkeep::{end_epoch, give_back, note_large_free, note_used};
+pub(crate) use upkeep::{end_epoch, give_back, note_block_free, note_used};
 pub use upkeep::{end_works, trim, upkeep};
 
 use slablab_native::Sleep;

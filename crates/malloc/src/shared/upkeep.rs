@@ -153,7 +153,7 @@ fn take_turns(until_ns: u64) {
     };
     if !grows {
         // Nobody needed what idle caches kept.
-        give_back(end_epoch(true).max(resident().saturating_sub(before)));
+        give_back(end_epoch().max(resident().saturating_sub(before)));
     }
 }
 
@@ -177,14 +177,13 @@ pub(crate) fn give_back(idle: u64) {
     }
 }
 
-/// Ends the epoch, if it is over; returns how many free frames were idle. The clock is looked at now and
-/// then, or at once if `looks` says so.
+/// Ends the epoch, if it is over; returns how many free frames were idle.
 ///
 /// Time is cut into epochs of [`EPOCH_NS`]. Idle is what was free all through the epoch that ends; after a
 /// pause of [`PAUSE`] epochs all that is free is. An epoch does not end while hardly any memory is free.
 #[must_use]
-pub(crate) fn end_epoch(looks: bool) -> u64 {
-    let Some(pages) = pages().filter(|_| looks || Native::tick()) else { return 0 };
+pub(crate) fn end_epoch() -> u64 {
+    let Some(pages) = pages() else { return 0 };
     if stock(pages) <= KEEP_BYTES >> Native::page_shift() {
         return 0;
     }
@@ -201,8 +200,8 @@ pub(crate) fn end_epoch(looks: bool) -> u64 {
     if pause { free } else { least }
 }
 
-/// Says that a large block becomes free: if hardly any memory was free until now, none was idle.
-pub(crate) fn note_large_free() {
+/// Says that a block becomes free: if hardly any memory was free until now, none was idle.
+pub(crate) fn note_block_free() {
     if let Some(pages) = pages()
         && stock(pages) <= KEEP_BYTES >> Native::page_shift()
     {
