@@ -87,6 +87,7 @@ fn everything_runs() {
         "later still",
         "tls-list-pair",
         "large-slots",
+        "medium-slots",
         "fault share %",
     ] {
         // At this size it is random whether a row is lost.

@@ -211,9 +211,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             ));
         }
         // What was free until now may have been idle; this block was not.
-        let looks = kept_blocks::is_large(location.slab) || Native::tick();
-        let idle = if looks { shared::end_epoch() } else { 0 };
-        if looks {
+        let idle = shared::end_epoch();
+        if kept_blocks::is_large(location.slab) {
             shared::note_block_free();
         }
         Native::unmap_slab(location.slab, 0);

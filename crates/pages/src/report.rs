@@ -91,6 +91,18 @@ impl<P: Platform> Pages<P> {
         self.zones_of(node).map(|zone| self.zone(node, zone).free()).sum()
     }
 
+    /// Frames of all nodes that are not free: those on per-CPU lists count as taken.
+    pub fn taken_frames(&self) -> u64 {
+        let nodes = (0..P::nodes()).map(NodeId).filter_map(|node| Some((node, self.nodes.peek(node)?)));
+        let zones = nodes.flat_map(|(node, state)| self.zones_of(node).map(move |zone| (node, state, zone)));
+        zones
+            .filter_map(|(node, state, zone)| {
+                let free = state.zones[zone as usize].published_free()?;
+                Some(u64::from(self.machine.span::<P>(node, zone).frames) - free)
+            })
+            .sum()
+    }
+
     /// Indexes of the zones a node can have; some may have no frames.
     pub fn zones_of(&self, _node: NodeId) -> core::ops::Range<u8> {
         0..self.machine.zone_count()

@@ -92,6 +92,14 @@ impl<P: Platform> Default for Shared<P> {
 }
 
 impl<P: Platform> Shared<P> {
+    /// Free frames in the buddy, as published; `None` before the zone's first use.
+    pub(crate) fn published_free(&self) -> Option<u64> {
+        match self.free.load() {
+            0 => None,
+            word => Some(word & !PUBLISHED),
+        }
+    }
+
     /// Free frames that may be resident, as published.
     pub(crate) fn resident(&self) -> u64 {
         self.resident.load()
@@ -149,10 +157,7 @@ impl<P: Platform> Copy for Zone<'_, P> {}
 impl<'a, P: Platform> Zone<'a, P> {
     /// Free frames in the buddy, per-CPU lists not included.
     pub(crate) fn free(&self) -> u64 {
-        match self.shared.free.load() {
-            0 => self.span.frames as u64,
-            word => word & !PUBLISHED,
-        }
+        self.shared.published_free().unwrap_or(self.span.frames as u64)
     }
 
     /// Frames in reserved pageblocks.

@@ -8,8 +8,7 @@ use crate::kept_blocks;
 use crate::world::Native;
 use slablab_native::report::Line;
 use slablab_native::system;
-use slablab_pages::Pages;
-use slablab_platform::{NodeId, Topology};
+use slablab_platform::Topology;
 use slablab_slabs::{Geometry, Usage};
 use std::cell::Cell;
 use std::fmt;
@@ -66,12 +65,8 @@ pub struct Totals {
 pub fn totals() -> Totals {
     let Some(pages) = pages() else { return Totals::default() };
     let shift = Native::page_shift();
-    let of_nodes = |frames: fn(&Pages<Native>, NodeId) -> u64| -> u64 {
-        (0..Native::nodes()).map(|node| frames(pages, NodeId(node))).sum()
-    };
     let kept = kept_blocks::frames();
-    let used =
-        of_nodes(Pages::total_frames).saturating_sub(of_nodes(Pages::free_frames)).saturating_sub(kept);
+    let used = pages.taken_frames().saturating_sub(kept);
     let mut totals = Totals::default();
     let slab_frames;
     let sums = Cell::new((0, 0, 0));

@@ -7,7 +7,7 @@ use super::tenants::{self, NUMBERS};
 use crate::kept_blocks;
 use crate::world::Native;
 use slablab_pages::Pages;
-use slablab_platform::{NodeId, Time, Topology};
+use slablab_platform::{Time, Topology};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// Free memory that stays for the next request, in bytes.
@@ -124,7 +124,7 @@ pub(super) fn forget_other_threads() {
 /// the memory that is short now.
 fn has_grown() -> bool {
     let Some(pages) = pages() else { return false };
-    let held = frames_taken(pages) + pages.resident_free_frames();
+    let held = pages.taken_frames() + pages.resident_free_frames();
     let least = LEAST_HELD.fetch_min(held, Relaxed).min(held);
     let grown = held - least > (least / 8).max(KEEP_BYTES >> Native::page_shift());
     if grown {
@@ -188,7 +188,11 @@ pub(crate) fn end_epoch() -> u64 {
         return 0;
     }
     let (now, began) = (Native::now(), EPOCH_BEGAN_NS.load(Relaxed));
-    let epochs = now.saturating_sub(began) / EPOCH_NS;
+    let epochs = if began == 0 { 0 } else { now.saturating_sub(began) / EPOCH_NS };
+    if began == 0 {
+        // The first epoch begins.
+        EPOCH_BEGAN_NS.store(now, Relaxed);
+    }
     if epochs == 0 || EPOCH_BEGAN_NS.compare_exchange(began, now, Relaxed, Relaxed).is_err() {
         return 0;
     }
@@ -216,17 +220,11 @@ fn stock(pages: &Pages<Native>) -> u64 {
 
 /// Notes how many frames are in use, and returns it. Requests of page frames call it when they got them.
 pub(crate) fn note_used(pages: &Pages<Native>) -> u64 {
-    let used = frames_taken(pages).saturating_sub(kept_blocks::frames());
+    let used = pages.taken_frames().saturating_sub(kept_blocks::frames());
     if used > MOST_USED.load(Relaxed) {
         MOST_USED.fetch_max(used, Relaxed);
     }
     used
-}
-
-/// Frames that the page allocator handed out.
-fn frames_taken(pages: &Pages<Native>) -> u64 {
-    let taken = |node| pages.total_frames(node).saturating_sub(pages.free_frames(node));
-    (0..Native::nodes()).map(NodeId).map(taken).sum()
 }
 
 /// Gives free memory back to the system, all but `keep` bytes. Returns the bytes given back.

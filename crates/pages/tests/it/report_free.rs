@@ -167,6 +167,8 @@ fn check(policy: PagesPolicy, seed: u64) {
             }
             if step % 500 == 0 {
                 assert_balanced(&pages);
+                let free: u64 = (0..2).map(|node| pages.free_frames(NodeId(node))).sum();
+                assert_eq!(pages.taken_frames(), total - free, "seed {seed}");
                 // Blocks on a CPU's lists are not known to the zone.
                 let (known, real) = (pages.resident_free_frames(), reference.resident_free());
                 let all = policy.pcp != PcpRule::NONE || known >= real;

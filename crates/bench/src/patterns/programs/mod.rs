@@ -6,7 +6,7 @@
 //! blocks are the C library's under every allocator. An operation is an allocation and the free of its block.
 //!
 //! ```text
-//! large    large-slots                                   few blocks of megabytes
+//! large    large-slots, medium-slots                     blocks of page frames
 //! share    mstress-like, rptest-like, xmalloc-like       blocks that other threads free
 //! slots    larson-sized, simple-threads, alloc-test-like blocks that are replaced in tables
 //! lists    simple-like, espresso-like, cfrac-like        small blocks of one thread
@@ -26,6 +26,7 @@ use crate::threads;
 pub(super) fn workloads<S: Subjects>() -> Vec<Workload> {
     let all = [
         of::<large::LargeSlots, S>(),
+        of::<large::MediumSlots, S>(),
         of::<share::Stress, S>(),
         of::<share::Ring, S>(),
         of::<share::Crowds, S>(),
@@ -41,7 +42,7 @@ pub(super) fn workloads<S: Subjects>() -> Vec<Workload> {
 
 /// Leaves the floor out where blocks are larger than its ring has: the C library would serve them.
 fn without_large_floor(mut workload: Workload) -> Workload {
-    if workload.name == large::LargeSlots::NAME {
+    if [large::LargeSlots::NAME, large::MediumSlots::NAME].contains(&workload.name) {
         workload.contestants.retain(|one| one.role != Role::Floor);
     }
     workload
