@@ -112,8 +112,8 @@ impl Bins {
         Native::unmap_slab(pfn.plus(frames - 1), 0);
     }
 
-    /// A small block of a node with `frames` to `most` frames: the smallest that is among the first ones of
-    /// its list.
+    /// A block of a node with `frames` to `most` frames: the smallest among the first ones of the first
+    /// list that has one.
     pub(super) fn find(&self, frames: u32, most: u32, node: NodeId) -> Option<Pfn> {
         let serves = |pfn: &Pfn| {
             (frames..=most).contains(&frames_of(*pfn)) && Pages::<Native>::exact_node(*pfn) == node

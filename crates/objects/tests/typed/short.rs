@@ -46,7 +46,7 @@ fn without_memory_there_is_an_error() {
     under_every_engine(|engine| {
         let test = std::env::current_exe().expect("this test is a program");
         let bounded = format!(
-            "ulimit -v 16000000 && exec '{}' --exact short::fill --nocapture --include-ignored",
+            "ulimit -v 2000000 && exec '{}' --exact short::fill --nocapture --include-ignored",
             test.display()
         );
         let done = Command::new("sh").args(["-c", &bounded]).env(BOUNDED, engine).output().expect("it runs");
