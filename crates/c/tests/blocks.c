@@ -82,6 +82,29 @@ static void join(void) {
     for (int at = 0; at < BLOCKS / 4; at++) free(blocks[at]);
 }
 
+/* A block that is the beginning of a freed one grows where it is, and the end of a block that shrank is there for
+ * it again. */
+static void grow_in_place(void) {
+    static char *volatile whole;
+    whole = malloc(32 * MIB);
+    memset(whole, 1, 32 * MIB);
+    free(whole);
+    char *block = malloc(4 * MIB);
+    long moved = 0;
+    for (int turn = 0; turn < 2; turn++) {
+        for (size_t bytes = 4 * MIB; bytes < 24 * MIB; bytes += MIB / 16) {
+            uintptr_t before = (uintptr_t)block;
+            block = realloc(block, bytes);
+            if (block == NULL) exit(2);
+            moved += (uintptr_t)block != before;
+            block[bytes - 1] = 1;
+        }
+        block = realloc(block, 4 * MIB);
+    }
+    expect(moved <= 2, "moves of a block that grows", moved, 2);
+    free(block);
+}
+
 /* A block that was in use during a pause stays for the next one when it is freed. */
 static void pause_in_use(void) {
     char *block = malloc(4 * MIB);
@@ -152,6 +175,7 @@ int main(void) {
     expect(resident() - start < 8 << 10, "KiB resident after malloc_trim", resident() - start, 8 << 10);
 
     replace_many();
+    grow_in_place();
     pause_in_use();
     puts("all holds");
     return 0;

@@ -124,6 +124,10 @@ int main(int count, char **arguments)
         char *volatile large = malloc(1 << 20);
         giver(large);
         giver(large);
+    } else if (!strcmp(name, "large, in its last page")) {
+        char *volatile large = malloc(1 << 20);
+        giver(large);
+        giver(large + (1 << 20) - 4096);
     } else if (!strcmp(name, "large, write after its free") || !strcmp(name, "large, read after its free")) {
         char *volatile large = malloc(1 << 20);
         memset(large, 1, 1 << 20);

@@ -121,6 +121,7 @@ const CASES: &[Case] = &[
     Case("debug=FZPU", "elsewhere", &["outside the heap, or in an empty slab"], Aborted),
     Case("debug=FZPU", "large, twice", &["double free of 0x", "(a large block)"], Aborted),
     Case("debug=FZ", "large, twice", &["double free of 0x", "(a large block)"], Aborted),
+    Case("debug=FZ", "large, in its last page", &["outside the heap, or in an empty slab"], Aborted),
     Case("debug=FZP", "large, write after its free", &[], Aborted),
     Case("debug=P", "large, read after its free", &[], Aborted),
     Case("debug=FZP", "large, many", &[], Well),

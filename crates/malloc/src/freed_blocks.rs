@@ -93,14 +93,14 @@ fn put(pages: &Pages<Native>, block: Block) -> bool {
     }
 }
 
-/// Gives every kept block back to the page allocator. `false` if none was kept.
-pub(crate) fn release_all(pages: &Pages<Native>) -> bool {
-    let mut any = false;
+/// Gives every kept block back to the page allocator, and returns their frames.
+pub(crate) fn release_all(pages: &Pages<Native>) -> u64 {
+    let mut released = 0;
     loop {
         let oldest = KEPT.lock().pop();
-        let Some(oldest) = oldest else { return any };
+        let Some(oldest) = oldest else { return released };
+        released += u64::from(oldest.frames);
         give_back(pages, oldest);
-        any = true;
     }
 }
 

@@ -129,7 +129,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         };
         match location.cache {
             LARGE => return self.free_large(object, location),
-            DEFERRED | kept_blocks::OWNER => double_free_of_block(object),
+            DEFERRED => double_free_of_block(object),
+            kept_blocks::FIRST if location.offset == 0 => double_free_of_block(object),
+            kept_blocks::FIRST | kept_blocks::LAST => not_here("free", object.as_ptr()),
             _ => {}
         }
         let Some(class) = self.class_of(location) else {
@@ -174,13 +176,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             kept_blocks::allow_huge_pages(taken.0, frames);
             Some(taken)
         };
-        let again = || {
-            let any = kept_blocks::release_all(self.pages);
-            let any = E::GUARDS && freed_blocks::release_all(self.pages) || any;
-            any.then(take).flatten()
-        };
         let kept = kept_blocks::take(self.pages, frames, align_order, node).map(|pfn| (pfn, false));
-        let (pfn, untouched) = kept.or_else(take).or_else(again)?;
+        let (pfn, untouched) = kept.or_else(take)?;
         shared::note_used(self.pages);
         Native::map_slab(pfn, 0, 0, LARGE);
         Some((Native::address(pfn, 0), untouched))
@@ -198,7 +195,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         {
             return false;
         }
-        let resized = self.pages.resize_exact(location.slab, frames as u32);
+        let resized = kept_blocks::resize(self.pages, location.slab, frames as u32);
         shared::give_back(shared::end_epoch());
         resized
     }
@@ -252,8 +249,11 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// The usable bytes of the large block that starts at `object`. Anything else ends the process with a
     /// report that names `call`.
     pub(crate) fn live_block(&self, call: &str, object: Object, location: Location) -> usize {
-        if matches!(location.cache, DEFERRED | kept_blocks::OWNER) {
+        if location.cache == DEFERRED || location.cache == kept_blocks::FIRST && location.offset == 0 {
             misuse(format_args!("{call} of {object:?}: already freed (a large block)"));
+        }
+        if matches!(location.cache, kept_blocks::FIRST | kept_blocks::LAST) {
+            not_here(call, object.as_ptr());
         }
         if location.cache != LARGE {
             misuse(format_args!(

@@ -14,11 +14,12 @@ use crate::start::{self, Start, Wishes};
 use crate::{area, current, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
-    Reclaim, Reclaimed, Time, Topology, Work, WorkKind,
+    Reclaim, ReclaimStep, Reclaimed, Time, Topology, Work, WorkKind,
 };
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::*;
 
 /// The world of mapped memory. What the contract calls a CPU is a slot here: one per thread, or one per CPU.
@@ -116,6 +117,13 @@ impl<A: Trusted> Native<A> {
     /// no thread took it in between. The hook may claim the slot.
     pub fn on_thread_exit(hook: fn(CpuId)) {
         thread::on_exit(hook);
+    }
+
+    /// Has `hook` called when the page allocator has no memory for a request. The hook gives it the page
+    /// frames that the program keeps for later, and returns how many.
+    pub fn on_reclaim(hook: fn() -> u32) {
+        // A process has one hook: a second call passes the same function.
+        let _ = ON_RECLAIM.set(hook);
     }
 
     /// Takes the earliest deferred work that is due. Called on slow paths.
@@ -393,6 +401,9 @@ impl<A: Trusted> Time for Native<A> {
     }
 }
 
+/// [`Native::on_reclaim`].
+static ON_RECLAIM: OnceLock<fn() -> u32> = OnceLock::new();
+
 impl<A: Trusted> Hooks for Native<A> {
     fn random() -> u32 {
         thread::random()
@@ -400,8 +411,12 @@ impl<A: Trusted> Hooks for Native<A> {
     fn secret() -> u64 {
         memory::secret()
     }
-    fn reclaim(_ask: Reclaim) -> Reclaimed {
-        Reclaimed::NOTHING
+    #[cold]
+    fn reclaim(ask: Reclaim) -> Reclaimed {
+        match (ask.step, ON_RECLAIM.get()) {
+            (ReclaimStep::Direct, Some(hook)) => Reclaimed::freed(hook()),
+            _ => Reclaimed::NOTHING,
+        }
     }
     fn permit(_order: u8, _gfp: Gfp) -> bool {
         true

@@ -117,18 +117,23 @@ impl<P: Platform> Pages<P> {
         kind: FrameKind,
         attempt: Attempt,
     ) -> Option<(Pfn, Resident)> {
-        let Some((pfn, reserve)) = self.alloc_block(gfp, order, node, attempt) else {
-            P::count(Event::PageAllocFail, 1);
-            return None;
-        };
-        let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
-        if !P::commit_frames(pfn, frames) {
+        let mut may_retry = attempt == Attempt::Full && gfp.has(Gfp::DIRECT_RECLAIM);
+        while let Some((pfn, reserve)) = self.alloc_block(gfp, order, node, attempt) {
+            let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
+            if P::commit_frames(pfn, frames) {
+                return Some((pfn, resident));
+            }
             let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
             self.zone(state.node, state.zone).lock().give_as(pfn, order, resident);
-            P::count(Event::PageAllocFail, 1);
-            return None;
+            // Frames that the world keeps for later have their memory already.
+            let request = self.request(gfp, order, node, attempt);
+            if !may_retry || !self.ask(&request, ReclaimStep::Direct, 0).progress {
+                break;
+            }
+            may_retry = false;
         }
-        Some((pfn, resident))
+        P::count(Event::PageAllocFail, 1);
+        None
     }
 
     /// Gives a block back. Its order and zone are in its head's state.
@@ -220,16 +225,20 @@ impl<P: Platform> Pages<P> {
         if order > self.machine.max_order || !P::permit(order, gfp) {
             return None;
         }
-        let grouping = self.machine.grouping;
-        let migrate_type = if grouping { MigrateType::of(gfp) } else { MigrateType::Movable };
-        let class = self.machine.class_of(gfp);
-        let request = Request { gfp, attempt, order, node, class, migrate_type, reclaimer: false };
+        let request = self.request(gfp, order, node, attempt);
         if self.machine.policy.search != Search::Zonelist {
             return self.alloc_24(&request).map(|pfn| (pfn, false));
         }
         let flags = AllocFlags::fast(&self.machine.policy);
         let block = self.try_zonelist(&request, flags).map(|pfn| (pfn, false));
         block.or_else(|| Some((self.alloc_slow(&request)?, P::takes_reserves(gfp))))
+    }
+
+    fn request(&self, gfp: Gfp, order: u8, node: NodeId, attempt: Attempt) -> Request {
+        let grouping = self.machine.grouping;
+        let migrate_type = if grouping { MigrateType::of(gfp) } else { MigrateType::Movable };
+        let class = self.machine.class_of(gfp);
+        Request { gfp, attempt, order, node, class, migrate_type, reclaimer: false }
     }
 
     /// One attempt: the zones of the zonelist, nearest node and highest zone first.

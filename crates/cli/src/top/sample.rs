@@ -217,7 +217,7 @@ fn number_of_order(cache: &[u8], at: u64) -> Option<u64> {
 #[derive(Default)]
 struct Frames {
     slabs: u64,
-    /// In blocks, those of freed blocks that stay whole among them.
+    /// In blocks, those of freed blocks that are kept among them.
     allocated: u64,
     /// Free, and maybe backed with memory.
     resident: u64,

@@ -37,7 +37,7 @@ const WARM_FRAMES: u32 = 256;
 static GUARDED: AtomicU32 = AtomicU32::new(0);
 
 /// The owner number of the first kind. The number of a block whose free is deferred is one more.
-const FIRST: u32 = kept_blocks::OWNER + 1;
+const FIRST: u32 = kept_blocks::LAST + 1;
 
 /// The guards of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,12 +162,7 @@ impl Hardened {
         let align_order = (align >> Native::page_shift()).max(1).ilog2() as u8;
         let node = Native::cpu_memory_node(Native::cpu());
         let pages = self.heap.pages;
-        let take = || pages.alloc_exact(Gfp::KERNEL, all, align_order, node);
-        let again = || {
-            let any = kept_blocks::release_all(pages) | freed_blocks::release_all(pages);
-            any.then(take).flatten()
-        };
-        let (head, _) = take().or_else(again)?;
+        let (head, _) = pages.alloc_exact(Gfp::KERNEL, all, align_order, node)?;
         kept_blocks::allow_huge_pages(head, all);
         Some(Block { kind, start: head.plus(kind.before()), frames, is_deferred: false })
     }

@@ -10,9 +10,10 @@ use slablab_pages::Pages;
 use slablab_platform::frames::Links;
 use slablab_platform::{Field, Frames, NodeId, Pfn};
 
-/// The owner number of the first and the last frame of a kept block: not that of a live block
-/// (`crate::heap::LARGE`).
-pub(crate) const OWNER: u32 = (1 << 24) + 2;
+/// The owner numbers of the first frame of a kept block, and of its last one if that is another. Live blocks
+/// have others (`crate::heap::LARGE`).
+pub(crate) const FIRST: u32 = (1 << 24) + 2;
+pub(crate) const LAST: u32 = FIRST + 1;
 /// Blocks of fewer frames have a list for each number.
 const EXACT: u32 = 16;
 /// Lists for each doubling, from [`EXACT`] on.
@@ -63,10 +64,23 @@ pub(super) fn frames_of(pfn: Pfn) -> u32 {
     Pages::<Native>::exact_frames(pfn)
 }
 
-/// Whether the first or the last frame of a kept block is here.
-pub(super) fn is_kept(pfn: Pfn) -> bool {
+/// Whether a kept block begins here.
+pub(super) fn begins(pfn: Pfn) -> bool {
+    owner_of(pfn) == Some(FIRST)
+}
+
+/// The first frame of the kept block that ends with this frame.
+pub(super) fn ending(pfn: Pfn) -> Option<Pfn> {
+    match owner_of(pfn)? {
+        LAST => Some(Pfn(pfn.0 - (frames_of(pfn) - 1))),
+        FIRST if frames_of(pfn) == 1 => Some(pfn),
+        _ => None,
+    }
+}
+
+fn owner_of(pfn: Pfn) -> Option<u32> {
     let at = Native::address(pfn, 0);
-    Native::location(at.as_ptr()).is_some_and(|location| location.cache == OWNER)
+    Native::location(at.as_ptr()).map(|location| location.cache)
 }
 
 impl Bins {
@@ -87,8 +101,8 @@ impl Bins {
         Native::with_frame(pfn, |frame| frame.owner.set(epoch));
         let end = pfn.plus(frames - 1);
         Native::with_frame(end, |frame| frame.extra.set(u64::from(frames)));
-        Native::map_slab(pfn, 0, 0, OWNER);
-        Native::map_slab(end, 0, 0, OWNER);
+        Native::map_slab(end, 0, 0, LAST);
+        Native::map_slab(pfn, 0, 0, FIRST);
     }
 
     /// Removes a block.

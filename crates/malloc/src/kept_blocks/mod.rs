@@ -9,16 +9,18 @@
 //! ```text
 //! take         a block that is large enough; what is left of it stays
 //!   grow         else, for a large one: a smaller one and the free frames behind it
+//! resize       a live block takes from the kept one behind it, or leaves its end there
 //! keep         joins the block with its neighbours
 //! end_epoch    gives the page allocator what was idle
+//! release_all  the page allocator has no memory for a request (`Native::on_reclaim`)
 //! ```
 
 mod bins;
 
-pub(crate) use bins::OWNER;
+pub(crate) use bins::{FIRST, LAST};
 
 use crate::world::Native;
-use bins::{Bins, frames_of, is_kept};
+use bins::{Bins, begins, ending, frames_of};
 use slablab_native::Sleep;
 use slablab_pages::Pages;
 use slablab_platform::{NodeId, Pfn, Time};
@@ -49,8 +51,7 @@ struct Kept {
 static KEPT: Sleep<Kept> = Sleep::new(Kept { bins: Bins::EMPTY, frames: 0, epoch: 0, least: 0 });
 /// Frames of all kept blocks: written under the lock, by [`Kept::publish`].
 static FRAMES: AtomicU64 = AtomicU64::new(0);
-/// Frames of the blocks that requests took from here in this epoch, and in the one before. Written under the
-/// lock.
+/// Frames that requests took from here in this epoch, and in the one before.
 static SERVED: AtomicU64 = AtomicU64::new(0);
 static SERVED_BEFORE: AtomicU64 = AtomicU64::new(0);
 /// When a block of at least [`HUGE_FRAMES`] was last freed.
@@ -64,6 +65,10 @@ pub(crate) fn frames_at() -> u64 {
 /// Frames of kept blocks.
 pub(crate) fn frames() -> u64 {
     FRAMES.load(Relaxed)
+}
+
+fn note_served(frames: u32) {
+    SERVED.fetch_add(u64::from(frames), Relaxed);
 }
 
 /// Frames that requests took from kept blocks within an epoch, lately.
@@ -85,23 +90,28 @@ impl Kept {
     /// Says how many frames are kept now. Called before the lock is let go.
     fn publish(&mut self) {
         FRAMES.store(self.frames, Relaxed);
+        self.note_least();
+    }
+
+    fn note_least(&mut self) {
         self.least = self.least.min(self.frames);
     }
 
-    /// Makes one of a block and the kept block before it, if there is one, and returns where it begins.
-    fn join_before(&mut self, pfn: Pfn) -> Pfn {
-        let last = Pfn(pfn.0 - 1);
-        let before = is_kept(last).then(|| Pfn(pfn.0 - frames_of(last)));
-        let Some(first) = before.filter(|first| node_of(*first) == node_of(pfn)) else { return pfn };
-        self.remove(first);
-        Pages::<Native>::join_exact(first, pfn);
-        first
+    /// Adds a block, as one with the kept blocks behind it and before it.
+    fn join(&mut self, pfn: Pfn) {
+        self.join_behind(pfn);
+        let before = ending(Pfn(pfn.0 - 1)).filter(|before| node_of(*before) == node_of(pfn));
+        if let Some(before) = before {
+            self.remove(before);
+            Pages::<Native>::join_exact(before, pfn);
+        }
+        self.insert(before.unwrap_or(pfn));
     }
 
-    /// As [`Kept::join_before`], with the kept block behind it.
+    /// Makes one of a block and the kept block behind it, if there is one.
     fn join_behind(&mut self, pfn: Pfn) {
         let behind = pfn.plus(frames_of(pfn));
-        if is_kept(behind) && node_of(behind) == node_of(pfn) {
+        if begins(behind) && node_of(behind) == node_of(pfn) {
             self.remove(behind);
             Pages::<Native>::join_exact(pfn, behind);
         }
@@ -127,10 +137,33 @@ pub(crate) fn keep(pfn: Pfn) {
 
 fn put(pfn: Pfn) {
     let mut kept = KEPT.lock();
-    kept.join_behind(pfn);
-    let pfn = kept.join_before(pfn);
-    kept.insert(pfn);
+    kept.join(pfn);
     kept.publish();
+}
+
+/// Resizes a live block where it is: it takes frames of the kept block behind it, then of the page allocator.
+/// The frames that it does not need any more are kept. `false`, and it stays as it was, if it cannot grow.
+pub(crate) fn resize(pages: &Pages<Native>, pfn: Pfn, frames: u32) -> bool {
+    let before = frames_of(pfn);
+    let mut kept = KEPT.lock();
+    if frames > before {
+        kept.join_behind(pfn);
+    }
+    let has = frames_of(pfn);
+    if has > frames {
+        let end = pages.split_exact(pfn, frames);
+        kept.join(end);
+    }
+    kept.publish();
+    drop(kept);
+    // The page allocator has locks of its own.
+    let grown = has >= frames || pages.resize_exact(pfn, frames);
+    if grown {
+        note_served(frames.saturating_sub(before));
+    } else if has > before {
+        put(pages.split_exact(pfn, before));
+    }
+    grown
 }
 
 /// Allows huge pages for a new block of a process that replaces large blocks again and again: it fills them,
@@ -164,7 +197,7 @@ pub(crate) fn take(pages: &Pages<Native>, frames: u32, align: u8, node: NodeId) 
             kept.insert(end);
         }
         kept.publish();
-        SERVED.store(SERVED.load(Relaxed) + u64::from(frames), Relaxed);
+        note_served(frames);
         return Some(pfn);
     }
     drop(kept);
@@ -182,70 +215,73 @@ fn grow(pages: &Pages<Native>, frames: u32, node: NodeId) -> Option<Pfn> {
         let Some(pfn) = take_if(|bins| bins.find_below(frames, node)) else { break };
         if pages.resize_exact(pfn, frames) {
             allow_huge_pages(pfn, frames);
+            note_served(frames);
             taken = Some(pfn);
             break;
         }
         *place = Some(pfn);
     }
     refused.into_iter().flatten().for_each(put);
+    KEPT.lock().note_least();
     taken
 }
 
 /// Ends an epoch: gives the page allocator the blocks that came before it began, and more if more was left
-/// all the time; all blocks if `all` says so.
+/// all the time, the largest first; all blocks if `all` says so.
 pub(crate) fn end_epoch(pages: &Pages<Native>, all: bool) {
     let mut kept = KEPT.lock();
     let began = kept.epoch;
     kept.epoch += 1;
     SERVED_BEFORE.store(SERVED.swap(0, Relaxed), Relaxed);
-    let idle = std::mem::replace(&mut kept.least, u64::MAX).min(frames());
-    let stays = if all { 0 } else { frames() - idle };
+    let now = kept.frames;
+    let least = std::mem::replace(&mut kept.least, now).min(now);
     drop(kept);
+    let mut idle = if all { now } else { least };
     while let Some(pfn) = take_if(|bins| bins.older_than(began)) {
+        idle = idle.saturating_sub(u64::from(frames_of(pfn)));
         pages.free_exact(pfn);
     }
-    leave(pages, stays, Bins::largest);
+    release(pages, idle, Bins::largest);
 }
 
-/// Removes the block that `choose` chooses.
+/// Removes the block that `choose` chooses. The caller may put it back: it is not noted as needed.
 fn take_if(choose: impl Fn(&Bins) -> Option<Pfn>) -> Option<Pfn> {
     let mut kept = KEPT.lock();
     let pfn = choose(&kept.bins)?;
     kept.remove(pfn);
-    kept.publish();
+    FRAMES.store(kept.frames, Relaxed);
     Some(pfn)
 }
 
-/// Gives the page allocator kept blocks until at most `stays` frames are kept: the smallest first, which
-/// serve the fewest requests.
-pub(crate) fn release_down_to(pages: &Pages<Native>, stays: u64) {
-    leave(pages, stays, Bins::smallest);
+/// Gives the page allocator `frames` frames of kept blocks: the smallest blocks first, which serve the
+/// fewest requests.
+pub(crate) fn release_smallest(pages: &Pages<Native>, frames: u64) {
+    release(pages, frames, Bins::smallest);
 }
 
-/// Gives the page allocator the blocks that `choose` chooses, until at most `stays` frames are kept.
-fn leave(pages: &Pages<Native>, stays: u64, choose: impl Fn(&Bins) -> Option<Pfn>) {
-    while frames() > stays {
+/// Gives the page allocator `frames` frames of the blocks that `choose` chooses, or all there are; returns how
+/// many.
+fn release(pages: &Pages<Native>, frames: u64, choose: impl Fn(&Bins) -> Option<Pfn>) -> u64 {
+    let mut released = 0;
+    while released < frames {
         let mut kept = KEPT.lock();
-        let Some(pfn) = choose(&kept.bins) else { return };
+        let Some(pfn) = choose(&kept.bins) else { break };
         kept.remove(pfn);
         // The beginning of a block stays, if all of it would be too much.
-        let part = u32::try_from(stays.saturating_sub(kept.frames)).unwrap_or(u32::MAX);
-        let leaves = if part > 0 && part < frames_of(pfn) {
-            let end = pages.split_exact(pfn, part);
+        let beyond = u64::from(frames_of(pfn)).saturating_sub(frames - released);
+        let leaves = if beyond > 0 { pages.split_exact(pfn, beyond as u32) } else { pfn };
+        if beyond > 0 {
             kept.insert(pfn);
-            end
-        } else {
-            pfn
-        };
+        }
         kept.publish();
         drop(kept);
+        released += u64::from(frames_of(leaves));
         pages.free_exact(leaves);
     }
+    released
 }
 
-/// Gives the page allocator all kept blocks. `false` if there was none.
-pub(crate) fn release_all(pages: &Pages<Native>) -> bool {
-    let any = frames() > 0;
-    release_down_to(pages, 0);
-    any
+/// Gives the page allocator all kept blocks, and returns their frames.
+pub(crate) fn release_all(pages: &Pages<Native>) -> u64 {
+    release(pages, frames(), Bins::smallest)
 }

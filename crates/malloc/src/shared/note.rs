@@ -37,7 +37,7 @@ places! {
     NOTES_MOST_AT = HEAPS_AT + 2;
     /// The address of a word: bytes of live objects and blocks that hold metadata of engines.
     METADATA_AT = HEAPS_AT + 3;
-    /// The address of a word: page frames of freed blocks that stay whole for a while.
+    /// The address of a word: page frames of kept blocks.
     KEPT_AT = HEAPS_AT + 4;
     /// The address of the entries of blocks with a mapping of their own: an address, which is above 1 where
     /// there is a block, and its bytes.

@@ -1,6 +1,7 @@
 //! The page allocator that all heaps and object caches of the process share.
 
 use crate::world::Native;
+use crate::{freed_blocks, kept_blocks};
 use slablab_native::{Start, Wishes};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
@@ -32,5 +33,13 @@ pub(crate) fn start(wanted: Wishes) -> bool {
     // One label for all: nothing here can be moved.
     pages.max_order = Some(Native::largest_order());
     pages.pageblock_order = pages.max_order;
+    Native::on_reclaim(release_kept);
     PAGES.set(Pages::new(pages)).is_ok()
+}
+
+/// Gives the page allocator all freed blocks that stay for a while; returns their frames.
+fn release_kept() -> u32 {
+    let Some(pages) = pages() else { return 0 };
+    let frames = kept_blocks::release_all(pages) + freed_blocks::release_all(pages);
+    frames.try_into().unwrap_or(u32::MAX)
 }

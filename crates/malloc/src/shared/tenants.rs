@@ -265,6 +265,10 @@ impl fmt::Display for Named {
 
 /// Writes the name of a cache by its number, as [`Named`] displays it.
 pub(crate) fn write_cache_name(cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
+    // Blocks of page frames have the numbers from here on (`crate::heap::LARGE`).
+    if cache >> 24 != 0 {
+        return to.write_str("a large block, live or freed");
+    }
     let has_name = |state| matches!(state, PUBLISHED | WITHDRAWN);
     match call_if(cache / NUMBERS, has_name, |tenant| tenant.write_name(cache, to)) {
         Some(written) => written,

@@ -16,7 +16,8 @@ const KEEP_BYTES: u64 = 2 << 20;
 const EPOCH_NS: u64 = 64_000_000;
 /// After so many epochs without a look, all that is free goes back.
 const PAUSE: u64 = 10;
-/// The free memory that stays is at most this part of the most that was used lately.
+/// The free memory that stays is at most this part of the most that was used lately, or what
+/// [`SERVED_FRACTION`] says if that is more.
 const STOCK_FRACTION: u64 = 16;
 /// Of this part of it, as much may stay as requests took from kept blocks within an epoch: they take such
 /// memory again and again.
@@ -204,12 +205,15 @@ pub(crate) fn end_epoch() -> u64 {
     if pause { free } else { least }
 }
 
-/// Says that a block becomes free: if hardly any memory was free until now, none was idle.
+/// Says that a block becomes free: if hardly any memory was free until now, an epoch that lasted through a
+/// pause begins anew, because nothing was idle in it.
 pub(crate) fn note_block_free() {
-    if let Some(pages) = pages()
-        && stock(pages) <= KEEP_BYTES >> Native::page_shift()
-    {
-        EPOCH_BEGAN_NS.store(Native::now(), Relaxed);
+    if pages().is_none_or(|pages| stock(pages) > KEEP_BYTES >> Native::page_shift()) {
+        return;
+    }
+    let now = Native::now();
+    if now.saturating_sub(EPOCH_BEGAN_NS.load(Relaxed)) >= PAUSE * EPOCH_NS {
+        EPOCH_BEGAN_NS.store(now, Relaxed);
     }
 }
 
@@ -230,23 +234,22 @@ pub(crate) fn note_used(pages: &Pages<Native>) -> u64 {
 /// Gives free memory back to the system, all but `keep` bytes. Returns the bytes given back.
 fn give_back_but(keep: u64) -> u64 {
     let (Some(pages), shift) = (pages(), Native::page_shift()) else { return 0 };
-    let keep = keep >> shift;
-    // Blocks that stay whole are kept first: they were freed last.
-    let blocks = kept_blocks::frames();
-    if blocks > keep {
-        kept_blocks::release_down_to(pages, keep);
-    }
-    let keep = keep.saturating_sub(kept_blocks::frames());
-    if pages.resident_free_frames() <= keep {
+    let (keep, blocks, resident) = (keep >> shift, kept_blocks::frames(), pages.resident_free_frames());
+    let excess = (blocks + resident).saturating_sub(keep);
+    // It leaves where there is more: kept blocks serve requests of blocks, the page allocator's frames slabs.
+    let of_blocks = if blocks > resident { excess.min(blocks) } else { excess.saturating_sub(resident) };
+    kept_blocks::release_smallest(pages, of_blocks);
+    let stays = resident.saturating_sub(excess - of_blocks);
+    if pages.resident_free_frames() <= stays {
         return 0;
     }
     // A huge page that is given back in part is one no more.
     let (order, whole) =
         if Native::has_huge_pages() && keep > 0 { (HUGE_ORDER, true) } else { (REPORT_ORDER, false) };
-    let large = pages.report_free(order, keep, Native::discard);
+    let large = pages.report_free(order, stays, Native::discard);
     // Small blocks are many calls to the kernel: only if they are what there is.
-    let small = match !whole && pages.resident_free_frames() > keep << 1 {
-        true => pages.report_free(0, keep, Native::discard),
+    let small = match !whole && pages.resident_free_frames() > stays << 1 {
+        true => pages.report_free(0, stays, Native::discard),
         false => 0,
     };
     (large + small) << shift
