@@ -259,8 +259,8 @@ pub(crate) fn release_smallest(pages: &Pages<Native>, frames: u64) {
     release(pages, frames, Bins::smallest);
 }
 
-/// Gives the page allocator `frames` frames of the blocks that `choose` chooses, or all there are; returns how
-/// many.
+/// Gives the page allocator `frames` frames of the blocks that `choose` chooses, or all there are, and returns
+/// how many.
 fn release(pages: &Pages<Native>, frames: u64, choose: impl Fn(&Bins) -> Option<Pfn>) -> u64 {
     let mut released = 0;
     while released < frames {
