@@ -40,6 +40,12 @@ static void expect(int holds, const char *what, long found, long bound) {
     exit(1);
 }
 
+/* memset, which the compiler leaves out before a free. */
+static void fill(char *block, size_t bytes) {
+    memset(block, 1, bytes);
+    __asm__ volatile("" : : "r"(block) : "memory");
+}
+
 /* Replaces one of `MANY` blocks of 64 to 264 KiB at a time, and writes to all its pages: a freed block and its
  * neighbours become the next blocks. */
 static void replace_many(void) {
@@ -73,11 +79,11 @@ static void replace_many(void) {
 static void join(void) {
     enum { BLOCKS = 32, BYTES = 128 << 10 };
     static char *blocks[BLOCKS];
-    for (int at = 0; at < BLOCKS; at++) memset(blocks[at] = malloc(BYTES), 1, BYTES);
+    for (int at = 0; at < BLOCKS; at++) fill(blocks[at] = malloc(BYTES), BYTES);
     for (int at = 0; at < BLOCKS; at += 2) free(blocks[at]);
     for (int at = 1; at < BLOCKS; at += 2) free(blocks[at]);
     long before = faults(), pages = BLOCKS * BYTES / sysconf(_SC_PAGESIZE);
-    for (int at = 0; at < BLOCKS / 4; at++) memset(blocks[at] = malloc(4 * BYTES), 1, 4 * BYTES);
+    for (int at = 0; at < BLOCKS / 4; at++) fill(blocks[at] = malloc(4 * BYTES), 4 * BYTES);
     expect(faults() - before < pages / 4, "page faults of joined blocks", faults() - before, pages / 4);
     for (int at = 0; at < BLOCKS / 4; at++) free(blocks[at]);
 }
@@ -87,7 +93,7 @@ static void join(void) {
 static void grow_in_place(void) {
     static char *volatile whole;
     whole = malloc(32 * MIB);
-    memset(whole, 1, 32 * MIB);
+    fill(whole, 32 * MIB);
     free(whole);
     char *block = malloc(4 * MIB);
     long moved = 0;
@@ -108,7 +114,7 @@ static void grow_in_place(void) {
 /* A block that was in use during a pause stays for the next one when it is freed. */
 static void pause_in_use(void) {
     char *block = malloc(4 * MIB);
-    memset(block, 1, 4 * MIB);
+    fill(block, 4 * MIB);
     malloc_trim(0);
     usleep(800000);
     free(block);
@@ -116,13 +122,29 @@ static void pause_in_use(void) {
     for (int turn = 0; turn < 20; turn++) free(malloc(40 << 10));
     long before = faults();
     block = malloc(4 * MIB);
-    memset(block, 1, 4 * MIB);
+    fill(block, 4 * MIB);
     expect(faults() - before < 100, "page faults after a pause", faults() - before, 100);
     free(block);
 }
 
+/* A block that becomes large by realloc, where it is, counts as used: its memory stays when it is freed. */
+static void grow_again(void) {
+    long before = 0, pages = 64 * MIB / sysconf(_SC_PAGESIZE);
+    for (int turn = 0; turn < 4; turn++) {
+        if (turn == 1) before = faults();
+        char *block = malloc(4 * MIB);
+        for (size_t bytes = 8 * MIB; bytes <= 64 * MIB; bytes += 4 * MIB) block = realloc(block, bytes);
+        fill(block, 64 * MIB);
+        free(block);
+    }
+    expect(faults() - before < pages / 2, "page faults of blocks that grow", faults() - before, pages / 2);
+    malloc_trim(0);
+}
+
 int main(void) {
     static char *slots[SLOTS];
+    /* First: what was in use before counts for a while. */
+    grow_again();
     join();
     /* A smaller request leaves a large freed block whole for the next request of its size. Less than 2 MiB
      * stay at any time. */
@@ -169,7 +191,7 @@ int main(void) {
 
     /* What `malloc_trim` returns to the kernel includes blocks that stayed. */
     char *last = malloc(16 * MIB);
-    memset(last, 1, 16 * MIB);
+    fill(last, 16 * MIB);
     free(last);
     malloc_trim(0);
     expect(resident() - start < 8 << 10, "KiB resident after malloc_trim", resident() - start, 8 << 10);

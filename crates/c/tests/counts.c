@@ -1,8 +1,8 @@
 /* Holds a number of objects that the reader of statistics knows: 6,000 of 700 bytes, of which the first 4,000
- * were freed again; 40 of 24,000 bytes; 3 blocks of 1 MB. Threads: one more, which allocates 500 objects of 700
- * bytes, frees 200 of them and stays. Under the library also an object cache with 77 objects of 304 bytes, whose
- * name has a quote and an escape in it. Then it says "ready" and ends when standard input does. Arguments are words
- * that it writes to the start of a mapping first. */
+ * were freed again; 40 of 24,000 bytes; 3 blocks of 1 MB; one of 4 MiB, which was larger before. Threads: one
+ * more, which allocates 500 objects of 700 bytes, frees 200 of them and stays. Under the library also an object
+ * cache with 77 objects of 304 bytes, whose name has a quote and an escape in it. Then it says "ready" and ends
+ * when standard input does. Arguments are words that it writes to the start of a mapping first. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -48,6 +48,20 @@ static void map_words(int count, char **words)
 		((uint64_t *)(pages + 4096))[i] = strtoull(words[i], NULL, 10);
 }
 
+/* A block that takes the frames behind it step by step, and then leaves them: their descriptors say what was. */
+static void resize_block(void)
+{
+	static void *volatile whole, *volatile block;
+	whole = malloc(32 << 20);
+	free(whole);
+	block = malloc(4 << 20);
+	for (size_t bytes = 4 << 20; bytes < 24 << 20; bytes += 64 << 10)
+		block = realloc(block, bytes);
+	block = realloc(block, 4 << 20);
+	if (!block)
+		_exit(9);
+}
+
 static void make_object_cache(void)
 {
 	void *(*create)(const char *, size_t, size_t, unsigned int, void (*)(void *));
@@ -74,6 +88,7 @@ int main(int argc, char **argv)
 	allocate(small, SMALL, 700);
 	allocate(large, LARGE, 24000);
 	allocate(blocks, BLOCKS, 1000000);
+	resize_block();
 	make_object_cache();
 	for (int i = 0; i < FREED; i++)
 		free(small[i]);

@@ -4,6 +4,7 @@
  *     exhausted at N       the N-th of these calls fails, alone
  *     exhausted from N     the N-th call and all later ones fail
  *     exhausted limit KB   address space is limited to KB, so that page frames run out
+ *     exhausted data KB    writable memory is limited to KB: the frames are there, and cannot be committed
  *     exhausted late       the first allocation finds no address space, the second does
  *     exhausted all        every N, both ways; then limits
  *
@@ -221,10 +222,11 @@ static long taken(size_t bytes) {
 }
 
 static void until_frames_run_out(void) {
-    static const size_t sizes[] = {100000, 4096, 2000, 128, 1 << 20, 33000};
-    long before[6];
+    enum { SIZES = 8 };
+    static const size_t sizes[SIZES] = {100000, 4096, 2000, 128, 1 << 20, 33000, 4 << 20, 32768};
+    long before[SIZES];
     for (int round = 0; round < 2; round++)
-        for (int size = 0; size < 6; size++) {
+        for (int size = 0; size < SIZES; size++) {
             long count = taken(sizes[size]);
             HOLDS(count > 0);
             /* Nothing is lost but a fiftieth: slots and lists keep objects of other sizes. */
@@ -232,11 +234,19 @@ static void until_frames_run_out(void) {
             before[size] = count;
             malloc_trim(0);
         }
-    /* Freed blocks that stay for the next ones are there for small requests, too. */
-    taken(sizes[0]);
-    long small = taken(sizes[2]);
-    HOLDS(small >= before[2] - before[2] / 20);
+    /* Freed blocks that stay for the next ones are there for smaller requests, too. */
+    static const int pairs[][2] = {{0, 2}, {6, 7}, {5, 7}, {6, 1}};
+    for (int pair = 0; pair < 4; pair++) {
+        int small = pairs[pair][1];
+        malloc_trim(0);
+        taken(sizes[pairs[pair][0]]);
+        HOLDS(taken(sizes[small]) >= before[small] - before[small] / 20);
+    }
     printf("%ld blocks of 100000 bytes, %ld of 4096\n", before[0], before[1]);
+}
+
+static int is_limit(const char *what) {
+    return strcmp(what, "limit") == 0 || strcmp(what, "data") == 0;
 }
 
 /* Runs this program again. Returns whether it succeeded. */
@@ -245,9 +255,9 @@ static int again(const char *program, const char *what, const char *number) {
     pid_t child = fork();
     if (child == 0) {
         char fail[32];
-        if (strcmp(what, "limit") == 0) {
+        if (is_limit(what)) {
             struct rlimit limit = {strtoul(number, NULL, 10) << 10, RLIM_INFINITY};
-            setrlimit(RLIMIT_AS, &limit);
+            setrlimit(strcmp(what, "data") == 0 ? RLIMIT_DATA : RLIMIT_AS, &limit);
         } else {
             snprintf(fail, sizeof fail, "FAIL=%s%s", strcmp(what, "from") == 0 ? "+" : "", number);
             putenv(fail);
@@ -263,7 +273,7 @@ static int again(const char *program, const char *what, const char *number) {
 
 int main(int count, char **arguments) {
     if (count == 4) {
-        if (strcmp(arguments[1], "limit") == 0) {
+        if (is_limit(arguments[1])) {
             until_frames_run_out();
         } else {
             work();
@@ -290,6 +300,7 @@ int main(int count, char **arguments) {
     }
     static const char *const limits[] = {"200000", "300000", "600000"};
     for (int limit = 0; limit < 3; limit++) failed += !again(arguments[0], "limit", limits[limit]);
+    failed += !again(arguments[0], "data", limits[0]);
     if (failed == 0)
         printf("exhausted.c: %d mappings, each failed alone and with all later ones: all holds\n", all_maps);
     return failed != 0;

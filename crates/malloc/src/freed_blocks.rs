@@ -46,11 +46,19 @@ static KEPT: Sleep<Kept> =
     Sleep::new(Kept { blocks: [None; MOST], oldest: 0, count: 0, frames: 0, resident: 0 });
 
 impl Kept {
-    fn push(&mut self, block: Block) {
+    /// Adds a block, if there is room.
+    fn push(&mut self, block: Block) -> bool {
+        let fits = self.count < MOST
+            && self.frames + block.frames <= MOST_FRAMES
+            && self.resident + block.resident() <= MOST_RESIDENT;
+        if !fits {
+            return false;
+        }
         self.blocks[(self.oldest + self.count) % MOST] = Some(block);
         self.count += 1;
         self.frames += block.frames;
         self.resident += block.resident();
+        true
     }
 
     fn pop(&mut self) -> Option<Block> {
@@ -80,27 +88,29 @@ pub(crate) fn keep_resident(pages: &Pages<Native>, pfn: Pfn) -> bool {
 fn put(pages: &Pages<Native>, block: Block) -> bool {
     loop {
         let mut kept = KEPT.lock();
-        let fits =
-            kept.frames + block.frames <= MOST_FRAMES && kept.resident + block.resident() <= MOST_RESIDENT;
-        if kept.count < MOST && fits {
-            kept.push(block);
+        if kept.push(block) {
             return true;
         }
         let oldest = kept.pop();
         // Without this lock: the page allocator has locks of its own.
         drop(kept);
-        oldest.into_iter().for_each(|oldest| give_back(pages, oldest));
+        // A block that the kernel refuses is lost.
+        let _ = oldest.is_some_and(|oldest| give_back(pages, oldest));
     }
 }
 
-/// Gives every kept block back to the page allocator, and returns their frames.
+/// Gives every kept block back to the page allocator, and returns their frames. Ends early if the kernel refuses
+/// one: at a limit of memory it refuses the others, too.
 pub(crate) fn release_all(pages: &Pages<Native>) -> u64 {
     let mut released = 0;
     loop {
         let oldest = KEPT.lock().pop();
         let Some(oldest) = oldest else { return released };
+        if !give_back(pages, oldest) {
+            KEPT.lock().push(oldest);
+            return released;
+        }
         released += u64::from(oldest.frames);
-        give_back(pages, oldest);
     }
 }
 
@@ -109,11 +119,13 @@ pub(crate) fn is_kept((pfn, offset): (Pfn, u32)) -> bool {
     offset == 0 && KEPT.lock().blocks.iter().flatten().any(|block| block.pfn == pfn)
 }
 
-fn give_back(pages: &Pages<Native>, block: Block) {
-    // If the kernel refuses, the block is lost: its next owner could not use it.
-    match Native::permit(block.pfn, block.frames) {
+/// Gives a block back to the page allocator. `false` if the kernel refuses: its next owner could not use it.
+fn give_back(pages: &Pages<Native>, block: Block) -> bool {
+    let permitted = Native::permit(block.pfn, block.frames);
+    match permitted {
         true if block.is_resident => pages.free_exact(block.pfn),
         true => pages.free_exact_discarded(block.pfn),
         false => {}
     }
+    permitted
 }

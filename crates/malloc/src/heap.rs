@@ -196,6 +196,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return false;
         }
         let resized = kept_blocks::resize(self.pages, location.slab, frames as u32);
+        shared::note_used(self.pages);
         shared::give_back(shared::end_epoch());
         resized
     }

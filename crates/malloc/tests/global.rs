@@ -150,16 +150,15 @@ fn realloc_above_the_largest_order_does_not_copy() {
 }
 
 #[test]
-fn realloc_of_page_frames_mostly_stays_in_place() {
+fn realloc_of_page_frames_keeps_the_contents() {
     use slablab_malloc::{Given, api};
     let mut seed = 7u64;
     let mut random = |below: usize| {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (seed >> 33) as usize % below
     };
-    // A block grows in place unless another one is behind it.
+    // A block shrinks in place; it grows in place if the frames behind it are free (crates/c/tests/blocks.c).
     let mut blocks: Vec<(*mut u8, usize, u8)> = Vec::new();
-    let (mut stayed, mut resized) = (0, 0);
     for step in 0..4000 {
         if blocks.len() < 20 {
             let bytes = 33_000 + random(200_000);
@@ -174,7 +173,6 @@ fn realloc_of_page_frames_mostly_stays_in_place() {
         // SAFETY: allocated above, and used by this thread alone.
         let moved = api::realloc(unsafe { Given::new(at) }, wanted, 16);
         assert!(!moved.is_null() && api::usable(moved) >= wanted, "{bytes} to {wanted} bytes");
-        (stayed, resized) = (stayed + (moved == at) as u32, resized + 1);
         if wanted < bytes && wanted > 32 << 10 {
             assert_eq!(moved, at, "{bytes} to {wanted} bytes: a block shrinks in place");
             let wasted = api::usable(moved) - wanted;
@@ -193,7 +191,6 @@ fn realloc_of_page_frames_mostly_stays_in_place() {
             }
         }
     }
-    assert!(stayed * 2 > resized, "{stayed} of {resized} blocks stayed in place");
     // SAFETY: not used any more.
     blocks.iter().for_each(|(at, ..)| api::free(unsafe { Given::new(*at) }));
 }

@@ -14,6 +14,9 @@ use slablab_platform::{
     Event, Field, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, ReclaimStep, Word,
 };
 
+/// How many blocks a request tries whose memory the world cannot commit.
+const REFUSED: usize = 4;
+
 /// The page allocator of one machine.
 pub struct Pages<P: Platform> {
     pub(crate) machine: Machine,
@@ -117,23 +120,75 @@ impl<P: Platform> Pages<P> {
         kind: FrameKind,
         attempt: Attempt,
     ) -> Option<(Pfn, Resident)> {
-        let mut may_retry = attempt == Attempt::Full && gfp.has(Gfp::DIRECT_RECLAIM);
-        while let Some((pfn, reserve)) = self.alloc_block(gfp, order, node, attempt) {
-            let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
-            if P::commit_frames(pfn, frames) {
-                return Some((pfn, resident));
-            }
-            let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
-            self.zone(state.node, state.zone).lock().give_as(pfn, order, resident);
-            // Frames that the world keeps for later have their memory already.
-            let request = self.request(gfp, order, node, attempt);
-            if !may_retry || !self.ask(&request, ReclaimStep::Direct, 0).progress {
-                break;
-            }
-            may_retry = false;
+        let found = match self.commit_block(gfp, (order, frames), node, kind, attempt) {
+            Some(Err(refused)) => self.attempt_others(gfp, (order, frames), node, kind, attempt, refused),
+            Some(Ok(block)) => Some(block),
+            None => None,
+        };
+        if found.is_none() {
+            P::count(Event::PageAllocFail, 1);
         }
-        P::count(Event::PageAllocFail, 1);
-        None
+        found
+    }
+
+    /// The next block for a request, and which of its frames may be resident; as an error if the world cannot
+    /// commit its memory.
+    #[inline]
+    fn commit_block(
+        &self,
+        gfp: Gfp,
+        (order, frames): (u8, u32),
+        node: NodeId,
+        kind: FrameKind,
+        attempt: Attempt,
+    ) -> Option<Result<(Pfn, Resident), (Pfn, Resident)>> {
+        let (pfn, reserve) = self.alloc_block(gfp, order, node, attempt)?;
+        let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
+        Some(if P::commit_frames(pfn, frames) { Ok((pfn, resident)) } else { Err((pfn, resident)) })
+    }
+
+    /// [`Pages::attempt_known`] after the world could not commit the memory of the first block: others may have
+    /// theirs already.
+    #[cold]
+    fn attempt_others(
+        &self,
+        gfp: Gfp,
+        (order, frames): (u8, u32),
+        node: NodeId,
+        kind: FrameKind,
+        attempt: Attempt,
+        first: (Pfn, Resident),
+    ) -> Option<(Pfn, Resident)> {
+        // What the world keeps for later has its memory, too.
+        if attempt == Attempt::Full && gfp.has(Gfp::DIRECT_RECLAIM) && !P::is_reclaimer() {
+            let answer = self.ask(&self.request(gfp, order, node, attempt), ReclaimStep::Direct, 0);
+            answer.page.into_iter().for_each(|page| self.free(page));
+        }
+        // Until the end a refused block stays out of reach, with what lies behind it: the next is another.
+        let mut refused = [None; REFUSED];
+        let mut next = Some(Err(first));
+        for place in &mut refused {
+            let Some(Err((pfn, resident))) = next else { break };
+            *place = Some((pfn, resident, self.take_rest(pfn, order)));
+            next = self.commit_block(gfp, (order, frames), node, kind, attempt);
+        }
+        refused.into_iter().flatten().for_each(|(pfn, resident, rest)| {
+            self.give_rest(pfn, order, rest);
+            self.give_refused(pfn, order, resident);
+        });
+        match next? {
+            Ok(block) => Some(block),
+            Err((pfn, resident)) => {
+                self.give_refused(pfn, order, resident);
+                None
+            }
+        }
+    }
+
+    /// Makes a block free whose memory the world could not commit.
+    fn give_refused(&self, pfn: Pfn, order: u8, resident: Resident) {
+        let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
+        self.zone(state.node, state.zone).lock().give_as(pfn, order, resident);
     }
 
     /// Gives a block back. Its order and zone are in its head's state.

@@ -236,6 +236,8 @@ fn frames(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> 
     let by_number: HashMap<u32, usize> =
         places.iter().enumerate().map(|(index, place)| (place.number, index)).collect();
     let mut frames = Frames::default();
+    // Descriptors behind a head that are of its block. What they say may be of a block that was there before.
+    let mut inside = 0;
     for mapping in memory.mappings()?.iter().filter(|mapping| mapping.is_writable) {
         let (from, to) = (mapping.start.max(start), mapping.end.min(end));
         if from >= to {
@@ -251,12 +253,16 @@ fn frames(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> 
             let start = at & !(page - 1);
             let pages = (at + bytes - start).div_ceil(page) as usize;
             if memory.present(start, page, pages).is_some_and(|present| !present.contains(&true)) {
+                inside = inside.saturating_sub(bytes / each);
                 at += bytes;
                 continue;
             }
             let read = memory.read_present(at, bytes as usize, page)?;
             for descriptor in read.chunks_exact(each as usize) {
-                count(directory, descriptor, &by_number, places, &mut frames);
+                inside = match inside {
+                    0 => count(directory, descriptor, &by_number, places, &mut frames).saturating_sub(1),
+                    _ => inside - 1,
+                };
             }
             at += bytes;
         }
@@ -264,19 +270,19 @@ fn frames(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> 
     Ok(frames)
 }
 
-/// Counts the block that a descriptor is the head of.
+/// Counts the block that a descriptor is the head of, and returns its frames; 0 if it is of none.
 fn count(
     directory: &Directory,
     descriptor: &[u8],
     by_number: &HashMap<u32, usize>,
     places: &mut [Place],
     frames: &mut Frames,
-) {
+) -> u64 {
     const CACHE: u64 = (1 << 24) - 1;
     let field = |at| word(descriptor, directory.get(at));
     let state = FrameState::unpack(field(STATE_AT));
     if state.order > LARGEST_ORDER {
-        return;
+        return 0;
     }
     let count = 1u64 << state.order;
     match state.kind {
@@ -288,7 +294,7 @@ fn count(
         FrameKind::Slab => {
             frames.slabs += count;
             let number = (field(OWNER_AT) & CACHE) as u32;
-            let Some(place) = by_number.get(&number).map(|index| &mut places[*index]) else { return };
+            let Some(place) = by_number.get(&number).map(|index| &mut places[*index]) else { return count };
             let slab = SlabWord::unpack(field(if place.is_in_extra { EXTRA_AT } else { SLAB_AT }));
             let cache = &mut place.cache;
             cache.slabs += 1;
@@ -296,8 +302,9 @@ fn count(
             cache.objects += u64::from(slab.objects);
             cache.live += u64::from(slab.inuse.min(slab.objects));
         }
-        FrameKind::Untouched | FrameKind::Tail | FrameKind::Inside => {}
+        FrameKind::Untouched | FrameKind::Tail | FrameKind::Inside => return 0,
     }
+    count
 }
 
 /// Counts the free objects in slots. Returns the number of used slots.

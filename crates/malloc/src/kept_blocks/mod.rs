@@ -150,16 +150,22 @@ pub(crate) fn resize(pages: &Pages<Native>, pfn: Pfn, frames: u32) -> bool {
         kept.join_behind(pfn);
     }
     let has = frames_of(pfn);
-    if has > frames {
-        let end = pages.split_exact(pfn, frames);
-        kept.join(end);
-    }
-    kept.publish();
-    drop(kept);
-    // The page allocator has locks of its own.
-    let grown = has >= frames || pages.resize_exact(pfn, frames);
-    if grown {
+    if has >= frames {
+        if has > frames {
+            let end = pages.split_exact(pfn, frames);
+            kept.join(end);
+        }
+        kept.publish();
         note_served(frames.saturating_sub(before));
+        return true;
+    }
+    FRAMES.store(kept.frames, Relaxed);
+    // The page allocator has locks of its own.
+    drop(kept);
+    let grown = pages.resize_exact(pfn, frames);
+    if grown {
+        KEPT.lock().note_least();
+        note_served(has - before);
     } else if has > before {
         put(pages.split_exact(pfn, before));
     }
@@ -213,9 +219,10 @@ fn grow(pages: &Pages<Native>, frames: u32, node: NodeId) -> Option<Pfn> {
     for place in &mut refused {
         // The page allocator has locks of its own: this one is let go.
         let Some(pfn) = take_if(|bins| bins.find_below(frames, node)) else { break };
+        let before = frames_of(pfn);
         if pages.resize_exact(pfn, frames) {
             allow_huge_pages(pfn, frames);
-            note_served(frames);
+            note_served(before);
             taken = Some(pfn);
             break;
         }
@@ -241,7 +248,8 @@ pub(crate) fn end_epoch(pages: &Pages<Native>, all: bool) {
         idle = idle.saturating_sub(u64::from(frames_of(pfn)));
         pages.free_exact(pfn);
     }
-    release(pages, idle, Bins::largest);
+    KEPT.lock().note_least();
+    release(pages, idle, 0, Bins::largest);
 }
 
 /// Removes the block that `choose` chooses. The caller may put it back: it is not noted as needed.
@@ -253,22 +261,23 @@ fn take_if(choose: impl Fn(&Bins) -> Option<Pfn>) -> Option<Pfn> {
     Some(pfn)
 }
 
-/// Gives the page allocator `frames` frames of kept blocks: the smallest blocks first, which serve the
-/// fewest requests.
-pub(crate) fn release_smallest(pages: &Pages<Native>, frames: u64) {
-    release(pages, frames, Bins::smallest);
+/// Gives the page allocator `frames` frames of kept blocks, or what is beyond `stays` frames if that is less:
+/// the smallest blocks first, which serve the fewest requests.
+pub(crate) fn release_smallest(pages: &Pages<Native>, frames: u64, stays: u64) {
+    release(pages, frames, stays, Bins::smallest);
 }
 
-/// Gives the page allocator `frames` frames of the blocks that `choose` chooses, or all there are, and returns
-/// how many.
-fn release(pages: &Pages<Native>, frames: u64, choose: impl Fn(&Bins) -> Option<Pfn>) -> u64 {
+/// Gives the page allocator `frames` frames of the blocks that `choose` chooses, or what is beyond `stays`
+/// frames if that is less: another thread may release some at the same time. Returns how many.
+fn release(pages: &Pages<Native>, frames: u64, stays: u64, choose: impl Fn(&Bins) -> Option<Pfn>) -> u64 {
     let mut released = 0;
-    while released < frames {
+    loop {
         let mut kept = KEPT.lock();
-        let Some(pfn) = choose(&kept.bins) else { break };
+        let due = (frames - released).min(kept.frames.saturating_sub(stays));
+        let Some(pfn) = Some(due).filter(|due| *due > 0).and_then(|_| choose(&kept.bins)) else { break };
         kept.remove(pfn);
         // The beginning of a block stays, if all of it would be too much.
-        let beyond = u64::from(frames_of(pfn)).saturating_sub(frames - released);
+        let beyond = u64::from(frames_of(pfn)).saturating_sub(due);
         let leaves = if beyond > 0 { pages.split_exact(pfn, beyond as u32) } else { pfn };
         if beyond > 0 {
             kept.insert(pfn);
@@ -283,5 +292,5 @@ fn release(pages: &Pages<Native>, frames: u64, choose: impl Fn(&Bins) -> Option<
 
 /// Gives the page allocator all kept blocks, and returns their frames.
 pub(crate) fn release_all(pages: &Pages<Native>) -> u64 {
-    release(pages, frames(), Bins::smallest)
+    release(pages, frames(), 0, Bins::smallest)
 }

@@ -2,12 +2,15 @@
 
 use crate::world::Native;
 use crate::{freed_blocks, kept_blocks};
-use slablab_native::{Start, Wishes};
+use slablab_native::{Sleep, Start, Wishes};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use std::sync::OnceLock;
 
 static PAGES: OnceLock<Pages<Native>> = OnceLock::new();
+/// Held by the thread that gives back freed blocks because there is no memory. A second thread waits, and finds
+/// what the first one gave back.
+static RELEASING: Sleep<()> = Sleep::new(());
 
 /// The page allocator; `None` before the process's heap started.
 #[inline]
@@ -40,6 +43,7 @@ pub(crate) fn start(wanted: Wishes) -> bool {
 /// Gives the page allocator all freed blocks that stay for a while; returns their frames.
 fn release_kept() -> u32 {
     let Some(pages) = pages() else { return 0 };
+    let _releasing = RELEASING.lock();
     let frames = kept_blocks::release_all(pages) + freed_blocks::release_all(pages);
     frames.try_into().unwrap_or(u32::MAX)
 }

@@ -238,7 +238,7 @@ fn give_back_but(keep: u64) -> u64 {
     let excess = (blocks + resident).saturating_sub(keep);
     // It leaves where there is more: kept blocks serve requests of blocks, the page allocator's frames slabs.
     let of_blocks = if blocks > resident { excess.min(blocks) } else { excess.saturating_sub(resident) };
-    kept_blocks::release_smallest(pages, of_blocks);
+    kept_blocks::release_smallest(pages, of_blocks, blocks - of_blocks);
     let stays = resident.saturating_sub(excess - of_blocks);
     if pages.resident_free_frames() <= stays {
         return 0;

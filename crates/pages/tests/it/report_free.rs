@@ -7,7 +7,7 @@
 use crate::world::{Random, Spec, World, assert_balanced};
 use slablab_pages::policy::{PcpRule, ZoneRule};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{FrameKind, Gfp, NodeId, Pfn};
+use slablab_platform::{FrameKind, Gfp, NodeId, Pfn, Reclaimed};
 use std::collections::BTreeSet;
 
 struct Reference {
@@ -237,6 +237,64 @@ fn only_what_was_used_is_resident() {
         assert_eq!(half(), (lower, true), "the upper half alone is resident");
         check(64, "the upper half");
         pages.free_exact(lower);
+        assert_balanced(&pages);
+    });
+}
+
+/// Where the world has memory for some frames only, all of those are handed out, whatever their order and
+/// whether they are resident.
+#[test]
+fn frames_without_memory_are_passed_over() {
+    const MEMORY: u32 = 1003;
+    let modern = PagesPolicy { zones: Some(ZoneRule::One), ..PagesPolicy::for_release(6, 18, 0) };
+    let mapped = PagesPolicy { pcp: PcpRule::NONE, max_order: Some(12), pageblock_order: Some(12), ..modern };
+    for resident_first in [false, true] {
+        World::enter(Spec::uniform(1, 1 << 14), || {
+            let pages = Pages::<World>::new(PagesPolicy { resident_first, ..mapped });
+            World::set_memory_end(MEMORY);
+            let mut order = 0;
+            for turn in 0..12 {
+                let alloc = || pages.alloc(Gfp::KERNEL, order, NodeId(0), FrameKind::Slab);
+                let blocks: Vec<Pfn> = std::iter::from_fn(alloc).collect();
+                assert_eq!(blocks.len(), (MEMORY >> order) as usize, "order {order}, turn {turn}");
+                assert!(blocks.iter().all(|pfn| pfn.0 + (1 << order) <= MEMORY));
+                // The free blocks before the end of memory are larger than those behind it.
+                let free = |blocks: &[Pfn]| blocks.iter().for_each(|pfn| pages.free(*pfn));
+                let (lower, upper) = blocks.split_at(blocks.len() / 2);
+                free(lower);
+                if turn % 2 == 1 {
+                    pages.report_free(0, 0, |_, _| true);
+                }
+                let again: Vec<Pfn> = std::iter::from_fn(alloc).collect();
+                assert_eq!(again.len(), lower.len(), "order {order}, turn {turn}: again");
+                free(&again);
+                free(upper);
+                order = (order + 3) % 8;
+            }
+            assert_balanced(&pages);
+        });
+    }
+}
+
+/// A request without memory looks again after reclaim, which may have freed frames for another request.
+#[test]
+fn another_reclaim_may_have_freed_frames() {
+    let modern = PagesPolicy { zones: Some(ZoneRule::One), ..PagesPolicy::for_release(6, 18, 0) };
+    let mapped = PagesPolicy { pcp: PcpRule::NONE, resident_first: true, ..modern };
+    World::enter(Spec::uniform(1, 1 << 14), || {
+        let pages = std::rc::Rc::new(Pages::<World>::new(mapped));
+        World::set_memory_end(64);
+        let alloc = || pages.alloc(Gfp::KERNEL, 3, NodeId(0), FrameKind::Slab);
+        let blocks: Vec<Pfn> = std::iter::from_fn(alloc).collect();
+        let (last, reclaimed) = (blocks[7], pages.clone());
+        assert_eq!(blocks.len(), 8);
+        let mut once = Some(last);
+        World::on_reclaim(move |_| {
+            once.take().into_iter().for_each(|pfn| reclaimed.free(pfn));
+            Reclaimed::NOTHING
+        });
+        assert_eq!((alloc(), alloc()), (Some(last), None));
+        blocks.into_iter().for_each(|pfn| pages.free(pfn));
         assert_balanced(&pages);
     });
 }

@@ -61,6 +61,8 @@ struct State {
     asked: RefCell<Vec<Reclaim>>,
     reclaim: RefCell<Option<Freed>>,
     permit: Cell<bool>,
+    /// Frames from this one on have no memory.
+    memory_end: Cell<u32>,
     reclaimer: Cell<bool>,
     /// `inactive_clean` pages, next one last.
     clean: RefCell<Vec<Pfn>>,
@@ -98,6 +100,7 @@ impl World {
             asked: RefCell::default(),
             reclaim: RefCell::new(None),
             permit: Cell::new(true),
+            memory_end: Cell::new(u32::MAX),
             reclaimer: Cell::new(false),
             clean: RefCell::default(),
             kept: RefCell::default(),
@@ -152,6 +155,11 @@ impl World {
         *state().kept.borrow_mut() = Some(vec![]);
         f();
         state().kept.take().expect("kept since")
+    }
+
+    /// Says that `commit_frames` fails for frames from `end` on.
+    pub(crate) fn set_memory_end(end: u32) {
+        state().memory_end.set(end);
     }
 
     pub(crate) fn set_permit(permit: bool) {
@@ -372,6 +380,9 @@ impl Frames for World {
     fn locate(object: Addr) -> (Pfn, u32) {
         let (shift, address) = (state().spec.page_shift, object.0.get() ^ BASE.get());
         (Pfn((address >> shift) as u32), (address & ((1 << shift) - 1)) as u32)
+    }
+    fn commit_frames(first: Pfn, frames: u32) -> bool {
+        first.0 + frames <= state().memory_end.get()
     }
     fn map_slab(_pfn: Pfn, _order: u8, _size: u32, _cache: u32) {}
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
