@@ -23,7 +23,8 @@ fn hackbench_of_each_kind() {
     }
 }
 
-/// Every pattern on both engines, natively and modelled; times are not judged.
+/// Every pattern on both engines, natively and modelled; times are not judged. The model's are in proportion to
+/// native ones, of engines that are not optimised here.
 #[test]
 fn native_beside_predicted() {
     let args = ["native", "--machine", "laptop", "--repeats", "2", "--format", "json"];
@@ -34,7 +35,7 @@ fn native_beside_predicted() {
     assert_eq!(rows.len(), 10, "five patterns on two engines");
     for row in rows {
         let modelled = row["modelled_ns"].as_f64().expect("a number");
-        assert!((1.0..1000.0).contains(&modelled), "{row}");
+        assert!((1.0..100_000.0).contains(&modelled), "{row}");
         let time = |name: &str| row[name].as_f64().expect("a number");
         assert!(
             time("native_ns_low") <= time("native_ns") && time("native_ns") <= time("native_ns_high"),
