@@ -237,7 +237,7 @@ fn frames(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> 
         places.iter().enumerate().map(|(index, place)| (place.number, index)).collect();
     let mut frames = Frames::default();
     // Descriptors behind a head that are of its block. What they say may be of a block that was there before.
-    let mut inside = 0;
+    let mut inside = 0u64;
     for mapping in memory.mappings()?.iter().filter(|mapping| mapping.is_writable) {
         let (from, to) = (mapping.start.max(start), mapping.end.min(end));
         if from >= to {
