@@ -94,7 +94,7 @@ delegate! { impl[P: Testable, T: Twist<P>] Topology for Twisted<P, T> => P:
     delegate! { P => T: cpu_memory_node distance node_frames }
 }
 delegate! { impl[P: Testable, T: Twist<P>] Frames for Twisted<P, T> => P:
-        address commit_descriptors commit_frames map_slab unmap_slab;
+        address commit_descriptors commit_frames has_memory map_slab unmap_slab;
     delegate! { P => T: locate }
     fn with_map<R>(pfn: Pfn, index: u32, f: impl FnOnce(&P::Word) -> R) -> R {
         P::with_map(pfn, T::map_word(index), f)

@@ -13,8 +13,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// A lock without a rank, for state that no engine knows. Innermost: a thread that holds one takes no other
-/// lock.
+/// A lock without a rank, for state that no engine knows. Its users say what may be locked while it is held.
 #[derive(Debug)]
 pub struct Sleep<T>(Mutex<T>);
 

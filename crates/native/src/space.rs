@@ -128,18 +128,28 @@ static COMMITTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Commits `frames` frames of the heap from `first` on; `false` if the kernel refuses.
 #[inline]
 pub(crate) fn commit_frames(first: Pfn, frames: u32) -> bool {
+    parts(first, frames).all(|(block, until)| committed_of(block) >= until || extend(block, until))
+}
+
+/// Whether `frames` frames of the heap from `first` on are committed.
+pub(crate) fn is_committed(first: Pfn, frames: u32) -> bool {
+    parts(first, frames).all(|(block, until)| committed_of(block) >= until)
+}
+
+/// The largest blocks that frames are in: number, and before which frame of it they end.
+#[inline]
+fn parts(first: Pfn, frames: u32) -> impl Iterator<Item = (u32, u32)> {
     let order = memory::largest_order();
-    let (mut at, end) = (first.0, first.0 + frames);
-    while at < end {
-        let (block, start) = (at >> order, at >> order << order);
-        let until = end.min(start + (1 << order)) - start;
-        // Relaxed: the count says what the kernel did. No memory is published by it.
-        if COMMITTED[block as usize].load(Relaxed) < until && !extend(block, until) {
-            return false;
-        }
-        at = start + until;
-    }
-    true
+    let (first, end) = (first.0, first.0 + frames);
+    let blocks = first >> order..(end + (1 << order) - 1) >> order;
+    blocks.map(move |block| (block, (end - (block << order)).min(1 << order)))
+}
+
+/// Frames of a largest block that are committed, from its start. Relaxed: the count says what the kernel did.
+/// No memory is published by it.
+#[inline]
+fn committed_of(block: u32) -> u32 {
+    COMMITTED[block as usize].load(Relaxed)
 }
 
 /// Commits the frames of a largest block before its frame `until`, and a step more if the kernel allows it.
@@ -148,7 +158,7 @@ pub(crate) fn commit_frames(first: Pfn, frames: u32) -> bool {
 fn extend(block: u32, until: u32) -> bool {
     let (order, shift) = (memory::largest_order(), page_shift());
     let committed = &COMMITTED[block as usize];
-    let from = committed.load(Relaxed);
+    let from = committed_of(block);
     let step = COMMITTED_BYTES.load(Relaxed).clamp(STEP_MIN, STEP_MAX) >> shift;
     let stepped = (from + step as u32).max(until).next_multiple_of((STEP_MIN >> shift) as u32);
     let at = memory::address(Pfn((block << order) + from), 0).addr();

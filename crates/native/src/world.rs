@@ -322,6 +322,9 @@ impl<A: Trusted> Frames for Native<A> {
     fn commit_frames(first: Pfn, frames: u32) -> bool {
         space::commit_frames(first, frames)
     }
+    fn has_memory(first: Pfn, frames: u32) -> bool {
+        space::is_committed(first, frames)
+    }
     fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
         memory::map(pfn, order, size, cache);
     }

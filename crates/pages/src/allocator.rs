@@ -14,9 +14,6 @@ use slablab_platform::{
     Event, Field, FrameKind, FrameState, Gfp, NodeId, PerCpu, PerNode, Pfn, Platform, ReclaimStep, Word,
 };
 
-/// How many blocks a request tries whose memory the world cannot commit.
-const REFUSED: usize = 4;
-
 /// The page allocator of one machine.
 pub struct Pages<P: Platform> {
     pub(crate) machine: Machine,
@@ -120,69 +117,49 @@ impl<P: Platform> Pages<P> {
         kind: FrameKind,
         attempt: Attempt,
     ) -> Option<(Pfn, Resident)> {
-        let found = match self.commit_block(gfp, (order, frames), node, kind, attempt) {
-            Some(Err(refused)) => self.attempt_others(gfp, (order, frames), node, kind, attempt, refused),
-            Some(Ok(block)) => Some(block),
-            None => None,
-        };
+        let block = self.alloc_block(gfp, order, node, attempt);
+        let found = block.and_then(|(pfn, reserve)| {
+            let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
+            if P::commit_frames(pfn, frames) {
+                return Some((pfn, resident));
+            }
+            self.give_refused(pfn, order, resident);
+            self.attempt_committed(gfp, (order, frames), node, kind, attempt)
+        });
         if found.is_none() {
             P::count(Event::PageAllocFail, 1);
         }
         found
     }
 
-    /// The next block for a request, and which of its frames may be resident; as an error if the world cannot
-    /// commit its memory.
-    #[inline]
-    fn commit_block(
-        &self,
-        gfp: Gfp,
-        (order, frames): (u8, u32),
-        node: NodeId,
-        kind: FrameKind,
-        attempt: Attempt,
-    ) -> Option<Result<(Pfn, Resident), (Pfn, Resident)>> {
-        let (pfn, reserve) = self.alloc_block(gfp, order, node, attempt)?;
-        let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
-        Some(if P::commit_frames(pfn, frames) { Ok((pfn, resident)) } else { Err((pfn, resident)) })
-    }
-
-    /// [`Pages::attempt_known`] after the world could not commit the memory of the first block: others may have
-    /// theirs already.
+    /// [`Pages::attempt_known`] after the world could not commit the memory of the first block: another may
+    /// have its memory already.
     #[cold]
-    fn attempt_others(
+    fn attempt_committed(
         &self,
         gfp: Gfp,
         (order, frames): (u8, u32),
         node: NodeId,
         kind: FrameKind,
         attempt: Attempt,
-        first: (Pfn, Resident),
     ) -> Option<(Pfn, Resident)> {
+        let request = self.request(gfp, order, node, attempt);
         // What the world keeps for later has its memory, too.
         if attempt == Attempt::Full && gfp.has(Gfp::DIRECT_RECLAIM) && !P::is_reclaimer() {
-            let answer = self.ask(&self.request(gfp, order, node, attempt), ReclaimStep::Direct, 0);
+            let answer = self.ask(&request, ReclaimStep::Direct, 0);
             answer.page.into_iter().for_each(|page| self.free(page));
         }
-        // Until the end a refused block stays out of reach, with what lies behind it: the next is another.
-        let mut refused = [None; REFUSED];
-        let mut next = Some(Err(first));
-        for place in &mut refused {
-            let Some(Err((pfn, resident))) = next else { break };
-            *place = Some((pfn, resident, self.take_rest(pfn, order)));
-            next = self.commit_block(gfp, (order, frames), node, kind, attempt);
-        }
-        refused.into_iter().flatten().for_each(|(pfn, resident, rest)| {
-            self.give_rest(pfn, order, rest);
-            self.give_refused(pfn, order, resident);
+        let mut zones = self.nodes_for(&request).flat_map(|node| {
+            let zones = (0..=request.class).rev().map(move |zone| self.zone(node, zone));
+            zones.filter(|zone| zone.span.frames > 0)
         });
-        match next? {
-            Ok(block) => Some(block),
-            Err((pfn, resident)) => {
-                self.give_refused(pfn, order, resident);
-                None
-            }
+        let pfn = zones.find_map(|zone| zone.lock().smallest_committed(order, frames))?;
+        let resident = self.hand_out(pfn, gfp, order, (kind, false));
+        if P::commit_frames(pfn, frames) {
+            return Some((pfn, resident));
         }
+        self.give_refused(pfn, order, resident);
+        None
     }
 
     /// Makes a block free whose memory the world could not commit.

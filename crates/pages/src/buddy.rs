@@ -104,6 +104,24 @@ impl<P: Platform> Held<'_, P> {
         None
     }
 
+    /// The smallest listed block whose first `frames` frames have their memory, cut to 2^`order` frames: its
+    /// beginning. Its head says [`FrameKind::Inside`].
+    pub(crate) fn smallest_committed(&mut self, order: u8, frames: u32) -> Option<Pfn> {
+        for high in order..=self.zone.machine.max_order {
+            for ty in MigrateType::ALL.into_iter().filter(|ty| *ty != MigrateType::Reserve) {
+                let list = &self.free_area[high as usize][ty as usize];
+                if let Some(pfn) = list.find::<P>(|pfn| P::has_memory(pfn, frames)) {
+                    self.unlist(pfn, high, ty);
+                    let pfn = self.cut_down(pfn, (high, order), ty, false);
+                    let block_type = self.block_type(pfn);
+                    self.set_state(pfn, FrameKind::Inside, order, block_type);
+                    return Some(pfn);
+                }
+            }
+        }
+        None
+    }
+
     fn resident_first(&self) -> bool {
         self.zone.machine.policy.resident_first
     }
@@ -143,17 +161,25 @@ impl<P: Platform> Held<'_, P> {
     /// Cuts a block of order `high` down to order `low` and returns the piece's first frame: the block's
     /// beginning, or a half with resident frames where those come first. The other halves go to the heads of
     /// the lists of `ty`.
-    pub(crate) fn expand(&mut self, mut pfn: Pfn, high: u8, low: u8, ty: MigrateType) -> Pfn {
-        if high == low {
-            return pfn;
-        }
+    pub(crate) fn expand(&mut self, pfn: Pfn, high: u8, low: u8, ty: MigrateType) -> Pfn {
+        if high == low { pfn } else { self.cut_down(pfn, (high, low), ty, self.resident_first()) }
+    }
+
+    /// [`Held::expand`], which takes a half with resident frames if `resident_first` says so.
+    fn cut_down(
+        &mut self,
+        mut pfn: Pfn,
+        (high, low): (u8, u8),
+        ty: MigrateType,
+        resident_first: bool,
+    ) -> Pfn {
         let mut resident = self.resident_of(pfn);
         for order in (low..high).rev() {
             P::count(Event::BuddySplit, 1);
             let mut left = pfn.plus(1 << order);
             let mut left_resident = resident.part(1 << order, 1 << order);
             resident = resident.part(0, 1 << order);
-            if self.resident_first() && resident == Resident::NONE && left_resident != Resident::NONE {
+            if resident_first && resident == Resident::NONE && left_resident != Resident::NONE {
                 (pfn, left) = (left, pfn);
                 (resident, left_resident) = (left_resident, resident);
             }

@@ -78,28 +78,6 @@ impl<P: Platform> Pages<P> {
         });
     }
 
-    /// Takes the free blocks behind a block, as far as its largest block goes; returns how many frames they have.
-    pub(crate) fn take_rest(&self, pfn: Pfn, order: u8) -> u32 {
-        let head = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
-        let behind = pfn.plus(1 << order);
-        let most = behind.0.next_multiple_of(1 << self.machine.max_order) - behind.0;
-        let mut zone = self.zone(head.node, head.zone).lock();
-        let mut taken = 0;
-        while taken < most
-            && let Some((frames, _)) = zone.take_behind(behind.plus(taken), 1)
-        {
-            taken += frames;
-        }
-        taken
-    }
-
-    /// Gives back what [`Pages::take_rest`] took. It was never used.
-    pub(crate) fn give_rest(&self, pfn: Pfn, order: u8, rest: u32) {
-        self.cut(pfn, 1 << order, (1 << order) + rest, |piece, state| {
-            self.zone(state.node, state.zone).lock().give_as(piece, state.order, Resident::NONE);
-        });
-    }
-
     /// Cuts an allocation of [`Pages::alloc_exact`] in two: the first keeps `frames` frames, at least one and
     /// not all. Returns where the second begins. Its owner's words in the descriptor are anything.
     pub fn split_exact(&self, pfn: Pfn, frames: u32) -> Pfn {

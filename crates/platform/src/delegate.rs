@@ -24,7 +24,8 @@ macro_rules! delegate {
     };
     (impl[$($generics:tt)*] Frames for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Frames for $world => $p:
-            with_frame with_map address locate commit_descriptors commit_frames map_slab unmap_slab; }
+            with_frame with_map address locate commit_descriptors commit_frames has_memory map_slab
+            unmap_slab; }
     };
     (impl[$($generics:tt)*] Memory for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Memory for $world => $p: link set_link half set_half storage_attach
@@ -123,6 +124,9 @@ macro_rules! delegated {
     };
     (commit_frames $p:ty, $to:ty) => {
         $crate::delegated! { @ $to, commit_frames(first: $crate::Pfn, frames: u32) -> bool }
+    };
+    (has_memory $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, has_memory(first: $crate::Pfn, frames: u32) -> bool }
     };
     (map_slab $p:ty, $to:ty) => {
         $crate::delegated! { @ $to, map_slab(pfn: $crate::Pfn, order: u8, size: u32, cache: u32) }

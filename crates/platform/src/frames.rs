@@ -43,6 +43,12 @@ pub trait Frames: Topology {
     fn commit_frames(_first: Pfn, _frames: u32) -> bool {
         true
     }
+    /// Whether the memory of `frames` frames from `first` on was committed before: [`Frames::commit_frames`] of
+    /// them then needs none.
+    #[inline]
+    fn has_memory(_first: Pfn, _frames: u32) -> bool {
+        true
+    }
     /// Announces that the block at `pfn` holds objects of `size` bytes from now on: [`crate::Memory`] may
     /// reach them. `cache` is the number of the objects' cache, or 2^24 if they belong to several caches: a
     /// world may keep it where it finds it from an address.

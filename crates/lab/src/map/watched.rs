@@ -68,7 +68,7 @@ delegate! { impl[P: Platform] Topology for Watched<P> => P }
 delegate! { impl[P: Platform] Time for Watched<P> => P }
 delegate! { impl[P: Platform] Hooks for Watched<P> => P }
 delegate! { impl[P: Platform<Ptr = Addr>] Frames for Watched<P> => P: with_frame with_map address locate
-        commit_descriptors commit_frames;
+        commit_descriptors commit_frames has_memory;
     fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
         P::map_slab(pfn, order, size, cache);
         tell(|watcher| watcher.slab_taken(pfn, (1 << order, P::page_shift()), size, cache));

@@ -6,11 +6,13 @@ use slablab_native::{Sleep, Start, Wishes};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static PAGES: OnceLock<Pages<Native>> = OnceLock::new();
-/// Held by the thread that gives back freed blocks because there is no memory. A second thread waits, and finds
-/// what the first one gave back.
+/// Held, before all other locks, by the thread that gives back freed blocks because there is no memory.
 static RELEASING: Sleep<()> = Sleep::new(());
+/// Frames that were given back so, in all.
+static RELEASED: AtomicU64 = AtomicU64::new(0);
 
 /// The page allocator; `None` before the process's heap started.
 #[inline]
@@ -40,10 +42,12 @@ pub(crate) fn start(wanted: Wishes) -> bool {
     PAGES.set(Pages::new(pages)).is_ok()
 }
 
-/// Gives the page allocator all freed blocks that stay for a while; returns their frames.
+/// Gives the page allocator all freed blocks that stay for a while; returns their frames, and those of other
+/// threads that did so meanwhile.
 fn release_kept() -> u32 {
     let Some(pages) = pages() else { return 0 };
+    let before = RELEASED.load(Relaxed);
     let _releasing = RELEASING.lock();
-    let frames = kept_blocks::release_all(pages) + freed_blocks::release_all(pages);
-    frames.try_into().unwrap_or(u32::MAX)
+    RELEASED.fetch_add(kept_blocks::release_all(pages) + freed_blocks::release_all(pages), Relaxed);
+    (RELEASED.load(Relaxed) - before).try_into().unwrap_or(u32::MAX)
 }

@@ -384,6 +384,9 @@ impl Frames for World {
     fn commit_frames(first: Pfn, frames: u32) -> bool {
         first.0 + frames <= state().memory_end.get()
     }
+    fn has_memory(first: Pfn, frames: u32) -> bool {
+        first.0 + frames <= state().memory_end.get()
+    }
     fn map_slab(_pfn: Pfn, _order: u8, _size: u32, _cache: u32) {}
     fn unmap_slab(_pfn: Pfn, _order: u8) {}
 }
