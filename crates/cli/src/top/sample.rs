@@ -236,8 +236,8 @@ fn frames(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> 
     let by_number: HashMap<u32, usize> =
         places.iter().enumerate().map(|(index, place)| (place.number, index)).collect();
     let mut frames = Frames::default();
-    // Descriptors behind a head that are of its block. What they say may be of a block that was there before.
-    let mut inside = 0u64;
+    // The end of the last block. What descriptors inside of it say may be of a block that was there before.
+    let mut end_of_block = 0;
     for mapping in memory.mappings()?.iter().filter(|mapping| mapping.is_writable) {
         let (from, to) = (mapping.start.max(start), mapping.end.min(end));
         if from >= to {
@@ -253,16 +253,16 @@ fn frames(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> 
             let start = at & !(page - 1);
             let pages = (at + bytes - start).div_ceil(page) as usize;
             if memory.present(start, page, pages).is_some_and(|present| !present.contains(&true)) {
-                inside = inside.saturating_sub(bytes / each);
                 at += bytes;
                 continue;
             }
             let read = memory.read_present(at, bytes as usize, page)?;
-            for descriptor in read.chunks_exact(each as usize) {
-                inside = match inside {
-                    0 => count(directory, descriptor, &by_number, places, &mut frames).saturating_sub(1),
-                    _ => inside - 1,
-                };
+            let first = (at - directory.get(MEMMAP_AT)) / each;
+            for (frame, descriptor) in (first..).zip(read.chunks_exact(each as usize)) {
+                if frame >= end_of_block {
+                    let block = count(directory, (frame, descriptor), &by_number, places, &mut frames);
+                    end_of_block = frame + block;
+                }
             }
             at += bytes;
         }
@@ -270,10 +270,11 @@ fn frames(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> 
     Ok(frames)
 }
 
-/// Counts the block that a descriptor is the head of, and returns its frames; 0 if it is of none.
+/// Counts the block that a frame is the head of, by the frame's descriptor, and returns the number of its
+/// frames; 0 if the frame is no head.
 fn count(
     directory: &Directory,
-    descriptor: &[u8],
+    (frame, descriptor): (u64, &[u8]),
     by_number: &HashMap<u32, usize>,
     places: &mut [Place],
     frames: &mut Frames,
@@ -285,6 +286,9 @@ fn count(
         return 0;
     }
     let count = 1u64 << state.order;
+    if !frame.is_multiple_of(count) {
+        return 0;
+    }
     match state.kind {
         FrameKind::Allocated | FrameKind::Large => frames.allocated += count,
         FrameKind::Buddy | FrameKind::Pcp => {
