@@ -99,8 +99,8 @@ fn put(pages: &Pages<Native>, block: Block) -> bool {
     }
 }
 
-/// Gives every kept block back to the page allocator, and returns their frames. Ends early if the kernel refuses
-/// one: at a limit of memory it refuses the others, too.
+/// Gives every kept block back to the page allocator, and returns their frames. Ends early if the kernel
+/// refuses one: at a limit of memory it refuses the others, too.
 pub(crate) fn release_all(pages: &Pages<Native>) -> u64 {
     let mut released = 0;
     loop {

@@ -43,8 +43,8 @@ pub trait Frames: Topology {
     fn commit_frames(_first: Pfn, _frames: u32) -> bool {
         true
     }
-    /// Whether the memory of `frames` frames from `first` on was committed before: [`Frames::commit_frames`] of
-    /// them then needs none.
+    /// Whether the memory of `frames` frames from `first` on was committed before. Then
+    /// [`Frames::commit_frames`] needs none.
     #[inline]
     fn has_memory(_first: Pfn, _frames: u32) -> bool {
         true

@@ -23,8 +23,8 @@ fn hackbench_of_each_kind() {
     }
 }
 
-/// Every pattern on both engines, natively and modelled; times are not judged. The model's are in proportion to
-/// native ones, of engines that are not optimised here.
+/// Every pattern on both engines, natively and modelled; times are not judged. The model's are in proportion
+/// to native ones, of engines that are not optimised here.
 #[test]
 fn native_beside_predicted() {
     let args = ["native", "--machine", "laptop", "--repeats", "2", "--format", "json"];
