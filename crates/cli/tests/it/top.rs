@@ -89,8 +89,8 @@ fn check_held(document: &Value, engine: &str) {
     assert_eq!(["object_bytes", "live_objects"].map(|field| number(counted, field)), [304, 77], "{engine}");
     let (heap, live) = (number(document, "heap_bytes"), number(document, "live_bytes"));
     let held = 3_000_000 + (4 << 20) + 40 * 24_000 + 2300 * 700;
-    // With debugging of blocks and in the hardened profile, freed ones are out of reach for a while, and count
-    // as live.
+    // With debugging of blocks and in the hardened profile, freed ones are out of reach for a while, and
+    // count as live.
     let hides = engine.contains("debug=") || engine.ends_with("harden=on");
     let most = if hides { heap } else { 2 * held };
     assert!((held..=most).contains(&live) && live <= heap, "{engine}: {live} of {heap}");
