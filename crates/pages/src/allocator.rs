@@ -117,14 +117,10 @@ impl<P: Platform> Pages<P> {
         kind: FrameKind,
         attempt: Attempt,
     ) -> Option<(Pfn, Resident)> {
-        let block = self.alloc_block(gfp, order, node, attempt);
-        let found = block.and_then(|(pfn, reserve)| {
-            let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
-            if P::commit_frames(pfn, frames) {
-                return Some((pfn, resident));
-            }
-            self.give_refused(pfn, order, resident);
-            self.attempt_committed(gfp, (order, frames), node, kind, attempt)
+        let commit = |block| self.commit_block(block, gfp, (order, frames), kind);
+        let found = self.alloc_block(gfp, order, node, attempt).and_then(|block| {
+            let refused = || self.committed_block(&self.request(gfp, order, node, attempt), frames);
+            commit(block).or_else(|| commit((refused()?, false)))
         });
         if found.is_none() {
             P::count(Event::PageAllocFail, 1);
@@ -132,40 +128,39 @@ impl<P: Platform> Pages<P> {
         found
     }
 
-    /// [`Pages::attempt_known`] after the world could not commit the memory of the first block: another may
-    /// have its memory already.
-    #[cold]
-    fn attempt_committed(
+    /// Hands out a block, and whether it comes from the reserves, if the world can commit its first `frames`
+    /// frames; else the block becomes free again.
+    fn commit_block(
         &self,
+        (pfn, reserve): (Pfn, bool),
         gfp: Gfp,
         (order, frames): (u8, u32),
-        node: NodeId,
         kind: FrameKind,
-        attempt: Attempt,
     ) -> Option<(Pfn, Resident)> {
-        let request = self.request(gfp, order, node, attempt);
-        // What the world keeps for later has its memory, too.
-        if attempt == Attempt::Full && gfp.has(Gfp::DIRECT_RECLAIM) && !P::is_reclaimer() {
-            let answer = self.ask(&request, ReclaimStep::Direct, 0);
-            answer.page.into_iter().for_each(|page| self.free(page));
-        }
-        let mut zones = self.nodes_for(&request).flat_map(|node| {
-            let zones = (0..=request.class).rev().map(move |zone| self.zone(node, zone));
-            zones.filter(|zone| zone.span.frames > 0)
-        });
-        let pfn = zones.find_map(|zone| zone.lock().smallest_committed(order, frames))?;
-        let resident = self.hand_out(pfn, gfp, order, (kind, false));
+        let resident = self.hand_out(pfn, gfp, order, (kind, reserve));
         if P::commit_frames(pfn, frames) {
             return Some((pfn, resident));
         }
-        self.give_refused(pfn, order, resident);
+        let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
+        self.zone(state.node, state.zone).lock().give_as(pfn, order, resident);
         None
     }
 
-    /// Makes a block free whose memory the world could not commit.
-    fn give_refused(&self, pfn: Pfn, order: u8, resident: Resident) {
-        let state = P::with_frame(pfn, |frame| FrameState::unpack(frame.state.load()));
-        self.zone(state.node, state.zone).lock().give_as(pfn, order, resident);
+    /// A block whose first `frames` frames the world committed before, for a request whose first block it
+    /// could not commit.
+    #[cold]
+    fn committed_block(&self, request: &Request, frames: u32) -> Option<Pfn> {
+        // What the world keeps for later has its memory, too.
+        let may_ask = request.attempt == Attempt::Full && request.gfp.has(Gfp::DIRECT_RECLAIM);
+        if may_ask && !P::is_reclaimer() {
+            let answer = self.ask(request, ReclaimStep::Direct, 0);
+            answer.page.into_iter().for_each(|page| self.free(page));
+        }
+        let mut zones = self.nodes_for(request).flat_map(|node| {
+            let zones = (0..=request.class).rev().map(move |zone| self.zone(node, zone));
+            zones.filter(|zone| zone.span.frames > 0)
+        });
+        zones.find_map(|zone| zone.lock().smallest_committed(request.order, frames))
     }
 
     /// Gives a block back. Its order and zone are in its head's state.
