@@ -13,7 +13,7 @@ use slablab_native::report::misuse;
 use slablab_native::{Location, Object, stack, system};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Frames, Gfp, Hooks, Pfn, Topology, Work};
-use slablab_slabs::{Backing, CacheId, Front, Metadata, Misuse, Usage};
+use slablab_slabs::{Backing, CacheId, Front, Idle, Metadata, Misuse, Usage};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -284,8 +284,8 @@ where
     fn thread_exit(&self, cpu: CpuId) {
         self.classes.iter().for_each(|class| class.cpu_down(&self.backing(), cpu));
     }
-    fn shrink(&self, turn: u32) {
-        self.classes[turn as usize % classes::COUNT].shrink_idle(&self.backing());
+    fn shrink(&self, turn: u32, idle: Idle) {
+        self.classes[turn as usize % classes::COUNT].shrink_idle(&self.backing(), idle);
     }
     fn shrink_all(&self) {
         if E::GUARDS {

@@ -18,7 +18,7 @@ use slablab_native::{Object, PagemapEntry, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Topology, Work, WorkKind};
 use slablab_slabs::preset::Choice;
-use slablab_slabs::{Backing, Busy, CacheId, Engine, Front, Misuse, Usage};
+use slablab_slabs::{Backing, Busy, CacheId, Engine, Front, Idle, Misuse, Usage};
 use std::fmt;
 use std::sync::Arc;
 
@@ -497,10 +497,10 @@ impl Tenant for Inner {
     fn thread_exit(&self, cpu: CpuId) {
         with!(&self.engine, cache => cache.cpu_down(&self.backing(cache), cpu));
     }
-    fn shrink(&self, turn: u32) {
+    fn shrink(&self, turn: u32, idle: Idle) {
         // There are many caches: each takes its turn.
         if turn % TURNS == self.number.0 / shared::NUMBERS % TURNS {
-            with!(&self.engine, cache => cache.shrink_idle(&self.backing(cache)));
+            with!(&self.engine, cache => cache.shrink_idle(&self.backing(cache), idle));
         }
     }
     fn shrink_all(&self) {

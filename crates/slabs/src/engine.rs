@@ -161,8 +161,9 @@ pub trait Engine<P: Platform>: Sized {
     /// Empties the slots that no thread uses, and returns empty slabs to the page allocator. Returns how many
     /// slabs went.
     fn shrink(&self, backing: &Backing<'_, P, Self::Common>) -> u64;
-    /// Periodic [`Engine::shrink`]. Memory is not short, so a quarantine is kept.
-    fn shrink_idle(&self, backing: &Backing<'_, P, Self::Common>) -> u64 {
+    /// Periodic [`Engine::shrink`]. Memory is not short, so a quarantine is kept; and so may be what was
+    /// needed since the last time, unless `idle` is [`Idle::All`].
+    fn shrink_idle(&self, backing: &Backing<'_, P, Self::Common>, _idle: Idle) -> u64 {
         self.shrink(backing)
     }
     /// What page reclaim of 2.4 finds in the cache ([`crate::clock`]). `None`: the cache grew since the last
@@ -262,6 +263,15 @@ pub fn zero_if_asked<P: Platform>(object: P::Ptr, bytes: u32, gfp: Gfp) -> P::Pt
         P::fill(object, bytes, 0);
     }
     object
+}
+
+/// What a cache gives back in [`Engine::shrink_idle`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// What was not needed since the last time.
+    Since,
+    /// All that no caller holds, but for a quarantine.
+    All,
 }
 
 /// The empty slabs that page reclaim of 2.4 finds in a cache.

@@ -50,7 +50,7 @@ use ring::{MOST, Ring};
 use slablab_native::Object;
 use slablab_platform::{CpuId, PerCpu, Platform, Topology, Work};
 use slablab_slabs::engines::slub::Slub;
-use slablab_slabs::{Metadata, Usage};
+use slablab_slabs::{Idle, Metadata, Usage};
 use std::fmt;
 use tail::Keys;
 
@@ -104,8 +104,8 @@ impl Tenant for Hardened {
         self.empty_rings(cpu);
         self.heap.thread_exit(cpu);
     }
-    fn shrink(&self, turn: u32) {
-        self.heap.shrink(turn);
+    fn shrink(&self, turn: u32, idle: Idle) {
+        self.heap.shrink(turn, idle);
     }
     fn shrink_all(&self) {
         (0..Native::cpus()).for_each(|cpu| self.empty_rings(CpuId(cpu)));

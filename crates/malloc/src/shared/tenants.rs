@@ -14,7 +14,7 @@ use super::inside::less;
 use super::note::{self, Note, TENANTS};
 use super::upkeep;
 use slablab_platform::{CpuId, Work};
-use slablab_slabs::{Geometry, Usage};
+use slablab_slabs::{Geometry, Idle, Usage};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub trait Tenant: Sync {
     fn thread_exit(&self, cpu: CpuId);
     /// Has one of its caches give back the free memory that it keeps: another one for each `turn`, which
     /// counts from 0.
-    fn shrink(&self, turn: u32);
+    fn shrink(&self, turn: u32, idle: Idle);
     /// Has all its caches give back the free memory that they keep.
     fn shrink_all(&self);
     /// Calls `each` for each of its caches, with what the cache holds and the bytes of an object.

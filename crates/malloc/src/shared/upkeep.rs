@@ -8,6 +8,7 @@ use crate::kept_blocks;
 use crate::world::Native;
 use slablab_pages::Pages;
 use slablab_platform::{Time, Topology};
+use slablab_slabs::Idle;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// Free memory that stays for the next request, in bytes.
@@ -45,8 +46,10 @@ static DUE: AtomicU64 = AtomicU64::new(0);
 static TURN: AtomicU32 = AtomicU32::new(0);
 /// Frames in use or resident: the least since caches last took their turns for growth.
 static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
-/// Whether the turns that are due are for growth.
+/// Whether the turns that are due are for growth, and whether they are those after a pause: then caches give
+/// back all that they keep for later.
 static GROWING: AtomicBool = AtomicBool::new(false);
+static PAUSED: AtomicBool = AtomicBool::new(false);
 /// Threads that may have a work in hand.
 static WORKING: Inside = Inside::new();
 /// Works that went back to the queue because their tenant was withdrawn.
@@ -76,6 +79,7 @@ pub fn upkeep() {
     } else if turns >= TURNS_MOST {
         // The process grew before this pause, and its turns were not all taken: it does not grow now.
         GROWING.store(false, Relaxed);
+        PAUSED.store(true, Relaxed);
     }
     if DUE.load(Relaxed) > 0 {
         take_turns(now + CALLER_NS);
@@ -141,7 +145,8 @@ fn take_turns(until_ns: u64) {
     let before = resident();
     while DUE.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(1)).is_ok() {
         let turn = TURN.fetch_add(1, Relaxed);
-        tenants::each(|tenant| tenant.shrink(turn));
+        let all = GROWING.load(Relaxed) || PAUSED.load(Relaxed);
+        tenants::each(|tenant| tenant.shrink(turn, if all { Idle::All } else { Idle::Since }));
         if Native::now() > until_ns {
             break;
         }
@@ -149,7 +154,10 @@ fn take_turns(until_ns: u64) {
     // A growing process allocates again the pages that its caches have just freed: given back, each would be
     // a page fault.
     let grows = match DUE.load(Relaxed) {
-        0 => GROWING.swap(false, Relaxed),
+        0 => {
+            PAUSED.store(false, Relaxed);
+            GROWING.swap(false, Relaxed)
+        }
         _ => GROWING.load(Relaxed),
     };
     if !grows {

@@ -36,7 +36,7 @@ pub use policy::{Around, Wrap};
 use crate::backing::Backing;
 use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
 use crate::damage::kept_wrong;
-use crate::engine::{Busy, Engine, Exposed, Place, Reapable, Usage, address, free_each};
+use crate::engine::{Busy, Engine, Exposed, Idle, Place, Reapable, Usage, address, free_each};
 use crate::front::Front;
 use crate::report::{Fault, Misuse, Overwritten, Report, Reports, User};
 use crate::slab::NewObjects;
@@ -408,8 +408,8 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         self.engine.reap_empty(backing, slabs)
     }
 
-    fn shrink_idle(&self, backing: &Backing<'_, P, E::Common>) -> u64 {
-        self.engine.shrink_idle(backing)
+    fn shrink_idle(&self, backing: &Backing<'_, P, E::Common>, idle: Idle) -> u64 {
+        self.engine.shrink_idle(backing, idle)
     }
 
     fn destroy(&self, backing: &Backing<'_, P, E::Common>) -> Result<(), Busy> {

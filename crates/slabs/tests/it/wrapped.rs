@@ -10,7 +10,7 @@ use slablab_slabs::report::{Fault, Report};
 use slablab_slabs::report::{Overwritten, Zone};
 use slablab_slabs::wrap::{Around, Debugged};
 use slablab_slabs::zones::ahead;
-use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Misuse, Preset};
+use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Idle, Misuse, Preset};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 type Cache = Debugged<Model, Slub<Model>>;
@@ -100,7 +100,7 @@ fn shrink_idle_leaves_the_quarantine() {
     with(",quarantine=4K", false, |cache, backing| {
         let all: Vec<_> = (0..10).map(|_| cache.alloc(backing, Gfp::KERNEL, None).expect("memory")).collect();
         all.iter().for_each(|object| cache.free(backing, *object).expect("an object"));
-        cache.shrink_idle(backing);
+        cache.shrink_idle(backing, Idle::All);
         assert_eq!(cache.usage().quarantined, 10);
         cache.shrink(backing);
         assert_eq!(cache.usage().quarantined, 0);

@@ -21,7 +21,7 @@ pub use policy::{
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
 use crate::damage::no_such_work;
-use crate::engine::{Busy, Engine, Exposed, Place, Usage, zero_if_asked};
+use crate::engine::{Busy, Engine, Exposed, Idle, Place, Usage, zero_if_asked};
 use crate::engines::common;
 use crate::front::Front;
 use crate::lent::Sheaf;
@@ -316,8 +316,12 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
+        self.shrink_idle(backing, Idle::All)
+    }
+
+    fn shrink_idle(&self, backing: &Backing<'_, P>, idle: Idle) -> u64 {
         common::shrink(self, || {
-            self.flush_cpus(backing);
+            self.flush_cpus(backing, idle);
             (0..P::nodes()).for_each(|node| self.shrink_node(backing, NodeId(node)));
         })
     }
@@ -460,13 +464,13 @@ impl<P: Platform> Slub<P> {
         common::reach::<P, _>(&self.slots, cpu)
     }
 
-    /// Empties the slots that can be reached, and asks the owners of the others to empty theirs. Sheaves come
-    /// first, because their objects go to CPU slabs.
-    fn flush_cpus(&self, backing: &Backing<'_, P>) {
+    /// Empties the slots that can be reached, and the barns, and asks the owners of the others to empty
+    /// theirs. Sheaves come first, because their objects go to CPU slabs.
+    fn flush_cpus(&self, backing: &Backing<'_, P>, idle: Idle) {
         let used = || (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu));
         if self.sheaf_capacity > 0 {
             used().for_each(|cpu| self.flush_sheaves(backing, cpu));
-            self.flush_barns(backing);
+            self.flush_barns(backing, idle);
         }
         for cpu in used() {
             match self.reach(cpu) {

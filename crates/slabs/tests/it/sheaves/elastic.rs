@@ -49,16 +49,34 @@ fn alternating_calls_do_not_exchange_sheaves() {
     );
 }
 
-/// A barn keeps sheaves by their bytes: a swing of 4,000 objects does not go to slabs, one of 40,000 does.
-/// The kernel's barn has ten.
+/// A swing of 100,000 objects does not go to slabs, one of 200,000 does. The kernel's barn has ten sheaves.
 #[test]
-fn a_barn_keeps_two_mebibytes() {
-    const SWING: &[Step] = &[Alloc(0, 4000), Free(0, 4000), Mark, Alloc(0, 4000), Free(0, 4000)];
+fn a_barn_keeps_2048_sheaves() {
+    const SWING: &[Step] = &[Alloc(0, 100_000), Free(0, 100_000), Mark, Alloc(0, 100_000), Free(0, 100_000)];
     case(SWING, &[Counted(SheafRefill, 0), Counted(SheafFlush, 0)]);
-    const LARGE: &[Step] = &[Alloc(0, 40_000), Free(0, 40_000)];
-    const MOST: u64 = (2 << 20) / (60 * 64) * 60;
+    const LARGE: &[Step] = &[Alloc(0, 200_000), Free(0, 200_000)];
+    const MOST: u64 = 2048 * 60;
     // Main and spare hold 104 more.
     case(LARGE, &[Parked(MOST + 104)]);
+}
+
+/// A periodic shrink empties the slot. Of the barn's sheaves those go to slabs that nobody needed since the
+/// periodic shrink before.
+#[test]
+fn a_barn_gives_back_what_was_idle() {
+    const FREED: [Step; 2] = [Alloc(0, 6000), Free(0, 6000)];
+    const SINCE: Step = Shrink(Idle::Since);
+    let after = |steps: &[Step], parked: u64| {
+        let steps: &'static [Step] = Vec::leak([&FREED, steps].concat());
+        case(steps, Vec::leak(vec![Parked(parked)]));
+    };
+    // 99 full sheaves: all of them came since the beginning.
+    after(&[SINCE], 99 * 60);
+    after(&[SINCE, SINCE], 0);
+    // The slot's young sheaves get 104 objects from slabs, the other 496 are in 9 of the barn's sheaves.
+    after(&[SINCE, Alloc(0, 600), Free(0, 600), SINCE], 9 * 60);
+    after(&[SINCE, Alloc(0, 600), Free(0, 600), SINCE, SINCE], 0);
+    after(&[Shrink(Idle::All)], 0);
 }
 
 /// A young sheaf that is outgrown while its memory cannot be freed must wait, and must not be used as a

@@ -17,14 +17,14 @@ use Event::*;
 use Expected::{Counted, CpuSlabs, Live, Parked};
 use Step::{
     Alloc, AllocAtomic, AllocBare, AllocOn, AllocReserve, Bulk, Down, Exhaust, Fail, Feed, Free, FreeBulk,
-    FreeEvery, FreeRcu, Grace, Lend, Mark, Return, Same, Use,
+    FreeEvery, FreeRcu, Grace, Lend, Mark, Return, Same, Shrink, Use,
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Time};
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Sheaf};
+use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Idle, Sheaf};
 
 const MIB: u64 = 1 << 20;
 
@@ -71,6 +71,8 @@ enum Step {
     Return(u16),
     /// Takes a CPU offline.
     Down(u16),
+    /// A periodic shrink on the first CPU.
+    Shrink(Idle),
     /// Counters in `expected` count from here.
     Mark,
 }
@@ -215,6 +217,10 @@ impl Heap {
                 self.cache.return_sheaf(&backing, Gfp::KERNEL, sheaf);
             }
             Down(cpu) => self.down(cpu),
+            Shrink(idle) => {
+                Model::run_on(CpuId(0));
+                self.cache.shrink_idle(&backing, idle);
+            }
             Mark => self.own.zero = Event::ALL.iter().map(|event| self.cache.counted(*event)).collect(),
         }
     }

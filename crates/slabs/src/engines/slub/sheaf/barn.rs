@@ -14,10 +14,12 @@ const LINK: u32 = 0;
 struct Pile<P: Platform> {
     top: Option<P::Ptr>,
     len: u32,
+    /// The least length since the last [`Pile::end_period`].
+    least: u32,
 }
 
 impl<P: Platform> Pile<P> {
-    const NONE: Self = Pile { top: None, len: 0 };
+    const NONE: Self = Pile { top: None, len: 0, least: 0 };
 
     fn push(&mut self, sheaf: P::Ptr) {
         P::storage_store(sheaf, LINK, self.top);
@@ -29,7 +31,13 @@ impl<P: Platform> Pile<P> {
         let sheaf = self.top?;
         self.top = P::storage_load(sheaf, LINK);
         self.len -= 1;
+        self.least = self.least.min(self.len);
         Some(sheaf)
+    }
+
+    /// How many sheaves nobody needed since the last call.
+    fn end_period(&mut self) -> u32 {
+        core::mem::replace(&mut self.least, self.len)
     }
 }
 
@@ -82,6 +90,11 @@ impl<P: Platform> Barn<P> {
             self.full.push(full);
         }
         room
+    }
+
+    /// How many full and how many empty sheaves nobody needed since the last call.
+    pub(super) fn end_period(&mut self) -> [u32; 2] {
+        [self.full.end_period(), self.empty.end_period()]
     }
 
     pub(super) fn put_empty(&mut self, empty: P::Ptr) -> bool {

@@ -4,7 +4,8 @@
 //! A slot begins with a small sheaf. It grows whenever it is empty or full, until it has the cache's
 //! capacity; while it is small it is refilled by a few objects. Then a full sheaf that is exchanged for the
 //! spare leaves it a few objects, so that a program at the border does not exchange the two with every call.
-//! Barns hold a limit of bytes.
+//! Barns hold many sheaves. What they hold goes by time: in a periodic shrink the sheaves leave that nobody
+//! needed since the one before.
 //!
 //! A main sheaf with less than the cache's capacity is *young*. Only a slot has one, as its main sheaf;
 //! spares and barns know full-grown ones alone.
@@ -19,8 +20,9 @@ use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
 /// Bytes of objects that a sheaf is refilled with for each object it can hold; at least one object.
 const REFILL_BYTES: u32 = 64;
 /// Bytes of objects in a barn's full sheaves; at least one sheaf.
-const BARN_BYTES: u32 = 2 << 20;
-
+const BARN_BYTES: u32 = 32 << 20;
+/// Most full sheaves of a barn: a shrink that empties the barn takes some milliseconds.
+const BARN_SHEAVES: u32 = 2048;
 /// Objects that a slot keeps at hand when its full main sheaf is exchanged; at most half a sheaf.
 const NEAR: u32 = 16;
 
@@ -29,7 +31,7 @@ pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32)
     if policy.elastic == 0 {
         return SHEAVES_MAX;
     }
-    (BARN_BYTES / sheaf_bytes.max(1)).max(1)
+    (BARN_BYTES / sheaf_bytes.max(1)).clamp(1, BARN_SHEAVES)
 }
 
 impl<P: Platform> Slub<P> {

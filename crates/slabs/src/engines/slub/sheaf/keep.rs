@@ -6,6 +6,7 @@ use super::{BATCH_MAX, Stock};
 use crate::backing::Backing;
 use crate::cache::CacheId;
 use crate::damage::{hole, kept_wrong};
+use crate::engine::Idle;
 use crate::engines::slub::{Barns, CpuState, Slot, Slub, Tally};
 use crate::lent::{Sheaf, word};
 use slablab_platform::{CpuId, Event, FrameState, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
@@ -146,16 +147,24 @@ impl<P: Platform> Slub<P> {
         self.flush_taken(backing, taken);
     }
 
-    /// Empties every barn.
-    pub(in crate::engines::slub) fn flush_barns(&self, backing: &Backing<'_, P>) {
+    /// Empties every barn, or where sheaves grow, takes out what was idle.
+    pub(in crate::engines::slub) fn flush_barns(&self, backing: &Backing<'_, P>, idle: Idle) {
+        let all = idle == Idle::All || self.policy.elastic == 0;
         for node in (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some()) {
-            while let Some(sheaf) = self.with_barn(node, Barn::get_full) {
+            let least = self.with_barn(node, Barn::end_period);
+            let [mut full, mut empty] = if all { [u32::MAX; 2] } else { least };
+            while let Some(left) = full.checked_sub(1)
+                && let Some(sheaf) = self.with_barn(node, Barn::get_full)
+            {
+                full = left;
                 self.flush_taken(backing, [Some(Stock { sheaf, size: self.sheaf_capacity }), None]);
             }
             while backing.metadata.is_some()
-                && let Some(empty) = self.with_barn(node, Barn::get_empty)
+                && let Some(left) = empty.checked_sub(1)
+                && let Some(sheaf) = self.with_barn(node, Barn::get_empty)
             {
-                self.retire(backing, empty);
+                empty = left;
+                self.retire(backing, sheaf);
             }
             while backing.metadata.is_some()
                 && let Some(outgrown) = self.with_barn(node, Barn::get_outgrown)
