@@ -91,13 +91,14 @@ int main(int count, char **arguments)
         for (int i = 0; i < MANY; i++)
             stays = taker();
     } else if (!strcmp(name, "links")) {
-        /* Enough objects that some are in slabs, not only in a slot. */
+        /* Free objects in slabs, not only in slots and barns. The others keep the slabs. */
         static char *volatile many[10 * MANY];
         for (int i = 0; i < 10 * MANY; i++)
             many[i] = taker();
-        for (int i = 0; i < 10 * MANY; i++)
+        for (int i = 0; i < 10 * MANY; i += 2)
             giver(many[i]);
-        for (int i = 0; i < 10 * MANY; i++)
+        malloc_trim(0);
+        for (int i = 0; i < 10 * MANY; i += 2)
             memset(many[i], 'A', 8);
         for (int i = 0; i < 10 * MANY; i++)
             stays = taker();
