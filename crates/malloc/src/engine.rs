@@ -127,15 +127,14 @@ impl OnceHeap {
     #[inline(always)]
     pub(crate) fn free_fast(&'static self, at: &Given) -> Freed {
         let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        self.push_marked(&entry, slots, fast::mark_free_fixed(&entry, || self.secret_of_slab()))
+        self.push_marked(&entry, slots, fast::mark_free_fixed(&entry))
     }
 
     /// [`OnceHeap::free_fast`] for an object whose caller says how many bytes it asked for.
     #[inline(always)]
     pub(crate) fn free_fast_sized(&'static self, at: &Given, bytes: usize) -> Freed {
         let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        let marked = fast::mark_free_sized(&entry, bytes, || self.secret_of_slab());
-        self.push_marked(&entry, slots, marked)
+        self.push_marked(&entry, slots, fast::mark_free_sized(&entry, bytes))
     }
 
     /// Whether a live object of a SLUB heap with nothing around it starts at an address, and is as large as
@@ -143,9 +142,7 @@ impl OnceHeap {
     #[inline(always)]
     pub(crate) fn is_live_of_class(&'static self, at: &Given, bytes: usize) -> bool {
         bytes <= classes::LISTED_MAX
-            && at
-                .pagemap()
-                .is_some_and(|entry| fast::is_live_of_class(&entry, bytes, || self.secret_of_slab()))
+            && at.pagemap().is_some_and(|entry| fast::is_live_of_class(&entry, bytes))
     }
 
     /// Gives a live object of a SLUB heap with nothing around it another size, if both sizes are those of
@@ -153,18 +150,9 @@ impl OnceHeap {
     #[inline]
     pub(crate) fn resize(&'static self, at: &Given, bytes: usize) -> Resized {
         match at.pagemap() {
-            Some(entry) if bytes <= classes::LISTED_MAX => {
-                fast::resize(&entry, bytes, || self.secret_of_slab())
-            }
+            Some(entry) if bytes <= classes::LISTED_MAX => fast::resize(&entry, bytes),
             _ => Resized::No,
         }
-    }
-
-    /// The secret of the SLUB heap, for a caller that found a slab with a number of its caches.
-    #[inline(always)]
-    fn secret_of_slab(&'static self) -> u64 {
-        // SAFETY: a slab has a cache number from `FIRST` on only after the room was written.
-        unsafe { Self::room(&self.slub) }.secret
     }
 
     #[inline(always)]
@@ -271,7 +259,6 @@ fn make_in<'a, E: Front<W>, W: Over>(
         (&raw mut (*heap).pages).write(pages);
         (&raw mut (*heap).common).write(E::Common::default());
         (&raw mut (*heap).first).write(first);
-        (&raw mut (*heap).secret).write(system::secret());
         for class in 0..classes::COUNT {
             (&raw mut (*heap).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
         }

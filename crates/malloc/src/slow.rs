@@ -2,7 +2,7 @@
 //! `unsafe`: hands out memory.
 
 use crate::classes;
-use crate::fast::{Freed, Given, double_free, fits_well, handed_out, is_marked, mark_free};
+use crate::fast::{Freed, Given, double_free, fits_well, handed_out, mark_free};
 use crate::heap::{Heap, not_here};
 use crate::mappings;
 use crate::shared;
@@ -24,7 +24,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if bytes <= classes::MAX {
             let class = classes::of(bytes);
             if let Some(object) = self.class(class).alloc_slow_slot() {
-                return handed_out(object);
+                return handed_out(object, self.place(class));
             }
         }
         self.alloc_cold(bytes)
@@ -42,8 +42,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         self.free_deferred();
         shared::upkeep();
         let class = classes::of(bytes);
-        // With guards around the engine, an object has no room for a key.
-        let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(object) };
+        // Guards around the engine know themselves which objects are free.
+        let given = |object: Object| {
+            if E::GUARDS { object.as_ptr() } else { handed_out(object, self.place(class)) }
+        };
         self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
     }
 
@@ -68,13 +70,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return Some((Object::at(mappings::alloc(bytes, align)?)?, true));
         }
         // A mapping of its own if the heap has no such block: its address space may be used up, or in pieces.
-        let block = self.alloc_large(bytes, align).inspect(|(object, zeros)| {
-            // The frames may hold the key of an object that began here. A `realloc` of a block that the
-            // program never wrote would copy the key, and another one perhaps back to this address.
-            if !zeros {
-                handed_out(*object);
-            }
-        });
+        let block = self.alloc_large(bytes, align);
         block.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
     }
 
@@ -226,9 +222,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         let is_live = if E::GUARDS {
             class.check_live(object).is_ok()
         } else {
-            // SAFETY: `starts_at` or `owns` said that an object of this class starts here; without guards the
-            // class has marks.
-            unsafe { !is_marked(self.secret, object) }
+            Native::pagemap(at).is_some_and(|entry| !entry.is_free())
         };
         if !is_live {
             misuse(format_args!("{call} of {object:?}: already freed (malloc-{bytes})"));

@@ -420,6 +420,12 @@ impl HeapAccess {
         unsafe { object.as_ptr().write_bytes(value, bytes as usize) };
     }
 
+    /// Fills bytes of a table of atomics that no thread uses meanwhile.
+    pub(crate) fn fill_table(self, at: usize, bytes: usize, value: u8) {
+        // SAFETY: the invariant of `HeapAccess`; atomics have every value of their bytes.
+        unsafe { with_exposed_provenance_mut::<u8>(at).write_bytes(value, bytes) };
+    }
+
     /// Bytes of a slab that the caller owns, and that no thread writes while they are looked at.
     pub(crate) fn bytes<'a>(self, object: Object, bytes: u32) -> &'a [u8] {
         // SAFETY: the invariant of `HeapAccess`; an engine compares what it owns (`Memory::differs`).
