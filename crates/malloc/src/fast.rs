@@ -259,7 +259,20 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return ptr::null_mut();
         }
         let class = listed(bytes);
-        self.class(class).alloc_fast().map_or(ptr::null_mut(), |object| handed_out(object, self.place(class)))
+        self.class(class).alloc_fast().map_or(ptr::null_mut(), |object| self.handed_out(class, object))
+    }
+
+    /// Notes that an object of a class is live, unless guards around the engine know it. Returns its address.
+    #[inline(always)]
+    pub(crate) fn handed_out(&self, class: usize, object: Object) -> *mut u8 {
+        let place = match Place::of(self.first() + class as u32) {
+            Place::NONE => Native::pagemap(object.as_ptr()).map_or(Place::NONE, PagemapEntry::slots_place),
+            place => place,
+        };
+        if !E::GUARDS {
+            handed_out(object, place);
+        }
+        object.as_ptr()
     }
 
     /// Frees an object into this thread's array, if there is room.

@@ -10,7 +10,7 @@ use crate::shared::{self, EachCache, METADATA_BYTES, Named, Tenant};
 use crate::world::{Native, Over};
 use crate::zeroing;
 use slablab_native::report::misuse;
-use slablab_native::{Location, Object, Place, stack};
+use slablab_native::{Location, Object, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Frames, Gfp, Hooks, Pfn, Topology, Work};
 use slablab_slabs::{Backing, CacheId, Front, Idle, Metadata, Misuse, Usage};
@@ -78,12 +78,6 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         self.first
     }
 
-    /// The place of the slots of a class.
-    #[inline(always)]
-    pub(crate) fn place(&self, class: usize) -> Place {
-        Place::of(self.first + class as u32)
-    }
-
     /// Whether this is the process's own heap.
     #[inline]
     pub(crate) fn is_own(&self) -> bool {
@@ -100,12 +94,12 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     #[cold]
     pub(crate) fn alloc_cold_engine(&self, class: usize, bytes: usize) -> Option<Object> {
         // At least a word: a deferred free links the object by its first word.
-        self.classes[class].alloc_sized(
-            &self.backing(),
-            bytes.max(size_of::<usize>()) as u32,
-            Gfp::KERNEL,
-            None,
-        )
+        let bytes = bytes.max(size_of::<usize>()) as u32;
+        let alloc = || self.classes[class].alloc_sized(&self.backing(), bytes, Gfp::KERNEL, None);
+        alloc().or_else(|| {
+            shared::empty_caches();
+            alloc()
+        })
     }
 
     /// The size to request for `bytes` bytes aligned to `align`, a power of two. `None` if no class has such
@@ -287,8 +281,8 @@ where
     fn thread_exit(&self, cpu: CpuId) {
         self.classes.iter().for_each(|class| class.cpu_down(&self.backing(), cpu));
     }
-    fn shrink(&self, turn: u32, idle: Idle) {
-        self.classes[turn as usize % classes::COUNT].shrink_idle(&self.backing(), idle);
+    fn shrink(&self, turn: u32, idle: Idle) -> bool {
+        self.classes[turn as usize % classes::COUNT].shrink_idle(&self.backing(), idle)
     }
     fn shrink_all(&self) {
         if E::GUARDS {

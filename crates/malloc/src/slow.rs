@@ -2,14 +2,14 @@
 //! `unsafe`: hands out memory.
 
 use crate::classes;
-use crate::fast::{Freed, Given, double_free, fits_well, handed_out, mark_free};
+use crate::fast::{Freed, Given, double_free, fits_well, mark_free};
 use crate::heap::{Heap, not_here};
 use crate::mappings;
 use crate::shared;
 use crate::signals;
 use crate::world::{Native, Over};
 use slablab_native::report::{Line, misuse};
-use slablab_native::{Location, Object, system};
+use slablab_native::{Location, Object, PagemapEntry, system};
 use slablab_slabs::Front;
 use std::ptr;
 
@@ -24,7 +24,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if bytes <= classes::MAX {
             let class = classes::of(bytes);
             if let Some(object) = self.class(class).alloc_slow_slot() {
-                return handed_out(object, self.place(class));
+                return self.handed_out(class, object);
             }
         }
         self.alloc_cold(bytes)
@@ -42,10 +42,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         self.free_deferred();
         shared::upkeep();
         let class = classes::of(bytes);
-        // Guards around the engine know themselves which objects are free.
-        let given = |object: Object| {
-            if E::GUARDS { object.as_ptr() } else { handed_out(object, self.place(class)) }
-        };
+        let given = |object: Object| self.handed_out(class, object);
         self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
     }
 
@@ -71,7 +68,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         }
         // A mapping of its own if the heap has no such block: its address space may be used up, or in pieces.
         let block = self.alloc_large(bytes, align);
-        block.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true)))
+        block.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true))).or_else(|| {
+            shared::empty_caches();
+            self.alloc_large(bytes, align)
+        })
     }
 
     /// `bytes` bytes, aligned to the power of two `align`, and to 16; null without memory.
@@ -113,10 +113,22 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             match mark_free(self, &entry) {
                 Ok(class) if class.free_slow_slot(object, slab) => return,
                 Err(Freed::Before) => double_free(at.as_ptr()),
+                // Where an object starts may be known to the engine alone, if its slabs differ in size.
+                Err(Freed::No) if self.owns(entry.get()) && entry.get().set_free() => {
+                    double_free(at.as_ptr())
+                }
                 _ => {}
             }
         }
         self.free_cold(at);
+    }
+
+    /// Whether an object of this heap starts at an entry's address, by the engine's exact answer. Not for heaps
+    /// with guards, which know themselves which objects are free.
+    #[cold]
+    fn owns(&self, entry: PagemapEntry) -> bool {
+        let class = self.classes.get(entry.cache().wrapping_sub(self.first()) as usize);
+        !E::GUARDS && class.is_some_and(|class| class.owns(entry.object()).is_ok())
     }
 
     /// Slow rung of a free whose object is marked as free, and found no room in an array: engines without

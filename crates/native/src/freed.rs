@@ -3,8 +3,8 @@
 //!
 //! | table | a byte for every | of |
 //! |---|---|---|
-//! | coarse | 64 bytes of the heap | caches with a fixed place and objects of at least 64 bytes |
-//! | fine | 16 bytes of the heap | caches with a fixed place and smaller objects; caches without one |
+//! | coarse | 64 bytes of the heap | caches with objects of at least 64 bytes |
+//! | fine | 16 bytes of the heap | caches with smaller objects |
 //!
 //! An object's byte is that of its first address: no two objects begin in the same 64 or 16 bytes. Bytes of
 //! a new slab of a cache with a fixed place are 1; those of other caches are what they were.
@@ -58,7 +58,8 @@ fn to_where(table: &Table<AtomicU8>, shift: u32, heap: usize) -> u64 {
 pub(crate) fn start(tables: &Tables, heap: usize) {
     COARSE_TABLE.set(tables.coarse);
     FINE_TABLE.set(tables.fine);
-    WHERE[Place::NONE.index()].store(to_where(&FINE_TABLE, FINE, heap), Relaxed);
+    WHERE[Place::NONE.index()].store(to_where(&COARSE_TABLE, COARSE, heap), Relaxed);
+    WHERE[Place::NONE_SMALL.index()].store(to_where(&FINE_TABLE, FINE, heap), Relaxed);
 }
 
 /// The address of each table, and log2 of the bytes of the heap that a byte of it stands for.
@@ -72,15 +73,25 @@ pub(crate) fn commit(range: &Range<usize>) -> bool {
     tables().iter().all(|(at, shift)| region::commit(at + (range.start >> shift), range.len() >> shift))
 }
 
-/// Notes a new slab of a cache with a fixed place, before anybody knows an object of it: `bytes` bytes at
-/// `start`, objects of `size` bytes. They are free.
-pub(crate) fn note(access: HeapAccess, place: Place, heap: usize, start: usize, bytes: u32, size: u32) {
+/// Notes a new slab, before anybody knows an object of it: `bytes` bytes at `start`, objects of `size` bytes.
+/// Those of a cache with a fixed place are free. Returns the cache's place in the pagemap.
+pub(crate) fn note(
+    access: HeapAccess,
+    place: Place,
+    (heap, start): (usize, usize),
+    bytes: u32,
+    size: u32,
+) -> Place {
+    // A block of page frames has no objects: its size is 0.
+    let is_coarse = !(1..1 << COARSE).contains(&size);
     if place == Place::NONE {
-        return;
+        return if is_coarse { place } else { Place::NONE_SMALL };
     }
-    let (table, shift) = if size >= 1 << COARSE { (&COARSE_TABLE, COARSE) } else { (&FINE_TABLE, FINE) };
+    let (table, shift) = if is_coarse { (&COARSE_TABLE, COARSE) } else { (&FINE_TABLE, FINE) };
     WHERE[place.index()].store(to_where(table, shift, heap), Relaxed);
-    access.fill_table(base(table, shift) + ((start - heap) >> shift), bytes as usize >> shift, 1);
+    let at = base(table, shift) + ((start - heap) >> shift);
+    access.fill(access.object(at as u64), bytes >> shift, 1);
+    place
 }
 
 /// The byte of the object at the address `at`, of a slab of a cache with this place.

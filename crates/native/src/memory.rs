@@ -135,7 +135,9 @@ pub(crate) fn forget(access: HeapAccess) {
     let (heap, frames) = (PLACES.heap.load(Relaxed), frames() as usize);
     let all = tables().into_iter().chain(freed_tables()).chain([(heap, system::page_size())]);
     for (at, bytes_each) in all {
-        access.discard(at, frames * bytes_each);
+        // A table may begin some bytes into its first page.
+        let within = at % system::page_size();
+        access.discard(at - within, frames * bytes_each + within);
     }
 }
 
@@ -220,7 +222,7 @@ const HUGE_PAGE: usize = 2 << 20;
 pub(crate) static GIVEN_BACK: AtomicU64 = AtomicU64::new(0);
 
 /// The least bytes of a table of [`freed`] that are given back.
-const FREED_BYTES: usize = 16 << 10;
+const FREED_BYTES: usize = 8 << 10;
 
 /// Gives a free block's memory back to the kernel, and the entries of its frames in the tables, except those
 /// of the first frame, which is the head of the free block. All of it reads as zeros then. `false` if the
@@ -297,7 +299,7 @@ pub(crate) fn map(access: HeapAccess, pfn: Pfn, order: u8, size: u32, cache: u32
     let (place, bytes, start) =
         (Place::of(cache), 1 << (page_shift() + u32::from(order)), address(pfn, 0).addr());
     starts::note(place, bytes, size);
-    freed::note(access, place, PLACES.heap.load(Relaxed), start, bytes, size);
+    let place = freed::note(access, place, (PLACES.heap.load(Relaxed), start), bytes, size);
     let start = start as u32 | place.bits();
     for at in 0..1usize << order {
         pagemap_word(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);

@@ -413,17 +413,12 @@ impl HeapAccess {
         unsafe { &*with_exposed_provenance(address) }
     }
 
-    /// Fills bytes of a slab that the caller owns.
+    /// Fills bytes of a slab that the caller owns, or what a table of bytes has for it.
     #[inline]
     pub(crate) fn fill(self, object: Object, bytes: u32, value: u8) {
-        // SAFETY: the invariant of `HeapAccess`; an engine fills what it owns (`Memory::fill`).
+        // SAFETY: the invariant of `HeapAccess`; an engine fills what it owns (`Memory::fill`), and a table has
+        // atomics, which may have any value.
         unsafe { object.as_ptr().write_bytes(value, bytes as usize) };
-    }
-
-    /// Fills bytes of a table of atomics that no thread uses meanwhile.
-    pub(crate) fn fill_table(self, at: usize, bytes: usize, value: u8) {
-        // SAFETY: the invariant of `HeapAccess`; atomics have every value of their bytes.
-        unsafe { with_exposed_provenance_mut::<u8>(at).write_bytes(value, bytes) };
     }
 
     /// Bytes of a slab that the caller owns, and that no thread writes while they are looked at.

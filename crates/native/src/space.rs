@@ -172,7 +172,8 @@ fn extend(block: u32, until: u32) -> bool {
     let within = (first.0 as usize) << shift;
     for until in [stepped.min(1 << order), until] {
         let bytes = (until.saturating_sub(from) as usize) << shift;
-        if commit(at, bytes) && freed::commit(&(within..within + bytes)) {
+        // The table first: what the kernel allowed is not taken back, and the heap is more.
+        if freed::commit(&(within..within + bytes)) && commit(at, bytes) {
             committed.fetch_max(until, Relaxed);
             COMMITTED_BYTES.fetch_add(bytes, Relaxed);
             return true;

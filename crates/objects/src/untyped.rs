@@ -497,11 +497,10 @@ impl Tenant for Inner {
     fn thread_exit(&self, cpu: CpuId) {
         with!(&self.engine, cache => cache.cpu_down(&self.backing(cache), cpu));
     }
-    fn shrink(&self, turn: u32, idle: Idle) {
+    fn shrink(&self, turn: u32, idle: Idle) -> bool {
         // There are many caches: each takes its turn.
-        if turn % TURNS == self.number.0 / shared::NUMBERS % TURNS {
-            with!(&self.engine, cache => cache.shrink_idle(&self.backing(cache), idle));
-        }
+        turn % TURNS == self.number.0 / shared::NUMBERS % TURNS
+            && with!(&self.engine, cache => cache.shrink_idle(&self.backing(cache), idle))
     }
     fn shrink_all(&self) {
         with!(&self.engine, cache => cache.shrink(&self.backing(cache)));

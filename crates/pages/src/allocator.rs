@@ -150,23 +150,17 @@ impl<P: Platform> Pages<P> {
     /// could not commit.
     #[cold]
     fn committed_block(&self, request: &Request, frames: u32) -> Option<Pfn> {
-        let smallest = || {
-            let mut zones = self.nodes_for(request).flat_map(|node| {
-                let zones = (0..=request.class).rev().map(move |zone| self.zone(node, zone));
-                zones.filter(|zone| zone.span.frames > 0)
-            });
-            zones.find_map(|zone| zone.lock().smallest_committed(request.order, frames))
-        };
+        // What the world keeps for later has its memory, too.
         let may_ask = request.attempt == Attempt::Full && request.gfp.has(Gfp::DIRECT_RECLAIM);
-        smallest().or_else(|| {
-            if !may_ask || P::is_reclaimer() {
-                return None;
-            }
-            // What the world keeps for later has its memory, too.
+        if may_ask && !P::is_reclaimer() {
             let answer = self.ask(request, ReclaimStep::Direct, 0);
             answer.page.into_iter().for_each(|page| self.free(page));
-            smallest()
-        })
+        }
+        let mut zones = self.nodes_for(request).flat_map(|node| {
+            let zones = (0..=request.class).rev().map(move |zone| self.zone(node, zone));
+            zones.filter(|zone| zone.span.frames > 0)
+        });
+        zones.find_map(|zone| zone.lock().smallest_committed(request.order, frames))
     }
 
     /// Gives a block back. Its order and zone are in its head's state.

@@ -162,9 +162,11 @@ pub trait Engine<P: Platform>: Sized {
     /// slabs went.
     fn shrink(&self, backing: &Backing<'_, P, Self::Common>) -> u64;
     /// Periodic [`Engine::shrink`]. Memory is not short, so a quarantine is kept; and so may be what was
-    /// needed since the last time, unless `idle` is [`Idle::All`].
-    fn shrink_idle(&self, backing: &Backing<'_, P, Self::Common>, _idle: Idle) -> u64 {
-        self.shrink(backing)
+    /// needed since the last time, unless `idle` is [`Idle::All`]. True if the call did a part of it, and
+    /// another one goes on.
+    fn shrink_idle(&self, backing: &Backing<'_, P, Self::Common>, _idle: Idle) -> bool {
+        self.shrink(backing);
+        false
     }
     /// What page reclaim of 2.4 finds in the cache ([`crate::clock`]). `None`: the cache grew since the last
     /// look, or its engine returns empty slabs in other ways.

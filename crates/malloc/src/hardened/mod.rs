@@ -104,8 +104,8 @@ impl Tenant for Hardened {
         self.empty_rings(cpu);
         self.heap.thread_exit(cpu);
     }
-    fn shrink(&self, turn: u32, idle: Idle) {
-        self.heap.shrink(turn, idle);
+    fn shrink(&self, turn: u32, idle: Idle) -> bool {
+        self.heap.shrink(turn, idle)
     }
     fn shrink_all(&self) {
         (0..Native::cpus()).for_each(|cpu| self.empty_rings(CpuId(cpu)));

@@ -25,7 +25,7 @@ mod upkeep;
 
 pub use crate::env::choice;
 pub use pages::pages;
-pub(crate) use pages::start;
+pub(crate) use pages::{empty_caches, start};
 pub use signal_frees::SignalFrees;
 pub(crate) use stats::{METADATA_BYTES, print_stats, print_stats_to};
 pub use stats::{Totals, totals};

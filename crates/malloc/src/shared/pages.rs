@@ -3,19 +3,15 @@
 use super::tenants;
 use crate::world::Native;
 use crate::{freed_blocks, kept_blocks};
-use slablab_native::{Sleep, Start, Wishes, system};
+use slablab_native::{Sleep, Start, Wishes};
 use slablab_pages::Pages;
 use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 static PAGES: OnceLock<Pages<Native>> = OnceLock::new();
 /// Held, before all other locks, by the thread that gives back freed blocks because there is no memory.
 static RELEASING: Sleep<()> = Sleep::new(());
-/// Held, before all other locks, by the thread that empties the caches because there is no memory, and which
-/// thread that is ([`system::this_thread`]); 0 for none.
-static EMPTYING: Sleep<()> = Sleep::new(());
-static EMPTIER: AtomicUsize = AtomicUsize::new(0);
 /// Frames that were given back so, in all.
 static RELEASED: AtomicU64 = AtomicU64::new(0);
 
@@ -43,37 +39,23 @@ pub(crate) fn start(wanted: Wishes) -> bool {
     // One label for all: nothing here can be moved.
     pages.max_order = Some(Native::largest_order());
     pages.pageblock_order = pages.max_order;
-    Native::on_reclaim(reclaim);
+    Native::on_reclaim(release_kept);
     PAGES.set(Pages::new(pages)).is_ok()
 }
 
-/// Gives the page allocator all freed blocks that stay for a while; if there are none, what the caches keep
-/// for later. Returns the frames, and those that other threads gave back meanwhile.
-fn reclaim() -> u32 {
+/// Gives the page allocator all freed blocks that stay for a while; returns their frames, and those of other
+/// threads that did so meanwhile.
+fn release_kept() -> u32 {
     let Some(pages) = pages() else { return 0 };
     let before = RELEASED.load(Relaxed);
-    release_blocks(pages);
-    if RELEASED.load(Relaxed) == before {
-        empty_caches(pages);
-    }
+    let _releasing = RELEASING.lock();
+    RELEASED.fetch_add(kept_blocks::release_all(pages) + freed_blocks::release_all(pages), Relaxed);
     (RELEASED.load(Relaxed) - before).try_into().unwrap_or(u32::MAX)
 }
 
-fn release_blocks(pages: &Pages<Native>) {
-    let _releasing = RELEASING.lock();
-    RELEASED.fetch_add(kept_blocks::release_all(pages) + freed_blocks::release_all(pages), Relaxed);
-}
-
-fn empty_caches(pages: &Pages<Native>) {
-    let this = system::this_thread();
-    // An object cache calls functions of the program, and these allocate.
-    if EMPTIER.load(Relaxed) == this {
-        return;
-    }
-    let _emptying = EMPTYING.lock();
-    EMPTIER.store(this, Relaxed);
-    let taken = pages.taken_frames();
+/// Has all caches give back what they keep for later, for a request that found no memory and tries again. The
+/// caller holds no lock and no slot.
+#[cold]
+pub(crate) fn empty_caches() {
     tenants::each(|tenant| tenant.shrink_all());
-    RELEASED.fetch_add(taken.saturating_sub(pages.taken_frames()), Relaxed);
-    EMPTIER.store(0, Relaxed);
 }

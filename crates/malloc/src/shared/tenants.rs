@@ -40,8 +40,8 @@ pub trait Tenant: Sync {
     /// Frees what the slot of a thread that ended holds.
     fn thread_exit(&self, cpu: CpuId);
     /// Has one of its caches give back the free memory that it keeps: another one for each `turn`, which
-    /// counts from 0.
-    fn shrink(&self, turn: u32, idle: Idle);
+    /// counts from 0. True if the cache did a part of it, and another call with this turn goes on.
+    fn shrink(&self, turn: u32, idle: Idle) -> bool;
     /// Has all its caches give back the free memory that they keep.
     fn shrink_all(&self);
     /// Calls `each` for each of its caches, with what the cache holds and the bytes of an object.
@@ -247,9 +247,9 @@ fn call_if<R>(number: u32, wanted: fn(u8) -> bool, f: impl FnOnce(&dyn Tenant) -
 }
 
 /// Calls every published tenant.
-pub(super) fn each(f: impl Fn(&dyn Tenant)) {
+pub(super) fn each(mut f: impl FnMut(&dyn Tenant)) {
     for number in 0..USED.load(Relaxed) {
-        call(number, &f);
+        call(number, &mut f);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::world::Native;
 use slablab_pages::Pages;
 use slablab_platform::{Time, Topology};
 use slablab_slabs::Idle;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// Free memory that stays for the next request, in bytes.
 const KEEP_BYTES: u64 = 2 << 20;
@@ -40,16 +40,18 @@ static EPOCH_BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 /// The most frames in use at a time in this epoch, and in the one before.
 static MOST_USED: AtomicU64 = AtomicU64::new(0);
 static MOST_USED_BEFORE: AtomicU64 = AtomicU64::new(0);
-/// When turns were last counted, in nanoseconds; how many are due; and how many there were.
+/// When turns were last counted, in nanoseconds.
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
+/// How many turns are due, and why: [`GROWING`], [`PAUSED`].
 static DUE: AtomicU64 = AtomicU64::new(0);
+/// How many turns there were; and 1 + a turn of which a part was done, 0 for none.
 static TURN: AtomicU32 = AtomicU32::new(0);
+static UNFINISHED: AtomicU32 = AtomicU32::new(0);
 /// Frames in use or resident: the least since caches last took their turns for growth.
 static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
-/// Whether the turns that are due are for growth, and whether they are those after a pause: then caches give
-/// back all that they keep for later.
-static GROWING: AtomicBool = AtomicBool::new(false);
-static PAUSED: AtomicBool = AtomicBool::new(false);
+/// In [`DUE`]: the process grew; there was a pause. Then caches give back all that they keep for later.
+const GROWING: u64 = 1 << 32;
+const PAUSED: u64 = 1 << 33;
 /// Threads that may have a work in hand.
 static WORKING: Inside = Inside::new();
 /// Works that went back to the queue because their tenant was withdrawn.
@@ -71,19 +73,37 @@ pub fn upkeep() {
     let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
     let turns = now.saturating_sub(looked) / TURN_EVERY_NS;
     if turns > 0 && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
-        let _ = DUE.fetch_update(Relaxed, Relaxed, |due| Some((due + turns).min(TURNS_MOST)));
+        // If the process grew before a pause, and its turns were not all taken: it does not grow now.
+        let why = (turns >= TURNS_MOST).then_some(PAUSED);
+        add_due(turns, |before| why.unwrap_or(before));
     }
     if has_grown() {
-        GROWING.store(true, Relaxed);
-        DUE.store(TURNS_MOST, Relaxed);
-    } else if turns >= TURNS_MOST {
-        // The process grew before this pause, and its turns were not all taken: it does not grow now.
-        GROWING.store(false, Relaxed);
-        PAUSED.store(true, Relaxed);
+        DUE.store(GROWING | TURNS_MOST, Relaxed);
     }
     if DUE.load(Relaxed) > 0 {
         take_turns(now + CALLER_NS);
     }
+}
+
+/// The number of turns in a value of [`DUE`].
+fn turns_of(due: u64) -> u64 {
+    due & u64::from(u32::MAX)
+}
+
+/// Adds turns that are due. `why` gets why those before are due, and says why all are.
+fn add_due(turns: u64, why: impl Fn(u64) -> u64) {
+    let more = |due| Some(why(due - turns_of(due)) | (turns_of(due) + turns).min(TURNS_MOST));
+    let _ = DUE.fetch_update(Relaxed, Relaxed, more);
+}
+
+/// Takes a turn that is due: why it is; `None` if none is.
+fn take_due() -> Option<u64> {
+    let less = |due| match turns_of(due) {
+        0 => None,
+        1 => Some(0),
+        _ => Some(due - 1),
+    };
+    DUE.fetch_update(Relaxed, Relaxed, less).ok().map(|due| due - turns_of(due))
 }
 
 /// Does the deferred work that is due.
@@ -138,28 +158,43 @@ fn has_grown() -> bool {
     grown
 }
 
-/// Has the caches whose turn it is shrink, until the clock says `until_ns`.
+/// Has the caches whose turn it is shrink, until the clock says `until_ns`. False if there is more to do.
+fn take_turn(turn: u32, idle: Idle, until_ns: u64) -> bool {
+    loop {
+        let mut more = false;
+        tenants::each(|tenant| more |= tenant.shrink(turn, idle));
+        if !more {
+            return true;
+        }
+        if Native::now() > until_ns {
+            return false;
+        }
+    }
+}
+
+/// Has caches take the turns that are due, until the clock says `until_ns`.
 #[cold]
 fn take_turns(until_ns: u64) {
     let resident = || pages().map_or(0, Pages::resident_free_frames);
     let before = resident();
-    while DUE.fetch_update(Relaxed, Relaxed, |due| due.checked_sub(1)).is_ok() {
-        let turn = TURN.fetch_add(1, Relaxed);
-        let all = GROWING.load(Relaxed) || PAUSED.load(Relaxed);
-        tenants::each(|tenant| tenant.shrink(turn, if all { Idle::All } else { Idle::Since }));
+    let mut grows = false;
+    while let Some(why) = take_due() {
+        grows |= why & GROWING != 0;
+        let turn = match UNFINISHED.swap(0, Relaxed) {
+            0 => TURN.fetch_add(1, Relaxed),
+            unfinished => unfinished - 1,
+        };
+        if !take_turn(turn, if why == 0 { Idle::Since } else { Idle::All }, until_ns) {
+            // Of two threads that leave one each, one is left for the next round.
+            UNFINISHED.store(turn.wrapping_add(1), Relaxed);
+            add_due(1, |before| before | why);
+        }
         if Native::now() > until_ns {
             break;
         }
     }
     // A growing process allocates again the pages that its caches have just freed: given back, each would be
     // a page fault.
-    let grows = match DUE.load(Relaxed) {
-        0 => {
-            PAUSED.store(false, Relaxed);
-            GROWING.swap(false, Relaxed)
-        }
-        _ => GROWING.load(Relaxed),
-    };
     if !grows {
         // Nobody needed what idle caches kept.
         give_back(end_epoch().max(resident().saturating_sub(before)));

@@ -408,7 +408,7 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         self.engine.reap_empty(backing, slabs)
     }
 
-    fn shrink_idle(&self, backing: &Backing<'_, P, E::Common>, idle: Idle) -> u64 {
+    fn shrink_idle(&self, backing: &Backing<'_, P, E::Common>, idle: Idle) -> bool {
         self.engine.shrink_idle(backing, idle)
     }
 

@@ -316,14 +316,19 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
-        self.shrink_idle(backing, Idle::All)
-    }
-
-    fn shrink_idle(&self, backing: &Backing<'_, P>, idle: Idle) -> u64 {
         common::shrink(self, || {
-            self.flush_cpus(backing, idle);
+            self.flush_cpus(backing, Idle::All, u32::MAX);
             (0..P::nodes()).for_each(|node| self.shrink_node(backing, NodeId(node)));
         })
+    }
+
+    fn shrink_idle(&self, backing: &Backing<'_, P>, idle: Idle) -> bool {
+        let most = if self.policy.elastic == 0 { u32::MAX } else { sheaf::SHEAVES_A_CALL };
+        let more = self.flush_cpus(backing, idle, most);
+        if !more {
+            (0..P::nodes()).for_each(|node| self.shrink_node(backing, NodeId(node)));
+        }
+        more
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
@@ -465,12 +470,14 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Empties the slots that can be reached, and the barns, and asks the owners of the others to empty
-    /// theirs. Sheaves come first, because their objects go to CPU slabs.
-    fn flush_cpus(&self, backing: &Backing<'_, P>, idle: Idle) {
+    /// theirs. Sheaves come first, because their objects go to CPU slabs. At most `most` full sheaves of barns
+    /// are emptied: true if there may be more.
+    fn flush_cpus(&self, backing: &Backing<'_, P>, idle: Idle, most: u32) -> bool {
+        let mut more = false;
         let used = || (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu));
         if self.sheaf_capacity > 0 {
             used().for_each(|cpu| self.flush_sheaves(backing, cpu));
-            self.flush_barns(backing, idle);
+            more = self.flush_barns(backing, idle, most);
         }
         for cpu in used() {
             match self.reach(cpu) {
@@ -478,6 +485,7 @@ impl<P: Platform> Slub<P> {
                 None => self.slots.ask(cpu),
             }
         }
+        more
     }
 
     /// Moves a slot's CPU slab and its chain of partial slabs to the nodes' lists.

@@ -219,7 +219,7 @@ impl Heap {
             Down(cpu) => self.down(cpu),
             Shrink(idle) => {
                 Model::run_on(CpuId(0));
-                self.cache.shrink_idle(&backing, idle);
+                while self.cache.shrink_idle(&backing, idle) {}
             }
             Mark => self.own.zero = Event::ALL.iter().map(|event| self.cache.counted(*event)).collect(),
         }

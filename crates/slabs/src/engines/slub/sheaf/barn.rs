@@ -14,12 +14,10 @@ const LINK: u32 = 0;
 struct Pile<P: Platform> {
     top: Option<P::Ptr>,
     len: u32,
-    /// The least length since the last [`Pile::end_period`].
-    least: u32,
 }
 
 impl<P: Platform> Pile<P> {
-    const NONE: Self = Pile { top: None, len: 0, least: 0 };
+    const NONE: Self = Pile { top: None, len: 0 };
 
     fn push(&mut self, sheaf: P::Ptr) {
         P::storage_store(sheaf, LINK, self.top);
@@ -31,20 +29,52 @@ impl<P: Platform> Pile<P> {
         let sheaf = self.top?;
         self.top = P::storage_load(sheaf, LINK);
         self.len -= 1;
-        self.least = self.least.min(self.len);
         Some(sheaf)
     }
 
-    /// How many sheaves nobody needed since the last call.
-    fn end_period(&mut self) -> u32 {
-        core::mem::replace(&mut self.least, self.len)
+    /// The sheaves, the last one first.
+    fn iter(&self) -> impl Iterator<Item = P::Ptr> {
+        core::iter::successors(self.top, |sheaf| P::storage_load(*sheaf, LINK))
+    }
+}
+
+/// Sheaves by how long nobody needed them. The youngest are taken first.
+struct Aged<P: Platform> {
+    /// Those that came since the period began.
+    young: Pile<P>,
+    /// Those that were there when it began.
+    old: Pile<P>,
+    /// Those that were there all through the period before.
+    idle: Pile<P>,
+}
+
+impl<P: Platform> Aged<P> {
+    const NONE: Self = Aged { young: Pile::NONE, old: Pile::NONE, idle: Pile::NONE };
+
+    fn len(&self) -> u32 {
+        self.young.len + self.old.len + self.idle.len
+    }
+
+    fn push(&mut self, sheaf: P::Ptr) {
+        self.young.push(sheaf);
+    }
+
+    fn pop(&mut self) -> Option<P::Ptr> {
+        self.young.pop().or_else(|| self.old.pop()).or_else(|| self.idle.pop())
+    }
+
+    /// Ends a period, unless sheaves are left that were idle when the last one ended.
+    fn end_period(&mut self) {
+        if self.idle.len == 0 {
+            self.idle = core::mem::replace(&mut self.old, core::mem::replace(&mut self.young, Pile::NONE));
+        }
     }
 }
 
 /// A node's sheaves.
 pub(super) struct Barn<P: Platform> {
-    full: Pile<P>,
-    empty: Pile<P>,
+    full: Aged<P>,
+    empty: Aged<P>,
     /// Empty sheaves of any capacity, until a call that has metadata memory gives them back.
     outgrown: Pile<P>,
 }
@@ -60,7 +90,7 @@ pub(super) enum Refused {
 
 impl<P: Platform> Default for Barn<P> {
     fn default() -> Self {
-        Barn { full: Pile::NONE, empty: Pile::NONE, outgrown: Pile::NONE }
+        Barn { full: Aged::NONE, empty: Aged::NONE, outgrown: Pile::NONE }
     }
 }
 
@@ -76,7 +106,7 @@ impl<P: Platform> Barn<P> {
     /// Gives an empty sheaf for a full one. Fails first if the barn has `most` full sheaves, then if it has
     /// no empty one.
     pub(super) fn replace_full(&mut self, full: P::Ptr, most: u32) -> Result<P::Ptr, Refused> {
-        if self.full.len >= most {
+        if self.full.len() >= most {
             return Err(Refused::TooMany);
         }
         let empty = self.empty.pop().ok_or(Refused::NoEmpty)?;
@@ -85,20 +115,29 @@ impl<P: Platform> Barn<P> {
     }
 
     pub(super) fn put_full(&mut self, full: P::Ptr, most: u32) -> bool {
-        let room = self.full.len < most;
+        let room = self.full.len() < most;
         if room {
             self.full.push(full);
         }
         room
     }
 
-    /// How many full and how many empty sheaves nobody needed since the last call.
-    pub(super) fn end_period(&mut self) -> [u32; 2] {
-        [self.full.end_period(), self.empty.end_period()]
+    /// Ends a period: full and empty sheaves that nobody needed since it began are idle from now on.
+    pub(super) fn end_period(&mut self) {
+        self.full.end_period();
+        self.empty.end_period();
+    }
+
+    pub(super) fn get_idle_full(&mut self) -> Option<P::Ptr> {
+        self.full.idle.pop()
+    }
+
+    pub(super) fn get_idle_empty(&mut self) -> Option<P::Ptr> {
+        self.empty.idle.pop()
     }
 
     pub(super) fn put_empty(&mut self, empty: P::Ptr) -> bool {
-        let room = self.empty.len < SHEAVES_MAX;
+        let room = self.empty.len() < SHEAVES_MAX;
         if room {
             self.empty.push(empty);
         }
@@ -129,7 +168,8 @@ impl<P: Platform> Barn<P> {
 
     /// The full sheaves, so that a report can count their objects.
     pub(super) fn full(&self) -> impl Iterator<Item = P::Ptr> {
-        core::iter::successors(self.full.top, |sheaf| P::storage_load(*sheaf, LINK))
+        let Aged { young, old, idle } = &self.full;
+        [young, old, idle].into_iter().flat_map(Pile::iter)
     }
 }
 
@@ -165,13 +205,13 @@ impl<P: Platform> BarnLock<P> {
     }
 
     fn with_locked<T>(&self, barn: &mut Barn<P>, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
-        let (full, empty) = (barn.full.len, barn.empty.len);
+        let (full, empty) = (barn.full.len(), barn.empty.len());
         let result = f(barn);
-        if barn.full.len != full {
-            self.nr_full.store(barn.full.len.into());
+        if barn.full.len() != full {
+            self.nr_full.store(barn.full.len().into());
         }
-        if barn.empty.len != empty {
-            self.nr_empty.store(barn.empty.len.into());
+        if barn.empty.len() != empty {
+            self.nr_empty.store(barn.empty.len().into());
         }
         result
     }

@@ -21,8 +21,10 @@ use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
 const REFILL_BYTES: u32 = 64;
 /// Bytes of objects in a barn's full sheaves; at least one sheaf.
 const BARN_BYTES: u32 = 32 << 20;
-/// Most full sheaves of a barn: a shrink that empties the barn takes some milliseconds.
+/// Most full sheaves of a barn.
 const BARN_SHEAVES: u32 = 2048;
+/// Full sheaves of barns that a call of a periodic shrink empties.
+pub(in crate::engines::slub) const SHEAVES_A_CALL: u32 = 32;
 /// Objects that a slot keeps at hand when its full main sheaf is exchanged; at most half a sheaf.
 const NEAR: u32 = 16;
 

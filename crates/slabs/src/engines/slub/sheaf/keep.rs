@@ -147,23 +147,31 @@ impl<P: Platform> Slub<P> {
         self.flush_taken(backing, taken);
     }
 
-    /// Empties every barn, or where sheaves grow, takes out what was idle.
-    pub(in crate::engines::slub) fn flush_barns(&self, backing: &Backing<'_, P>, idle: Idle) {
+    /// Empties every barn, or where sheaves grow, takes out what was idle: at most `most` full sheaves. True
+    /// if there may be more.
+    pub(in crate::engines::slub) fn flush_barns(
+        &self,
+        backing: &Backing<'_, P>,
+        idle: Idle,
+        mut most: u32,
+    ) -> bool {
         let all = idle == Idle::All || self.policy.elastic == 0;
         for node in (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some()) {
-            let least = self.with_barn(node, Barn::end_period);
-            let [mut full, mut empty] = if all { [u32::MAX; 2] } else { least };
-            while let Some(left) = full.checked_sub(1)
-                && let Some(sheaf) = self.with_barn(node, Barn::get_full)
-            {
-                full = left;
-                self.flush_taken(backing, [Some(Stock { sheaf, size: self.sheaf_capacity }), None]);
+            if !all {
+                self.with_barn(node, Barn::end_period);
             }
+            let full = if all { Barn::get_full } else { Barn::get_idle_full };
+            while let Some(sheaf) = self.with_barn(node, full) {
+                self.flush_taken(backing, [Some(Stock { sheaf, size: self.sheaf_capacity }), None]);
+                most = most.saturating_sub(1);
+                if most == 0 {
+                    return true;
+                }
+            }
+            let empty = if all { Barn::get_empty } else { Barn::get_idle_empty };
             while backing.metadata.is_some()
-                && let Some(left) = empty.checked_sub(1)
-                && let Some(sheaf) = self.with_barn(node, Barn::get_empty)
+                && let Some(sheaf) = self.with_barn(node, empty)
             {
-                empty = left;
                 self.retire(backing, sheaf);
             }
             while backing.metadata.is_some()
@@ -172,6 +180,7 @@ impl<P: Platform> Slub<P> {
                 self.retire(backing, outgrown);
             }
         }
+        false
     }
 
     pub(super) fn with_barn<T>(&self, node: NodeId, f: impl FnOnce(&mut Barn<P>) -> T) -> T {

@@ -10,7 +10,7 @@ mod prefill;
 mod rcu;
 
 pub(in crate::engines::slub) use barn::BarnLock;
-pub(in crate::engines::slub) use elastic::barn_full;
+pub(in crate::engines::slub) use elastic::{SHEAVES_A_CALL, barn_full};
 
 use super::direct::Busy;
 use super::{Refill, Slot, Slub, Tally};
