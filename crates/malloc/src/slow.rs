@@ -123,8 +123,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         self.free_cold(at);
     }
 
-    /// Whether an object of this heap starts at an entry's address, by the engine's exact answer. Not for heaps
-    /// with guards, which know themselves which objects are free.
+    /// Whether an object of this heap starts at an entry's address, by the engine's exact answer. Not for
+    /// heaps with guards, which know themselves which objects are free.
     #[cold]
     fn owns(&self, entry: PagemapEntry) -> bool {
         let class = self.classes.get(entry.cache().wrapping_sub(self.first()) as usize);

@@ -416,8 +416,8 @@ impl HeapAccess {
     /// Fills bytes of a slab that the caller owns, or what a table of bytes has for it.
     #[inline]
     pub(crate) fn fill(self, object: Object, bytes: u32, value: u8) {
-        // SAFETY: the invariant of `HeapAccess`; an engine fills what it owns (`Memory::fill`), and a table has
-        // atomics, which may have any value.
+        // SAFETY: the invariant of `HeapAccess`; an engine fills what it owns (`Memory::fill`), and a table
+        // has atomics, which may have any value.
         unsafe { object.as_ptr().write_bytes(value, bytes as usize) };
     }
 

@@ -470,8 +470,8 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Empties the slots that can be reached, and the barns, and asks the owners of the others to empty
-    /// theirs. Sheaves come first, because their objects go to CPU slabs. At most `most` full sheaves of barns
-    /// are emptied: true if there may be more.
+    /// theirs. Sheaves come first, because their objects go to CPU slabs. At most `most` full sheaves of
+    /// barns are emptied: true if there may be more.
     fn flush_cpus(&self, backing: &Backing<'_, P>, idle: Idle, most: u32) -> bool {
         let mut more = false;
         let used = || (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu));
