@@ -7,15 +7,15 @@
 
 use crate::classes;
 use crate::env;
-use crate::fast::{self, Freed, Given, GivenEntry, Resized};
+use crate::fast::{self, Freed, Given, Resized};
 use crate::hardened::{Guards, Hardened};
 use crate::heap::Heap;
 use crate::policy::slub_here;
 use crate::shared::note;
 use crate::shared::{self, Tenant};
-use crate::world::{FixedSlots, Native, Over};
+use crate::world::{Native, Over};
 use crate::wrapped::{Encoded, Serves, Wrapped, around};
-use slablab_native::{Object, Place, report, system};
+use slablab_native::{Object, report, system};
 use slablab_pages::Pages;
 use slablab_platform::Gfp;
 use slablab_slabs::engines::slab::SlabEngine;
@@ -127,14 +127,11 @@ impl OnceHeap {
     #[inline(always)]
     pub(crate) fn free_fast(&'static self, at: &Given) -> Freed {
         let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        self.push_marked(&entry, slots, fast::mark_free_fixed(&entry))
-    }
-
-    /// [`OnceHeap::free_fast`] for an object whose caller says how many bytes it asked for.
-    #[inline(always)]
-    pub(crate) fn free_fast_sized(&'static self, at: &Given, bytes: usize) -> Freed {
-        let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        self.push_marked(&entry, slots, fast::mark_free_sized(&entry, bytes))
+        match fast::mark_free_fixed(&entry) {
+            Ok(place) if slots.push(place, entry.get().object()) => Freed::Yes,
+            Ok(_) => Freed::Marked,
+            Err(what) => what,
+        }
     }
 
     /// Whether a live object of a SLUB heap with nothing around it starts at an address, and is as large as
@@ -152,15 +149,6 @@ impl OnceHeap {
         match at.pagemap() {
             Some(entry) if bytes <= classes::LISTED_MAX => fast::resize(&entry, bytes),
             _ => Resized::No,
-        }
-    }
-
-    #[inline(always)]
-    fn push_marked(&self, entry: &GivenEntry, slots: FixedSlots, marked: Result<Place, Freed>) -> Freed {
-        match marked {
-            Ok(place) if slots.push(place, entry.get().object()) => Freed::Yes,
-            Ok(_) => Freed::Marked,
-            Err(what) => what,
         }
     }
 

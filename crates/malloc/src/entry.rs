@@ -129,14 +129,8 @@ pub mod api {
     /// memory is freed all the same. `align` must be a power of two.
     #[inline(always)]
     pub fn free_sized(at: Given, bytes: Option<usize>, align: usize) {
-        let freed = match bytes {
-            // The class of an aligned object may be larger.
-            Some(bytes) if bytes <= classes::LISTED_MAX && align <= classes::STEP => {
-                HEAP.free_fast_sized(&at, bytes)
-            }
-            _ => HEAP.free_fast(&at),
-        };
-        match freed {
+        // The entry of the address says the class: to look it up by the size as well takes longer.
+        match HEAP.free_fast(&at) {
             Freed::Yes => {}
             Freed::Marked => free_slow_marked(at),
             Freed::Before => fast::double_free(at.as_ptr()),

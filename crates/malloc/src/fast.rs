@@ -171,18 +171,6 @@ pub(crate) fn mark_free_fixed(entry: &GivenEntry) -> Result<Place, Freed> {
     mark(entry).map(|()| entry.0.slots_place())
 }
 
-/// As [`mark_free_fixed`], for a free whose caller says how many bytes it asked for, at most
-/// [`classes::LISTED_MAX`]. An entry of another class is [`Freed::No`].
-#[inline(always)]
-pub(crate) fn mark_free_sized(entry: &GivenEntry, bytes: usize) -> Result<Place, Freed> {
-    // The slot's address follows from the size, before the entry is there.
-    let place = place(listed(bytes));
-    if entry.0.slots_place() != place || !entry.0.is_start_fixed() {
-        return Err(Freed::No);
-    }
-    mark(entry).map(|()| place)
-}
-
 /// Whether a live object of the heap at the fixed places starts at the entry's address, and is of the class
 /// of a request of `bytes` bytes, at most [`classes::LISTED_MAX`]. `false` may also mean that only a slower
 /// look can tell.
