@@ -81,7 +81,7 @@ impl Given {
     #[inline(always)]
     pub(crate) fn free_sized(self, bytes: Option<size_t>, align: size_t) {
         let align = if align.is_power_of_two() { align } else { 1 };
-        api::free_sized(self.give_up(), bytes, align);
+        api::free_sized_any(self.give_up(), bytes, align);
     }
 
     pub(crate) fn realloc(self, bytes: size_t) -> *mut u8 {

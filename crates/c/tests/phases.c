@@ -1,6 +1,6 @@
 /* Each phase allocates other sizes than the phase before, 40 MB live at most. Objects of one phase's sizes
  * that caches keep are memory that the next phase lacks, and so are free pages in pieces that are too small for
- * its slabs. Prints the largest resident size, and exits with 1 if it was above 72 MB (SLQB has 58 to 69): without
+ * its slabs. Prints the largest resident size, and exits with 1 if it was above 72 MB (SLQB has 56 to 68): without
  * the rule that caches shrink when the process grows it is 76 (SLUB) and 83 (SLQB) at least. */
 #include <stdint.h>
 #include <stdio.h>

@@ -115,6 +115,13 @@ fn blocks_keep_their_bytes_in_a_churn() {
     check(&program, &[seconds], "all holds");
 }
 
+/// The second word of a block that the library hands out is 0, whatever the freed memory held.
+#[test]
+fn blocks_begin_without_a_mark() {
+    let program = built("cc", "unwritten.c", &["-std=gnu11", "-O1", "-Wall"], "unwritten");
+    check_with(&plain(), &program, &[], "no mark came back");
+}
+
 /// Memory of freed blocks stays for the next ones, counts as free, and goes back after a while.
 #[test]
 fn freed_blocks_stay_for_a_while() {

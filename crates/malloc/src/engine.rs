@@ -7,15 +7,15 @@
 
 use crate::classes;
 use crate::env;
-use crate::fast::{self, Freed, Given, Resized};
+use crate::fast::{self, Freed, Given, GivenEntry, Resized};
 use crate::hardened::{Guards, Hardened};
 use crate::heap::Heap;
 use crate::policy::slub_here;
 use crate::shared::note;
 use crate::shared::{self, Tenant};
-use crate::world::{Native, Over};
+use crate::world::{FixedSlots, Native, Over};
 use crate::wrapped::{Encoded, Serves, Wrapped, around};
-use slablab_native::{Object, report, system};
+use slablab_native::{Object, Place, report, system};
 use slablab_pages::Pages;
 use slablab_platform::Gfp;
 use slablab_slabs::engines::slab::SlabEngine;
@@ -127,11 +127,15 @@ impl OnceHeap {
     #[inline(always)]
     pub(crate) fn free_fast(&'static self, at: &Given) -> Freed {
         let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        match fast::mark_free_fixed(&entry) {
-            Ok(place) if slots.push(place, entry.get().object()) => Freed::Yes,
-            Ok(_) => Freed::Marked,
-            Err(what) => what,
-        }
+        self.push_marked(&entry, slots, fast::mark_free_fixed(&entry, || self.secret_of_slab()))
+    }
+
+    /// [`OnceHeap::free_fast`] for an object whose caller says how many bytes it asked for.
+    #[inline(always)]
+    pub(crate) fn free_fast_sized(&'static self, at: &Given, bytes: usize) -> Freed {
+        let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
+        let marked = fast::mark_free_sized(&entry, bytes, || self.secret_of_slab());
+        self.push_marked(&entry, slots, marked)
     }
 
     /// Whether a live object of a SLUB heap with nothing around it starts at an address, and is as large as
@@ -139,7 +143,9 @@ impl OnceHeap {
     #[inline(always)]
     pub(crate) fn is_live_of_class(&'static self, at: &Given, bytes: usize) -> bool {
         bytes <= classes::LISTED_MAX
-            && at.pagemap().is_some_and(|entry| fast::is_live_of_class(&entry, bytes))
+            && at
+                .pagemap()
+                .is_some_and(|entry| fast::is_live_of_class(&entry, bytes, || self.secret_of_slab()))
     }
 
     /// Gives a live object of a SLUB heap with nothing around it another size, if both sizes are those of
@@ -147,8 +153,26 @@ impl OnceHeap {
     #[inline]
     pub(crate) fn resize(&'static self, at: &Given, bytes: usize) -> Resized {
         match at.pagemap() {
-            Some(entry) if bytes <= classes::LISTED_MAX => fast::resize(&entry, bytes),
+            Some(entry) if bytes <= classes::LISTED_MAX => {
+                fast::resize(&entry, bytes, || self.secret_of_slab())
+            }
             _ => Resized::No,
+        }
+    }
+
+    /// The secret of the SLUB heap, for a caller that found a slab with a number of its caches.
+    #[inline(always)]
+    fn secret_of_slab(&'static self) -> u64 {
+        // SAFETY: a slab has a cache number from `FIRST` on only after the room was written.
+        unsafe { Self::room(&self.slub) }.secret
+    }
+
+    #[inline(always)]
+    fn push_marked(&self, entry: &GivenEntry, slots: FixedSlots, marked: Result<Place, Freed>) -> Freed {
+        match marked {
+            Ok(place) if slots.push(place, entry.get().object()) => Freed::Yes,
+            Ok(_) => Freed::Marked,
+            Err(what) => what,
         }
     }
 
@@ -247,6 +271,7 @@ fn make_in<'a, E: Front<W>, W: Over>(
         (&raw mut (*heap).pages).write(pages);
         (&raw mut (*heap).common).write(E::Common::default());
         (&raw mut (*heap).first).write(first);
+        (&raw mut (*heap).secret).write(system::secret());
         for class in 0..classes::COUNT {
             (&raw mut (*heap).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
         }

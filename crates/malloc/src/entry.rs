@@ -129,7 +129,25 @@ pub mod api {
     /// memory is freed all the same. `align` must be a power of two.
     #[inline(always)]
     pub fn free_sized(at: Given, bytes: Option<usize>, align: usize) {
-        // The entry of the address says the class: to look it up by the size as well takes longer.
+        let freed = match bytes {
+            // The class of an aligned object may be larger.
+            Some(bytes) if bytes <= classes::LISTED_MAX && align <= classes::STEP => {
+                HEAP.free_fast_sized(&at, bytes)
+            }
+            _ => HEAP.free_fast(&at),
+        };
+        match freed {
+            Freed::Yes => {}
+            Freed::Marked => free_slow_marked(at),
+            Freed::Before => fast::double_free(at.as_ptr()),
+            Freed::No => free_sized_slow(at, bytes.unwrap_or(UNSAID), align),
+        }
+    }
+
+    /// As [`free_sized`], for a size that is not known when the caller is compiled. Then the class is there
+    /// sooner by the address's entry, which every free reads, than by the size as well.
+    #[inline(always)]
+    pub fn free_sized_any(at: Given, bytes: Option<usize>, align: usize) {
         match HEAP.free_fast(&at) {
             Freed::Yes => {}
             Freed::Marked => free_slow_marked(at),

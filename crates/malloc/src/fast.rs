@@ -1,7 +1,8 @@
-//! The fast rung of a heap: this thread's array, inline and without a call. `unsafe`: copies what is in
+//! The fast rung of a heap: this thread's array, inline and without a call. `unsafe`: writes marks into
 //! objects that their callers give up ([`Given`]).
 //!
-//! The world knows of each object whether it is free ([`PagemapEntry::is_free`]): so a second free is found.
+//! A freed object carries a key in its second word, made of a secret and its own address: so a second free is
+//! found.
 
 use crate::classes;
 use crate::heap::Heap;
@@ -100,11 +101,28 @@ fn place(class: usize) -> Place {
     Place::of(class as u32)
 }
 
-/// Notes that an object is live, of a cache with this place. Returns its address.
+/// Takes the mark off an object or a block that becomes live.
 #[inline(always)]
-pub(crate) fn handed_out(object: Object, place: Place) -> *mut u8 {
-    Native::set_live(object, place);
+pub(crate) fn handed_out(object: Object) -> *mut u8 {
+    // SAFETY: an object has at least two words, and so has a block.
+    unsafe { object.as_ptr().cast::<u64>().add(1).write(0) };
     object.as_ptr()
+}
+
+/// The second word of a free object, in a heap with this secret.
+#[inline(always)]
+fn key(secret: u64, object: Object) -> u64 {
+    secret ^ object.addr() as u64
+}
+
+/// Whether an object of a heap with this secret is marked as free.
+///
+/// # Safety
+/// An object starts at `object`, and its class has marks: nothing is around its engine.
+pub(crate) unsafe fn is_marked(secret: u64, object: Object) -> bool {
+    // SAFETY: the section Safety above: an object starts at `object`; it has at least two words.
+    let second = unsafe { object.as_ptr().cast::<u64>().add(1).read() };
+    second == key(secret, object)
 }
 
 /// An object of the heap at the fixed places, `bytes` bytes large: null for a request of more than
@@ -114,13 +132,7 @@ pub(crate) fn alloc_fixed(bytes: usize) -> *mut u8 {
     if bytes > classes::LISTED_MAX {
         return ptr::null_mut();
     }
-    popped(place(listed(bytes)))
-}
-
-/// An object from the array of this thread's slot at a fixed place; null without one.
-#[inline(always)]
-fn popped(place: Place) -> *mut u8 {
-    Native::pop_fixed(place).map_or(ptr::null_mut(), |object| handed_out(object, place))
+    Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), handed_out)
 }
 
 /// As [`alloc_fixed`], filled with zeros.
@@ -129,12 +141,11 @@ pub(crate) fn alloc_fixed_zeroed(bytes: usize) -> *mut u8 {
     if bytes > classes::LISTED_MAX {
         return ptr::null_mut();
     }
-    let place = place(listed(bytes));
     let zeroed = |object| {
         Native::fill(object, bytes as u32, 0);
-        handed_out(object, place)
+        handed_out(object)
     };
-    Native::pop_fixed(place).map_or(ptr::null_mut(), zeroed)
+    Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), zeroed)
 }
 
 /// As [`alloc_fixed`], for a request that [`classes::LISTED_MAX`] is too small for.
@@ -143,7 +154,7 @@ pub(crate) fn alloc_fixed_reckoned(bytes: usize) -> *mut u8 {
     if bytes <= classes::LISTED_MAX || bytes > classes::MAX {
         return ptr::null_mut();
     }
-    popped(place(classes::reckon(bytes)))
+    Native::pop_fixed(place(classes::reckon(bytes))).map_or(ptr::null_mut(), handed_out)
 }
 
 /// Marks the object at the address of a pagemap entry as free, and returns its class. [`Freed::No`] if no
@@ -159,31 +170,50 @@ pub(crate) fn mark_free<'a, W: Over, E: Front<W>>(
     if !class.starts_at(slab, offset) {
         return Err(Freed::No);
     }
-    mark(entry).map(|()| class)
+    mark(heap.secret, entry).map(|()| class)
 }
 
-/// As [`mark_free`], for the heap at the fixed places: returns the place of the class's slots.
+/// As [`mark_free`], for the heap at the fixed places: returns the place of the class's slots. `secret` is
+/// the heap's, and called only if there is one.
 #[inline(always)]
-pub(crate) fn mark_free_fixed(entry: &GivenEntry) -> Result<Place, Freed> {
+pub(crate) fn mark_free_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Result<Place, Freed> {
     if !entry.0.is_start_fixed() {
         return Err(Freed::No);
     }
-    mark(entry).map(|()| entry.0.slots_place())
+    mark(secret(), entry).map(|()| entry.0.slots_place())
+}
+
+/// As [`mark_free_fixed`], for a free whose caller says how many bytes it asked for, at most
+/// [`classes::LISTED_MAX`]. An entry of another class is [`Freed::No`].
+#[inline(always)]
+pub(crate) fn mark_free_sized(
+    entry: &GivenEntry,
+    bytes: usize,
+    secret: impl FnOnce() -> u64,
+) -> Result<Place, Freed> {
+    // The slot's address follows from the size, before the entry is there.
+    let place = place(listed(bytes));
+    if entry.0.slots_place() != place || !entry.0.is_start_fixed() {
+        return Err(Freed::No);
+    }
+    mark(secret(), entry).map(|()| place)
 }
 
 /// Whether a live object of the heap at the fixed places starts at the entry's address, and is of the class
 /// of a request of `bytes` bytes, at most [`classes::LISTED_MAX`]. `false` may also mean that only a slower
 /// look can tell.
 #[inline(always)]
-pub(crate) fn is_live_of_class(entry: &GivenEntry, bytes: usize) -> bool {
-    entry.0.slots_place() == place(listed(bytes)) && is_live_fixed(entry)
+pub(crate) fn is_live_of_class(entry: &GivenEntry, bytes: usize, secret: impl FnOnce() -> u64) -> bool {
+    entry.0.slots_place() == place(listed(bytes)) && is_live_fixed(entry, secret)
 }
 
 /// Whether a live object of the heap at the fixed places starts at the entry's address. `false` may also mean
 /// that only a slower look can tell.
 #[inline(always)]
-fn is_live_fixed(entry: &GivenEntry) -> bool {
-    entry.0.is_start_fixed() && !entry.0.is_free()
+fn is_live_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> bool {
+    // SAFETY: `is_start_fixed`: an object starts here. Nothing is around the engine of the heap at the fixed
+    // places.
+    entry.0.is_start_fixed() && unsafe { !is_marked(secret(), entry.0.object()) }
 }
 
 /// What a `realloc` did.
@@ -198,8 +228,8 @@ pub(crate) enum Resized {
 
 /// Gives a live object of the heap at the fixed places another size, at most [`classes::LISTED_MAX`] bytes.
 #[inline]
-pub(crate) fn resize(entry: &GivenEntry, bytes: usize) -> Resized {
-    if !is_live_fixed(entry) {
+pub(crate) fn resize(entry: &GivenEntry, bytes: usize, secret: impl FnOnce() -> u64) -> Resized {
+    if !is_live_fixed(entry, secret) {
         return Resized::No;
     }
     // This heap's caches are the first ones.
@@ -225,10 +255,18 @@ pub(crate) fn fits_well(usable: usize, bytes: usize) -> bool {
     bytes <= usable && (usable - bytes <= little || usable <= 64)
 }
 
-/// Marks an object as free, if it was live. The caller found that an object starts at the entry's address.
+/// Marks an object of a heap with this secret as free, if it was live. The caller found that an object starts
+/// at the entry's address.
 #[inline(always)]
-fn mark(entry: &GivenEntry) -> Result<(), Freed> {
-    if entry.0.set_free() { Err(Freed::Before) } else { Ok(()) }
+pub(crate) fn mark(secret: u64, entry: &GivenEntry) -> Result<(), Freed> {
+    let object = entry.0.object();
+    let key = key(secret, object);
+    // SAFETY: the caller's finding: an object starts at `object`; it has at least two words. The invariant of
+    // `GivenEntry`, and `Given::new`: no thread uses the object.
+    let second = unsafe { &mut *object.as_ptr().cast::<u64>().add(1) };
+    let live = *second != key;
+    *second = key;
+    if live { Ok(()) } else { Err(Freed::Before) }
 }
 
 impl<W: Over, E: Front<W>> Heap<E, W> {
@@ -247,20 +285,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return ptr::null_mut();
         }
         let class = listed(bytes);
-        self.class(class).alloc_fast().map_or(ptr::null_mut(), |object| self.handed_out(class, object))
-    }
-
-    /// Notes that an object of a class is live, unless guards around the engine know it. Returns its address.
-    #[inline(always)]
-    pub(crate) fn handed_out(&self, class: usize, object: Object) -> *mut u8 {
-        let place = match Place::of(self.first() + class as u32) {
-            Place::NONE => Native::pagemap(object.as_ptr()).map_or(Place::NONE, PagemapEntry::slots_place),
-            place => place,
-        };
-        if !E::GUARDS {
-            handed_out(object, place);
-        }
-        object.as_ptr()
+        self.class(class).alloc_fast().map_or(ptr::null_mut(), handed_out)
     }
 
     /// Frees an object into this thread's array, if there is room.

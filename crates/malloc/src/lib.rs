@@ -15,7 +15,7 @@
 //! free
 //!   fast  Native::pagemap_local    address to slab by arithmetic and one load, if the memory is of this
 //!                                  thread's node
-//!         mark_free                the world knows which objects are free: so a second free is found
+//!         mark_free                writes the key, by which a second free is found
 //!         Front::free_fast         the array of this thread's slot; no call
 //!   slow  Front::free_slow_slot    any address, any slot
 //!   cold  free_cold_engine         the engine's own free, or a report of the misuse; upkeep
@@ -25,8 +25,9 @@
 //! `slow` (any heap). A fast path calls a slow one as its last step only, so it needs no stack frame.
 //!
 //! **What is always detected** by `free`, `realloc` and `malloc_usable_size`: an address that is not in the
-//! heap, is in an empty slab, or is not the start of an object; and an object that is free: it was freed
-//! before, or never allocated. The process ends with a report that names the address and the class.
+//! heap, is in an empty slab, or is not the start of an object; and an object that was freed before, unless
+//! the freed object was written to or allocated again. The process ends with a report that names the address
+//! and the class.
 //!
 //! **Signal handlers** that interrupt an allocation or a free get memory from a reserve (`signals`).
 //!

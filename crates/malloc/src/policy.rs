@@ -37,6 +37,7 @@ pub fn slub_here(mut policy: SlubPolicy, encodes: bool) -> SlubPolicy {
         }
     }
     policy.order_cpus = system::cpus_usable();
+    // The link is the first word, so that the second can hold the key by which a double free is found.
     policy.link = slablab_slabs::cache::LinkPlace::Start;
     policy
 }

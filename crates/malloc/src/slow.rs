@@ -2,7 +2,7 @@
 //! `unsafe`: hands out memory.
 
 use crate::classes;
-use crate::fast::{Freed, Given, double_free, fits_well, mark_free};
+use crate::fast::{Freed, Given, double_free, fits_well, handed_out, is_marked, mark, mark_free};
 use crate::heap::{Heap, not_here};
 use crate::mappings;
 use crate::shared;
@@ -24,7 +24,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if bytes <= classes::MAX {
             let class = classes::of(bytes);
             if let Some(object) = self.class(class).alloc_slow_slot() {
-                return self.handed_out(class, object);
+                return handed_out(object);
             }
         }
         self.alloc_cold(bytes)
@@ -42,7 +42,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         self.free_deferred();
         shared::upkeep();
         let class = classes::of(bytes);
-        let given = |object: Object| self.handed_out(class, object);
+        // With guards around the engine, an object has no room for a key.
+        let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(object) };
         self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
     }
 
@@ -67,10 +68,18 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return Some((Object::at(mappings::alloc(bytes, align)?)?, true));
         }
         // A mapping of its own if the heap has no such block: its address space may be used up, or in pieces.
-        let block = self.alloc_large(bytes, align);
-        block.or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true))).or_else(|| {
+        let block = || {
+            self.alloc_large(bytes, align).inspect(|(object, zeros)| {
+                // The frames may hold the key of an object that began here. A `realloc` of a block that the
+                // program never wrote would copy the key, and another one perhaps back to this address.
+                if !zeros {
+                    handed_out(*object);
+                }
+            })
+        };
+        block().or_else(|| Some((Object::at(mappings::alloc(bytes, align)?)?, true))).or_else(|| {
             shared::empty_caches();
-            self.alloc_large(bytes, align)
+            block()
         })
     }
 
@@ -114,7 +123,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 Ok(class) if class.free_slow_slot(object, slab) => return,
                 Err(Freed::Before) => double_free(at.as_ptr()),
                 // Where an object starts may be known to the engine alone, if its slabs differ in size.
-                Err(Freed::No) if self.owns(entry.get()) && entry.get().set_free() => {
+                Err(Freed::No) if self.owns(entry.get()) && mark(self.secret, &entry).is_err() => {
                     double_free(at.as_ptr())
                 }
                 _ => {}
@@ -124,7 +133,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     }
 
     /// Whether an object of this heap starts at an entry's address, by the engine's exact answer. Not for
-    /// heaps with guards, which know themselves which objects are free.
+    /// heaps with guards: their objects have no marks.
     #[cold]
     fn owns(&self, entry: PagemapEntry) -> bool {
         let class = self.classes.get(entry.cache().wrapping_sub(self.first()) as usize);
@@ -234,7 +243,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         let is_live = if E::GUARDS {
             class.check_live(object).is_ok()
         } else {
-            Native::pagemap(at).is_some_and(|entry| !entry.is_free())
+            // SAFETY: `starts_at` or `owns` said that an object of this class starts here; without guards the
+            // class has marks.
+            unsafe { !is_marked(self.secret, object) }
         };
         if !is_live {
             misuse(format_args!("{call} of {object:?}: already freed (malloc-{bytes})"));

@@ -1,8 +1,8 @@
 //! Heaps with debugging and hardening around their engines (`debug=`, `quarantine=`, `harden=`, `init=`).
 //!
 //! A wrapped engine is another type, [`Debugged`], with a heap of another type, which is mapped if it is
-//! chosen. It has no fast path, so that every request goes through the engine, and it knows itself which of
-//! its objects are free.
+//! chosen. It has no fast path, so that every request goes through the engine, and it checks its objects
+//! itself: [`Heap`] writes no key into them.
 //!
 //! A violation is printed when it is found ([`crate::report`]). A damaged zone is repaired and the program
 //! goes on. A free of an address that is not allocated ends the process, as without debugging.

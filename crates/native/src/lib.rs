@@ -60,7 +60,6 @@ mod current;
 pub mod directory;
 mod fixed_slots;
 mod fork;
-mod freed;
 mod hot;
 mod lazy;
 #[expect(unsafe_code, reason = "thread-local storage by hand")]

@@ -11,7 +11,7 @@ use crate::area::{Area, LocalPagemap};
 use crate::object::{Object, Real};
 use crate::place::Place;
 use crate::region::{self, Access, HeapAccess, Region, Table};
-use crate::{freed, local, starts, system, topology};
+use crate::{local, starts, system, topology};
 use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -45,11 +45,6 @@ fn tables() -> [(usize, usize); 4] {
         (MAPS.region().base(), page / (8 * MAP_BYTES as usize)),
         (MARKS.region().base(), page / 64),
     ]
-}
-
-/// As [`tables`], those that say which objects are free.
-fn freed_tables() -> [(usize, usize); 2] {
-    freed::tables().map(|(at, shift)| (at, system::page_size() >> shift))
 }
 
 pub(crate) type Frame = Descriptor<Real, Real>;
@@ -110,8 +105,6 @@ pub(crate) struct Heap {
     pub(crate) maps: Region<Real>,
     /// A bit for every 8 bytes of the heap.
     pub(crate) marks: Region<AtomicU64>,
-    /// Which objects of a malloc are free.
-    pub(crate) freed: freed::Tables,
 }
 
 /// Stores where the heap and its tables are. Called once, when the world starts.
@@ -121,7 +114,6 @@ pub(crate) fn start(heap: Heap) {
     PAGEMAP.set(heap.pagemap);
     MAPS.set(heap.maps);
     MARKS.set(heap.marks);
-    freed::start(&heap.freed, heap.at);
     PLACES.secret.store(system::secret(), Relaxed);
     PLACES.frames.store(heap.frames, Release);
     for node in 0..topology::nodes() {
@@ -133,11 +125,8 @@ pub(crate) fn start(heap: Heap) {
 /// For the contract's checks, which need an empty world: gives all memory back.
 pub(crate) fn forget(access: HeapAccess) {
     let (heap, frames) = (PLACES.heap.load(Relaxed), frames() as usize);
-    let all = tables().into_iter().chain(freed_tables()).chain([(heap, system::page_size())]);
-    for (at, bytes_each) in all {
-        // A table may begin some bytes into its first page.
-        let within = at % system::page_size();
-        access.discard(at - within, frames * bytes_each + within);
+    for (at, bytes_each) in tables().into_iter().chain([(heap, system::page_size())]) {
+        access.discard(at, frames * bytes_each);
     }
 }
 
@@ -221,9 +210,6 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Page frames of the heap that were given back to the kernel since the start; a frame counts each time.
 pub(crate) static GIVEN_BACK: AtomicU64 = AtomicU64::new(0);
 
-/// The least bytes of a table of [`freed`] that are given back.
-const FREED_BYTES: usize = 8 << 10;
-
 /// Gives a free block's memory back to the kernel, and the entries of its frames in the tables, except those
 /// of the first frame, which is the head of the free block. All of it reads as zeros then. `false` if the
 /// kernel refuses the block, which stays as it was.
@@ -235,10 +221,7 @@ pub(crate) fn discard(access: HeapAccess, pfn: Pfn, order: u8) -> bool {
     GIVEN_BACK.fetch_add(1 << order, Relaxed);
     let (first, end) = (pfn.0 as usize + 1, pfn.0 as usize + (1 << order));
     // The marks stay.
-    let [memmap, pagemap, maps, _] = tables();
-    // A call to the kernel for each: not for a few pages, which mostly have no memory.
-    let freed = freed_tables().into_iter().filter(|(_, bytes_each)| *bytes_each << order >= FREED_BYTES);
-    for (at, bytes_each) in [memmap, pagemap, maps].into_iter().chain(freed) {
+    for (at, bytes_each) in &tables()[..3] {
         // Whole pages only.
         let from = (at + first * bytes_each).next_multiple_of(system::page_size());
         let bytes = ((at + end * bytes_each) & !(system::page_size() - 1)).saturating_sub(from);
@@ -295,12 +278,10 @@ fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
     PAGEMAP.get(pfn).expect("slabs are in the heap")
 }
 
-pub(crate) fn map(access: HeapAccess, pfn: Pfn, order: u8, size: u32, cache: u32) {
-    let (place, bytes, start) =
-        (Place::of(cache), 1 << (page_shift() + u32::from(order)), address(pfn, 0).addr());
-    starts::note(place, bytes, size);
-    let place = freed::note(access, place, (PLACES.heap.load(Relaxed), start), bytes, size);
-    let start = start as u32 | place.bits();
+pub(crate) fn map(pfn: Pfn, order: u8, size: u32, cache: u32) {
+    let place = Place::of(cache);
+    starts::note(place, 1 << (page_shift() + u32::from(order)), size);
+    let start = address(pfn, 0).addr() as u32 | place.bits();
     for at in 0..1usize << order {
         pagemap_word(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);
     }
@@ -413,18 +394,6 @@ impl PagemapEntry {
     pub fn is_start_fixed(self) -> bool {
         let place = self.slots_place();
         starts::has(place, (self.at as u32).wrapping_sub(self.word as u32).wrapping_add(place.bits()))
-    }
-
-    /// Whether the object that starts here is free.
-    #[inline(always)]
-    pub fn is_free(self) -> bool {
-        freed::is_free(self.access, self.slots_place(), self.at)
-    }
-
-    /// Notes that the object that starts here is free; returns whether it was before.
-    #[inline(always)]
-    pub fn set_free(self) -> bool {
-        freed::set_free(self.access, self.slots_place(), self.at)
     }
 
     /// The address as an object.

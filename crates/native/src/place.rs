@@ -12,8 +12,6 @@ impl Place {
     const MASK: u32 = (PLACES as u32 - 1) << Self::SHIFT;
     /// The place of no cache.
     pub const NONE: Place = Place(0);
-    /// As [`Place::NONE`], in the pagemap of slabs of small objects (`freed`).
-    pub(crate) const NONE_SMALL: Place = Place(Self::MASK);
 
     /// The place of a cache; [`Place::NONE`] if it has none.
     #[inline(always)]

@@ -413,11 +413,10 @@ impl HeapAccess {
         unsafe { &*with_exposed_provenance(address) }
     }
 
-    /// Fills bytes of a slab that the caller owns, or what a table of bytes has for it.
+    /// Fills bytes of a slab that the caller owns.
     #[inline]
     pub(crate) fn fill(self, object: Object, bytes: u32, value: u8) {
-        // SAFETY: the invariant of `HeapAccess`; an engine fills what it owns (`Memory::fill`), and a table
-        // has atomics, which may have any value.
+        // SAFETY: the invariant of `HeapAccess`; an engine fills what it owns (`Memory::fill`).
         unsafe { object.as_ptr().write_bytes(value, bytes as usize) };
     }
 

@@ -1,7 +1,7 @@
 //! The world's address space: one mapping, reserved when the world starts, cut into parts.
 //!
 //! ```text
-//! heap | memmap | pagemap | maps | marks | freed, twice | areas | a page | directory, boot memory
+//! heap | memmap | pagemap | maps | marks | areas | a page | directory, boot memory
 //! ```
 //!
 //! The page in front of the directory is never committed.
@@ -15,7 +15,7 @@
 //!
 //! | part | committed when | by steps of |
 //! |---|---|---|
-//! | heap, freed | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
+//! | heap | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
 //! | memmap, pagemap, maps, marks | the page allocator's frontier moves on | a largest block's entries |
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
 //! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
@@ -23,7 +23,6 @@
 use crate::area::{AREA_BYTES, Area, SLOTS, SLOTS_MIN};
 use crate::boot_memory::BOOT_BYTES_AT_FIRST;
 use crate::directory;
-use crate::freed;
 use crate::memory::{self, Frame, Heap, page_shift};
 use crate::region::{Access, Region, Reserved, commit};
 use crate::system;
@@ -76,15 +75,12 @@ impl Space {
         let align = 1 << page_shift() << block;
         let heap_bytes = heap_bytes & !(align - 1);
         let frames = heap_bytes >> page_shift();
-        let [coarse, fine] = freed::bytes_for(heap_bytes);
         let parts = [
             heap_bytes + align,
             frames * size_of::<Frame>(),
             frames * 8,
             heap_bytes / (8 * MAP_BYTES as usize),
             heap_bytes / 64,
-            coarse,
-            fine,
             // With a page that is never committed, so that the directory begins a mapping in /proc/PID/maps.
             slots * AREA_BYTES + system::page_size(),
             boot_bytes,
@@ -92,7 +88,7 @@ impl Space {
         .map(|bytes| bytes.next_multiple_of(system::page_size()));
         let whole = Reserved::new(parts.iter().sum())?;
         let memmap = whole.start() + parts[0];
-        let boot_memory = whole.start() + parts[..8].iter().sum::<usize>();
+        let boot_memory = whole.start() + parts[..6].iter().sum::<usize>();
         let at_first = BOOT_BYTES_AT_FIRST.min(boot_bytes);
         if !whole.protect(memmap, boot_memory - memmap, Access::Read)
             || !whole.protect(boot_memory, at_first, Access::Write)
@@ -108,9 +104,8 @@ impl Space {
                 pagemap: rest.entries(frames),
                 maps: rest.entries(heap_bytes / (64 * MAP_BYTES as usize)),
                 marks: rest.entries(heap_bytes / 512),
-                freed: freed::Tables { coarse: rest.entries(coarse), fine: rest.entries(fine) },
             },
-            areas: rest.entries_before(slots, parts[7]),
+            areas: rest.entries_before(slots, parts[5]),
             directory: rest.first(directory::WORDS),
             boot_memory: rest.cut(boot_bytes) + DIRECTORY_BYTES,
             boot_bytes: boot_bytes - DIRECTORY_BYTES,
@@ -157,8 +152,7 @@ fn committed_of(block: u32) -> u32 {
     COMMITTED[block as usize].load(Relaxed)
 }
 
-/// Commits the frames of a largest block before its frame `until`, and a step more if the kernel allows it;
-/// with them what [`freed`] has for them.
+/// Commits the frames of a largest block before its frame `until`, and a step more if the kernel allows it.
 /// Two threads may do this at once: both make the same pages writable.
 #[cold]
 fn extend(block: u32, until: u32) -> bool {
@@ -167,13 +161,10 @@ fn extend(block: u32, until: u32) -> bool {
     let from = committed_of(block);
     let step = COMMITTED_BYTES.load(Relaxed).clamp(STEP_MIN, STEP_MAX) >> shift;
     let stepped = (from + step as u32).max(until).next_multiple_of((STEP_MIN >> shift) as u32);
-    let first = Pfn((block << order) + from);
-    let at = memory::address(first, 0).addr();
-    let within = (first.0 as usize) << shift;
+    let at = memory::address(Pfn((block << order) + from), 0).addr();
     for until in [stepped.min(1 << order), until] {
         let bytes = (until.saturating_sub(from) as usize) << shift;
-        // The table first: what the kernel allowed is not taken back, and the heap is more.
-        if freed::commit(&(within..within + bytes)) && commit(at, bytes) {
+        if commit(at, bytes) {
             committed.fetch_max(until, Relaxed);
             COMMITTED_BYTES.fetch_add(bytes, Relaxed);
             return true;

@@ -326,11 +326,6 @@ unsafe extern "C" {
     safe fn __errno_location() -> &'static Cell<libc::c_int>;
 }
 
-/// A number that this thread alone has while it runs, never 0.
-pub fn this_thread() -> usize {
-    std::ptr::from_ref(__errno_location()).addr()
-}
-
 /// Calls `f`, and restores `errno`.
 #[inline]
 pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {

@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::region::{HeapAccess, Trusted};
 use crate::slots::Slots;
 use crate::start::{self, Start, Wishes};
-use crate::{area, current, fork, freed, per_cpu, report, slot_space, space, thread, timers, topology};
+use crate::{area, current, fork, per_cpu, report, slot_space, space, thread, timers, topology};
 use slablab_platform::{
     Context, CpuId, Descriptor, Event, Frame, Frames, Gfp, Hooks, Memory, NodeId, Pfn, Platform, Rank,
     Reclaim, ReclaimStep, Reclaimed, Time, Topology, Work, WorkKind,
@@ -237,12 +237,6 @@ impl<A: Trusted> Native<A> {
         fixed_slots::pop_fixed(Self::HEAP, place)
     }
 
-    /// Notes that an object is live, of a cache with this place.
-    #[inline(always)]
-    pub fn set_live(object: Object, place: Place) {
-        freed::set_live(Self::HEAP, place, object.addr());
-    }
-
     /// [`Native::pagemap_local`], and this thread's slots at fixed places.
     #[inline(always)]
     pub fn pagemap_and_slots(at: *const u8) -> Option<(PagemapEntry, FixedSlots<A>)> {
@@ -332,7 +326,7 @@ impl<A: Trusted> Frames for Native<A> {
         space::is_committed(first, frames)
     }
     fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
-        memory::map(Self::HEAP, pfn, order, size, cache);
+        memory::map(pfn, order, size, cache);
     }
     fn unmap_slab(pfn: Pfn, order: u8) {
         memory::unmap(Self::HEAP, pfn, order);
