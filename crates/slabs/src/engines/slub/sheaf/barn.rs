@@ -66,7 +66,8 @@ impl<P: Platform> Aged<P> {
     /// Ends a period, unless sheaves are left that were idle when the last one ended.
     fn end_period(&mut self) {
         if self.idle.len == 0 {
-            self.idle = core::mem::replace(&mut self.old, core::mem::replace(&mut self.young, Pile::NONE));
+            let young = core::mem::replace(&mut self.young, Pile::NONE);
+            self.idle = core::mem::replace(&mut self.old, young);
         }
     }
 }
@@ -126,6 +127,10 @@ impl<P: Platform> Barn<P> {
     pub(super) fn end_period(&mut self) {
         self.full.end_period();
         self.empty.end_period();
+    }
+
+    pub(super) fn has_idle_full(&self) -> bool {
+        self.full.idle.len > 0
     }
 
     pub(super) fn get_idle_full(&mut self) -> Option<P::Ptr> {

@@ -156,15 +156,18 @@ impl<P: Platform> Slub<P> {
         mut most: u32,
     ) -> bool {
         let all = idle == Idle::All || self.policy.elastic == 0;
-        for node in (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some()) {
-            if !all {
-                self.with_barn(node, Barn::end_period);
-            }
+        let nodes = || (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some());
+        let has_idle = || nodes().any(|node| self.with_barn(node, |barn| barn.has_idle_full()));
+        // A call that goes on with a shrink finds the sheaves that the one before left, and ends no period.
+        if !all && !has_idle() {
+            nodes().for_each(|node| self.with_barn(node, Barn::end_period));
+        }
+        for node in nodes() {
             let full = if all { Barn::get_full } else { Barn::get_idle_full };
             while let Some(sheaf) = self.with_barn(node, full) {
                 self.flush_taken(backing, [Some(Stock { sheaf, size: self.sheaf_capacity }), None]);
                 most = most.saturating_sub(1);
-                if most == 0 {
+                if most == 0 && (all || has_idle()) {
                     return true;
                 }
             }
