@@ -116,11 +116,17 @@ pub mod api {
     /// report.
     #[inline(always)]
     pub fn free(at: Given) {
-        match HEAP.free_fast(&at) {
+        after_fast(HEAP.free_fast(&at), at, |at| free_slow(at));
+    }
+
+    /// Ends a free whose fast rung did `freed`. `slow` is for an address that only a slower look can tell.
+    #[inline(always)]
+    fn after_fast(freed: Freed, at: Given, slow: impl FnOnce(Given)) {
+        match freed {
             Freed::Yes => {}
             Freed::Marked => free_slow_marked(at),
             Freed::Before => fast::double_free(at.as_ptr()),
-            Freed::No => free_slow(at),
+            Freed::No => slow(at),
         }
     }
 
@@ -136,24 +142,14 @@ pub mod api {
             }
             _ => HEAP.free_fast(&at),
         };
-        match freed {
-            Freed::Yes => {}
-            Freed::Marked => free_slow_marked(at),
-            Freed::Before => fast::double_free(at.as_ptr()),
-            Freed::No => free_sized_slow(at, bytes.unwrap_or(UNSAID), align),
-        }
+        after_fast(freed, at, |at| free_sized_slow(at, bytes.unwrap_or(UNSAID), align));
     }
 
     /// As [`free_sized`], for a size that is not known when the caller is compiled. Then the class is there
     /// sooner by the address's entry, which every free reads, than by the size as well.
     #[inline(always)]
     pub fn free_sized_any(at: Given, bytes: Option<usize>, align: usize) {
-        match HEAP.free_fast(&at) {
-            Freed::Yes => {}
-            Freed::Marked => free_slow_marked(at),
-            Freed::Before => fast::double_free(at.as_ptr()),
-            Freed::No => free_sized_slow(at, bytes.unwrap_or(UNSAID), align),
-        }
+        after_fast(HEAP.free_fast(&at), at, |at| free_sized_slow(at, bytes.unwrap_or(UNSAID), align));
     }
 
     /// The size of a free that says none.
