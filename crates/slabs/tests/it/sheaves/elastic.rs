@@ -76,8 +76,8 @@ fn a_barn_gives_back_what_was_idle() {
     // The slot's young sheaves get 104 objects from slabs, the other 496 are in 9 of the barn's sheaves.
     after(&[SINCE, Alloc(0, 600), Free(0, 600), SINCE], 9 * 60);
     after(&[SINCE, Alloc(0, 600), Free(0, 600), SINCE, SINCE], 0);
-    // The same for any number of idle sheaves, also where a call ends with the last one: the call behind it is
-    // no shrink of its own.
+    // The same for any number of idle sheaves, also where a call ends with the last one: the call behind it
+    // is no shrink of its own.
     for more in 0..32 {
         let all = 6000 + 60 * more;
         after(&[Alloc(0, all), Free(0, all), SINCE, Alloc(0, 600), Free(0, 600), SINCE], 9 * 60);
