@@ -8,9 +8,9 @@ To be run after changes to what a process does at its start: a function that is 
 process up to 64 KiB.
 
 Runs some programs with each library preloaded under valgrind's callgrind, which records the address of every
-instruction that ran. A function is written as the start of its symbol: behind it comes a hash that changes with
-the compiler. Functions that most programs ran come first. Functions of one name, which are the same for several
-engines, cannot be told apart: of names as popular, those of many functions that did not run come last.
+instruction that ran. A function is written as its symbol, in which `*` stands for hashes that change with the
+compiler. Functions that most programs ran come first; of those as popular, the ones that stand for many
+functions that did not run come last.
 """
 
 import argparse
@@ -57,8 +57,8 @@ def libraries() -> list[Path]:
     for path in given:
         if not path.is_file():
             parser.error(f"{path}: no such file; expected a build of libslablab.so (cargo build -p slablab-c)")
-        if not any(name.startswith("slablab_") for _, _, name in symbols(path)):
-            parser.error(f"{path}: no build of libslablab.so: it has no function slablab_*")
+        if not any(name == "kmem_cache_create" for _, _, name in symbols(path)):
+            parser.error(f"{path}: no build of libslablab.so: it has no function kmem_cache_create")
     for tool in ["valgrind", "nm", "cc"]:
         if not shutil.which(tool):
             parser.error(f"{tool} is not installed; expected valgrind, nm and cc")
@@ -152,6 +152,8 @@ def main() -> None:
             idle |= {start: max(idle.get(start, 0), unused[start]) for start in hot}
             print(f"{library}: {len(hot)} names, of functions of {sum(sizes.values())} bytes,",
                   f"of which {sum(sizes[at] for at in ran)} ran")
+    if not idle:
+        sys.exit("hot_functions.py: callgrind saw no function of the library run; the list stays")
     order = sorted(idle, key=lambda start: (-runs[start], idle[start], start))
     LIST.write_text("".join(f"{start}\n" for start in order))
 

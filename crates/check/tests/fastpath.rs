@@ -92,6 +92,7 @@ fn assembler(package: &str, arguments: &[&str]) -> String {
         .args(["rustc", "--quiet", "--release", "--locked", "-p", package])
         .args(arguments)
         .args(["--example", "fastpath", "--", "-C", "codegen-units=1", "-C", "debuginfo=0"])
+        .args(["-C", "symbol-mangling-version=v0"])
         .arg(format!("--emit=asm={}", text.display()))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("CARGO_TARGET_DIR", folder.join("fastpath"))
@@ -112,10 +113,13 @@ struct Function<'a> {
     labels: HashMap<&'a str, usize>,
 }
 
-/// The function whose symbol has `part` in it.
+/// The function whose symbol has `part` in it. A closure's symbol has its function's.
 fn function<'a>(text: &'a str, part: &str) -> Function<'a> {
     let mut lines = text.lines();
-    let label = |line: &&str| line.starts_with("_ZN") && line.ends_with(':') && line.contains(part);
+    let label = |line: &&str| {
+        let symbol = line.strip_suffix(':').and_then(|symbol| symbol.strip_prefix("_R"));
+        symbol.is_some_and(|symbol| symbol.contains(part) && !symbol.starts_with("NC"))
+    };
     lines.find(label).unwrap_or_else(|| panic!("no function {part}: was it inlined?"));
     let mut function = Function::default();
     for line in lines.take_while(|line| !line.starts_with(".Lfunc_end")) {
@@ -212,7 +216,7 @@ fn check(text: &str, claims: &[Claim]) {
     let limits = limits();
     for Claim { function: name, module, stores, known } in claims {
         let hit_max = limits.get(*name).unwrap_or_else(|| panic!("the page has no row for {name}"));
-        let function = function(text, &format!("{module}{}{name}17h", name.len()));
+        let function = function(text, &format!("{module}{}{name}", name.len()));
         let hit = function.hit(*stores);
         let length = hit.as_ref().map_or(0, Vec::len);
         let flaws = function.flaws(hit.as_deref());
