@@ -45,6 +45,7 @@ fn take_unwinder_along() {
 /// and link as without it.
 fn order_functions() {
     println!("cargo::rerun-if-changed=hot-functions");
+    println!("cargo::rustc-check-cfg=cfg(ordered_functions)");
     let linker = format!("{} {}", variable("CARGO_ENCODED_RUSTFLAGS"), variable("RUSTC_LINKER"));
     let other = ["gold", "mold", "wild"].iter().any(|name| linker.contains(name));
     if other || variable("CARGO_CFG_TARGET_OS") != "linux" || variable("CARGO_CFG_TARGET_ENV") != "gnu" {
@@ -57,7 +58,7 @@ fn order_functions() {
         );
         return;
     }
-    println!("cargo::rustc-env=SLABLAB_ORDERED_FUNCTIONS=yes");
+    println!("cargo::rustc-cfg=ordered_functions");
     let list = fs::read_to_string("hot-functions").expect("crates/c/hot-functions can be read");
     // `.text` alone holds what the C library adds to each program: it runs at the start.
     let mut script = String::from("SECTIONS\n{\n  .text : {\n    *(EXCLUDE_FILE(*libgcc_eh.a*) .text)\n");
