@@ -3,14 +3,11 @@
 use super::*;
 
 fn case(steps: &'static [Step], expected: &'static [Expected]) {
-    check(&Case {
-        name: "elastic",
-        machine: one_node,
-        presets: &["slub@7.1,elastic=4"],
-        spec: SMALL,
-        steps,
-        expected,
-    });
+    case_on(one_node, steps, expected);
+}
+
+fn case_on(machine: fn() -> MachineSpec, steps: &'static [Step], expected: &'static [Expected]) {
+    check(&Case { name: "elastic", machine, presets: &["slub@7.1,elastic=4"], spec: SMALL, steps, expected });
 }
 
 /// A refill fills a young sheaf completely.
@@ -81,6 +78,29 @@ fn a_barn_gives_back_what_was_idle() {
     for more in 0..32 {
         let all = 6000 + 60 * more;
         after(&[Alloc(0, all), Free(0, all), SINCE, Alloc(0, 600), Free(0, 600), SINCE], 9 * 60);
+    }
+    after(&[Shrink(Idle::All)], 0);
+}
+
+/// Every node's barn has the same periods: a shrink of several calls, which empties one barn after the other,
+/// ends one period of each.
+#[test]
+fn barns_of_several_nodes_give_back_what_was_idle() {
+    const SINCE: Step = Shrink(Idle::Since);
+    const FREED: [Step; 4] = [Alloc(0, 6000), Free(0, 6000), Alloc(2, 6000), Free(2, 6000)];
+    let after = |steps: &[Step], parked: u64| {
+        let steps: &'static [Step] = Vec::leak([&FREED, steps].concat());
+        case_on(two_nodes, steps, Vec::leak(vec![Parked(parked)]));
+    };
+    after(&[SINCE], 2 * 99 * 60);
+    after(&[SINCE, SINCE], 0);
+    // Nine sheaves of the node that was used stay.
+    after(&[SINCE, Alloc(0, 600), Free(0, 600), SINCE], 9 * 60);
+    after(&[SINCE, Alloc(2, 600), Free(2, 600), SINCE], 9 * 60);
+    for more in 0..32 {
+        let all = 6000 + 60 * more;
+        let again = [Alloc(0, all), Free(0, all), SINCE, Alloc(2, 600), Free(2, 600), SINCE];
+        after(&again, 9 * 60);
     }
     after(&[Shrink(Idle::All)], 0);
 }
