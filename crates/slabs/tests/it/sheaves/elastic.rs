@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn case(steps: &'static [Step], expected: &'static [Expected]) {
+fn case(steps: &[Step], expected: &[Expected]) {
     case_on(one_node, steps, expected);
 }
 
-fn case_on(machine: fn() -> MachineSpec, steps: &'static [Step], expected: &'static [Expected]) {
+fn case_on(machine: fn() -> MachineSpec, steps: &[Step], expected: &[Expected]) {
     check(&Case { name: "elastic", machine, presets: &["slub@7.1,elastic=4"], spec: SMALL, steps, expected });
 }
 
@@ -63,10 +63,7 @@ fn a_barn_keeps_2048_sheaves() {
 fn a_barn_gives_back_what_was_idle() {
     const FREED: [Step; 2] = [Alloc(0, 6000), Free(0, 6000)];
     const SINCE: Step = Shrink(Idle::Since);
-    let after = |steps: &[Step], parked: u64| {
-        let steps: &'static [Step] = Vec::leak([&FREED, steps].concat());
-        case(steps, Vec::leak(vec![Parked(parked)]));
-    };
+    let after = |steps: &[Step], parked| case(&[&FREED, steps].concat(), &[Parked(parked)]);
     // 99 full sheaves: all of them came since the beginning.
     after(&[SINCE], 99 * 60);
     after(&[SINCE, SINCE], 0);
@@ -88,9 +85,8 @@ fn a_barn_gives_back_what_was_idle() {
 fn barns_of_several_nodes_give_back_what_was_idle() {
     const SINCE: Step = Shrink(Idle::Since);
     const FREED: [Step; 4] = [Alloc(0, 6000), Free(0, 6000), Alloc(2, 6000), Free(2, 6000)];
-    let after = |steps: &[Step], parked: u64| {
-        let steps: &'static [Step] = Vec::leak([&FREED, steps].concat());
-        case_on(two_nodes, steps, Vec::leak(vec![Parked(parked)]));
+    let after = |steps: &[Step], parked| {
+        case_on(two_nodes, &[&FREED, steps].concat(), &[Parked(parked)]);
     };
     after(&[SINCE], 2 * 99 * 60);
     after(&[SINCE, SINCE], 0);

@@ -86,13 +86,13 @@ enum Expected {
     Live(u64),
 }
 
-struct Case {
+struct Case<'a> {
     name: &'static str,
     machine: fn() -> MachineSpec,
     presets: &'static [&'static str],
     spec: CacheSpec,
-    steps: &'static [Step],
-    expected: &'static [Expected],
+    steps: &'a [Step],
+    expected: &'a [Expected],
 }
 
 type Heap = crate::heap::Heap<Slub<Model>, Own>;
@@ -252,7 +252,7 @@ impl Heap {
     }
 }
 
-fn check(case: &Case) {
+fn check(case: &Case<'_>) {
     for preset in case.presets {
         let mut machine = Machine::new((case.machine)()).expect("the spec is right");
         machine.enter(|| {
