@@ -38,8 +38,8 @@ fn take_unwinder_along() {
 /// file around each page that a process touches: spread over the library, those functions make most of its
 /// code resident.
 ///
-/// The list has symbols of Rust's new kind, which name the types of a generic function: those of the old kind
-/// are the same for all engines but for a hash.
+/// The list has v0 symbols, which name the types of a generic function. Its legacy symbols are the same for
+/// all engines but for a hash.
 ///
 /// It is a part of a linker script, added to the linker's own. GNU ld and lld take it; gold and mold do not,
 /// and link as without it.
@@ -53,8 +53,8 @@ fn order_functions() {
     }
     if !linker.contains("symbol-mangling-version=v0") {
         println!(
-            "cargo::warning=without `-C symbol-mangling-version=v0` (.cargo/config.toml, which RUSTFLAGS \
-             replaces) up to 0.6 MB more of libslablab.so is resident in each process"
+            "cargo::warning=each process will hold 1 MB more of libslablab.so: add \
+             `-C symbol-mangling-version=v0` to RUSTFLAGS, which replaces the flags of .cargo/config.toml"
         );
         return;
     }

@@ -22,6 +22,11 @@ static uint64_t drawn(void) {
     return state;
 }
 
+static int no_memory(void) {
+    fprintf(stderr, "swing: no memory for so many objects of so many bytes\n");
+    return 1;
+}
+
 int main(int count, char **arguments) {
     long objects = count > 1 ? atol(arguments[1]) : 0;
     long bytes = count > 2 ? atol(arguments[2]) : 0;
@@ -32,7 +37,7 @@ int main(int count, char **arguments) {
     }
     void **all = malloc(objects * sizeof *all);
     uint32_t *order = malloc(objects * sizeof *order);
-    if (all == NULL || order == NULL) return 1;
+    if (all == NULL || order == NULL) return no_memory();
     for (long i = 0; i < objects; i++) order[i] = i;
     for (long i = objects - 1; i > 0; i--) {
         long other = drawn() % (i + 1);
@@ -45,7 +50,7 @@ int main(int count, char **arguments) {
         double began = now();
         for (long i = 0; i < objects; i++) {
             all[i] = malloc(bytes);
-            if (all[i] == NULL) return 1;
+            if (all[i] == NULL) return no_memory();
         }
         for (long i = 0; i < objects; i++) free(all[order[i]]);
         double took = (now() - began) / objects;
