@@ -8,6 +8,7 @@ use crate::subject::{Role, Subject};
 use slablab_malloc::shared::{NUMBERS, is_own};
 use slablab_malloc::world::Native;
 use slablab_malloc::{ExtraHeap, Slablab, api, slub_here};
+use slablab_platform::NO_CACHE;
 use slablab_slabs::{Engine, Front, Preset, engines};
 use std::alloc::GlobalAlloc;
 use std::marker::PhantomData;
@@ -15,7 +16,7 @@ use std::sync::OnceLock;
 
 /// The heap number at addresses of blocks that are larger than any class. They belong to no cache, but to one
 /// of our heaps.
-const LARGE: u32 = (1 << 24) / NUMBERS;
+const LARGE: u32 = NO_CACHE / NUMBERS;
 
 /// The number of the heap that owns the block at an address; `None` outside slablab's memory.
 fn number(at: *const u8) -> Option<u32> {

@@ -12,7 +12,7 @@ use crate::zeroing;
 use slablab_native::report::misuse;
 use slablab_native::{Location, Object, stack, system};
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Frames, Gfp, Hooks, Pfn, Topology, Work};
+use slablab_platform::{CpuId, Frames, Gfp, Hooks, NO_CACHE, Pfn, Topology, Work};
 use slablab_slabs::{Backing, CacheId, Front, Idle, Metadata, Misuse, Usage};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,7 +30,7 @@ pub struct Heap<E: Front<W>, W: Over = Native> {
 }
 
 /// The owner number of a large block. The owner number of a slab is its cache's number.
-const LARGE: u32 = 1 << 24;
+const LARGE: u32 = NO_CACHE;
 /// The owner number of a large block whose free is deferred.
 const DEFERRED: u32 = LARGE + 1;
 

@@ -69,15 +69,6 @@ impl Area {
         let fixed = [const { FixedSlot { hot: Hot::new(), _cold: [const { AtomicU64::new(0) }; _] } }; _];
         Area { header, fixed, _hot_parts: [const { AtomicU64::new(0) }; _] }
     }
-
-    /// The hot part of the slot at a fixed place.
-    ///
-    /// # Panics
-    /// If there is no such place.
-    #[inline(always)]
-    pub(crate) fn fixed(&self, place: usize) -> &Hot {
-        &self.fixed[place].hot
-    }
 }
 
 /// The refusing area, of a thread that has no other. Never written.

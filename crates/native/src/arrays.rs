@@ -10,9 +10,10 @@
 //! pop from an array spends one unit of the area's credit, and fails without credit; holding the slot then
 //! renews it. An aborted sequence may have spent a unit too.
 
-use crate::area::{self, Area};
+use crate::area::{self, Area, FIXED_AT, FIXED_BYTES};
 use crate::hot::Hot;
 use crate::object::Object;
+use crate::place::Place;
 use crate::region::HeapAccess;
 use slablab_platform::HotArray;
 use std::cell::Cell;
@@ -27,6 +28,18 @@ pub(crate) struct Array<'a> {
     pub(crate) heap: HeapAccess,
     pub(crate) area: &'static Area,
     pub(crate) hot: &'a Hot,
+}
+
+impl Array<'static> {
+    /// The array of the slot at a fixed place.
+    #[inline(always)]
+    pub(crate) fn fixed(heap: HeapAccess, area: &'static Area, place: Place) -> Self {
+        let offset = FIXED_AT + place.index() * FIXED_BYTES;
+        // SAFETY: an area has `PLACES` slots of `FIXED_BYTES` bytes from `FIXED_AT` on, and a place's index is
+        // below that. Each begins with its `Hot`, which has atomic words alone.
+        let hot = unsafe { &*std::ptr::from_ref(area).byte_add(offset).cast() };
+        Array { heap, area, hot }
+    }
 }
 
 impl Array<'_> {

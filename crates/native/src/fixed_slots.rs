@@ -13,8 +13,7 @@ use std::marker::PhantomData;
 #[inline(always)]
 pub(crate) fn pop_fixed(heap: HeapAccess, place: Place) -> Option<Object> {
     let hidden = Hidden::new();
-    let area = hidden.area();
-    Array { heap, area, hot: area.fixed(place.index()) }.pop()
+    Array::fixed(heap, hidden.area(), place).pop()
 }
 
 /// This thread's slots at fixed places: those of the caches with the numbers below 128, which are a program's
@@ -33,7 +32,6 @@ impl<A: Trusted> FixedSlots<A> {
     #[inline(always)]
     pub fn push(self, place: Place, object: Object) -> bool {
         let hidden = Hidden::of(self.0);
-        let area = hidden.area();
-        Array { heap: HeapAccess::of::<A>(), area, hot: area.fixed(place.index()) }.push(object)
+        Array::fixed(HeapAccess::of::<A>(), hidden.area(), place).push(object)
     }
 }

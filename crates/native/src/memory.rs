@@ -271,19 +271,37 @@ pub struct Location {
     pub offset: u32,
 }
 
-/// The pagemap's word of a page frame: 0, or the cache's number + 1 above the low half of the slab's address,
-/// a multiple of [`PAGE_MIN`], and in its low bits the place of the cache's slots ([`Place`]).
+/// The pagemap's word of a page frame. 0 if the frame is in no slab, else:
+///
+/// ```text
+/// bits 56 to 63   the place of the cache's slots
+/// bits 32 to 55   the cache's number + 1
+/// bits 0 to 31    the low half of the slab's address
+/// ```
 #[inline]
 fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
     PAGEMAP.get(pfn).expect("slabs are in the heap")
 }
 
+const PLACE_SHIFT: u32 = 56;
+const CACHE_SHIFT: u32 = 32;
+/// The owners of blocks, caches or others, have lower numbers.
+const OWNERS: u32 = (1 << (PLACE_SHIFT - CACHE_SHIFT)) - 1;
+
+/// The cache's number in a word of the pagemap, as an index; `usize::MAX` if there is none.
+#[inline(always)]
+fn cache_of(word: u64) -> usize {
+    ((word >> CACHE_SHIFT) as usize & OWNERS as usize).wrapping_sub(1)
+}
+
 pub(crate) fn map(pfn: Pfn, order: u8, size: u32, cache: u32) {
     let place = Place::of(cache);
     starts::note(place, 1 << (page_shift() + u32::from(order)), size);
-    let start = address(pfn, 0).addr() as u32 | place.bits();
+    assert!(cache < OWNERS, "the pagemap has room for the owner's number");
+    let (start, number) = (u64::from(address(pfn, 0).addr() as u32), u64::from(cache) + 1);
+    let word = u64::from(place.number()) << PLACE_SHIFT | number << CACHE_SHIFT | start;
     for at in 0..1usize << order {
-        pagemap_word(pfn.0 as usize + at).store((cache as u64 + 1) << 32 | start as u64, Relaxed);
+        pagemap_word(pfn.0 as usize + at).store(word, Relaxed);
     }
 }
 
@@ -300,7 +318,7 @@ pub(crate) fn zero_unmapped(except: Range<u32>) {
 /// Fills a slab that is unmapped with zeros, if there is a heap that needs that.
 #[cold]
 fn zero(access: HeapAccess, pfn: Pfn, order: u8, zeroing: u64) {
-    let cache = ((pagemap_word(pfn.0 as usize).load(Relaxed) >> 32) as u32).wrapping_sub(1);
+    let cache = cache_of(pagemap_word(pfn.0 as usize).load(Relaxed)) as u32;
     let (first, end) = ((zeroing as u32) - 1, (zeroing >> 32) as u32);
     if !(first..end).contains(&cache) {
         access.fill(address(pfn, 0), 1 << (page_shift() + u32::from(order)), 0);
@@ -316,9 +334,6 @@ pub(crate) fn unmap(access: HeapAccess, pfn: Pfn, order: u8) {
         pagemap_word(pfn.0 as usize + at).store(0, Relaxed);
     }
 }
-
-/// The least size of a page frame: the low bits of a slab's address are 0.
-const PAGE_MIN: u32 = 4096;
 
 /// Stores in `local` which part of the heap is memory of a node, and where its pagemap is.
 pub(crate) fn set_local_pagemap(node: u16, local: &LocalPagemap) {
@@ -364,20 +379,20 @@ impl PagemapEntry {
     /// The cache's number; `u32::MAX`, which no cache has, if the address is in no slab.
     #[inline(always)]
     pub fn cache(self) -> u32 {
-        ((self.word >> 32) as u32).wrapping_sub(1)
+        cache_of(self.word) as u32
     }
 
     /// The cache's number as an index; `usize::MAX`, which no cache has, if the address is in no slab.
     #[inline(always)]
     pub fn cache_index(self) -> usize {
-        ((self.word >> 32) as usize).wrapping_sub(1)
+        cache_of(self.word)
     }
 
     /// The slab's first frame, and bytes from the slab's start to the address. Meaningless if the address is
     /// in no slab.
     #[inline(always)]
     pub fn place(self) -> (Pfn, u32) {
-        let offset = (self.at as u32).wrapping_sub(self.word as u32 & !(PAGE_MIN - 1));
+        let offset = self.offset();
         let start = self.at.wrapping_sub(self.heap).wrapping_sub(offset as usize);
         (Pfn((start >> page_shift()) as u32), offset)
     }
@@ -385,15 +400,20 @@ impl PagemapEntry {
     /// The place of the cache's slots; [`Place::NONE`] if they have none, and if the address is in no slab.
     #[inline(always)]
     pub fn slots_place(self) -> Place {
-        Place::from_bits(self.word as u32)
+        Place::new((self.word >> PLACE_SHIFT) as u8)
+    }
+
+    /// Bytes from the slab's start to the address. Meaningless if the address is in no slab.
+    #[inline(always)]
+    fn offset(self) -> u32 {
+        (self.at as u32).wrapping_sub(self.word as u32)
     }
 
     /// Whether an object of a cache with slots at a fixed place starts here. `true` is exact; `false` may
     /// also mean that only a slower look can tell.
     #[inline(always)]
     pub fn is_start_fixed(self) -> bool {
-        let place = self.slots_place();
-        starts::has(place, (self.at as u32).wrapping_sub(self.word as u32).wrapping_add(place.bits()))
+        starts::has(self.slots_place(), self.offset())
     }
 
     /// The address as an object.

@@ -2,38 +2,37 @@
 
 use crate::area::{FIXED_CACHES, PLACES};
 
-/// A fixed place: that of a cache's slots in every area. Its number is in bits 4 to 11 of a word: so a free
-/// of malloc, which has such a word, need not shift it to look up 16 bytes by it.
+/// A fixed place: that of a cache's slots in every area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
+pub struct Place(u8);
 
 impl Place {
-    const SHIFT: u32 = 4;
-    const MASK: u32 = (PLACES as u32 - 1) << Self::SHIFT;
     /// The place of no cache.
     pub const NONE: Place = Place(0);
 
     /// The place of a cache; [`Place::NONE`] if it has none.
     #[inline(always)]
     pub fn of(cache: u32) -> Place {
-        if (cache as usize) < FIXED_CACHES { Place((cache + 1) << Self::SHIFT) } else { Place::NONE }
+        if (cache as usize) < FIXED_CACHES { Place(cache as u8 + 1) } else { Place::NONE }
     }
 
-    /// The place whose bits are in `word`.
+    /// The place with this number.
     #[inline(always)]
-    pub(crate) fn from_bits(word: u32) -> Place {
-        Place(word & Self::MASK)
+    pub(crate) fn new(number: u8) -> Place {
+        Place(number)
     }
 
-    /// The bits.
+    /// The number, below [`PLACES`].
     #[inline(always)]
-    pub(crate) fn bits(self) -> u32 {
+    pub(crate) fn number(self) -> u8 {
         self.0
     }
 
-    /// The number.
+    /// The number as an index.
     #[inline(always)]
     pub(crate) fn index(self) -> usize {
-        ((self.0 & Self::MASK) >> Self::SHIFT) as usize
+        self.0.into()
     }
 }
+
+const _: () = assert!(PLACES == 1 << u8::BITS);

@@ -9,6 +9,8 @@ use core::fmt::Debug;
 
 /// Bytes of a block for each bit of its map ([`Frames::with_map`]).
 pub const MAP_BYTES: u32 = 16;
+/// Caches have lower numbers.
+pub const NO_CACHE: u32 = 1 << 23;
 
 /// Page frames, their descriptors, and the addresses in them.
 pub trait Frames: Topology {
@@ -50,8 +52,8 @@ pub trait Frames: Topology {
         true
     }
     /// Announces that the block at `pfn` holds objects of `size` bytes from now on: [`crate::Memory`] may
-    /// reach them. `cache` is the number of the objects' cache, or 2^24 if they belong to several caches: a
-    /// world may keep it where it finds it from an address.
+    /// reach them. `cache` is the number of the objects' cache, or one from [`NO_CACHE`] on if they belong to
+    /// several caches or to none: a world may keep it where it finds it from an address.
     fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32);
     /// Announces that the block at `pfn` holds no objects any more.
     fn unmap_slab(pfn: Pfn, order: u8);

@@ -49,7 +49,7 @@ pub mod topology;
 
 pub use contract::{Platform, SlotOf};
 pub use event::Event;
-pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames, MAP_BYTES};
+pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames, MAP_BYTES, NO_CACHE};
 pub use gfp::Gfp;
 pub use hooks::Hooks;
 pub use memory::Memory;

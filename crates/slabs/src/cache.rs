@@ -5,7 +5,8 @@
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
 
-/// A cache's number, at most 2^24. The creator of the cache chooses it, and each slab's frame contains it.
+/// A cache's number, below [`NO_CACHE`](slablab_platform::NO_CACHE). The creator of the cache chooses it, and
+/// each slab's frame contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheId(pub u32);
 

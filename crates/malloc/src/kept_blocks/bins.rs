@@ -8,11 +8,11 @@
 use crate::world::Native;
 use slablab_pages::Pages;
 use slablab_platform::frames::Links;
-use slablab_platform::{Field, Frames, NodeId, Pfn};
+use slablab_platform::{Field, Frames, NO_CACHE, NodeId, Pfn};
 
 /// The owner numbers of the first frame of a kept block, and of its last one if that is another. Live blocks
 /// have others (`crate::heap::LARGE`).
-pub(crate) const FIRST: u32 = (1 << 24) + 2;
+pub(crate) const FIRST: u32 = NO_CACHE + 2;
 pub(crate) const LAST: u32 = FIRST + 1;
 /// Blocks of fewer frames have a list for each number.
 const EXACT: u32 = 16;

@@ -22,7 +22,9 @@ use heap::{ListOf, Search};
 use page::HeapPage;
 use report::Tally;
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
+use slablab_platform::{
+    CpuId, Event, FrameKind, Gfp, NO_CACHE, NodeId, PerCpu, PerNode, Platform, Work, WorkKind,
+};
 
 /// A SLOB cache: a size, an alignment and a constructor. Its objects are in the heap that all caches share.
 pub struct Slob<P: Platform> {
@@ -39,7 +41,7 @@ pub struct Slob<P: Platform> {
 }
 
 /// Replaces the cache number in SLOB's pages, because every cache may have objects in them.
-const SHARED: u32 = 1 << 24;
+const SHARED: u32 = NO_CACHE;
 
 /// Size of the header before a kmalloc object, which holds the object's size; also the minimum alignment of
 /// objects.
