@@ -167,12 +167,19 @@ impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
 }
 
 impl<K: Kit, T: Default> Shortcut<Address, T> for Slots<K, T> {
-    fn swap_array(&self, f: impl FnOnce(&T, HotArray<Address>) -> Option<HotArray<Address>>) -> bool {
-        let Some(mut state) = self.mine().idle() else { return false };
-        let Some(after) = f(&state.cold, state.array) else { return false };
+    fn swaps_arrays() -> bool {
+        true
+    }
+
+    fn swap_array<R>(
+        &self,
+        f: impl FnOnce(&T, HotArray<Address>) -> Option<(HotArray<Address>, R)>,
+    ) -> Option<R> {
+        let mut state = self.mine().idle()?;
+        let (after, answer) = f(&state.cold, state.array)?;
         assert!(after.storage.is_some() && after.size <= after.capacity, "{after:?} for {:?}", state.array);
         state.array = after;
-        true
+        Some(answer)
     }
 }
 

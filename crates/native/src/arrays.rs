@@ -34,11 +34,8 @@ impl Array<'static> {
     /// The array of the slot at a fixed place.
     #[inline(always)]
     pub(crate) fn fixed(heap: HeapAccess, area: &'static Area, place: Place) -> Self {
-        let offset = FIXED_AT + place.index() * FIXED_BYTES;
-        // SAFETY: an area has `PLACES` slots of `FIXED_BYTES` bytes from `FIXED_AT` on, and a place's index is
-        // below that. Each begins with its `Hot`, which has atomic words alone.
-        let hot = unsafe { &*std::ptr::from_ref(area).byte_add(offset).cast() };
-        Array { heap, area, hot }
+        let at = std::ptr::from_ref(area).addr() + FIXED_AT + place.index() * FIXED_BYTES;
+        Array { heap, area, hot: heap.at(at) }
     }
 }
 

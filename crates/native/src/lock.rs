@@ -33,12 +33,17 @@ impl<T> Sleep<T> {
     #[inline]
     fn try_lock(&self) -> Option<Held<'_, T>> {
         let section = Section::enter();
-        let value = match self.0.try_lock() {
-            Ok(value) => value,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        Some(Held { value, _section: section })
+        Some(Held { value: self.try_inside()?, _section: section })
+    }
+
+    /// Takes the lock, unless another thread holds it. The caller is in a section.
+    #[inline]
+    fn try_inside(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(value) => Some(value),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -93,6 +98,10 @@ impl<R: Rank, T> Lock<T> for Futex<R, T> {
     #[inline]
     fn try_lock(&self) -> Option<Guard<'_, T>> {
         self.lock.try_lock().map(Guard)
+    }
+    #[inline]
+    fn try_in_swap<U>(&self, f: impl FnOnce(&mut T) -> U) -> Option<U> {
+        self.lock.try_inside().map(|mut value| f(&mut value))
     }
 }
 

@@ -385,8 +385,8 @@ pub unsafe trait Trusted: 'static {}
 /// Leave to use the memory of the heap, by addresses that are not checked.
 ///
 /// Invariant: there is one only where a program is [`Trusted`]. So the address that its functions get is one
-/// of an entry or of an object that an engine was handed out by its page allocator, in page frames that
-/// `Frames::commit_frames` and `Frames::commit_descriptors` committed.
+/// of a part of an area, or one of an entry or of an object that an engine was handed out by its page
+/// allocator, in page frames that `Frames::commit_frames` and `Frames::commit_descriptors` committed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeapAccess(());
 
@@ -404,8 +404,8 @@ impl HeapAccess {
         kept().advise(at, bytes, libc::MADV_DONTNEED)
     }
 
-    /// The entry of one of the heap's tables, the words of free memory of the heap, or the first word of an
-    /// area, at `address`; `T` is of atomics.
+    /// The entry of one of the heap's tables, the words of free memory of the heap, the first word of an area,
+    /// or the hot part of a slot at a fixed place in one, at `address`; `T` is of atomics.
     #[inline(always)]
     pub(crate) fn at<'a, T>(self, address: usize) -> &'a T {
         debug_assert!(address.is_multiple_of(align_of::<T>()) && address != 0, "{address:#x}");

@@ -289,21 +289,28 @@ impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
     }
 
     #[inline]
-    fn swap_array(&self, f: impl FnOnce(&T, HotArray<Object>) -> Option<HotArray<Object>>) -> bool {
-        // A fork waits for the section's end.
-        let Some(_section) = Section::try_enter() else { return false };
-        let swapped = self.hot_slot(|area, slot, part| {
+    fn swaps_arrays() -> bool {
+        !per_cpu::on()
+    }
+
+    #[inline]
+    fn swap_array<R>(
+        &self,
+        f: impl FnOnce(&T, HotArray<Object>) -> Option<(HotArray<Object>, R)>,
+    ) -> Option<R> {
+        self.hot_slot(|area, slot, part| {
+            // A fork waits for the section's end.
+            let _section = Section::try_enter()?;
             // A signal handler may run while this thread takes or lets go of the slot.
             if slot.held.load(Relaxed) {
-                return false;
+                return None;
             }
             let array = self.array(area);
-            let Some(after) = f(part, array.read()) else { return false };
+            let (after, answer) = f(part, array.read())?;
             slot.hot.storage.store(Object::to_raw(after.storage), Relaxed);
             array.write(after.size, after.capacity);
-            true
-        });
-        swapped.unwrap_or(false)
+            Some(answer)
+        })?
     }
 }
 

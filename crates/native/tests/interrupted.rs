@@ -144,11 +144,12 @@ impl Bench {
 
     /// Exchanges the array of this thread's slot for the spare. `false` with slots per CPU.
     fn swap(&self) -> bool {
-        self.slots.swap_array(|_, main| {
+        let swapped = self.slots.swap_array(|_, main| {
             let swap = |word: usize, value: usize| self.spare[word].swap(value, Relaxed);
             let storage = Object::at(std::ptr::with_exposed_provenance_mut(swap(0, main.storage?.addr())));
-            Some(HotArray { storage, size: swap(1, main.size as usize) as u32, ..main })
-        })
+            Some((HotArray { storage, size: swap(1, main.size as usize) as u32, ..main }, ()))
+        });
+        swapped.is_some()
     }
 
     /// Pops all objects of this CPU's slot.

@@ -129,15 +129,21 @@ pub trait Shortcut<Ptr, T: Default>: PerCpu<Ptr, T> {
     fn push_first(&self, object: Ptr, event: Event) -> bool {
         self.push(object, event)
     }
+    /// Whether [`Shortcut::swap_array`] calls its function here: slots are threads', and no thread is moved
+    /// away from its own.
+    #[inline]
+    fn swaps_arrays() -> bool {
+        false
+    }
     /// Gives the slot another array without holding the slot. `f` sees the engine's state and the array, and
-    /// returns the array that follows. `false` if `f` returns `None`, which must have changed nothing, and
-    /// where the slot can only be held: then `f` is not called.
+    /// returns the array that follows, and the answer. `None` if `f` returns `None`, which must have changed
+    /// nothing, and where the slot can only be held: then `f` is not called.
     ///
     /// `f` must not wait for a lock, allocate or free. No fork copies the process meanwhile.
     #[inline]
-    fn swap_array(&self, f: impl FnOnce(&T, HotArray<Ptr>) -> Option<HotArray<Ptr>>) -> bool {
+    fn swap_array<R>(&self, f: impl FnOnce(&T, HotArray<Ptr>) -> Option<(HotArray<Ptr>, R)>) -> Option<R> {
         let _ = f;
-        false
+        None
     }
 }
 

@@ -48,6 +48,12 @@ pub trait Lock<T> {
     fn lock(&self) -> Self::Guard<'_>;
     /// Takes the lock unless it is held. Never waits.
     fn try_lock(&self) -> Option<Self::Guard<'_>>;
+    /// Calls `f` with the value, unless the lock is held. For functions that [`crate::Shortcut::swap_array`]
+    /// calls: no fork copies the process meanwhile, so the lock itself need not keep one from it.
+    #[inline]
+    fn try_in_swap<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.try_lock().map(|mut value| f(&mut value))
+    }
 }
 
 /// One value per node, made by `T::default()` when first asked for.

@@ -1,6 +1,7 @@
 //! Free: the slot's free list, then the slab's own list (docs/theory/slub.md 4).
 
 use super::node::Listed;
+use super::runs::Came;
 use super::state::{Destination, Facts, after_free, after_leaving, needs_list};
 use super::{CpuPartial, SlabUpdate, Slot, Slub, Tally, tag};
 use crate::backing::Backing;
@@ -85,12 +86,21 @@ impl<P: Platform> Slub<P> {
             return Err(Misuse::NotInSlab);
         }
         let slab = Slab::at(pfn);
+        self.check_in(slab, object, Came::Unchecked).map(|_| slab)
+    }
+
+    /// Checks an address in a slab; returns the object's offset. Of an object that was checked when it came,
+    /// only what can have changed since, or if the caller's memory is damaged: the slab's cache, and that the
+    /// slab has room for the object.
+    #[inline]
+    pub(super) fn check_in(&self, slab: Slab<P>, object: P::Ptr, came: Came) -> Result<u32, Misuse> {
         if slab.owner() != self.id.0 as u64 {
             return Err(Misuse::WrongCache(CacheId(slab.owner() as u32)));
         }
         let offset = slab.bytes_to(object);
         let fits = offset < slab.word().objects as u32 * self.geometry.size;
-        if fits && self.is_start(offset) { Ok(slab) } else { Err(Misuse::NotAnObject) }
+        let starts = came == Came::Checked || self.is_start(offset);
+        if fits && starts { Ok(offset) } else { Err(Misuse::NotAnObject) }
     }
 
     /// Pushes a chain of one slab's objects on the slab's own list, and moves the slab if that changes where

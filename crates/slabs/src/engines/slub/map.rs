@@ -23,7 +23,7 @@ use crate::backing::Backing;
 use crate::damage::damaged;
 use crate::report::Misuse;
 use crate::slab::{Chain, Slab};
-use slablab_platform::{Event, FrameState, MAP_BYTES, PerCpu, Platform, Word};
+use slablab_platform::{Event, MAP_BYTES, PerCpu, Platform, Word};
 
 /// Objects that a word of the map has bits for.
 const WORD_OBJECTS: u32 = u64::BITS;
@@ -34,7 +34,7 @@ pub(super) struct Freed<P: Platform> {
     slab: Slab<P>,
     word: u32,
     bits: u64,
-    /// Objects whose bits are set.
+    /// How many objects there are, without those found that were free already.
     count: u32,
     /// The first object found that was free already, by its number.
     twice: Option<u32>,
@@ -56,6 +56,8 @@ impl<P: Platform> Freed<P> {
         }
         if self.bits & bit > 0 {
             self.twice = self.twice.or(Some(number));
+        } else {
+            self.count += 1;
         }
         self.bits |= bit;
     }
@@ -66,8 +68,8 @@ impl<P: Platform> Freed<P> {
             return;
         }
         let before = cache.set(self.slab, self.word, self.bits);
-        self.count += (self.bits & !before).count_ones();
         if before > 0 {
+            self.count -= before.count_ones();
             self.twice = self.twice.or(Some(self.word * WORD_OBJECTS + before.trailing_zeros()));
         }
         self.bits = 0;
@@ -223,7 +225,6 @@ impl<P: Platform> Slub<P> {
     pub(super) fn free_to_map(
         &self,
         backing: &Backing<'_, P>,
-        state: FrameState,
         mut freed: Freed<P>,
         tally: Tally,
     ) -> Result<(), Wrong<P>> {
@@ -231,7 +232,7 @@ impl<P: Platform> Slub<P> {
         let Freed { slab, count, twice, .. } = freed;
         if count > 0 && !self.push_count(slab, count, tally) {
             let any = self.numbered(slab, 0);
-            self.push_chain(backing, slab, state, Chain { head: any, tail: any, count }, tally)
+            self.push_chain(backing, slab, slab.state(), Chain { head: any, tail: any, count }, tally)
                 .map_err(|misuse| (misuse, any))?;
         }
         match twice {

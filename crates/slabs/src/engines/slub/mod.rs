@@ -29,6 +29,7 @@ use crate::order::OrderInput;
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use node::Node;
+use runs::Came;
 use slablab_platform::{
     CpuId, Event, FrameState, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Shortcut, SlotOf,
     Starts, Want, Word, Work, WorkKind,
@@ -289,7 +290,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         let freed = if self.sheaf_capacity > 0 {
             self.free_bulk_to_sheaves(backing, sound)
         } else {
-            self.free_runs(backing, sound, Tally::FREE).map_err(|(misuse, _)| misuse)
+            self.free_runs(backing, sound, Came::Unchecked, Tally::FREE).map_err(|(misuse, _)| misuse)
         };
         // Every address was an object's a moment ago. One that is in no slab now was the last of its slab.
         freed.map_err(|_| Misuse::AlreadyFree)?;
@@ -381,12 +382,12 @@ where
 {
     #[inline(always)]
     fn alloc_slow_slot(&self) -> Option<P::Ptr> {
-        let event = Event::AllocFastpath;
-        // A slot without sheaves refuses the first.
-        if let Some(object) = self.slots.pop(event) {
-            return Some(object);
+        if self.sheaf_capacity == 0 {
+            return self.pop_listed();
         }
-        if self.sheaf_capacity > 0 { self.pop_exchanged() } else { self.pop_listed() }
+        // The fast rung of slots that are threads' found the array empty.
+        let exchanged = if Self::exchanges() { self.pop_exchanged() } else { None };
+        exchanged.or_else(|| self.slots.pop(Event::AllocFastpath))
     }
 
     #[inline(always)]
@@ -406,13 +407,11 @@ where
 
     #[inline]
     fn free_slow_slot(&self, object: P::Ptr, slab: Pfn) -> bool {
-        if self.sheaf_capacity > 0 && !self.takes_from(slab) {
-            return false;
+        if self.sheaf_capacity == 0 {
+            return self.push_listed(object, slab);
         }
-        if self.slots.push(object, Event::FreeFastpath) {
-            return true;
-        }
-        if self.sheaf_capacity > 0 { self.push_exchanged(object) } else { self.push_listed(object, slab) }
+        let exchanged = |object| Self::exchanges() && self.push_exchanged(object);
+        self.takes_from(slab) && (exchanged(object) || self.slots.push(object, Event::FreeFastpath))
     }
 
     fn takes_from_anywhere(&self) -> bool {
@@ -427,28 +426,19 @@ where
 }
 
 impl<P: Platform> Slub<P> {
+    /// Whether the short exchanges of sheaves are for this world's slots.
+    #[inline]
+    fn exchanges() -> bool
+    where
+        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
+    {
+        <P::PerCpu<CpuState<P>> as Shortcut<_, _>>::swaps_arrays()
+    }
+
     /// Whether this CPU's sheaves take the objects of the slab at `slab`, which is not of the reserves.
     #[inline]
     fn takes_from(&self, slab: Pfn) -> bool {
         self.sheaf_capacity > 0 && (P::nodes() == 1 || self.takes_node(Slab::<P>::at(slab).node()))
-    }
-
-    /// An object from the slot after its empty main sheaf was exchanged.
-    #[inline(never)]
-    fn pop_exchanged(&self) -> Option<P::Ptr>
-    where
-        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
-    {
-        if self.exchange_empty() { self.slots.pop_first(Event::AllocFastpath) } else { None }
-    }
-
-    /// Frees an object into the slot after its full main sheaf was exchanged.
-    #[inline(never)]
-    fn push_exchanged(&self, object: P::Ptr) -> bool
-    where
-        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
-    {
-        self.exchange_full() && self.slots.push_first(object, Event::FreeFastpath)
     }
 
     /// The fast path of a cache without sheaves. Not in line, so that it costs a cache with sheaves nothing.

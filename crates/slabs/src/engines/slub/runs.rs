@@ -1,20 +1,74 @@
 //! Frees of many objects: those of one slab go back together (docs/theory/slub.md 4.2).
 //!
 //! From the end of the array on, a *run* is an object and those before it that are of the same slab. The
-//! search ends at the third object of another slab. A run goes back as a chain of links, or to the slab's
-//! map.
+//! search ends at the third object of another slab. A run goes back as a chain of links. With maps,
+//! [`Sorted`] finds all objects of a slab.
 
 use super::map::Freed;
 use super::{Slub, Tally};
 use crate::backing::Backing;
 use crate::report::Misuse;
 use crate::slab::{Chain, Slab};
-use slablab_platform::{FrameState, Platform};
+use slablab_platform::{FrameState, Pfn, Platform};
 
 /// Objects of other slabs at which a search for more objects of a slab ends.
 const LOOK_AHEAD: u32 = 3;
 /// Objects among which runs are found: as many as a word has bits.
 const WINDOW: usize = u64::BITS as usize;
+
+/// Whether objects were checked when they came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Came {
+    Checked,
+    Unchecked,
+}
+
+/// Objects that are sorted at a time.
+const SORTED: usize = u32::BITS as usize;
+/// Places of the table that finds a slab's objects: more than [`SORTED`], so that few slabs share one.
+const PLACES: usize = 64;
+/// No object: a number that none has.
+const NONE: u8 = u8::MAX;
+
+/// Up to [`SORTED`] objects, by number, in a list for each slab.
+struct Sorted {
+    /// The number of the first frame of each object's slab.
+    slabs: [u32; SORTED],
+    /// The object of the same slab that follows each object.
+    next: [u8; SORTED],
+    /// The object that came last of those whose slabs share a place.
+    last: [u8; PLACES],
+    /// A bit for the first object of each list.
+    first: u32,
+}
+
+impl Sorted {
+    fn new() -> Self {
+        Sorted { slabs: [0; SORTED], next: [NONE; SORTED], last: [NONE; PLACES], first: 0 }
+    }
+
+    /// Puts an object into the list of its slab. Of two slabs that share a place, one may get several lists.
+    #[inline]
+    fn add(&mut self, number: usize, slab: Pfn) {
+        // Knuth's multiplicative hash.
+        let last =
+            &mut self.last[(slab.0.wrapping_mul(0x9e37_79b9) >> (u32::BITS - PLACES.ilog2())) as usize];
+        let before = *last as usize;
+        *last = number as u8;
+        self.slabs[number] = slab.0;
+        self.first |= 1 << number;
+        if before < SORTED && self.slabs[before] == slab.0 {
+            self.next[number] = before as u8;
+            self.first &= !(1 << before);
+        }
+    }
+
+    /// The numbers of the objects in the list that begins with `first`.
+    fn list(&self, first: u32) -> impl Iterator<Item = usize> {
+        let some = |number: u8| (number != NONE).then_some(number as usize);
+        core::iter::successors(Some(first as usize), move |number| some(self.next[*number]))
+    }
+}
 
 /// A slab and the state of its first frame.
 type Found<P> = (Slab<P>, FrameState);
@@ -41,25 +95,59 @@ impl<'a, Ptr: Copy> Window<'a, Ptr> {
 }
 
 impl<P: Platform> Slub<P> {
-    /// Frees many objects, run by run. An error names the first object that its slab does not take. The other
-    /// runs are freed, and with maps the other objects of its run.
+    /// Frees many objects, run by run. With maps, objects that were checked when they came are not checked
+    /// again. An error names the first object that its slab does not take. The other runs are freed, and with
+    /// maps all other objects.
     pub(super) fn free_runs(
         &self,
         backing: &Backing<'_, P>,
         objects: &[P::Ptr],
+        came: Came,
         tally: Tally,
     ) -> Result<(), Wrong<P>> {
         let mut result = Ok(());
+        if self.has_map() {
+            for objects in objects.rchunks(SORTED) {
+                result = result.and(self.free_to_maps(backing, objects, came, tally));
+            }
+            return result;
+        }
         for window in objects.rchunks(WINDOW) {
             let mut window = Window::new(window);
             while let Some(last) = window.take_last() {
-                let freed = if self.has_map() {
-                    self.free_run_to_map(backing, last, &mut window, tally)
-                } else {
-                    self.free_run_as_chain(backing, last, &mut window, tally)
-                };
-                result = result.and(freed);
+                result = result.and(self.free_run_as_chain(backing, last, &mut window, tally));
             }
+        }
+        result
+    }
+
+    /// Frees up to [`SORTED`] objects to the maps of their slabs.
+    fn free_to_maps(
+        &self,
+        backing: &Backing<'_, P>,
+        objects: &[P::Ptr],
+        came: Came,
+        tally: Tally,
+    ) -> Result<(), Wrong<P>> {
+        let (mut sorted, mut result) = (Sorted::new(), Ok(()));
+        for (number, object) in objects.iter().enumerate() {
+            match Slab::<P>::of(*object) {
+                Some((slab, _)) => sorted.add(number, slab.pfn()),
+                None => result = result.and(Err((Misuse::NotInSlab, *object))),
+            }
+        }
+        let mut first = sorted.first;
+        while let Some(number) = first.checked_ilog2() {
+            first &= !(1 << number);
+            let slab = Slab::at(Pfn(sorted.slabs[number as usize]));
+            let mut freed = Freed::none_of(slab);
+            for object in sorted.list(number).map(|number| objects[number]) {
+                match self.check_in(slab, object, came) {
+                    Ok(offset) => freed.add(self, offset),
+                    Err(misuse) => result = result.and(Err((misuse, object))),
+                }
+            }
+            result = result.and(self.free_to_map(backing, freed, tally));
         }
         result
     }
@@ -73,25 +161,11 @@ impl<P: Platform> Slub<P> {
     ) -> Result<(), Wrong<P>> {
         let found = self.slab_of_run(last)?;
         let mut chain = Chain { head: last, tail: last, count: 1 };
-        self.each_of_run(found, window, |object, _| {
+        self.each_of_run(found, window, |object| {
             P::set_link(object, self.geometry.link_offset, Some(chain.head));
             chain = Chain { head: object, count: chain.count + 1, ..chain };
         });
         self.free_chain(backing, found.0, found.1, chain, tally).map_err(|misuse| (misuse, last))
-    }
-
-    fn free_run_to_map(
-        &self,
-        backing: &Backing<'_, P>,
-        last: P::Ptr,
-        window: &mut Window<'_, P::Ptr>,
-        tally: Tally,
-    ) -> Result<(), Wrong<P>> {
-        let found = self.slab_of_run(last)?;
-        let mut freed = Freed::none_of(found.0);
-        freed.add(self, found.0.bytes_to(last));
-        self.each_of_run(found, window, |_, offset| freed.add(self, offset));
-        self.free_to_map(backing, found.1, freed, tally)
     }
 
     fn slab_of_run(&self, object: P::Ptr) -> Result<Found<P>, Wrong<P>> {
@@ -101,14 +175,14 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Takes the objects of one slab out of a window, from the window's end on, and passes each object
-    /// and its offset in the slab to `take`. The caller checked the slab. While the slab has an object to
+    /// to `take`. The caller checked the slab. While the slab has an object to
     /// be freed it stays the cache's, so the address of another object alone tells whether it is in the
     /// slab.
     fn each_of_run(
         &self,
         (slab, state): Found<P>,
         window: &mut Window<'_, P::Ptr>,
-        mut take: impl FnMut(P::Ptr, u32),
+        mut take: impl FnMut(P::Ptr),
     ) {
         let end = slab.word().objects as u32 * self.geometry.size;
         let mut misses = 0;
@@ -117,9 +191,9 @@ impl<P: Platform> Slub<P> {
             unseen &= !(1 << index);
             let object = window.objects[index as usize];
             let offset = slab.offset_of(object, state.order);
-            if let Some(offset) = offset.filter(|offset| *offset < end && self.is_start(*offset)) {
+            if offset.is_some_and(|offset| offset < end && self.is_start(offset)) {
                 window.left &= !(1 << index);
-                take(object, offset);
+                take(object);
             } else {
                 misses += 1;
                 if misses == LOOK_AHEAD {

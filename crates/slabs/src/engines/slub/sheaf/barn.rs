@@ -13,22 +13,23 @@ const LINK: u32 = 0;
 /// Sheaves on one another, through their headers.
 struct Pile<P: Platform> {
     top: Option<P::Ptr>,
-    len: u32,
 }
 
 impl<P: Platform> Pile<P> {
-    const NONE: Self = Pile { top: None, len: 0 };
+    const NONE: Self = Pile { top: None };
+
+    fn is_empty(&self) -> bool {
+        self.top.is_none()
+    }
 
     fn push(&mut self, sheaf: P::Ptr) {
         P::storage_store(sheaf, LINK, self.top);
         self.top = Some(sheaf);
-        self.len += 1;
     }
 
     fn pop(&mut self) -> Option<P::Ptr> {
         let sheaf = self.top?;
         self.top = P::storage_load(sheaf, LINK);
-        self.len -= 1;
         Some(sheaf)
     }
 
@@ -46,26 +47,33 @@ struct Aged<P: Platform> {
     old: Pile<P>,
     /// Those that were there all through the period before.
     idle: Pile<P>,
+    /// How many there are.
+    len: u32,
 }
 
 impl<P: Platform> Aged<P> {
-    const NONE: Self = Aged { young: Pile::NONE, old: Pile::NONE, idle: Pile::NONE };
-
-    fn len(&self) -> u32 {
-        self.young.len + self.old.len + self.idle.len
-    }
+    const NONE: Self = Aged { young: Pile::NONE, old: Pile::NONE, idle: Pile::NONE, len: 0 };
 
     fn push(&mut self, sheaf: P::Ptr) {
         self.young.push(sheaf);
+        self.len += 1;
     }
 
     fn pop(&mut self) -> Option<P::Ptr> {
-        self.young.pop().or_else(|| self.old.pop()).or_else(|| self.idle.pop())
+        let sheaf = self.young.pop().or_else(|| self.old.pop()).or_else(|| self.idle.pop())?;
+        self.len -= 1;
+        Some(sheaf)
+    }
+
+    fn pop_idle(&mut self) -> Option<P::Ptr> {
+        let sheaf = self.idle.pop()?;
+        self.len -= 1;
+        Some(sheaf)
     }
 
     /// Ends a period, unless sheaves are left that were idle when the last one ended.
     fn end_period(&mut self) {
-        if self.idle.len == 0 {
+        if self.idle.is_empty() {
             let young = core::mem::replace(&mut self.young, Pile::NONE);
             self.idle = core::mem::replace(&mut self.old, young);
         }
@@ -107,7 +115,7 @@ impl<P: Platform> Barn<P> {
     /// Gives an empty sheaf for a full one. Fails first if the barn has `most` full sheaves, then if it has
     /// no empty one.
     pub(super) fn replace_full(&mut self, full: P::Ptr, most: u32) -> Result<P::Ptr, Refused> {
-        if self.full.len() >= most {
+        if self.full.len >= most {
             return Err(Refused::TooMany);
         }
         let empty = self.empty.pop().ok_or(Refused::NoEmpty)?;
@@ -116,7 +124,7 @@ impl<P: Platform> Barn<P> {
     }
 
     pub(super) fn put_full(&mut self, full: P::Ptr, most: u32) -> bool {
-        let room = self.full.len() < most;
+        let room = self.full.len < most;
         if room {
             self.full.push(full);
         }
@@ -130,19 +138,19 @@ impl<P: Platform> Barn<P> {
     }
 
     pub(super) fn has_idle_full(&self) -> bool {
-        self.full.idle.len > 0
+        !self.full.idle.is_empty()
     }
 
     pub(super) fn get_idle_full(&mut self) -> Option<P::Ptr> {
-        self.full.idle.pop()
+        self.full.pop_idle()
     }
 
     pub(super) fn get_idle_empty(&mut self) -> Option<P::Ptr> {
-        self.empty.idle.pop()
+        self.empty.pop_idle()
     }
 
     pub(super) fn put_empty(&mut self, empty: P::Ptr) -> bool {
-        let room = self.empty.len() < SHEAVES_MAX;
+        let room = self.empty.len < SHEAVES_MAX;
         if room {
             self.empty.push(empty);
         }
@@ -173,7 +181,7 @@ impl<P: Platform> Barn<P> {
 
     /// The full sheaves, so that a report can count their objects.
     pub(super) fn full(&self) -> impl Iterator<Item = P::Ptr> {
-        let Aged { young, old, idle } = &self.full;
+        let Aged { young, old, idle, .. } = &self.full;
         [young, old, idle].into_iter().flat_map(Pile::iter)
     }
 }
@@ -203,20 +211,22 @@ impl<P: Platform> BarnLock<P> {
         self.with_locked(&mut self.barn.lock(), f)
     }
 
-    /// As [`BarnLock::with`]; `None` if the lock is not free, or if `f` says so.
-    pub(super) fn try_with<T>(&self, f: impl FnOnce(&mut Barn<P>) -> Option<T>) -> Option<T> {
-        let mut barn = self.barn.try_lock()?;
-        self.with_locked(&mut barn, f)
+    /// As [`BarnLock::with`], for a function that `swap_array` calls; `None` if the lock is not free, or if
+    /// `f` says so.
+    #[inline]
+    pub(super) fn try_in_swap<T>(&self, f: impl FnOnce(&mut Barn<P>) -> Option<T>) -> Option<T> {
+        self.barn.try_in_swap(|barn| self.with_locked(barn, f))?
     }
 
+    #[inline]
     fn with_locked<T>(&self, barn: &mut Barn<P>, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
-        let (full, empty) = (barn.full.len(), barn.empty.len());
+        let (full, empty) = (barn.full.len, barn.empty.len);
         let result = f(barn);
-        if barn.full.len() != full {
-            self.nr_full.store(barn.full.len().into());
+        if barn.full.len != full {
+            self.nr_full.store(barn.full.len.into());
         }
-        if barn.empty.len() != empty {
-            self.nr_empty.store(barn.empty.len().into());
+        if barn.empty.len != empty {
+            self.nr_empty.store(barn.empty.len.into());
         }
         result
     }

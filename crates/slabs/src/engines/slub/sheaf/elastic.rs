@@ -137,21 +137,17 @@ impl<P: Platform> Slub<P> {
         false
     }
 
-    /// What a full main sheaf is exchanged for: a spare with room. The newest objects come along until the
-    /// new main sheaf holds [`NEAR`] of them, so that a program at the border does not exchange the two with
-    /// every call. Also returns the new spare.
-    pub(super) fn exchanged_full(
-        &self,
-        main: HotArray<P::Ptr>,
-        full: P::Ptr,
-        spare: Stock<P>,
-    ) -> (HotArray<P::Ptr>, Stock<P>) {
+    /// Readies a spare with room for the exchange with the full main sheaf, which has `size` objects: where
+    /// sheaves grow, the newest objects go to the spare until that holds [`NEAR`] of them, so that a program
+    /// at the border does not exchange the two with every call. Returns how many objects stay.
+    pub(super) fn leave_full(&self, full: P::Ptr, size: u32, spare: Stock<P>) -> u32 {
+        if self.policy.elastic == 0 {
+            return size;
+        }
         let near = NEAR.min(self.sheaf_capacity / 2);
         let along = near.saturating_sub(spare.size);
-        let left = main.size - along;
-        Self::copy(full, left, spare.sheaf, spare.size, along);
-        let size = spare.size + along;
-        (HotArray { storage: Some(spare.sheaf), size, ..main }, Stock { sheaf: full, size: left })
+        Self::copy(full, size - along, spare.sheaf, spare.size, along);
+        size - along
     }
 
     pub(super) fn copy(from: P::Ptr, first: u32, to: P::Ptr, at: u32, count: u32) {

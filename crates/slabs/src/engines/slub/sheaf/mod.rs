@@ -334,15 +334,11 @@ impl<P: Platform> Slub<P> {
         }
         let barn = self.barn_node(slot.cpu()).ok_or(NoRoom::NoBarn)?;
         let spare = slot.sheaves.spare.get().ok_or(NoRoom::NoSpare(barn))?;
-        if spare.size < main.capacity && self.policy.elastic > 0 {
-            let (next, spare) = self.exchanged_full(main, full, spare);
-            slot.sheaves.spare.set(Some(spare));
-            slot.set_array(next);
-            return Ok(());
-        }
         if spare.size < main.capacity {
-            slot.sheaves.spare.set(Some(Stock { sheaf: full, size: main.size }));
-            slot.set_array(HotArray { storage: Some(spare.sheaf), size: spare.size, ..main });
+            let left = self.leave_full(full, main.size, spare);
+            slot.sheaves.spare.set(Some(Stock { sheaf: full, size: left }));
+            let size = spare.size + main.size - left;
+            slot.set_array(HotArray { storage: Some(spare.sheaf), size, ..main });
             return Ok(());
         }
         match self.with_barn(barn, |barn| barn.replace_full(full, self.barn_full)) {
