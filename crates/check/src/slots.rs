@@ -167,6 +167,9 @@ impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
 }
 
 impl<K: Kit, T: Default> Shortcut<Address, T> for Slots<K, T> {
+    type Beside = ();
+    fn beside(&self) {}
+
     fn swaps_arrays() -> bool {
         true
     }

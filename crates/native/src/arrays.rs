@@ -34,8 +34,13 @@ impl Array<'static> {
     /// The array of the slot at a fixed place.
     #[inline(always)]
     pub(crate) fn fixed(heap: HeapAccess, area: &'static Area, place: Place) -> Self {
-        let at = std::ptr::from_ref(area).addr() + FIXED_AT + place.index() * FIXED_BYTES;
-        Array { heap, area, hot: heap.at(at) }
+        Array::at(heap, area, FIXED_AT + place.index() * FIXED_BYTES)
+    }
+
+    /// The array of the slot `offset` bytes into an area; at its start there are zeros, which refuse.
+    #[inline(always)]
+    pub(crate) fn at(heap: HeapAccess, area: &'static Area, offset: usize) -> Self {
+        Array { heap, area, hot: heap.at(std::ptr::from_ref(area).addr() + offset) }
     }
 }
 

@@ -74,6 +74,7 @@ mod region;
 pub mod report;
 #[expect(unsafe_code, reason = "assembler")]
 mod sequence;
+mod slot_arrays;
 mod slot_space;
 #[expect(unsafe_code, reason = "owns memory")]
 mod slots;
@@ -98,6 +99,7 @@ pub use object::Object;
 pub use per_cpu::{Owner, Served};
 pub use place::Place;
 pub use region::Trusted;
+pub use slot_arrays::SlotArrays;
 pub use start::{Start, Wishes};
 pub use world::Native;
 

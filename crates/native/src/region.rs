@@ -378,6 +378,7 @@ impl Cache {
 ///   engines;
 /// - one page allocator serves all engines over this world, and frees of pages and objects name pages and
 ///   objects that this allocator and these engines handed out;
+/// - the arrays of a cache's slots ([`crate::SlotArrays`]) are used no longer than the cache is there;
 /// - safe code outside the program cannot name the type that implements this trait, except by a name that is
 ///   hidden and documented as not public.
 pub unsafe trait Trusted: 'static {}
@@ -404,8 +405,8 @@ impl HeapAccess {
         kept().advise(at, bytes, libc::MADV_DONTNEED)
     }
 
-    /// The entry of one of the heap's tables, the words of free memory of the heap, the first word of an area,
-    /// or the hot part of a slot at a fixed place in one, at `address`; `T` is of atomics.
+    /// The entry of one of the heap's tables, the words of free memory of the heap, or the first words of an
+    /// area or of a slot in it, at `address`; `T` is of atomics.
     #[inline(always)]
     pub(crate) fn at<'a, T>(self, address: usize) -> &'a T {
         debug_assert!(address.is_multiple_of(align_of::<T>()) && address != 0, "{address:#x}");

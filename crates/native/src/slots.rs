@@ -23,6 +23,7 @@ use crate::object::Object;
 use crate::per_cpu::{self, Places};
 use crate::region::{Cache, HeapAccess, Trusted};
 use crate::sequence;
+use crate::slot_arrays::SlotArrays;
 use crate::slot_space;
 use crate::thread::{self, Claim};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
@@ -276,6 +277,12 @@ impl<T: Default> Slot<T> {
 }
 
 impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
+    type Beside = SlotArrays<A>;
+
+    fn beside(&self) -> SlotArrays<A> {
+        SlotArrays::at(self.cache)
+    }
+
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
         let hidden = Hidden::new();

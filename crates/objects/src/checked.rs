@@ -206,10 +206,10 @@ impl Checked {
         // The slow paths look the address up again. They do not unwind and are called last, so this function
         // needs no frame.
         if let Some(entry) = Native::pagemap_local(at)
-            && let Some((object, slab)) = self.cache.starts_at_fast(entry)
+            && let Some(object) = self.cache.starts_at_fast(entry)
             && self.mark(object)
         {
-            if !self.cache.free_fast(object, slab) {
+            if !self.cache.free_fast(object) {
                 self.free_slow_marked(at);
             }
             return;

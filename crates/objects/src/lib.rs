@@ -8,10 +8,11 @@
 //!
 //! ```text
 //! insert, alloc              typed: makes or keeps the value
-//!   untyped::Cache::alloc      Front::alloc_slow_slot: the slot of this thread
-//!   alloc_slow                 limit, the engine's slow path; without memory the shrinkers, then once more
+//!   untyped::Cache::alloc      SlotArrays::pop: the slot of this thread
+//!   alloc_slow                 Front::alloc_slow_slot, limit, the engine's slow path; without memory the
+//!                              shrinkers, then once more
 //! drop of an object          typed
-//!   untyped::Cache::free       Front::free_fast_anywhere: the slot of this thread
+//!   untyped::Cache::free       SlotArrays::push: the slot of this thread
 //!   free_slow                  the engine's slow path
 //! ```
 //!

@@ -12,9 +12,9 @@ use crate::spec::{WORD, state_offset};
 use crate::{AllocError, CreateError, Stats};
 use slablab_malloc::shared::note::Note;
 use slablab_malloc::shared::{self, EachCache, Registration, SignalFrees, Tenant};
-use slablab_malloc::world::Native;
+use slablab_malloc::world::{Native, Process};
 use slablab_malloc::{FromHeap, Over};
-use slablab_native::{Object, PagemapEntry, stack};
+use slablab_native::{Object, PagemapEntry, SlotArrays, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Gfp, Pfn, Topology, Work, WorkKind};
 use slablab_slabs::preset::Choice;
@@ -27,10 +27,10 @@ pub struct Cache {
     /// Shared with the process's registry, until that releases or leaks the registration.
     inner: Arc<Inner>,
     registration: Option<Registration>,
-    /// Whether this thread's array serves allocations: SLUB, without a limit.
-    allocs_fast: bool,
-    /// Whether this thread's array takes objects of any slab: likewise, with one node.
-    frees_fast: bool,
+    /// The arrays that serve allocations: of SLUB, without a limit. Else none.
+    allocs: SlotArrays<Process>,
+    /// The arrays that take objects of any slab: likewise, with one node. Else none.
+    frees: SlotArrays<Process>,
 }
 
 struct Inner {
@@ -102,11 +102,12 @@ impl Cache {
             pages,
         });
         shared::publish(&mut registration, inner.clone());
-        let (allocs_fast, frees_fast) = match &inner.engine {
-            AnyEngine::Slub(cache) if !inner.limited => (true, cache.takes_from_anywhere()),
-            _ => (false, false),
+        let (allocs, takes_any) = match &inner.engine {
+            AnyEngine::Slub(cache) if !inner.limited => (cache.beside(), cache.takes_from_anywhere()),
+            _ => (SlotArrays::NONE, false),
         };
-        Ok(Cache { inner, registration: Some(registration), allocs_fast, frees_fast })
+        let frees = if takes_any { allocs } else { SlotArrays::NONE };
+        Ok(Cache { inner, registration: Some(registration), allocs, frees })
     }
 
     /// Allocates an object.
@@ -125,34 +126,27 @@ impl Cache {
     /// memory".
     #[inline(always)]
     pub fn alloc_fast(&self) -> Option<Object> {
-        match &self.inner.engine {
-            AnyEngine::Slub(cache) if self.allocs_fast => cache.alloc_fast(),
-            _ => None,
-        }
+        self.allocs.pop()
     }
 
     /// Frees an object of this cache.
     #[inline(always)]
     pub fn free(&self, object: Object) {
-        if let AnyEngine::Slub(cache) = &self.inner.engine
-            && self.frees_fast
-            && cache.free_fast_anywhere(object)
-        {
-            return;
+        if !self.frees.push(object) {
+            self.inner.free_slow(object);
         }
-        self.inner.free_slow(object);
     }
 
-    /// The object of this cache that starts at the address of a pagemap entry, and its slab. `None` if none
-    /// starts there, or if that cannot be found out fast.
+    /// The object of this cache that starts at the address of a pagemap entry. `None` if none starts there, or
+    /// if that cannot be found out fast.
     #[inline(always)]
-    pub fn starts_at_fast(&self, entry: PagemapEntry) -> Option<(Object, Pfn)> {
+    pub fn starts_at_fast(&self, entry: PagemapEntry) -> Option<Object> {
         let (slab, offset) = entry.place();
         match &self.inner.engine {
             AnyEngine::Slub(cache)
                 if entry.cache() == self.inner.number.0 && cache.starts_at(slab, offset) =>
             {
-                Some((entry.object(), slab))
+                Some(entry.object())
             }
             _ => None,
         }
@@ -171,11 +165,8 @@ impl Cache {
     /// Frees an object of this cache in memory of this thread's node into the thread's slot. `false` if the
     /// slot refuses it.
     #[inline(always)]
-    pub fn free_fast(&self, object: Object, slab: Pfn) -> bool {
-        match &self.inner.engine {
-            AnyEngine::Slub(cache) if self.allocs_fast => cache.free_fast(object, slab),
-            _ => false,
-        }
+    pub fn free_fast(&self, object: Object) -> bool {
+        self.allocs.push(object)
     }
 
     /// Frees the object at an address in `slab`.

@@ -40,14 +40,8 @@ pub trait Front<P: Platform>: Engine<P> {
     fn free_slow_slot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
-    /// Whether [`Front::free_fast_anywhere`] takes objects. It is so for as long as the cache is there.
+    /// Whether [`Front::free_fast`] takes objects of any slab. It is so for as long as the cache is there.
     fn takes_from_anywhere(&self) -> bool {
-        false
-    }
-    /// As [`Front::free_fast`], for a caller that did not look up the slab, if
-    /// [`Front::takes_from_anywhere`].
-    #[inline(always)]
-    fn free_fast_anywhere(&self, _object: P::Ptr) -> bool {
         false
     }
 }

@@ -65,7 +65,7 @@ pub struct Slub<P: Platform> {
 }
 
 /// The part of a slot besides its hot list: the CPU slab, the chain of partial slabs, and the sheaves.
-pub(crate) struct CpuState<P: Platform> {
+pub struct CpuState<P: Platform> {
     /// The CPU slab. The hot list's tag names it too.
     slab: Option<Slab<P>>,
     /// The newest slab of the chain of partial slabs. The others follow through their links.
@@ -418,14 +418,17 @@ where
         // With one node every object is of the right one, and a sheaf asks for nothing else.
         self.sheaf_capacity > 0 && P::nodes() == 1
     }
-
-    #[inline(always)]
-    fn free_fast_anywhere(&self, object: P::Ptr) -> bool {
-        self.slots.push_first(object, Event::FreeFastpath)
-    }
 }
 
 impl<P: Platform> Slub<P> {
+    /// The fast rungs of allocations and frees, for a library that keeps them beside the cache.
+    pub fn beside(&self) -> <P::PerCpu<CpuState<P>> as Shortcut<P::Ptr, CpuState<P>>>::Beside
+    where
+        P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
+    {
+        self.slots.beside()
+    }
+
     /// Whether the short exchanges of sheaves are for this world's slots.
     #[inline]
     fn exchanges() -> bool
