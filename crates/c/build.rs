@@ -60,13 +60,24 @@ fn order_functions() {
     }
     println!("cargo::rustc-cfg=ordered_functions");
     let list = fs::read_to_string("hot-functions").expect("crates/c/hot-functions can be read");
-    // `.text` alone holds what the C library adds to each program: it runs at the start.
-    let mut script = String::from("SECTIONS\n{\n  .text : {\n    *(EXCLUDE_FILE(*libgcc_eh.a*) .text)\n");
-    for start in list.lines() {
-        // A function of the compiler's cold ones has a prefix of its own.
-        script += &format!("    *(.text.{start}* .text.unlikely.{start}*)\n");
-    }
-    script += "  }\n}\nINSERT AFTER .init;\n";
+    let each = |patterns: &[&str]| -> String {
+        let line = |start| {
+            let some: Vec<String> = patterns.iter().map(|pattern| pattern.replace('@', start)).collect();
+            format!("    *({})\n", some.join(" "))
+        };
+        list.lines().map(line).collect()
+    };
+    // The short sections that each process uses, which linkers put behind the code otherwise. Then the code;
+    // `.text` alone holds what the C library adds to each program: it runs at the start. A function of the
+    // compiler's cold ones has a prefix of its own.
+    let mut script = String::from("SECTIONS\n{\n  .fini : { KEEP(*(SORT_NONE(.fini))) }\n");
+    script += "  .plt : { *(.plt) *(.iplt) }\n  .text : {\n    *(EXCLUDE_FILE(*libgcc_eh.a*) .text)\n";
+    script += &each(&[".text.@*", ".text.unlikely.@*"]);
+    // The constants of those functions, next to what the dynamic linker reads.
+    script += "  }\n}\nINSERT AFTER .init;\nSECTIONS\n{\n  .rodata : {\n    *(.rodata.cst*)\n";
+    script += &each(&[".rodata.@*", ".rodata.unlikely.@*", ".rodata..Lswitch.table.@*"]);
+    script += "    *(.rodata.*7classes6LISTED*)\n    *(.rodata.str*)\n    *(.rodata..Lanon.*)\n  }\n}\n";
+    script += "INSERT BEFORE .gcc_except_table;\n";
     let file = PathBuf::from(variable("OUT_DIR")).join("order.ld");
     fs::write(&file, script).expect("the build script's folder can be written to");
     println!("cargo::rustc-cdylib-link-arg=-T{}", file.display());
