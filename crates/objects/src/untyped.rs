@@ -137,8 +137,8 @@ impl Cache {
         }
     }
 
-    /// The object of this cache that starts at the address of a pagemap entry. `None` if none starts there, or
-    /// if that cannot be found out fast.
+    /// The object of this cache that starts at the address of a pagemap entry. `None` if none starts there,
+    /// or if that cannot be found out fast.
     #[inline(always)]
     pub fn starts_at_fast(&self, entry: PagemapEntry) -> Option<Object> {
         let (slab, offset) = entry.place();
