@@ -102,6 +102,8 @@ type Maps<W> = BTreeMap<(u32, u32), Rc<W>>;
 pub struct Machine<K: Kit> {
     pub(crate) shape: Shape,
     pub(crate) online: Vec<Cell<bool>>,
+    /// For each CPU, the bytes that engines counted for its slots.
+    pub(crate) reserved: Vec<Cell<u64>>,
     /// Whether all CPUs except the running one are stopped.
     pub(crate) still: Cell<bool>,
     pub(crate) now_ns: Cell<u64>,
@@ -158,6 +160,7 @@ impl<K: Kit> Machine<K> {
         Machine {
             shape,
             online: shape.cpu_node.iter().map(|_| Cell::new(true)).collect(),
+            reserved: shape.cpu_node.iter().map(|_| Cell::new(0)).collect(),
             still: Cell::new(false),
             now_ns: Cell::new(0),
             random: Cell::new(1),

@@ -230,6 +230,15 @@ impl<K: Kit, T> Local<Address, T> for Held<'_, K, T> {
         );
         self.state.array = array;
     }
+    fn reserved(&self) -> u64 {
+        Machine::<K>::entered().reserved[self.cpu.0 as usize].get()
+    }
+    fn reserve(&mut self, bytes: i64) {
+        let machine = Machine::<K>::entered();
+        let reserved = &machine.reserved[self.cpu.0 as usize];
+        let after = reserved.get().checked_add_signed(bytes);
+        reserved.set(after.expect("no more bytes are taken off than were counted"));
+    }
     fn asked(&mut self) -> bool {
         self.slot.asked.compare_exchange(1, 0).is_ok()
     }

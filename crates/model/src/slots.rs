@@ -234,6 +234,15 @@ impl<L: Level, T> Local<Addr, T> for Held<'_, L, T> {
         debug_assert!(array.size <= array.capacity, "{} of {} in a hot array", array.size, array.capacity);
         self.slot.array.set(array);
     }
+    fn reserved(&self) -> u64 {
+        L::with(|state| state.reserved[self.cpu.0 as usize].get())
+    }
+    fn reserve(&mut self, bytes: i64) {
+        L::with(|state| {
+            let reserved = &state.reserved[self.cpu.0 as usize];
+            reserved.set(reserved.get().wrapping_add_signed(bytes));
+        });
+    }
     fn asked(&mut self) -> bool {
         self.slot.asked.replace(false)
     }

@@ -73,6 +73,8 @@ pub struct State<L: Level> {
     cpu_memory_node: Vec<NodeId>,
     node_frames: Vec<(Pfn, u32)>,
     online: Vec<Cell<bool>>,
+    /// For each CPU, the bytes that engines counted for its slots.
+    pub(crate) reserved: Vec<Cell<u64>>,
     pub(crate) spec: MachineSpec,
 }
 
@@ -104,6 +106,7 @@ impl<L: Level> MachineAt<L> {
             online: (0..spec.cpu_node.len())
                 .map(|cpu| Cell::new(spec.cpu_online.get(cpu).copied().unwrap_or(true)))
                 .collect(),
+            reserved: spec.cpu_node.iter().map(|_| Cell::new(0)).collect(),
             clocks,
             spec,
         }))

@@ -65,6 +65,7 @@ impl Area {
                 pagemap: Own::new(Region::empty()),
             },
             credit: AtomicI32::new(0),
+            reserved: AtomicU64::new(0),
         };
         let fixed = [const { FixedSlot { hot: Hot::new(), _cold: [const { AtomicU64::new(0) }; _] } }; _];
         Area { header, fixed, _hot_parts: [const { AtomicU64::new(0) }; _] }
@@ -91,6 +92,11 @@ zeros! {
         pub(crate) pagemap: LocalPagemap,
         /// Pops from arrays until one is refused.
         credit: AtomicI32,
+        /// Bytes of objects that engines counted for the arrays of the slots ([`Local::reserve`]). Atomic:
+        /// with slots per CPU, those of two caches may have two holders.
+        ///
+        /// [`Local::reserve`]: slablab_platform::Local::reserve
+        pub(crate) reserved: AtomicU64,
     }
 }
 

@@ -524,6 +524,12 @@ impl<T> Local<Object, T> for Held<'_, T> {
         self.slot.hot.storage.store(Object::to_raw(array.storage), Relaxed);
         (self.size, self.capacity) = (array.size, array.capacity);
     }
+    fn reserved(&self) -> u64 {
+        area::of(self.cpu).header.reserved.load(Relaxed)
+    }
+    fn reserve(&mut self, bytes: i64) {
+        area::of(self.cpu).header.reserved.fetch_add(bytes as u64, Relaxed);
+    }
     fn asked(&mut self) -> bool {
         self.slot.asked.swap(false, Acquire)
     }

@@ -164,6 +164,14 @@ pub trait Local<Ptr, T>: Deref<Target = T> + DerefMut {
     fn array(&self) -> HotArray<Ptr>;
     /// Replaces the bounded array.
     fn set_array(&mut self, array: HotArray<Ptr>);
+    /// Bytes that [`Local::reserve`] counted on this CPU, in the slots of all caches; 0 where nobody counts.
+    fn reserved(&self) -> u64 {
+        0
+    }
+    /// Counts bytes of objects that the slot's array may hold from now on; negative ones are taken off.
+    fn reserve(&mut self, bytes: i64) {
+        let _ = bytes;
+    }
     /// Whether another CPU asked for the slot to be emptied since the last call.
     fn asked(&mut self) -> bool;
     /// Counts an event in this slot.

@@ -110,3 +110,40 @@ fn an_outgrown_sheaf_is_not_used_again() {
         &[Alloc(0, 1), Lend(0, 1), Return(0), AllocBare(0, 4), Alloc(0, 300), Free(0, 305), Alloc(0, 300)];
     case(STEPS, &[Live(300)]);
 }
+
+/// On one CPU, the main sheaves of all caches together have room for 2 MiB before they grow no more. A CPU of
+/// its own, and a CPU whose caches were emptied, may grow sheaves again.
+#[test]
+fn sheaves_of_a_cpu_grow_up_to_a_budget() {
+    const OBJECTS: u32 = 1500;
+    let spec = CacheSpec { sheaf_capacity: 500, ..CacheSpec::of_size(2048) };
+    let mut machine = Machine::new(one_node()).expect("the spec is right");
+    machine.enter(|| {
+        let heap = Heap::new("slub@7.1,elastic=4", &spec);
+        let metadata = FromCache(&heap.metadata, &heap.pages);
+        let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&heap.pages) };
+        let policy = policy("slub@7.1,elastic=4");
+        let mut caches: Vec<_> =
+            (10..13).map(|number| Slub::<Model>::create(CacheId(number), &spec, &policy)).collect();
+        // The objects that sheaves keep after a swing.
+        let parked = |cache: &Slub<Model>, cpu| {
+            Model::run_on(CpuId(cpu));
+            let one = || cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
+            let objects: Vec<_> = (0..OBJECTS).map(|_| one()).collect();
+            for object in objects {
+                cache.free(&backing, object).expect("an object of the cache");
+            }
+            cache.usage().parked
+        };
+        let swing = |cpu| -> Vec<u64> { caches.iter().map(|cache| parked(cache, cpu)).collect() };
+        // 500 objects of 2 KiB twice, and 60: the sheaves of 4, 12, 28 and 60 places that still fit.
+        assert_eq!(swing(0), [1514, 1514, 60]);
+        assert_eq!(swing(1)[2], 60 + 60, "by then the other CPU's first two caches have grown");
+        caches[0].shrink(&backing);
+        assert!(parked(&caches[2], 0) > 1000, "the first cache's sheaves are gone");
+        for cache in &mut caches {
+            cache.destroy(&backing).expect("every object was freed");
+        }
+        heap.end();
+    });
+}

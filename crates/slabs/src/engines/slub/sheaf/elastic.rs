@@ -13,7 +13,7 @@
 use super::Stock;
 use super::barn::SHEAVES_MAX;
 use crate::backing::Backing;
-use crate::engines::slub::{Slub, SlubPolicy};
+use crate::engines::slub::{Slot, Slub, SlubPolicy};
 use crate::lent::word;
 use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
 
@@ -25,6 +25,9 @@ const BARN_BYTES: u32 = 32 << 20;
 const BARN_SHEAVES: u32 = 2048;
 /// Full sheaves of barns that a call of a periodic shrink empties.
 pub(in crate::engines::slub) const SHEAVES_A_CALL: u32 = 32;
+/// Bytes of objects that the main sheaves of a CPU's slots may have room for beyond the first ones' capacity,
+/// in all caches, before they grow no more. A spare is as large as its main sheaf.
+const CPU_BYTES: u64 = 2 << 20;
 /// Objects that a slot keeps at hand when its full main sheaf is exchanged; at most half a sheaf.
 const NEAR: u32 = 16;
 
@@ -65,31 +68,47 @@ impl<P: Platform> Slub<P> {
         (capacity * 2 + HotArray::<()>::HEADER).min(self.sheaf_capacity)
     }
 
-    /// Fills an empty young sheaf by a few objects, in a larger storage. True if the main sheaf then holds
-    /// objects.
+    /// Whether the main sheaf of a slot may grow: those of all caches on its CPU together are not too large.
+    fn may_grow(slot: &Slot<'_, P>) -> bool {
+        slot.reserved() < CPU_BYTES
+    }
+
+    /// Gives a slot a main sheaf of another capacity, and counts what it has room for.
+    pub(super) fn set_main(&self, slot: &mut Slot<'_, P>, main: HotArray<P::Ptr>) {
+        slot.set_array(main);
+        let more = main.capacity.saturating_sub(self.first_capacity());
+        let bytes = u64::from(more) * u64::from(self.geometry.size);
+        let before = core::mem::replace(&mut slot.sheaves.reserved, bytes);
+        if bytes != before {
+            slot.reserve(bytes as i64 - before as i64);
+        }
+    }
+
+    /// Fills an empty young sheaf by a few objects, in a larger storage if it may grow. True if the main sheaf
+    /// then holds objects.
     pub(super) fn refill_young(&self, backing: &Backing<'_, P>, gfp: Gfp) -> bool {
         let Some(mut slot) = self.slots.local() else { return false };
         let main = slot.array();
         let Some(young) = main.storage.filter(|_| self.is_young(&main) && main.size == 0) else {
             return main.size > 0;
         };
+        let grows = Self::may_grow(&slot);
         // Out of the slot, the sheaf is this call's alone while it is filled.
-        slot.set_array(HotArray::NONE);
+        self.set_main(&mut slot, HotArray::NONE);
         let spare = slot.sheaves.spare.get().filter(|spare| spare.size > 0);
         if let Some(spare) = spare {
             slot.sheaves.spare.set(None);
-            slot.set_array(HotArray {
-                storage: Some(spare.sheaf),
-                size: spare.size,
-                capacity: self.sheaf_capacity,
-            });
+            let capacity = self.sheaf_capacity;
+            let main = HotArray { storage: Some(spare.sheaf), size: spare.size, capacity };
+            self.set_main(&mut slot, main);
             drop(slot);
             self.retire(backing, young);
             return true;
         }
         drop(slot);
         let capacity = self.grown(main.capacity);
-        let (sheaf, capacity) = match self.new_sheaf(backing, capacity, gfp) {
+        let larger = if grows { self.new_sheaf(backing, capacity, gfp) } else { None };
+        let (sheaf, capacity) = match larger {
             Some(grown) => {
                 self.retire(backing, young);
                 (grown, capacity)
@@ -101,9 +120,10 @@ impl<P: Platform> Slub<P> {
         self.install_young(backing, HotArray { storage: Some(sheaf), size, capacity })
     }
 
-    /// Moves a full young sheaf's objects to a larger one. True if the main sheaf then has room.
+    /// Moves a full young sheaf's objects to a larger one, if it may grow. True if the main sheaf then has
+    /// room.
     pub(super) fn grow_young(&self, backing: &Backing<'_, P>) -> bool {
-        let Some(slot) = self.slots.local() else { return false };
+        let Some(slot) = self.slots.local().filter(Self::may_grow) else { return false };
         let capacity = self.grown(slot.array().capacity);
         drop(slot);
         let Some(grown) = self.new_sheaf(backing, capacity, Gfp::NOWAIT) else { return false };
@@ -115,7 +135,7 @@ impl<P: Platform> Slub<P> {
         let young = main.storage.filter(|_| self.is_young(&main) && main.size < capacity);
         if let Some(young) = young {
             Self::copy(young, 0, grown, 0, main.size);
-            slot.set_array(HotArray { storage: Some(grown), size: main.size, capacity });
+            self.set_main(&mut slot, HotArray { storage: Some(grown), size: main.size, capacity });
         }
         let room = slot.array().size < slot.array().capacity;
         drop(slot);
@@ -128,7 +148,7 @@ impl<P: Platform> Slub<P> {
     fn install_young(&self, backing: &Backing<'_, P>, array: HotArray<P::Ptr>) -> bool {
         let mut slot = self.slots.local();
         if let Some(slot) = slot.as_mut().filter(|slot| slot.array().storage.is_none()) {
-            slot.set_array(array);
+            self.set_main(slot, array);
             return array.size > 0;
         }
         drop(slot);

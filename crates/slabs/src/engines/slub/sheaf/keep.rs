@@ -125,9 +125,9 @@ impl<P: Platform> Slub<P> {
 
     /// Takes the main sheaf and the spare out of a slot, for good: the CPU may be down. The RCU sheaf is not
     /// among them.
-    pub(super) fn take_sheaves(slot: &mut Slot<'_, P>) -> [Option<Stock<P>>; 2] {
+    pub(super) fn take_sheaves(&self, slot: &mut Slot<'_, P>) -> [Option<Stock<P>>; 2] {
         let main = slot.array();
-        slot.set_array(HotArray::NONE);
+        self.set_main(slot, HotArray::NONE);
         [main.storage.map(|sheaf| Stock { sheaf, size: main.size }), slot.sheaves.spare.take()]
     }
 
@@ -143,7 +143,7 @@ impl<P: Platform> Slub<P> {
     pub(in crate::engines::slub) fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
         let Some(mut slot) = self.reach(cpu) else { return };
         self.detach_rcu(&mut slot);
-        let taken = Self::take_sheaves(&mut slot);
+        let taken = self.take_sheaves(&mut slot);
         drop(slot);
         self.flush_taken(backing, taken);
     }

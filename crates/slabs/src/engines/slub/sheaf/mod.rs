@@ -66,11 +66,13 @@ pub(super) struct CpuSheaves<P: Platform> {
     spare: Cell<Option<Stock<P>>>,
     /// Collects objects whose readers may still run.
     rcu: Option<Stock<P>>,
+    /// Bytes that were counted for the main sheaf ([`Local::reserve`]).
+    reserved: u64,
 }
 
 impl<P: Platform> Default for CpuSheaves<P> {
     fn default() -> Self {
-        CpuSheaves { spare: Cell::new(None), rcu: None }
+        CpuSheaves { spare: Cell::new(None), rcu: None, reserved: 0 }
     }
 }
 
@@ -138,7 +140,7 @@ impl<P: Platform> Slub<P> {
         let Some(mut slot) = self.slot_with_main(backing) else { return false };
         if slot.asked() {
             self.flush_slot(backing, &mut slot);
-            let taken = Self::take_sheaves(&mut slot);
+            let taken = self.take_sheaves(&mut slot);
             drop(slot);
             self.flush_taken(backing, taken);
             return false;
@@ -253,7 +255,7 @@ impl<P: Platform> Slub<P> {
         } else if main.size == 0 {
             let array =
                 HotArray { storage: Some(stock.sheaf), size: stock.size, capacity: self.sheaf_capacity };
-            slot.set_array(array);
+            self.set_main(&mut slot, array);
             let young = self.is_young(&main).then_some(main.storage).flatten();
             if let Some(young) = young {
                 drop(slot);
@@ -388,12 +390,13 @@ impl<P: Platform> Slub<P> {
         room
     }
 
-    /// Frees a batch of the main sheaf's objects to slabs: the last resort.
+    /// Frees a batch of the main sheaf's objects to slabs, of a young sheaf's half: the last resort.
     fn flush_main(&self, backing: &Backing<'_, P>) -> bool {
         let Some(mut slot) = self.slots.local() else { return false };
         let main = slot.array();
         let Some(sheaf) = main.storage else { return false };
-        let keep = main.size.saturating_sub(BATCH_MAX as u32);
+        let most = if self.is_young(&main) { main.size.div_ceil(2) } else { BATCH_MAX as u32 };
+        let keep = main.size.saturating_sub(most.min(BATCH_MAX as u32));
         let batch = Batch::read(self.id, sheaf, keep, main.size);
         slot.set_array(HotArray { size: keep, ..main });
         drop(slot);
