@@ -53,8 +53,8 @@ fn order_functions() {
     }
     if !linker.contains("symbol-mangling-version=v0") {
         println!(
-            "cargo::warning=each process will hold 1 MB more of libslablab.so: add \
-             `-C symbol-mangling-version=v0` to RUSTFLAGS, which replaces the flags of .cargo/config.toml"
+            "cargo::warning=each process will hold 1 MB more of libslablab.so: add the flags of \
+             .cargo/config.toml to RUSTFLAGS, which replaces them"
         );
         return;
     }
@@ -74,10 +74,10 @@ fn order_functions() {
     script += "  .plt : { *(.plt) *(.iplt) }\n  .text : {\n    *(EXCLUDE_FILE(*libgcc_eh.a*) .text)\n";
     script += &each(&[".text.@*", ".text.unlikely.@*"]);
     // The constants of those functions, next to what the dynamic linker reads.
-    script += "  }\n}\nINSERT AFTER .init;\nSECTIONS\n{\n  .rodata : {\n    *(.rodata.cst*)\n";
+    script += "  }\n}\nINSERT AFTER .init;\nSECTIONS\n{\n  .rela.plt : { *(.rela.plt) }\n  .rodata : {\n    *(.rodata.cst*)\n";
     script += &each(&[".rodata.@*", ".rodata.unlikely.@*", ".rodata..Lswitch.table.@*"]);
     script += "    *(.rodata.*7classes6LISTED*)\n    *(.rodata.str*)\n    *(.rodata..Lanon.*)\n  }\n}\n";
-    script += "INSERT BEFORE .gcc_except_table;\n";
+    script += "INSERT AFTER .rela.dyn;\n";
     let file = PathBuf::from(variable("OUT_DIR")).join("order.ld");
     fs::write(&file, script).expect("the build script's folder can be written to");
     println!("cargo::rustc-cdylib-link-arg=-T{}", file.display());

@@ -95,7 +95,7 @@ fn functions_that_programs_run_lie_together() {
     );
     let lost: Vec<&str> = list.lines().filter(|start| !found.contains(start)).collect();
     assert!(lost.len() * 10 <= list.lines().count() * 3, "no function's name starts with {lost:#?}");
-    // Functions are aligned to 16 bytes.
+    // Functions are aligned to 64 bytes.
     assert!(last - first <= bytes + bytes / 4, "{bytes} bytes, spread over {}", last - first);
 }
 

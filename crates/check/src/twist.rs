@@ -251,6 +251,12 @@ impl<P: Testable, T: Twist<P>, C: Default> Local<P::Ptr, C> for TwistedLocal<'_,
     fn set_array(&mut self, array: HotArray<P::Ptr>) {
         self.inner.set_array(array);
     }
+    fn reserved(&self) -> u64 {
+        self.inner.reserved()
+    }
+    fn reserve(&mut self, bytes: i64) {
+        self.inner.reserve(bytes);
+    }
     fn asked(&mut self) -> bool {
         self.inner.asked()
     }

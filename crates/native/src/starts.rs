@@ -7,10 +7,11 @@ use crate::area::PLACES;
 use crate::place::Place;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A cache's starts; zeros before its first slab, and if its slabs are too large for numbers of 32 bits.
+/// A cache's starts; zeros before its first slab.
 struct Entry {
     reciprocal: AtomicU32,
-    /// Of the slab with the fewest objects that the cache ever had.
+    /// Of the slab with the fewest objects that the cache ever had; 0, too, once it had one that is too large
+    /// for numbers of 32 bits.
     end: AtomicU32,
 }
 
@@ -19,16 +20,14 @@ static ENTRIES: [Entry; PLACES] =
     [const { Entry { reciprocal: AtomicU32::new(0), end: AtomicU32::new(0) } }; _];
 
 /// The reciprocal of objects that are `size` bytes apart in a slab of `bytes` bytes, the least r with
-/// size * r = 2^32 + d and d > 0; and their end, which is their number times d. Both are 0 if the slab is so
-/// large that a product for an offset in it may be in a second round modulo 2^32: on pages of 4 KiB no slab
-/// of a program's class is.
+/// size * r = 2^32 + d and d > 0; and their end, which is their number times d. The end is 0 if the slab is so
+/// large that a product for an offset in it may be in a second round modulo 2^32: on pages of 4 KiB that takes
+/// slabs of more than 64 KiB, which no knob left alone makes.
 fn of(bytes: u32, size: u32) -> (u32, u32) {
     let reciprocal = (1 << u32::BITS) / u64::from(size) + 1;
     let rest = reciprocal * u64::from(size) - (1 << u32::BITS);
-    if rest * u64::from(bytes.div_ceil(size)) >= reciprocal {
-        return (0, 0);
-    }
-    (reciprocal as u32, rest as u32 * (bytes / size))
+    let fits = rest * u64::from(bytes.div_ceil(size)) < reciprocal;
+    (reciprocal as u32, if fits { rest as u32 * (bytes / size) } else { 0 })
 }
 
 /// Notes a slab of `bytes` bytes whose objects are `size` bytes apart, before anybody knows an object of it.
@@ -79,7 +78,24 @@ mod tests {
     #[test]
     fn no_object_starts_in_a_slab_that_is_too_large() {
         for (bytes, size, fits) in [(1 << 20, 4096, true), (1 << 20, 8192, false), (1 << 21, 2048, true)] {
-            assert_eq!(of(bytes, size) != (0, 0), fits, "objects of {size} bytes in {bytes}");
+            assert_eq!(of(bytes, size).1 > 0, fits, "objects of {size} bytes in {bytes}");
+        }
+    }
+
+    /// Slabs of one cache may have several orders: the one with the fewest objects counts, or one that is too
+    /// large, whichever comes first.
+    #[test]
+    fn the_least_end_stays() {
+        const SIZE: u32 = 4096;
+        for (cache, slabs, end) in [
+            (120, &[1 << 16, 1 << 14, 1 << 16][..], 4 * SIZE),
+            (121, &[1 << 16, 1 << 22, 1 << 14], 0),
+            (122, &[1 << 22, 1 << 14], 0),
+        ] {
+            let place = Place::of(cache);
+            slabs.iter().for_each(|bytes| note(place, *bytes, SIZE));
+            assert_eq!(ENTRIES[place.index()].end.load(Relaxed), end, "slabs of {slabs:?} bytes");
+            assert_eq!(has(place, SIZE), end > 0, "slabs of {slabs:?} bytes");
         }
     }
 }

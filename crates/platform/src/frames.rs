@@ -52,8 +52,8 @@ pub trait Frames: Topology {
         true
     }
     /// Announces that the block at `pfn` holds objects of `size` bytes from now on: [`crate::Memory`] may
-    /// reach them. `cache` is the number of the objects' cache, or one from [`NO_CACHE`] on if they belong to
-    /// several caches or to none: a world may keep it where it finds it from an address.
+    /// reach them. `cache` is the number of the objects' cache, or one from [`NO_CACHE`] to 2^24 - 2 if they
+    /// belong to several caches or to none: a world may keep it where it finds it from an address.
     fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32);
     /// Announces that the block at `pfn` holds no objects any more.
     fn unmap_slab(pfn: Pfn, order: u8);

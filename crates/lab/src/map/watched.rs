@@ -228,6 +228,12 @@ impl<P: Platform<Ptr = Addr>, T: Default> Local<Addr, T> for WatchedLocal<'_, P,
         words(array, 0)
             .for_each(|object| tell(|watcher| watcher.is_at::<P>(Some(object), IN_ARRAY, Some(cpu))));
     }
+    fn reserved(&self) -> u64 {
+        self.local.reserved()
+    }
+    fn reserve(&mut self, bytes: i64) {
+        self.local.reserve(bytes);
+    }
     fn asked(&mut self) -> bool {
         self.local.asked()
     }

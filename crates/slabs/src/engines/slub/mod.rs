@@ -385,9 +385,11 @@ where
         if self.sheaf_capacity == 0 {
             return self.pop_listed();
         }
-        // The fast rung of slots that are threads' found the array empty.
-        let exchanged = if Self::exchanges() { self.pop_exchanged() } else { None };
-        exchanged.or_else(|| self.slots.pop(Event::AllocFastpath))
+        // Not every caller tried the fast rung first.
+        if let Some(object) = self.slots.pop_first(Event::AllocFastpath) {
+            return Some(object);
+        }
+        if Self::exchanges() { self.pop_exchanged() } else { self.slots.pop(Event::AllocFastpath) }
     }
 
     #[inline(always)]

@@ -16,7 +16,7 @@ const LOOK_AHEAD: u32 = 3;
 /// Objects among which runs are found: as many as a word has bits.
 const WINDOW: usize = u64::BITS as usize;
 
-/// Whether objects were checked when they came.
+/// Whether objects were checked when they came, or come from the cache itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Came {
     Checked,
@@ -96,8 +96,8 @@ impl<'a, Ptr: Copy> Window<'a, Ptr> {
 
 impl<P: Platform> Slub<P> {
     /// Frees many objects, run by run. With maps, objects that were checked when they came are not checked
-    /// again. An error names the first object that its slab does not take. The other runs are freed, and with
-    /// maps all other objects.
+    /// again. An error names an object that its slab does not take. The other runs are freed, and with maps
+    /// all other objects.
     pub(super) fn free_runs(
         &self,
         backing: &Backing<'_, P>,

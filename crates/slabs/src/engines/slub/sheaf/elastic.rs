@@ -2,7 +2,8 @@
 //! bursts.
 //!
 //! A slot begins with a small sheaf. It grows whenever it is empty or full, until it has the cache's
-//! capacity; while it is small it is refilled by a few objects. Then a full sheaf that is exchanged for the
+//! capacity, or until those of all caches on its CPU are too large together; while it is small it is refilled
+//! by a few objects. A full-grown full sheaf that is exchanged for the
 //! spare leaves it a few objects, so that a program at the border does not exchange the two with every call.
 //! Barns hold many sheaves. What they hold goes by time: in a periodic shrink the sheaves leave that nobody
 //! needed since the one before.
