@@ -20,9 +20,9 @@ static ENTRIES: [Entry; PLACES] =
     [const { Entry { reciprocal: AtomicU32::new(0), end: AtomicU32::new(0) } }; _];
 
 /// The reciprocal of objects that are `size` bytes apart in a slab of `bytes` bytes, the least r with
-/// size * r = 2^32 + d and d > 0; and their end, which is their number times d. The end is 0 if the slab is so
-/// large that a product for an offset in it may be in a second round modulo 2^32: on pages of 4 KiB that takes
-/// slabs of more than 64 KiB, which no knob left alone makes.
+/// size * r = 2^32 + d and d > 0; and their end, which is their number times d. The end is 0 if the slab is
+/// so large that a product for an offset in it may be in a second round modulo 2^32: on pages of 4 KiB that
+/// takes slabs of more than 64 KiB, which no knob left alone makes.
 fn of(bytes: u32, size: u32) -> (u32, u32) {
     let reciprocal = (1 << u32::BITS) / u64::from(size) + 1;
     let rest = reciprocal * u64::from(size) - (1 << u32::BITS);

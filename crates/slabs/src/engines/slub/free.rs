@@ -90,8 +90,8 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Checks an address in a slab; returns the object's offset. Of an object that was checked when it came,
-    /// only the slab's cache, and that the slab has room for the object: so a damaged address that is still in
-    /// a slab of the cache is not found.
+    /// only the slab's cache, and that the slab has room for the object: so a damaged address that is still
+    /// in a slab of the cache is not found.
     #[inline]
     pub(super) fn check_in(&self, slab: Slab<P>, object: P::Ptr, came: Came) -> Result<u32, Misuse> {
         if slab.owner() != self.id.0 as u64 {
