@@ -85,8 +85,8 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Fills an empty young sheaf by a few objects, in a larger storage if it may grow. True if the main sheaf
-    /// then holds objects.
+    /// Fills an empty young sheaf by a few objects, in a larger storage if it may grow. True if the main
+    /// sheaf then holds objects.
     pub(super) fn refill_young(&self, backing: &Backing<'_, P>, gfp: Gfp) -> bool {
         let Some(mut slot) = self.slots.local() else { return false };
         let main = slot.array();
