@@ -167,8 +167,8 @@ impl<K: Kit, T: Default> PerCpu<Address, T> for Slots<K, T> {
 }
 
 impl<K: Kit, T: Default> Shortcut<Address, T> for Slots<K, T> {
-    type Beside = ();
-    fn beside(&self) {}
+    type Arrays = ();
+    fn arrays(&self) {}
 
     fn swaps_arrays() -> bool {
         true

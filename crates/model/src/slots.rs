@@ -211,8 +211,8 @@ impl<L: Level, T> DerefMut for Held<'_, L, T> {
 
 /// No operation has a cheaper first part here. Tests call on the model what a malloc calls on its own world.
 impl<L: Level, T: Default> Shortcut<Addr, T> for Slots<L, T> {
-    type Beside = ();
-    fn beside(&self) {}
+    type Arrays = ();
+    fn arrays(&self) {}
 }
 
 impl<L: Level, T> Local<Addr, T> for Held<'_, L, T> {

@@ -25,6 +25,7 @@ impl<A: Trusted> SlotArrays<A> {
     /// The arrays of no cache: they are empty and have no room.
     pub const NONE: Self = SlotArrays { offset: 0, program: PhantomData };
 
+    #[inline(always)]
     pub(crate) fn at(cache: Cache) -> Self {
         SlotArrays { offset: cache.offset(), program: PhantomData }
     }

@@ -277,22 +277,21 @@ impl<T: Default> Slot<T> {
 }
 
 impl<A: Trusted, T: Default> Shortcut<Object, T> for Slots<A, T> {
-    type Beside = SlotArrays<A>;
+    type Arrays = SlotArrays<A>;
 
-    fn beside(&self) -> SlotArrays<A> {
+    #[inline(always)]
+    fn arrays(&self) -> SlotArrays<A> {
         SlotArrays::at(self.cache)
     }
 
     #[inline(always)]
     fn pop_first(&self, _event: Event) -> Option<Object> {
-        let hidden = Hidden::new();
-        self.array(hidden.area()).pop()
+        self.arrays().pop()
     }
 
     #[inline(always)]
     fn push_first(&self, object: Object, _event: Event) -> bool {
-        let hidden = Hidden::new();
-        self.array(hidden.area()).push(object)
+        self.arrays().push(object)
     }
 
     #[inline]

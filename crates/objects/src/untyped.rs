@@ -103,7 +103,7 @@ impl Cache {
         });
         shared::publish(&mut registration, inner.clone());
         let (allocs, takes_any) = match &inner.engine {
-            AnyEngine::Slub(cache) if !inner.limited => (cache.beside(), cache.takes_from_anywhere()),
+            AnyEngine::Slub(cache) if !inner.limited => (cache.arrays(), cache.takes_from_anywhere()),
             _ => (SlotArrays::NONE, false),
         };
         let frees = if takes_any { allocs } else { SlotArrays::NONE };

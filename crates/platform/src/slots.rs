@@ -119,11 +119,11 @@ pub trait PerCpu<Ptr, T: Default>: Sized {
 /// The cheap first parts of the array's operations. Not part of the contract: only the slots of a world that
 /// a malloc runs on implement it, because only the functions that a malloc inlines call it.
 pub trait Shortcut<Ptr, T: Default>: PerCpu<Ptr, T> {
-    /// What does [`Shortcut::pop_first`] and [`Shortcut::push_first`] without the cache: its user keeps it in
-    /// a place of one load less, and no longer than the cache.
-    type Beside: Copy;
-    /// See [`Shortcut::Beside`].
-    fn beside(&self) -> Self::Beside;
+    /// The arrays of the slots alone. A library that keeps them in a place of its own reads one word less for
+    /// [`Shortcut::pop_first`] and [`Shortcut::push_first`]. They must not be used after the cache is gone.
+    type Arrays: Copy;
+    /// The arrays of these slots.
+    fn arrays(&self) -> Self::Arrays;
     /// The cheap first part of [`PerCpu::pop`]. `None` means "call `pop`", not "empty".
     #[inline(always)]
     fn pop_first(&self, event: Event) -> Option<Ptr> {

@@ -1,7 +1,7 @@
 //! Free: the slot's free list, then the slab's own list (docs/theory/slub.md 4).
 
 use super::node::Listed;
-use super::runs::Came;
+use super::runs::Checks;
 use super::state::{Destination, Facts, after_free, after_leaving, needs_list};
 use super::{CpuPartial, SlabUpdate, Slot, Slub, Tally, tag};
 use crate::backing::Backing;
@@ -86,20 +86,20 @@ impl<P: Platform> Slub<P> {
             return Err(Misuse::NotInSlab);
         }
         let slab = Slab::at(pfn);
-        self.check_in(slab, object, Came::Unchecked).map(|_| slab)
+        self.check_in(slab, object, Checks::Due).map(|_| slab)
     }
 
     /// Checks an address in a slab; returns the object's offset. Of an object that was checked when it came,
     /// only the slab's cache, and that the slab has room for the object: so a damaged address that is still
     /// in a slab of the cache is not found.
     #[inline]
-    pub(super) fn check_in(&self, slab: Slab<P>, object: P::Ptr, came: Came) -> Result<u32, Misuse> {
+    pub(super) fn check_in(&self, slab: Slab<P>, object: P::Ptr, checks: Checks) -> Result<u32, Misuse> {
         if slab.owner() != self.id.0 as u64 {
             return Err(Misuse::WrongCache(CacheId(slab.owner() as u32)));
         }
         let offset = slab.bytes_to(object);
         let fits = offset < slab.word().objects as u32 * self.geometry.size;
-        let starts = came == Came::Checked || self.is_start(offset);
+        let starts = checks == Checks::Done || self.is_start(offset);
         if fits && starts { Ok(offset) } else { Err(Misuse::NotAnObject) }
     }
 

@@ -29,7 +29,7 @@ use crate::order::OrderInput;
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use node::Node;
-use runs::Came;
+use runs::Checks;
 use slablab_platform::{
     CpuId, Event, FrameState, Gfp, HotList, Local, NodeId, PerCpu, PerNode, Pfn, Platform, Shortcut, SlotOf,
     Starts, Want, Word, Work, WorkKind,
@@ -290,7 +290,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         let freed = if self.sheaf_capacity > 0 {
             self.free_bulk_to_sheaves(backing, sound)
         } else {
-            self.free_runs(backing, sound, Came::Unchecked, Tally::FREE).map_err(|(misuse, _)| misuse)
+            self.free_runs(backing, sound, Checks::Due, Tally::FREE).map_err(|(misuse, _)| misuse)
         };
         // Every address was an object's a moment ago. One that is in no slab now was the last of its slab.
         freed.map_err(|_| Misuse::AlreadyFree)?;
@@ -423,12 +423,12 @@ where
 }
 
 impl<P: Platform> Slub<P> {
-    /// The fast rungs of allocations and frees, for a library that keeps them beside the cache.
-    pub fn beside(&self) -> <P::PerCpu<CpuState<P>> as Shortcut<P::Ptr, CpuState<P>>>::Beside
+    /// The arrays of the slots, for a library whose fast rungs read them without the cache.
+    pub fn arrays(&self) -> <P::PerCpu<CpuState<P>> as Shortcut<P::Ptr, CpuState<P>>>::Arrays
     where
         P::PerCpu<CpuState<P>>: Shortcut<P::Ptr, CpuState<P>>,
     {
-        self.slots.beside()
+        self.slots.arrays()
     }
 
     /// Whether the short exchanges of sheaves are for this world's slots.

@@ -16,11 +16,12 @@ const LOOK_AHEAD: u32 = 3;
 /// Objects among which runs are found: as many as a word has bits.
 const WINDOW: usize = u64::BITS as usize;
 
-/// Whether objects were checked when they came, or come from the cache itself.
+/// Whether objects are still to be checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Came {
-    Checked,
-    Unchecked,
+pub(super) enum Checks {
+    /// The cache checked them when a caller freed them, or took them from a slab itself.
+    Done,
+    Due,
 }
 
 /// Objects that are sorted at a time.
@@ -102,13 +103,13 @@ impl<P: Platform> Slub<P> {
         &self,
         backing: &Backing<'_, P>,
         objects: &[P::Ptr],
-        came: Came,
+        checks: Checks,
         tally: Tally,
     ) -> Result<(), Wrong<P>> {
         let mut result = Ok(());
         if self.has_map() {
             for objects in objects.rchunks(SORTED) {
-                result = result.and(self.free_to_maps(backing, objects, came, tally));
+                result = result.and(self.free_to_maps(backing, objects, checks, tally));
             }
             return result;
         }
@@ -126,7 +127,7 @@ impl<P: Platform> Slub<P> {
         &self,
         backing: &Backing<'_, P>,
         objects: &[P::Ptr],
-        came: Came,
+        checks: Checks,
         tally: Tally,
     ) -> Result<(), Wrong<P>> {
         let (mut sorted, mut result) = (Sorted::new(), Ok(()));
@@ -142,7 +143,7 @@ impl<P: Platform> Slub<P> {
             let slab = Slab::at(Pfn(sorted.slabs[number as usize]));
             let mut freed = Freed::none_of(slab);
             for object in sorted.list(number).map(|number| objects[number]) {
-                match self.check_in(slab, object, came) {
+                match self.check_in(slab, object, checks) {
                     Ok(offset) => freed.add(self, offset),
                     Err(misuse) => result = result.and(Err((misuse, object))),
                 }

@@ -5,7 +5,7 @@
 use super::BATCH_MAX;
 use crate::backing::Backing;
 use crate::engines::slub::direct::Busy;
-use crate::engines::slub::runs::Came;
+use crate::engines::slub::runs::Checks;
 use crate::engines::slub::{Slub, Tally};
 use crate::report::Misuse;
 use crate::slab::Slab;
@@ -80,6 +80,6 @@ impl<P: Platform> Slub<P> {
     }
 
     fn free_remote(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
-        self.free_runs(backing, objects, Came::Unchecked, Tally::FREE).map_err(|(misuse, _)| misuse)
+        self.free_runs(backing, objects, Checks::Due, Tally::FREE).map_err(|(misuse, _)| misuse)
     }
 }

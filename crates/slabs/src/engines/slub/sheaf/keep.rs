@@ -7,7 +7,7 @@ use crate::backing::Backing;
 use crate::cache::CacheId;
 use crate::damage::{hole, kept_wrong};
 use crate::engine::Idle;
-use crate::engines::slub::runs::Came;
+use crate::engines::slub::runs::Checks;
 use crate::engines::slub::{Barns, CpuState, Slot, Slub, Tally};
 use crate::lent::{Sheaf, word};
 use slablab_platform::{CpuId, Event, FrameState, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
@@ -118,7 +118,7 @@ impl<P: Platform> Slub<P> {
 
     /// Frees objects that were in a sheaf. Their callers have been told that the frees succeeded.
     pub(super) fn put_kept(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) {
-        if let Err((misuse, object)) = self.free_runs(backing, objects, Came::Checked, Tally::FLUSH) {
+        if let Err((misuse, object)) = self.free_runs(backing, objects, Checks::Done, Tally::FLUSH) {
             kept_wrong::<P>(self.id, "a sheaf", object, misuse);
         }
     }
