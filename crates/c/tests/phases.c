@@ -1,14 +1,15 @@
 /* Each phase allocates other sizes than the phase before, 40 MB live at most. Objects of one phase's sizes
  * that caches keep are memory that the next phase lacks, and so are free pages in pieces that are too small for
- * its slabs. Prints the largest resident size, and exits with 1 if it was above 72 MB (SLQB has 56 to 68): without
- * the rule that caches shrink when the process grows it is 76 (SLUB) and 83 (SLQB) at least. */
+ * its slabs. Prints the largest resident size, and exits with 1 if it was above 68 MB (engines have 54 to 61):
+ * without the rule that caches shrink when the process grows it is more, and when growth is counted from what
+ * the process holds alone it creeps up to 95 in a hundred phases. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-enum { LIVE = 40 << 20, PHASES = 16, OBJECTS = 1 << 20 };
+enum { LIVE = 40 << 20, PHASES = 100, OBJECTS = 1 << 20 };
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -35,5 +36,5 @@ int main(void) {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) != 0) return 2;
     printf("%ld MB of %d MB live\n", usage.ru_maxrss >> 10, LIVE >> 20);
-    return usage.ru_maxrss > 72 << 10;
+    return usage.ru_maxrss > 68 << 10;
 }

@@ -49,6 +49,9 @@ static TURN: AtomicU32 = AtomicU32::new(0);
 static UNFINISHED: AtomicU32 = AtomicU32::new(0);
 /// Frames in use or resident: the least since caches last took their turns for growth.
 static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
+/// Frames that the process is known to need: the most that were in use when caches had given back all that
+/// they kept, or the least in use or resident since.
+static NEEDED: AtomicU64 = AtomicU64::new(0);
 /// In [`DUE`]: the process grew; there was a pause. Then caches give back all that they keep for later.
 const GROWING: u64 = 1 << 32;
 const PAUSED: u64 = 1 << 33;
@@ -144,18 +147,22 @@ pub(super) fn forget_other_threads() {
     WORKING.reset();
 }
 
-/// Whether the process holds an eighth more memory, and at least [`KEEP_BYTES`] more, than the least it held
-/// since the last `true`. Then every cache takes a turn at once: the objects that it keeps for later may be
-/// the memory that is short now.
+/// Whether the process has grown by an eighth, and at least by [`KEEP_BYTES`]: what it holds, over the least
+/// it held since the last `true`, or what is in use, over what it is known to need. Then every cache takes a
+/// turn at once: the objects that it keeps for later may be the memory that is short now.
 fn has_grown() -> bool {
     let Some(pages) = pages() else { return false };
-    let held = pages.taken_frames() + pages.resident_free_frames();
-    let least = LEAST_HELD.fetch_min(held, Relaxed).min(held);
-    let grown = held - least > (least / 8).max(KEEP_BYTES >> Native::page_shift());
-    if grown {
+    let taken = pages.taken_frames();
+    let held = taken + pages.resident_free_frames();
+    let [least, needed] = [&LEAST_HELD, &NEEDED].map(|level| level.fetch_min(held, Relaxed).min(held));
+    let grown = |level: u64, now: u64| now > level + (level / 8).max(KEEP_BYTES >> Native::page_shift());
+    let holds_more = grown(least, held);
+    // While turns for growth are due, what is needed is not known.
+    let uses_more = grown(needed, taken) && DUE.load(Relaxed) & GROWING == 0;
+    if holds_more || uses_more {
         LEAST_HELD.store(held, Relaxed);
     }
-    grown
+    holds_more || uses_more
 }
 
 /// Has the caches whose turn it is shrink, until the clock says `until_ns`. False if there is more to do.
@@ -175,8 +182,10 @@ fn take_turn(turn: u32, idle: Idle, until_ns: u64) -> bool {
 /// Has caches take the turns that are due, until the clock says `until_ns`.
 #[cold]
 fn take_turns(until_ns: u64) {
-    let resident = || pages().map_or(0, Pages::resident_free_frames);
-    let before = resident();
+    let Some(pages) = pages() else { return };
+    // The most in use lately: it becomes less below, as caches give frames back.
+    note_used(pages);
+    let before = pages.resident_free_frames();
     let mut grows = false;
     while let Some(why) = take_due() {
         grows |= why & GROWING != 0;
@@ -195,9 +204,13 @@ fn take_turns(until_ns: u64) {
     }
     // A growing process allocates again the pages that its caches have just freed: given back, each would be
     // a page fault.
-    if !grows {
+    if grows {
+        if DUE.load(Relaxed) == 0 {
+            NEEDED.fetch_max(pages.taken_frames(), Relaxed);
+        }
+    } else {
         // Nobody needed what idle caches kept.
-        give_back(end_epoch().max(resident().saturating_sub(before)));
+        give_back(end_epoch().max(pages.resident_free_frames().saturating_sub(before)));
     }
 }
 
