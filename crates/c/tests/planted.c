@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,34 @@ __attribute__((noinline)) void giver(char *object)
     free(object);
     __asm__ volatile("" ::: "memory");
 }
+
+static char *volatile taken;
+
+void handler(int signal)
+{
+    (void)signal;
+    taken = taker();
+}
+
+#if defined __x86_64__
+/* Its unwind table leaves the push out, as a compiler's can between two calls. At the trap the pushed number
+ * is where the table has the return address, and no code is there. */
+void interrupted(void);
+__asm__(".pushsection .text\n"
+        ".globl interrupted\n"
+        ".type interrupted, @function\n"
+        "interrupted:\n"
+        ".cfi_startproc\n"
+        "push $35\n"
+        "int3\n"
+        "pop %rax\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size interrupted, . - interrupted\n"
+        ".popsection");
+#else
+static void interrupted(void) { raise(SIGTRAP); }
+#endif
 
 /* Of 200 objects, counts those whose distance to the object before is the same as that object's distance to
  * its own predecessor. */
@@ -79,6 +108,11 @@ int main(int count, char **arguments)
     if (!strcmp(name, "behind")) {
         object[BYTES] = 'A';
         giver(object);
+    } else if (!strcmp(name, "behind, from a handler")) {
+        signal(SIGTRAP, handler);
+        interrupted();
+        taken[BYTES] = 'A';
+        giver(taken);
     } else if (!strcmp(name, "behind its class")) {
         object[112] = 'A';
         giver(object);

@@ -43,6 +43,18 @@ const CASES: &[Case] = &[
         ],
         Well,
     ),
+    // A handler's stack ends at the function that was interrupted, whose caller may not be found.
+    Case(
+        "debug=FZPU",
+        "behind, from a handler",
+        &[
+            "INFO: Allocated in taker+0x",
+            "INFO: allocated from handler+0x",
+            #[cfg(target_arch = "x86_64")]
+            "INFO:           from interrupted+0x3 ",
+        ],
+        Well,
+    ),
     Case(
         "debug=Z",
         "behind its class",

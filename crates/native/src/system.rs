@@ -368,6 +368,12 @@ pub fn at_exit(hook: extern "C" fn()) {
 }
 
 /// Calls `note` with the return address of each call on the stack, innermost first, until it answers `false`.
+/// In a signal handler the last address is the one at which the handler interrupted the thread.
+///
+/// The walk ends there because the interrupted function's caller cannot be found: compilers keep their unwind
+/// tables right at calls, not at every instruction. LLVM can move the instruction that frees a frame before a
+/// branch, and leave its entry in the table behind the branch. Between the two, the unwinder takes another
+/// word of the stack for the return address, and reads the code there.
 ///
 /// Inlined: a frame of its own would take the place of one that is recorded.
 #[inline(always)]
@@ -375,9 +381,14 @@ pub(crate) fn each_call(mut note: &mut dyn FnMut(usize) -> bool) {
     extern "C" fn one(context: *mut c_void, note: *mut c_void) -> libc::c_int {
         const GO_ON: libc::c_int = 0;
         const END: libc::c_int = 5;
+        // Not 0 if the address is of an instruction that a signal interrupted, and not behind a call.
+        let mut interrupted = 0;
         // SAFETY: the unwinder passes its context, and the address of `note` that `each_call` passed to it.
-        let goes_on = unsafe { (*note.cast::<&mut dyn FnMut(usize) -> bool>())(_Unwind_GetIP(context)) };
-        if goes_on { GO_ON } else { END }
+        let goes_on = unsafe {
+            let call = _Unwind_GetIPInfo(context, &mut interrupted);
+            (*note.cast::<&mut dyn FnMut(usize) -> bool>())(call)
+        };
+        if goes_on && interrupted == 0 { GO_ON } else { END }
     }
     // SAFETY: `one` is called with `note` before this returns.
     unsafe { _Unwind_Backtrace(one, (&raw mut note).cast()) };
@@ -419,5 +430,5 @@ unsafe extern "C" {
         note: extern "C" fn(*mut c_void, *mut c_void) -> libc::c_int,
         argument: *mut c_void,
     ) -> libc::c_int;
-    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+    fn _Unwind_GetIPInfo(context: *mut c_void, interrupted: &mut libc::c_int) -> usize;
 }
