@@ -111,7 +111,7 @@ fn an_outgrown_sheaf_is_not_used_again() {
     case(STEPS, &[Live(300)]);
 }
 
-/// On one CPU, the main sheaves of all caches together have room for 2 MiB before they grow no more. A CPU of
+/// On one CPU, the main sheaves of all caches together have room for 4 MiB before they grow no more. A CPU of
 /// its own, and a CPU whose caches were emptied, may grow sheaves again.
 #[test]
 fn sheaves_of_a_cpu_grow_up_to_a_budget() {
@@ -124,7 +124,7 @@ fn sheaves_of_a_cpu_grow_up_to_a_budget() {
         let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&heap.pages) };
         let policy = policy("slub@7.1,elastic=4");
         let mut caches: Vec<_> =
-            (10..13).map(|number| Slub::<Model>::create(CacheId(number), &spec, &policy)).collect();
+            (10..15).map(|number| Slub::<Model>::create(CacheId(number), &spec, &policy)).collect();
         // The objects that sheaves keep after a swing.
         let parked = |cache: &Slub<Model>, cpu| {
             Model::run_on(CpuId(cpu));
@@ -136,11 +136,12 @@ fn sheaves_of_a_cpu_grow_up_to_a_budget() {
             cache.usage().parked
         };
         let swing = |cpu| -> Vec<u64> { caches.iter().map(|cache| parked(cache, cpu)).collect() };
-        // 500 objects of 2 KiB twice, and 60: the sheaves of 4, 12, 28 and 60 places that still fit.
-        assert_eq!(swing(0), [1514, 1514, 60]);
-        assert_eq!(swing(1)[2], 60 + 60, "by then the other CPU's first two caches have grown");
+        // 500 objects of 2 KiB four times; then the sheaves of 4, 12, 28, 60 and 124 places that still fit. Of the
+        // last one each flush empties a half.
+        assert_eq!(swing(0), [1514, 1514, 1514, 1514, 93]);
+        assert_eq!(swing(1)[4], 93 + 93, "by then the other CPU's first four caches have grown");
         caches[0].shrink(&backing);
-        assert!(parked(&caches[2], 0) > 1000, "the first cache's sheaves are gone");
+        assert!(parked(&caches[4], 0) > 1000, "the first cache's sheaves are gone");
         for cache in &mut caches {
             cache.destroy(&backing).expect("every object was freed");
         }
