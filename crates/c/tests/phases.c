@@ -1,8 +1,8 @@
 /* Each phase allocates other sizes than the phase before, 40 MB live at most. Objects of one phase's sizes
  * that caches keep are memory that the next phase lacks, and so are free pages in pieces that are too small for
- * its slabs. Prints the largest resident size, and exits with 1 if it was above 68 MB (engines have 54 to 61):
- * without the rule that caches shrink when the process grows it is more, and when growth is counted from what
- * the process holds alone it creeps up to 95 in a hundred phases. */
+ * its slabs. Prints the largest resident size, and exits with 1 if it was above 68 MB (engines have 47 to 62):
+ * without the rules by which caches shrink when the process grows it is more, and without the one that counts
+ * from what the process needs it creeps up to 95 and more in a hundred phases. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

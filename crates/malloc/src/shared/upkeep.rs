@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 /// Free memory that stays for the next request, in bytes.
 const KEEP_BYTES: u64 = 2 << 20;
+/// What caches may keep in a slot beside an eighth of what the process needs, in bytes: as much as the main
+/// sheaves of all classes when they have grown.
+const SLOT_BYTES: u64 = 4 << 20;
 /// The length of an epoch.
 const EPOCH_NS: u64 = 64_000_000;
 /// After so many epochs without a look, all that is free goes back.
@@ -147,18 +150,23 @@ pub(super) fn forget_other_threads() {
     WORKING.reset();
 }
 
-/// Whether the process has grown by an eighth, and at least by [`KEEP_BYTES`]: what it holds, over the least
-/// it held since the last `true`, or what is in use, over what it is known to need. Then every cache takes a
-/// turn at once: the objects that it keeps for later may be the memory that is short now.
+/// Whether the process has grown: what it holds, by an eighth and at least [`KEEP_BYTES`], over the least it
+/// held since the last `true`; or what is in use, by an eighth and [`SLOT_BYTES`] a slot, over what it is known
+/// to need. Then every cache takes a turn at once: the objects that it keeps for later may be the memory that
+/// is short now.
+///
+/// By the first rule alone, each growth is counted from the one before, so that a process whose sizes change
+/// grows without a bound. The second one has room for what caches fill again at once.
 fn has_grown() -> bool {
     let Some(pages) = pages() else { return false };
     let taken = pages.taken_frames();
     let held = taken + pages.resident_free_frames();
     let [least, needed] = [&LEAST_HELD, &NEEDED].map(|level| level.fetch_min(held, Relaxed).min(held));
-    let grown = |level: u64, now: u64| now > level + (level / 8).max(KEEP_BYTES >> Native::page_shift());
-    let holds_more = grown(least, held);
+    let shift = Native::page_shift();
+    let holds_more = held - least > (least / 8).max(KEEP_BYTES >> shift);
+    let of_slots = u64::from(Native::slots_used()) * (SLOT_BYTES >> shift);
     // While turns for growth are due, what is needed is not known.
-    let uses_more = grown(needed, taken) && DUE.load(Relaxed) & GROWING == 0;
+    let uses_more = taken > needed + needed / 8 + of_slots && DUE.load(Relaxed) & GROWING == 0;
     if holds_more || uses_more {
         LEAST_HELD.store(held, Relaxed);
     }
