@@ -151,9 +151,9 @@ pub(super) fn forget_other_threads() {
 }
 
 /// Whether the process has grown: what it holds, by an eighth and at least [`KEEP_BYTES`], over the least it
-/// held since the last `true`; or what is in use, by an eighth and [`SLOT_BYTES`] a slot, over what it is known
-/// to need. Then every cache takes a turn at once: the objects that it keeps for later may be the memory that
-/// is short now.
+/// held since the last `true`; or what is in use, by an eighth and [`SLOT_BYTES`] a slot, over what it is
+/// known to need. Then every cache takes a turn at once: the objects that it keeps for later may be the
+/// memory that is short now.
 ///
 /// By the first rule alone, each growth is counted from the one before, so that a process whose sizes change
 /// grows without a bound. The second one has room for what caches fill again at once.

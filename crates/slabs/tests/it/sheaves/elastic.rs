@@ -136,8 +136,8 @@ fn sheaves_of_a_cpu_grow_up_to_a_budget() {
             cache.usage().parked
         };
         let swing = |cpu| -> Vec<u64> { caches.iter().map(|cache| parked(cache, cpu)).collect() };
-        // 500 objects of 2 KiB four times; then the sheaves of 4, 12, 28, 60 and 124 places that still fit. Of the
-        // last one each flush empties a half.
+        // 500 objects of 2 KiB four times; then the sheaves of 4, 12, 28, 60 and 124 places that still fit.
+        // Each flush of the last one empties a half of it.
         assert_eq!(swing(0), [1514, 1514, 1514, 1514, 93]);
         assert_eq!(swing(1)[4], 93 + 93, "by then the other CPU's first four caches have grown");
         caches[0].shrink(&backing);

@@ -27,8 +27,8 @@ const BARN_SHEAVES: u32 = 2048;
 /// Full sheaves of barns that a call of a periodic shrink empties.
 pub(in crate::engines::slub) const SHEAVES_A_CALL: u32 = 32;
 /// Bytes of objects that the main sheaves of a CPU's slots may have room for beyond the first ones' capacity,
-/// in all caches, before they grow no more. A spare is as large as its main sheaf. More than what all classes of
-/// malloc take, 3.4 MiB: a program whose blocks are of all sizes would use slabs for each of them.
+/// in all caches, before they grow no more. A spare is as large as its main sheaf. More than what all classes
+/// of malloc take, 3.4 MiB: a program whose blocks are of all sizes would use slabs for each of them.
 const CPU_BYTES: u64 = 4 << 20;
 /// Objects that a slot keeps at hand when its full main sheaf is exchanged; at most half a sheaf.
 const NEAR: u32 = 16;
