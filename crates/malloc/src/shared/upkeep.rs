@@ -191,7 +191,7 @@ fn take_turn(turn: u32, idle: Idle, until_ns: u64) -> bool {
 #[cold]
 fn take_turns(until_ns: u64) {
     let Some(pages) = pages() else { return };
-    // The most in use lately: it becomes less below, as caches give frames back.
+    // What is in use now was used lately. Caches that shrink make it less.
     note_used(pages);
     let before = pages.resident_free_frames();
     let mut grows = false;
