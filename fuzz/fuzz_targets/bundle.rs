@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::bundle`.
+//! Fuzzes `slablab_readers::fuzz::bundle`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::bundle(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::bundle(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::compressed`.
+//! Fuzzes `slablab_readers::fuzz::compressed`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::compressed(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::compressed(data));

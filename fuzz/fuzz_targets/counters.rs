@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::counters`.
+//! Fuzzes `slablab_readers::fuzz::counters`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::counters(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::counters(data));

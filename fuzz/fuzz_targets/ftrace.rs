@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::ftrace`.
+//! Fuzzes `slablab_readers::fuzz::ftrace`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::ftrace(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::ftrace(data));

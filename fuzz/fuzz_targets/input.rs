@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::input`.
+//! Fuzzes `slablab_readers::fuzz::input`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::input(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::input(data));

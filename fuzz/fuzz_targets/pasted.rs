@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::pasted`.
+//! Fuzzes `slablab_readers::fuzz::pasted`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::pasted(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::pasted(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::perfdata`.
+//! Fuzzes `slablab_readers::fuzz::perfdata`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::perfdata(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::perfdata(data));

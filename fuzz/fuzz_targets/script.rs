@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_workloads::script::fuzz`.
+//! Fuzzes `slablab_trace::script::fuzz`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_workloads::script::fuzz(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_trace::script::fuzz(data));

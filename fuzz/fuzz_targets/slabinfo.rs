@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::slabinfo`.
+//! Fuzzes `slablab_readers::fuzz::slabinfo`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::slabinfo(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::slabinfo(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::sysfs`.
+//! Fuzzes `slablab_readers::fuzz::sysfs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::sysfs(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::sysfs(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::tidy`.
+//! Fuzzes `slablab_readers::fuzz::tidy`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::tidy(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::tidy(data));

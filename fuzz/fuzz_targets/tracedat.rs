@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::tracedat`.
+//! Fuzzes `slablab_readers::fuzz::tracedat`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::tracedat(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::tracedat(data));

@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::tracepoint`.
+//! Fuzzes `slablab_readers::fuzz::tracepoint`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::tracepoint(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::tracepoint(data));

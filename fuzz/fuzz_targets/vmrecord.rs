@@ -1,4 +1,4 @@
-//! Fuzzes `slablab_kernel::fuzz::vmrecord`.
+//! Fuzzes `slablab_readers::fuzz::vmrecord`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_kernel::fuzz::vmrecord(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| slablab_readers::fuzz::vmrecord(data));

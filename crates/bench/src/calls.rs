@@ -9,7 +9,7 @@
 //! Calls       the calls, as the child reads them
 //! ```
 
-use slablab_workloads::{Batch, Columns, EventKind, NONE, Reader, flags};
+use slablab_trace::{Batch, Columns, EventKind, NONE, Reader, flags};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -238,7 +238,7 @@ struct Call<'a> {
 }
 
 impl Reading {
-    fn of(reader: &Reader, share: f64) -> Result<Calls, slablab_workloads::Error> {
+    fn of(reader: &Reader, share: f64) -> Result<Calls, slablab_trace::Error> {
         let statistics = &reader.metadata().statistics;
         let one_thread = statistics.cpu_ids > THREADS_MAX;
         let threads = if one_thread { 1 } else { statistics.cpu_ids.max(1) as usize };
@@ -346,7 +346,7 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slablab_workloads::{Metadata, Row, Writer};
+    use slablab_trace::{Metadata, Row, Writer};
 
     /// Rows: thread, event, object, bytes, call site. Object 99: none.
     type Rows<'a> = &'a [(u16, EventKind, u32, u32, &'a str)];

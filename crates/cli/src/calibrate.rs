@@ -7,7 +7,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use slablab_bench::predicted;
 use slablab_calibrate::rig::{self, Watcher};
 use slablab_calibrate::{file, hackbench, output};
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};

@@ -4,7 +4,7 @@
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use clap::Command;
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

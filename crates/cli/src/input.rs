@@ -12,7 +12,7 @@ use slablab_lab::replay::before::Before;
 use slablab_machines as machine;
 use slablab_slabs::preset::Choice as Wrapped;
 use slablab_slabs::{Preset, Release};
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use slablab_doctor::state;
 use slablab_lab::import;
 use slablab_report::json::with_program;
 use slablab_report::paint::paint;
-use slablab_workloads::{AtomicFile, end_of_links};
+use slablab_trace::{AtomicFile, end_of_links};
 use std::fs::{File, Metadata};
 use std::io::Write;
 use std::os::fd::AsFd;

@@ -10,7 +10,7 @@ use slablab_lab::output::{
 use slablab_lab::output::{map_page, replay_page};
 use slablab_lab::replay::hotplug::{Command, nanoseconds};
 use slablab_lab::replay::{Evidence, Options, Replay, replay};
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

@@ -18,7 +18,7 @@ use slablab_lab::output::{
     reproduce_table, write_perfetto,
 };
 use slablab_lab::pressure::run::RUN;
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 

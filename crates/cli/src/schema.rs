@@ -4,7 +4,7 @@ use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use serde_json::Value;
 use slablab_report::text::Table;
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

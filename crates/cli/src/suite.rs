@@ -10,7 +10,7 @@ use slablab_lab::experiment::{Options, Shard};
 use slablab_lab::output::{
     suite_avg_std, suite_csv, suite_json, suite_list, suite_markdown, suite_mmtests, suite_page, suite_table,
 };
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::path::{Path, PathBuf};
 
 /// Compares two engines.

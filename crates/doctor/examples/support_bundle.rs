@@ -17,7 +17,7 @@
 //! | 1,001 MB .tar.zst | 1.67 s | 0.90 | 5.9 MiB |
 
 use slablab_doctor::state::{self, Input};
-use slablab_kernel::compressed::Decompressed;
+use slablab_readers::compressed::Decompressed;
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;

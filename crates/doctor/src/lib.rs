@@ -21,7 +21,7 @@ pub mod watch;
 pub mod what;
 pub mod whatif;
 
-pub use slablab_kernel::cgroups::Owners;
+pub use slablab_readers::cgroups::Owners;
 pub use slablab_report::{Error, Result};
 
 /// The example of README.md is a test.

@@ -11,7 +11,7 @@
 
 use slablab_lab::pressure::run::{Options, usual_engine};
 use slablab_lab::pressure::script::load;
-use slablab_workloads::script::Script;
+use slablab_trace::script::Script;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

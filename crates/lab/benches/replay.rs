@@ -13,7 +13,7 @@
 use slablab_lab::import::{self, Input};
 use slablab_lab::replay::{Options, replay};
 use slablab_slabs::Preset;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -48,7 +48,7 @@ mod words;
 use std::io::Write;
 use std::path::Path;
 
-use slablab_workloads::{AtomicFile, Metadata, Positioned, Reader, Writer};
+use slablab_trace::{AtomicFile, Metadata, Positioned, Reader, Writer};
 
 use slablab_report::error::{At, Error, Result};
 
@@ -92,17 +92,15 @@ pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<
 /// As [`import`], and those of a trace.
 pub fn open(input: Input, tick: &mut dyn FnMut(u64)) -> Result<Reader> {
     if input::is_trace(input.path)? {
-        return Reader::open(input.path).map_err(slablab_workloads::Error::without_path).at(input.path);
+        return Reader::open(input.path).map_err(slablab_trace::Error::without_path).at(input.path);
     }
     let folder = std::env::temp_dir();
     let (file, _) = run(input, unnamed(&folder).at(&folder)?, tick)?;
-    Reader::new(Positioned::new(file).at(&folder)?)
-        .map_err(slablab_workloads::Error::without_path)
-        .at(input.path)
+    Reader::new(Positioned::new(file).at(&folder)?).map_err(slablab_trace::Error::without_path).at(input.path)
 }
 
 fn run<W: Write + Send + 'static>(input: Input, out: W, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
-    let writer = Writer::new(out).map_err(slablab_workloads::Error::without_path).at(input.path)?;
+    let writer = Writer::new(out).map_err(slablab_trace::Error::without_path).at(input.path)?;
     input::open(input)?.convert(writer, tick)
 }
 

@@ -3,11 +3,11 @@
 //! From a machine file (TOML), else from the dump, else from the recording; what none of them says is
 //! assumed, and each assumption is a sentence that the result carries.
 
-use slablab_kernel::bundle::Dump;
 use slablab_machines::MachineFile;
 use slablab_model::{MachineSpec, NodeSpec};
+use slablab_readers::bundle::Dump;
 use slablab_report::error::{At, Error, Result};
-use slablab_workloads::Metadata;
+use slablab_trace::Metadata;
 use std::path::Path;
 
 /// Memory of a node if neither recording nor machine file tells it: enough that no run exhausts it.

@@ -1,7 +1,7 @@
 //! Files of `slablab record`: a recording with the states around it.
 
-use slablab_kernel::recording::{ABOUT, BEFORE, Members};
-use slablab_kernel::slabinfo::Slabinfo;
+use slablab_readers::recording::{ABOUT, BEFORE, Members};
+use slablab_readers::slabinfo::Slabinfo;
 use slablab_report::error::{At, Result};
 use std::fs::File;
 use std::path::Path;

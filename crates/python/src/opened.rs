@@ -1,6 +1,6 @@
 //! A recording's trace.
 
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::PathBuf;
 
 /// A trace that is open, and its name in errors.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use slablab_lab::import::{self, Input};
 use slablab_report::error::At;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -135,6 +135,6 @@ pub(crate) fn import_recording(
     }
     let input = Input { path: &path, recording: recording.as_deref(), formats: formats.as_deref() };
     work(py, None, None, |work| import::import(input, &output, &mut |_| work.at(0, 0)).map(drop))?;
-    let reader = Reader::open(&output).map_err(slablab_workloads::Error::without_path);
+    let reader = Reader::open(&output).map_err(slablab_trace::Error::without_path);
     Ok(Recording(Arc::new(Opened { reader: reader.at(&output).raised()?, path: output })))
 }

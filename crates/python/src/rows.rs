@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use slablab_report::error::At;
-use slablab_workloads::{Batch, Batches, COLUMNS, Column, Columns, Form, NONE, Table, Values};
+use slablab_trace::{Batch, Batches, COLUMNS, Column, Columns, Form, NONE, Table, Values};
 use std::sync::Arc;
 
 /// Rows in a batch: with fewer, a consumer's costs for a batch weigh more.

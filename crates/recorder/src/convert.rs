@@ -14,7 +14,7 @@ use crate::objects::{Object, Objects};
 use crate::raw::kind;
 use rustc_hash::FxHashMap;
 use slablab_malloc::classes;
-use slablab_workloads::{Error, EventKind, Loss, Losses, Metadata, NONE, Row, Source, Writer, flags};
+use slablab_trace::{Error, EventKind, Loss, Losses, Metadata, NONE, Row, Source, Writer, flags};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io::Write;
@@ -215,7 +215,7 @@ impl<W: Write + Send + 'static> Converter<W> {
         if self.caches[class] == NONE {
             let name = format!("malloc-{bytes_alloc}");
             self.caches[class] = self.writer.texts().cache.id(&name);
-            self.objects.caches.push(slablab_workloads::CacheCounts { name, ..Default::default() });
+            self.objects.caches.push(slablab_trace::CacheCounts { name, ..Default::default() });
         }
         (self.caches[class], bytes_alloc)
     }

@@ -1,7 +1,7 @@
 //! Which object an address is, and its number in the trace.
 
 use rustc_hash::FxHashMap;
-use slablab_workloads::{CacheCounts, NONE, Row};
+use slablab_trace::{CacheCounts, NONE, Row};
 
 /// A live block.
 #[derive(Clone, Copy, Debug)]

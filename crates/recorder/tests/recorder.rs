@@ -1,7 +1,7 @@
 //! The library preloaded into programs in C and C++, and the traces of their calls.
 
 use slablab_recorder::{FOLDER, LIBRARY, LIMIT, Process, Summary, convert, processes};
-use slablab_workloads::{Batch, Columns, EventKind, Metadata, Reader, flags};
+use slablab_trace::{Batch, Columns, EventKind, Metadata, Reader, flags};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

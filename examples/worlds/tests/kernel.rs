@@ -44,7 +44,7 @@ fn the_kernel_boots_from_a_copy() {
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository");
     let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let folder = std::env::temp_dir().join(format!("slablab-kernel-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("slablab-readers-{}", std::process::id()));
     copy(&root.join("examples/kernel"), &folder);
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
     let crates = format!("path = \"{}/crates/", root.display());

@@ -8,7 +8,7 @@ use slablab_lab::experiment::observe::RECORDED_EVENTS;
 use slablab_lab::output::{Column, memory_page, write_perfetto};
 use slablab_lab::pressure::looked::{Recorder, Recording, recorder};
 use slablab_lab::pressure::run::Run;
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 

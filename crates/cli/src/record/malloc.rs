@@ -15,7 +15,7 @@ use crate::input::Progress;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::check;
 use slablab_recorder::{FOLDER, LIBRARY, LIMIT, Process, convert, processes};
-use slablab_workloads::{AtomicFile, Metadata};
+use slablab_trace::{AtomicFile, Metadata};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;

@@ -84,7 +84,7 @@ fn replays_of_two_engines() {
 #[test]
 fn results_of_other_verbs() {
     let at = folder("compare-verbs");
-    let dump = "crates/kernel/testdata/host_618/before.tar.xz";
+    let dump = "crates/readers/testdata/host_618/before.tar.xz";
     let doctor = written(&at, "doctor.json", &["doctor", dump]);
     let other = written(&at, "ppc.json", &["doctor", "examples/dumps/ppc64_smp160.after.tar.xz"]);
     let words = [

@@ -115,7 +115,7 @@ fn orders_of_the_list() {
         .collect();
     assert!(tops.len() > 5, "{tops:?}");
     check_error(&[&plain, "-s", "z"], &["-s z", "a active objects", "L loss", "r growth"]);
-    let host = argument("crates/kernel/testdata/host_618/before.tar.xz");
+    let host = argument("crates/readers/testdata/host_618/before.tar.xz");
     check(
         &[&host, "-a", "-N", "4"],
         0,
@@ -329,16 +329,19 @@ fn a_recording_tells_what_kmalloc_rounds() {
 /// A text with a message and a table, from a file: the answer, and that it is incomplete.
 #[test]
 fn pasted_texts() {
-    let text = argument("crates/kernel/testdata/pasted/ebitmap.txt");
+    let text = argument("crates/readers/testdata/pasted/ebitmap.txt");
     check(&[&text], 3, &["8 caches", "ebitmap_node", "a suspect of a leak", "the text has 8 of 129 caches"]);
     let folder = Folder::new("pasted");
-    let rows =
-        std::fs::read_to_string(common::bundled("crates/kernel/testdata/pasted/sorted.txt")).expect("a text");
+    let rows = std::fs::read_to_string(common::bundled("crates/readers/testdata/pasted/sorted.txt"))
+        .expect("a text");
     let later = rows.replace("47807  50589", "90000 100800").replace("2409   2409", "4800   4800");
     let two = folder.file("two.txt", &format!("monday\n{rows}\nfriday\n{later}"));
     check(&[&two, "--hours", "96"], 3, &["dentry grew by 9.3 MiB", "the last of 2 snapshots"]);
-    let json =
-        check(&[&argument("crates/kernel/testdata/pasted/unable.txt"), "--format", "json"], 3, &["messages"]);
+    let json = check(
+        &[&argument("crates/readers/testdata/pasted/unable.txt"), "--format", "json"],
+        3,
+        &["messages"],
+    );
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(value["messages"][0]["cache"], "kmalloc-1024");
     assert_eq!(value["all_caches"], false);

@@ -28,7 +28,7 @@ fn check(input: &str, arguments: &[&str], stdin: Stdio, code: i32, stdout: &str,
 #[test]
 fn exit_codes_and_places() {
     let whole = bundled("examples/data/hackbench-6.18.perf.data.xz");
-    let lost = bundled("crates/kernel/testdata/lost.perf.data.xz");
+    let lost = bundled("crates/readers/testdata/lost.perf.data.xz");
     let (whole, lost) = (whole.to_str().unwrap(), lost.to_str().unwrap());
     check(whole, &[], Stdio::null(), 0, "", "193094 rows");
     check(whole, &["--format", "json"], Stdio::null(), 0, "\"schema\": \"slablab.import.1\"", "");
@@ -46,7 +46,7 @@ fn standard_input_is_read() {
         ("trace_dat/v6.trace.dat.xz", "trace.dat"),
         ("trace_dat/report.txt.xz", "ftrace text"),
     ] {
-        let file = std::fs::File::open(bundled("crates/kernel/testdata").join(name)).unwrap();
+        let file = std::fs::File::open(bundled("crates/readers/testdata").join(name)).unwrap();
         check("-", &["--format", "json"], file.into(), 0, &format!("\"kind\": \"{kind}\""), "");
     }
 }
@@ -55,7 +55,7 @@ fn standard_input_is_read() {
 fn recordings_of_ftrace_are_told_by_their_content() {
     #[track_caller]
     fn at(name: &str, code: i32, stderr: &str) {
-        let path = bundled("crates/kernel/testdata").join(name);
+        let path = bundled("crates/readers/testdata").join(name);
         check(path.to_str().unwrap(), &[], Stdio::null(), code, "", stderr);
     }
     at("trace_dat/v7_zlib.trace.dat", 0, "kmalloc of ");
@@ -68,7 +68,7 @@ fn recordings_of_ftrace_are_told_by_their_content() {
 fn a_replay_opens_them_and_says_what_they_cannot_tell() {
     #[track_caller]
     fn replay(name: &str, hashed: bool) {
-        let path = bundled("crates/kernel/testdata").join(name);
+        let path = bundled("crates/readers/testdata").join(name);
         let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
         let output = command.arg("replay").arg(path).args(["--engine", "slub@6.18"]).output().unwrap();
         let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));

@@ -42,7 +42,7 @@ fn what_the_input_does_not_tell_is_asked_for() {
 
 #[test]
 fn standard_input_is_an_input() {
-    let dump = bundled("crates/kernel/testdata/amd64_smp8_numa4_memless/before.tar.xz");
+    let dump = bundled("crates/readers/testdata/amd64_smp8_numa4_memless/before.tar.xz");
     let of_file = run(&["doctor", &dump.display().to_string(), "--format", "csv"], Stdio::null());
     let of_pipe = run(&["doctor", "-", "--format", "csv"], fs::File::open(&dump).expect("the dump").into());
     assert!(!of_pipe.stdout.is_empty() && of_pipe.stdout == of_file.stdout);

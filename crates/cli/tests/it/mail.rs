@@ -3,7 +3,7 @@
 
 use crate::common::{self, text};
 
-const BEFORE: &str = "crates/kernel/testdata/ppc64_smp16_memless/before.tar.xz";
+const BEFORE: &str = "crates/readers/testdata/ppc64_smp16_memless/before.tar.xz";
 const AFTER: &str = "examples/dumps/ppc64_smp16_memless.after.tar.xz";
 
 /// The whole text, which begins below the line it is written in.
@@ -86,7 +86,7 @@ After Boot: another order for 1 of 143 caches
 fn what_it_does_not_take() {
     check_error(&[BEFORE, "--format", "mail", "--max-order", "0,1"], "has room for one change, found 2");
     check_error(&[BEFORE, "--after", AFTER], "--after is a column of --format mail");
-    let other = "crates/kernel/testdata/host_618/before.tar.xz";
+    let other = "crates/readers/testdata/host_618/before.tar.xz";
     check_error(
         &[BEFORE, "--after", other, "--format", "mail"],
         "another machine, with 2 CPUs and pages of 4K; expected 16 CPUs and pages of 64K",

@@ -2,7 +2,7 @@
 
 use crate::common::{argument, check_error, check_order, folder, slablab, text};
 
-const RECORD: &str = "crates/kernel/corpus/vmrecord/slabfill";
+const RECORD: &str = "crates/readers/corpus/vmrecord/slabfill";
 
 #[test]
 fn show_has_counters_and_pages_in_all_formats() {
@@ -42,7 +42,7 @@ fn show_has_counters_and_pages_in_all_formats() {
 
 #[test]
 fn show_says_what_is_incomplete_and_what_is_wrong() {
-    let cut = argument("crates/kernel/corpus/vmrecord/frag-cut");
+    let cut = argument("crates/readers/corpus/vmrecord/frag-cut");
     let said = slablab(&["pressure", "show"], &[&cut]);
     assert_eq!(said.status.code(), Some(3));
     assert!(text(&said.stdout).contains("it has no @end"), "{}", text(&said.stdout));

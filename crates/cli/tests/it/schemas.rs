@@ -9,7 +9,7 @@ const START: &str = "examples/data/hackbench-6.18.slabinfo-start.txt";
 const END: &str = "examples/data/hackbench-6.18.slabinfo-end.txt";
 const DUMP: &str = "examples/dumps/ppc64_smp160.after.tar.xz";
 const BEFORE: &str = "examples/dumps/ppc64_smp160.before.tar.xz";
-const LOST: &str = "crates/kernel/testdata/lost.perf.data.xz";
+const LOST: &str = "crates/readers/testdata/lost.perf.data.xz";
 const COUNTERS: &str = "crates/lab/testdata/slub_smp4_numa4";
 const SCRIPT: &str = "examples/data/vm/scan2.t";
 
@@ -48,7 +48,7 @@ fn recordings() {
     check(0, &["import", RECORDING, "-o", trace]);
     check(3, &["import", LOST, "-o", trace]);
     check(0, &["import", COUNTERS, "trace_s1", "-o", trace]);
-    check(0, &["import", "crates/kernel/testdata/trace_dat/v7_zlib.trace.dat", "-o", trace]);
+    check(0, &["import", "crates/readers/testdata/trace_dat/v7_zlib.trace.dat", "-o", trace]);
     let all = ["--engine", "slub@6.18", "--engine", "slob", "--engine", "slqb", "--engine", "slab"];
     check(0, &[&["replay", RECORDING][..], &all].concat());
     check(3, &["replay", LOST, "--engine", "slub@6.18"]);
@@ -69,7 +69,7 @@ fn recordings() {
 fn sites() {
     check(0, &["sites", RECORDING]);
     check(3, &["sites", LOST]);
-    check(0, &["sites", "crates/kernel/testdata/callchain.perf.data.xz"]);
+    check(0, &["sites", "crates/readers/testdata/callchain.perf.data.xz"]);
     let at = folder("schemas-sites");
     let (before, now) = (at.join("before"), at.join("now"));
     let head = "allocinfo - version: 1.0\n#     <size>  <calls> <tag info>\n  8388608 4737 mm/slub.c:2259 func:new\n";
@@ -101,9 +101,9 @@ fn machines_and_caches() {
     check(0, &["doctor", "examples/data/hackbench-6.18.before.tar.xz", "--recording", RECORDING]);
     for pasted in ["dentry", "ebitmap", "memcg", "meminfo", "older", "rocm", "sorted", "unable-new", "unable"]
     {
-        check(3, &["doctor", &format!("crates/kernel/testdata/pasted/{pasted}.txt")]);
+        check(3, &["doctor", &format!("crates/readers/testdata/pasted/{pasted}.txt")]);
     }
-    check(0, &["what", "crates/kernel/testdata/pasted/unable.txt"]);
+    check(0, &["what", "crates/readers/testdata/pasted/unable.txt"]);
     let changes =
         ["--max-order", "0,1", "--page-size", "64K", "--cpus", "64", "--merge", "off", "--debug", "F"];
     check(0, &[&["whatif", BEFORE, "--policy", "patel-v3"][..], &changes].concat());

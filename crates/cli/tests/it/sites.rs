@@ -2,9 +2,9 @@
 
 use crate::common::{argument, check_error, check_order, folder, slablab, text};
 
-const RECORDING: &str = "crates/kernel/testdata/callchain.perf.data.xz";
-const LOST: &str = "crates/kernel/testdata/lost.perf.data.xz";
-const NAMED: &str = "crates/kernel/testdata/trace_dat/v6.trace.dat.xz";
+const RECORDING: &str = "crates/readers/testdata/callchain.perf.data.xz";
+const LOST: &str = "crates/readers/testdata/lost.perf.data.xz";
+const NAMED: &str = "crates/readers/testdata/trace_dat/v6.trace.dat.xz";
 
 /// What `sites` prints, with this exit code.
 #[track_caller]
@@ -57,13 +57,13 @@ fn what_is_lost_leads() {
 #[test]
 fn a_cut_recording_is_read_up_to_there() {
     let folder = folder("sites-cut");
-    let packed = std::fs::read(argument("crates/kernel/testdata/hackbench_head.perf.data.xz")).unwrap();
+    let packed = std::fs::read(argument("crates/readers/testdata/hackbench_head.perf.data.xz")).unwrap();
     let half = folder.join("half.perf.data.xz");
     std::fs::write(&half, &packed[..packed.len() / 2]).unwrap();
     let (half, out) = (half.to_str().unwrap(), folder.join("half.trace.parquet"));
     check_error(&["sites"], &[half], &["half.perf.data.xz: cut off after ", " MB", "--formats"]);
     let import =
-        ["import", half, "--formats", &argument("crates/kernel/testdata/hackbench_head.perf.data.xz")];
+        ["import", half, "--formats", &argument("crates/readers/testdata/hackbench_head.perf.data.xz")];
     let output = slablab(&import, &["-o", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     assert!(text(&output.stderr).starts_with("INCOMPLETE: the recording is cut off after "));

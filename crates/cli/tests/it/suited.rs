@@ -2,9 +2,9 @@
 
 use crate::common::{argument, check_error, slablab, text};
 
-const RECORDING: &str = "crates/kernel/testdata/hackbench_head.perf.data.xz";
+const RECORDING: &str = "crates/readers/testdata/hackbench_head.perf.data.xz";
 /// The same events as tidy CSV, which does not tell the kernel.
-const NAMELESS: &str = "crates/kernel/testdata/hackbench.events.csv.gz";
+const NAMELESS: &str = "crates/readers/testdata/hackbench.events.csv.gz";
 
 /// What `replay` with one engine prints.
 #[track_caller]

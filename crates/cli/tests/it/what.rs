@@ -63,9 +63,9 @@ fn messages_of_the_kernel() {
     ];
     check(&[message], &words);
     check(&[message, "dentry"], &["message of the kernel", "\n\ndentry  (VFS)"]);
-    let log = common::argument("crates/kernel/testdata/pasted/unable.txt");
+    let log = common::argument("crates/readers/testdata/pasted/unable.txt");
     check(&[&log], &["kmalloc-1024", "cgroup", "memory cgroup 1793", "# docker ps --no-trunc | grep c8edef"]);
-    let table = common::argument("crates/kernel/testdata/pasted/ebitmap.txt");
+    let table = common::argument("crates/readers/testdata/pasted/ebitmap.txt");
     check(&[&table], &["ebitmap_node  (security)", "is a bug of the kernel", "kmalloc-512"]);
     let json = check(&[&log, "--format", "json"], &["slablab.what.1"]);
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");

@@ -13,7 +13,7 @@ use super::parked::nodes_with_memory;
 use super::predict::{max_order_now, with_max_order};
 use super::reclaim::Reclaim;
 use super::{Line, Report};
-use slablab_kernel::sysfs::SlabAttrs;
+use slablab_readers::sysfs::SlabAttrs;
 use slablab_report::visible::shell_word;
 
 /// Something to do.
@@ -444,7 +444,7 @@ impl<'a> Offer<'a> {
 /// objects fill; parked objects count as free, because a shrink takes them back.
 fn empty_slabs(line: &Line, attrs: &SlabAttrs) -> (u64, u64) {
     let cache = line.cache;
-    let total = |counts: &Option<slablab_kernel::text::Breakdown>| {
+    let total = |counts: &Option<slablab_readers::text::Breakdown>| {
         counts.as_ref().map_or(0, |counts| counts.total.value)
     };
     let (partial, in_use) = (total(&attrs.partial), total(&attrs.objects_partial));

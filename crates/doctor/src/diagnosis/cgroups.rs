@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::findings::{Finding, Kind};
-use slablab_kernel::cgroups::{Cgroup, Owners};
+use slablab_readers::cgroups::{Cgroup, Owners};
 use slablab_report::text::grouped;
 use std::collections::HashMap;
 

@@ -10,7 +10,7 @@ use super::findings::named;
 use super::reclaim::Reclaim;
 use crate::state::State;
 use crate::what::{Entry, Known};
-use slablab_kernel::cgroups::Holder;
+use slablab_readers::cgroups::Holder;
 use std::collections::BTreeMap;
 
 /// Objects from which equal growth is no accident.

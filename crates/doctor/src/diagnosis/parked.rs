@@ -11,7 +11,7 @@
 //! happen to it there), to all.
 
 use crate::state::{Cache, State};
-use slablab_kernel::slabinfo::SlabinfoRow;
+use slablab_readers::slabinfo::SlabinfoRow;
 use slablab_slabs::engines::slub::SlubPolicy;
 use slablab_slabs::knob::Policy;
 use slablab_slabs::{CacheSpec, Preset, Release};

@@ -4,7 +4,7 @@ use super::findings::{Finding, Kind, named, percent, several, size};
 use super::reclaim::Reclaim;
 use super::{Line, Report, verdict};
 use crate::what::Failure;
-use slablab_kernel::pasted::{MemoryReport, Pasted};
+use slablab_readers::pasted::{MemoryReport, Pasted};
 use slablab_report::text::grouped;
 
 /// What is worth saying of a text; nothing for other inputs.

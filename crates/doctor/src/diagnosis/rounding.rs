@@ -6,7 +6,7 @@
 
 use super::findings::{Finding, Kind, percent, size};
 use slablab_report::error::{Error, Result};
-use slablab_workloads::{Batch, Columns, EventKind, Losses, NONE, Reader};
+use slablab_trace::{Batch, Columns, EventKind, Losses, NONE, Reader};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ impl Rounding {
     /// A trace that is damaged.
     pub fn read(path: &Path, reader: &Reader) -> Result<Rounding> {
         let columns = Columns::EVENT | Columns::OBJECT | Columns::BYTES_REQ | Columns::BYTES_ALLOC;
-        let error = |error: slablab_workloads::Error| Error::new(path, error);
+        let error = |error: slablab_trace::Error| Error::new(path, error);
         let (mut batches, mut batch) = (reader.batches(columns), Batch::default());
         // By dense object id: bytes asked for and given, nothing for other objects.
         let mut live: Vec<Option<(u32, u32)>> = Vec::new();

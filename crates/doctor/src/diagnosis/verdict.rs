@@ -6,7 +6,7 @@ use super::pasted::{Group, group, what_happened};
 use super::reclaim::{Reclaim, bytes_of};
 use super::{Line, Report};
 use crate::what::{Entry, Failure};
-use slablab_kernel::pasted::{MemoryReport, Pasted};
+use slablab_readers::pasted::{MemoryReport, Pasted};
 use std::cmp::Reverse;
 
 /// The kinds of answers.

@@ -4,8 +4,8 @@
 //! read, is left out and told: sysfs changes while it is walked, and most of it is for root only.
 
 use rayon::prelude::*;
-use slablab_kernel::bundle::{Dump, DumpBuilder, WANTED, fits};
-use slablab_kernel::cgroups;
+use slablab_readers::bundle::{Dump, DumpBuilder, WANTED, fits};
+use slablab_readers::cgroups;
 use slablab_report::error::{At, Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -11,9 +11,9 @@
 //! 4. the same, in the order of their counts: inside one geometry, sums hold whichever is whose.
 
 use super::Cache;
-use slablab_kernel::bundle::Dump;
-use slablab_kernel::slabinfo::SlabinfoRow;
-use slablab_kernel::sysfs::SlabAttrs;
+use slablab_readers::bundle::Dump;
+use slablab_readers::slabinfo::SlabinfoRow;
+use slablab_readers::sysfs::SlabAttrs;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What came together.
@@ -213,7 +213,7 @@ fn of_attrs(attrs: &SlabAttrs) -> Cache {
     }
 }
 
-fn whole(counts: &Option<slablab_kernel::text::Breakdown>) -> u64 {
+fn whole(counts: &Option<slablab_readers::text::Breakdown>) -> u64 {
     counts.as_ref().map_or(0, |counts| counts.total.value)
 }
 

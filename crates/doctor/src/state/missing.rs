@@ -1,7 +1,7 @@
 //! What a state does not say, why, what that costs, and the one command that would make it readable.
 
 use super::{Missing, Origin};
-use slablab_kernel::bundle::Dump;
+use slablab_readers::bundle::Dump;
 use std::io;
 
 /// A shell command that writes all files that this module reads into one text, on any machine. If this

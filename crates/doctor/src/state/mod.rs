@@ -3,7 +3,7 @@
 //! ```text
 //! read                  any input: live machine, directory, tar, support bundle, text, bare slabinfo
 //!   folder              a directory, or `/`: only the wanted files, sysfs in parallel
-//!   Dump                the kernel's files as values (slablab_kernel)
+//!   Dump                the kernel's files as values (slablab_readers)
 //!   join                rows of /proc/slabinfo with directories of /sys/kernel/slab
 //!   sane                refuses numbers that no machine has
 //!   pasted              a text with tables of caches in it: what it lacks, what was inferred
@@ -37,12 +37,12 @@ pub use one::one_cache;
 pub use owners::live_cgroups;
 pub use package::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, TRACE_DAT};
 pub use save::{dump, save};
-pub use slablab_kernel::recording::Moment;
+pub use slablab_readers::recording::Moment;
 
 use folder::Folder;
-use slablab_kernel::bundle::{BundleError, CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
-use slablab_kernel::slabinfo::SlabinfoRow;
-use slablab_kernel::sysfs::SlabAttrs;
+use slablab_readers::bundle::{BundleError, CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
+use slablab_readers::slabinfo::SlabinfoRow;
+use slablab_readers::sysfs::SlabAttrs;
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::Release;
 use slablab_slabs::order::CpuCounts;

@@ -2,10 +2,10 @@
 //! it repeatedly, so nothing of the other caches is read.
 
 use super::{Missing, State, counted, join};
-use slablab_kernel::bundle::{Dump, Node, PageSizeFrom};
-use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
-use slablab_kernel::sysfs::SlabAttrs;
-use slablab_kernel::text::id_list;
+use slablab_readers::bundle::{Dump, Node, PageSizeFrom};
+use slablab_readers::slabinfo::{Slabinfo, SlabinfoRow};
+use slablab_readers::sysfs::SlabAttrs;
+use slablab_readers::text::id_list;
 use slablab_report::error::{At, Result};
 use slablab_slabs::Release;
 use std::io;

@@ -3,8 +3,8 @@
 
 use super::folder::{Folder, content};
 use rayon::prelude::*;
-use slablab_kernel::bundle::cgroup_file;
-use slablab_kernel::cgroups::{self, Cgroup, Holder, Owners};
+use slablab_readers::bundle::cgroup_file;
+use slablab_readers::cgroups::{self, Cgroup, Holder, Owners};
 use slablab_report::error::{At, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write;

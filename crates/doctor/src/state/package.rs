@@ -2,11 +2,11 @@
 
 use super::archive;
 use slablab_report::error::{At, Result};
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::io::{BufWriter, IntoInnerError, Read};
 use std::path::{Path, PathBuf};
 
-pub use slablab_kernel::recording::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, START, TRACE_DAT};
+pub use slablab_readers::recording::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, START, TRACE_DAT};
 
 /// A recording's file, which appears whole or not at all.
 pub struct Package {
@@ -23,8 +23,7 @@ impl Package {
     /// # Errors
     /// A file that cannot be written.
     pub fn create(path: &Path, seconds: u64) -> Result<Package> {
-        let file =
-            AtomicFile::create_private(path).map_err(slablab_workloads::Error::without_path).at(path)?;
+        let file = AtomicFile::create_private(path).map_err(slablab_trace::Error::without_path).at(path)?;
         Ok(Package { file: BufWriter::new(file), path: path.to_path_buf(), seconds })
     }
 
@@ -43,6 +42,6 @@ impl Package {
     pub fn commit(mut self) -> Result<()> {
         archive::end(&mut self.file).at(&self.path)?;
         let file = self.file.into_inner().map_err(IntoInnerError::into_error).at(&self.path)?;
-        file.commit().map_err(slablab_workloads::Error::without_path).at(&self.path)
+        file.commit().map_err(slablab_trace::Error::without_path).at(&self.path)
     }
 }

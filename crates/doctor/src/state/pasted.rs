@@ -2,8 +2,8 @@
 
 use super::missing::COLLECT;
 use super::{Cache, Missing, State, join};
-use slablab_kernel::bundle::Dump;
-use slablab_kernel::pasted::{Caches, Kind, Pasted};
+use slablab_readers::bundle::Dump;
+use slablab_readers::pasted::{Caches, Kind, Pasted};
 use slablab_report::text::grouped;
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! Refuses numbers that no machine has, so that products of accepted numbers fit 64 bits everywhere else.
 
 use super::{Cache, Input};
-use slablab_kernel::sysfs::SlabAttrs;
-use slablab_kernel::text::{Breakdown, ID_LIMIT};
+use slablab_readers::sysfs::SlabAttrs;
+use slablab_readers::text::{Breakdown, ID_LIMIT};
 use slablab_report::error::{Error, Result};
 use std::path::Path;
 

@@ -6,7 +6,7 @@
 use super::archive::{self, Content, member};
 use super::{Input, State, folder::Folder, live_from, state};
 use slablab_report::error::{At, Error, Result};
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -25,9 +25,9 @@ pub fn save(path: &Path) -> Result<State> {
 }
 
 /// An error of the system, which names the file by itself, with the name once.
-fn refused(path: &Path, error: slablab_workloads::Error) -> Error {
+fn refused(path: &Path, error: slablab_trace::Error) -> Error {
     match error {
-        slablab_workloads::Error::Io { source, .. } => Error::new(path, source),
+        slablab_trace::Error::Io { source, .. } => Error::new(path, source),
         other => Error::new(path, other),
     }
 }

@@ -1,8 +1,8 @@
 //! One reading of slab memory: /proc/slabinfo and three lines of /proc/meminfo.
 
 use crate::state::State;
-use slablab_kernel::procfs::Numbers;
-use slablab_kernel::slabinfo::SlabinfoRow;
+use slablab_readers::procfs::Numbers;
+use slablab_readers::slabinfo::SlabinfoRow;
 
 /// Slab memory at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]

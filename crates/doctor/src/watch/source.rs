@@ -2,10 +2,10 @@
 
 use super::{Row, Sample};
 use crate::state::{self, Input, Missing, State};
-use slablab_kernel::bundle::DumpBuilder;
-use slablab_kernel::cgroups::Owners;
-use slablab_kernel::procfs::parse_numbers;
-use slablab_kernel::slabinfo::Slabinfo;
+use slablab_readers::bundle::DumpBuilder;
+use slablab_readers::cgroups::Owners;
+use slablab_readers::procfs::parse_numbers;
+use slablab_readers::slabinfo::Slabinfo;
 use slablab_report::error::{At, Error, Result};
 use std::fs::File;
 use std::io::{Read, Seek};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::state::{self, Input};
-use slablab_kernel::slabinfo::SlabinfoRow;
+use slablab_readers::slabinfo::SlabinfoRow;
 
 /// A sample of one-page slabs: `name slabs` pairs at a second; `#1` behind a name is its ordinal.
 fn sample(at_s: f64, caches: &str) -> Sample {

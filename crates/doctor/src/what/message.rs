@@ -6,8 +6,8 @@
 use super::Known;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
-use slablab_kernel::gfp::{GfpFlag, GfpTable};
-use slablab_kernel::pasted::{self, AllocFailure, NodeCounts};
+use slablab_readers::gfp::{GfpFlag, GfpTable};
+use slablab_readers::pasted::{self, AllocFailure, NodeCounts};
 use slablab_report::html::number;
 use slablab_report::text::grouped;
 use slablab_report::visible::shell_word;

@@ -5,7 +5,7 @@
 
 use super::{Prediction, Row};
 use crate::state::{Cache, State};
-use slablab_kernel::sysfs::SlabAttrs;
+use slablab_readers::sysfs::SlabAttrs;
 use std::collections::{HashMap, HashSet};
 
 /// How a prediction did.

@@ -6,7 +6,7 @@ use slablab_doctor::diagnosis::{self, SortKey, examine};
 use slablab_doctor::output::{Shown, doctor_page, whatif_page};
 use slablab_doctor::state::{self, State};
 use slablab_doctor::whatif::{Against, Grid, Policy, Prediction, predict};
-use slablab_workloads::Losses;
+use slablab_trace::Losses;
 use std::path::{Path, PathBuf};
 
 const COMMAND: &str = "slablab doctor 'a & b' --html page.html";

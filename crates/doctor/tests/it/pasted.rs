@@ -1,4 +1,4 @@
-//! Evidence as people paste it: each sample of crates/kernel/testdata/pasted with the question that was
+//! Evidence as people paste it: each sample of crates/readers/testdata/pasted with the question that was
 //! asked, and the same tables in other dress.
 
 use slablab_doctor::diagnosis::{Options, SortKey, examine};

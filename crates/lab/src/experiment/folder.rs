@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use slablab_model::LockTimes;
 use slablab_report::error::{At, Error, Result};
 use slablab_sim::tally::Failed;
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;

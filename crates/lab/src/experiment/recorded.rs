@@ -5,7 +5,7 @@ use slablab_report::error::{At, Error, Result};
 use slablab_sim::heap::Named;
 use slablab_sim::workloads::recording::{Script, ScriptTask, Step, What};
 use slablab_slabs::CacheSpec;
-use slablab_workloads::{Batch, Columns, EventKind, NONE, Reader, Row, Texts, flags};
+use slablab_trace::{Batch, Columns, EventKind, NONE, Reader, Row, Texts, flags};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -21,7 +21,7 @@ use slablab_report::json::document;
 use slablab_report::nearest::nearest;
 use slablab_sim::engines;
 use slablab_slabs::Preset;
-use slablab_workloads::AtomicFile;
+use slablab_trace::AtomicFile;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

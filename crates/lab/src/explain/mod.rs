@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap;
 use shapley::{Coalition, EXACT_MOST, Interaction, Mean, Plan};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::Preset;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use slablab_kernel::event::{Alloc, Free, PageAlloc, PageFree, ZERO_SIZE_PTR};
-use slablab_kernel::{Event, Item, Kind, Lost, Source};
-use slablab_workloads::{
+use slablab_readers::event::{Alloc, Free, PageAlloc, PageFree, ZERO_SIZE_PTR};
+use slablab_readers::{Event, Item, Kind, Lost, Source};
+use slablab_trace::{
     ANY_NODE, EventKind, Import, Loss, Losses, Metadata, NO_CONTEXT, NONE, Repairs, Row, Writer, flags,
 };
 
@@ -26,7 +26,7 @@ pub(super) enum Stop<E: std::error::Error> {
     Input(E),
     /// The trace cannot be written.
     #[error(transparent)]
-    Output(#[from] slablab_workloads::Error),
+    Output(#[from] slablab_trace::Error),
     /// A number that the format has no room for.
     #[error("an event at {time_ns} ns is of CPU {cpu}: expected less than {}", u16::MAX)]
     Cpu { cpu: u32, time_ns: u64 },

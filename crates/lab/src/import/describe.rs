@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde_json::Value;
-use slablab_kernel::Header;
-use slablab_kernel::event::NodeOf;
-use slablab_kernel::recording::Moment;
-use slablab_kernel::text::id_list;
-use slablab_workloads::{CutOff, Metadata, Node, Symbol, Topology};
+use slablab_readers::Header;
+use slablab_readers::event::NodeOf;
+use slablab_readers::recording::Moment;
+use slablab_readers::text::id_list;
+use slablab_trace::{CutOff, Metadata, Node, Symbol, Topology};
 
 use crate::recorded;
 use crate::replay::before::read_dump;
@@ -37,7 +37,7 @@ pub(super) fn header(mut known: Metadata, header: &Header) -> Metadata {
     }
     fill(&mut known.clock, &header.clock);
     fill(&mut known.build_id, &header.build_id);
-    let symbol = |map: &slablab_kernel::event::KernelMap| Symbol {
+    let symbol = |map: &slablab_readers::event::KernelMap| Symbol {
         start: map.start,
         length_bytes: map.len,
         name: map.name.clone(),
@@ -62,7 +62,7 @@ pub(super) fn recorded(path: &Path) -> Result<Metadata> {
         CutOff { at_bytes, of_bytes: None, why }
     });
     let (_, dump) = read_dump(path, Moment::Before)?;
-    let node = |node: &slablab_kernel::bundle::Node| Node {
+    let node = |node: &slablab_readers::bundle::Node| Node {
         node: node.id,
         cpus: node.cpus.clone(),
         memory_bytes: node.meminfo.get("MemTotal").map(|kib| kib.saturating_mul(1024)),

@@ -14,7 +14,7 @@
 //! kernel kept counters, this order makes the model's slabs and the real ones agree object by object
 //! (docs/fidelity.md).
 
-use slablab_kernel::{Header, Item, Kind, Names, Source, Tally};
+use slablab_readers::{Header, Item, Kind, Names, Source, Tally};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::path::Path;
 
-use slablab_kernel::compressed::Decompressed;
-use slablab_kernel::event::FormatText;
-use slablab_kernel::perfdata::PerfData;
-use slablab_kernel::{Source, kmem, tracepoint::Format};
+use slablab_readers::compressed::Decompressed;
+use slablab_readers::event::FormatText;
+use slablab_readers::perfdata::PerfData;
+use slablab_readers::{Source, kmem, tracepoint::Format};
 use slablab_report::error::{At, Error, Result};
 
 /// The formats of kmem events that `path` has: a perf.data, or a folder of tracefs.

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
-use slablab_kernel::Source as Events;
-use slablab_kernel::compressed::{Compression, Decompressed};
-use slablab_kernel::event::FormatText;
-use slablab_kernel::ftrace::{self, Ftrace};
-use slablab_kernel::perfdata::PerfData;
-use slablab_kernel::recording::{self, Member, TRACE_DAT};
-use slablab_kernel::tidy::Tidy;
-use slablab_kernel::tracedat::{self, TraceDat};
-use slablab_workloads::{Metadata, Source, Writer};
+use slablab_readers::Source as Events;
+use slablab_readers::compressed::{Compression, Decompressed};
+use slablab_readers::event::FormatText;
+use slablab_readers::ftrace::{self, Ftrace};
+use slablab_readers::perfdata::PerfData;
+use slablab_readers::recording::{self, Member, TRACE_DAT};
+use slablab_readers::tidy::Tidy;
+use slablab_readers::tracedat::{self, TraceDat};
+use slablab_trace::{Metadata, Source, Writer};
 
 use super::convert::{Stop, convert};
 use super::{FREED_LIMIT, Input, describe, formats, unnamed};

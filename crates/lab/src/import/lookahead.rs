@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use slablab_kernel::{Event, Item, Kind, Source};
+use slablab_readers::{Event, Item, Kind, Source};
 
 use super::{ORDER_WINDOW_NS, effect};
 

@@ -8,8 +8,8 @@
 //! free shows that the allocation between was not traced.
 
 use rustc_hash::FxHashMap;
-use slablab_kernel::{Name, Names};
-use slablab_workloads::{CacheCounts, Counts, NONE, Table};
+use slablab_readers::{Name, Names};
+use slablab_trace::{CacheCounts, Counts, NONE, Table};
 
 use super::pages::Pages;
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use slablab_workloads::{CacheCounts, Counts, Metadata};
+use slablab_trace::{CacheCounts, Counts, Metadata};
 
 /// Caches in the table for people; JSON has all.
 const CACHES_SHOWN: usize = 20;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use slablab_kernel::event::{Alloc, Context, Free, Gfp, LossKind, PageAlloc, PageFree, Site, ZERO_SIZE_PTR};
-use slablab_kernel::{Event, Header, Item, Kind, Lost, Names, Source, Tally};
-use slablab_workloads::{Batch, Columns, EventKind, Metadata, NONE, Positioned, Reader, Row, Writer, flags};
+use slablab_readers::event::{Alloc, Context, Free, Gfp, LossKind, PageAlloc, PageFree, Site, ZERO_SIZE_PTR};
+use slablab_readers::{Event, Header, Item, Kind, Lost, Names, Source, Tally};
+use slablab_trace::{Batch, Columns, EventKind, Metadata, NONE, Positioned, Reader, Row, Writer, flags};
 
 use super::convert::convert;
 use super::{FREED_LIMIT, unnamed};

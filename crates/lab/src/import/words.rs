@@ -1,10 +1,10 @@
 //! Names and flags of a recording, in the words of a trace.
 
 use rustc_hash::FxHashMap;
-use slablab_kernel::event::Site;
-use slablab_kernel::{Header, Name, Names, event};
 use slablab_platform::gfp::Gfp;
-use slablab_workloads::{NONE, Table};
+use slablab_readers::event::Site;
+use slablab_readers::{Header, Name, Names, event};
+use slablab_trace::{NONE, Table};
 
 /// Ids of a source's names in one column's table, looked up once each.
 #[derive(Default)]

@@ -18,7 +18,7 @@ use slablab_report::error::{Error, Result};
 use slablab_report::html::movie::{Cast, Movie};
 use slablab_slabs::preset::{Choice, Preset};
 use slablab_slabs::wrap::Hardened;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::Path;
 use watched::{Watched, watching};
 use watcher::Watcher;

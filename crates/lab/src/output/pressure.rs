@@ -3,7 +3,7 @@
 use crate::pressure::judge::{Cell as Judged, Judgement, NULL_MACHINE, PagesCell, Spread, Verdict};
 use crate::pressure::tally::{Tally, tallies};
 use serde_json::{Value, json};
-use slablab_kernel::vmrecord::{Phase, Record, State};
+use slablab_readers::vmrecord::{Phase, Record, State};
 use slablab_report::column::{Columns, Style};
 use slablab_report::html::{self, Cell, Head, Page};
 use slablab_report::text::Table;

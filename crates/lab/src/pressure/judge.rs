@@ -6,7 +6,7 @@
 use super::measure::{MEASURES, Measure};
 use super::outcome::{arrangements, outcome};
 use super::runs::{Repeats, Run, Runs};
-use slablab_kernel::vmrecord::{Residency, State};
+use slablab_readers::vmrecord::{Residency, State};
 use slablab_stats::Sample;
 use slablab_stats::rank::mann_whitney;
 use std::sync::Arc;

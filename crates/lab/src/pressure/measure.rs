@@ -1,7 +1,7 @@
 //! What is measured of a phase. Units: pages, faults, objects.
 
-use slablab_kernel::slabinfo::SlabinfoRow;
-use slablab_kernel::vmrecord::{Phase, Record};
+use slablab_readers::slabinfo::SlabinfoRow;
+use slablab_readers::vmrecord::{Phase, Record};
 
 /// A count of one phase.
 #[derive(Clone, Copy, Debug)]

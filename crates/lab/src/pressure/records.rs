@@ -2,9 +2,9 @@
 
 use super::run::Run;
 use super::runs;
-use slablab_kernel::procfs::FreeBlocks;
-use slablab_kernel::slabinfo::SlabinfoRow;
-use slablab_kernel::vmrecord::{
+use slablab_readers::procfs::FreeBlocks;
+use slablab_readers::slabinfo::SlabinfoRow;
+use slablab_readers::vmrecord::{
     Counter, Counts, Disk, Generation, ObjectCounts, ObjectResidency, Phase, Record, Residency, Rusage,
     Section, State,
 };

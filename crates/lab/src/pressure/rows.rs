@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use serde_json::{Value, json};
-use slablab_kernel::vmrecord::{Phase, Record};
+use slablab_readers::vmrecord::{Phase, Record};
 use slablab_report::text::Table;
 use std::fmt::Write;
 
@@ -118,7 +118,7 @@ impl Of<'_> {
             let name = &object.name;
             let present = |phase: &Phase| {
                 let pages = phase.residency(name);
-                pages.map_or(0, |pages| i64::from(pages.count(slablab_kernel::vmrecord::State::Present)))
+                pages.map_or(0, |pages| i64::from(pages.count(slablab_readers::vmrecord::State::Present)))
             };
             self.add(rows, format!("present {name}"), present);
             let Some(real) = self.beside.and_then(|phase| phase.residency(name)) else { continue };

@@ -5,8 +5,8 @@
 //! a folder records may be compressed: `rec.xz`, `rec.NAME.xz`.
 
 use super::config::Configs;
-use slablab_kernel::compressed::Decompressed;
-use slablab_kernel::vmrecord::{Record, TEXTS_MOST, texts};
+use slablab_readers::compressed::Decompressed;
+use slablab_readers::vmrecord::{Record, TEXTS_MOST, texts};
 use slablab_report::Error;
 use slablab_report::error::At;
 use std::collections::BTreeMap;

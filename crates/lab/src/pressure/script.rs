@@ -1,7 +1,7 @@
 //! Scripts from files.
 
 use slablab_report::Error;
-use slablab_workloads::script::Script;
+use slablab_trace::script::Script;
 use std::path::Path;
 
 /// Reads a script, and those that it spawns from the same folder.

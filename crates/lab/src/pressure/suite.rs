@@ -10,7 +10,7 @@ use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
 use slablab_sim::pulse::Pulse;
 use slablab_sim::record::Recorder;
-use slablab_workloads::script::Script;
+use slablab_trace::script::Script;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

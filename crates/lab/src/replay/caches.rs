@@ -16,7 +16,7 @@ use slablab_slabs::order::OrderInput;
 use slablab_slabs::order::slab::{Orders, Shape};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{CacheFlags, CacheSpec};
-use slablab_workloads::{Metadata, NONE};
+use slablab_trace::{Metadata, NONE};
 
 /// Caches that opted into sheaves in 6.18, and the capacity they asked for (docs/theory/sheaves.md 2). A dump
 /// of sysfs says the same; presets without sheaves ignore it.

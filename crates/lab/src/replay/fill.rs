@@ -12,8 +12,8 @@ use super::caches::CacheEntry;
 use super::occupancy::{Likely, Pool, Quantiles};
 use super::plan::{PlannedSlab, Start, free_objects};
 use crate::machine::Chosen;
-use slablab_kernel::text::Breakdown;
 use slablab_platform::CpuId;
+use slablab_readers::text::Breakdown;
 use slablab_slabs::Place;
 
 /// Of how many slabs only frees are seen, and how many of those begin partial.

@@ -5,11 +5,11 @@
 //! off, the next one of the nearest node that has one. All that can be wrong with commands is found here,
 //! before anything runs.
 
-use slablab_kernel::text::id_list;
 use slablab_model::MachineSpec;
 use slablab_platform::CpuId;
+use slablab_readers::text::id_list;
 use slablab_report::error::{Error, Result};
-use slablab_workloads::Metadata;
+use slablab_trace::Metadata;
 use std::fmt;
 
 /// CPUs go off or on.
@@ -215,7 +215,7 @@ fn stand_ins(on: &[bool], machine: &MachineSpec) -> Vec<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slablab_workloads::Statistics;
+    use slablab_trace::Statistics;
 
     #[test]
     fn times() {

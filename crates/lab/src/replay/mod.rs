@@ -51,7 +51,7 @@ use slablab_slabs::{
     CacheId, CacheSpec, Common, Engine, Release, engines::slab::SlabEngine, engines::slob::Slob,
     engines::slqb::Slqb, engines::slub::Slub,
 };
-use slablab_workloads::{Metadata, Reader};
+use slablab_trace::{Metadata, Reader};
 use std::path::{Path, PathBuf};
 pub(crate) use suited::check_after;
 use tuned::Tuned;

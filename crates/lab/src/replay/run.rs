@@ -15,7 +15,7 @@ use slablab_report::error::{At, Error, Result};
 use slablab_slabs::registered::Registered;
 use slablab_slabs::wrap::Hardened;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};
-use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
+use slablab_trace::{Batch, Columns, EventKind, Reader, flags};
 use std::cell::Cell;
 use std::path::Path;
 use std::time::Instant;

@@ -1,10 +1,10 @@
 //! Whether a dump and a machine suit a recording.
 
 use super::Options;
-use slablab_kernel::bundle::Dump;
+use slablab_readers::bundle::Dump;
 use slablab_report::error::{Error, Result};
 use slablab_slabs::Release;
-use slablab_workloads::Metadata;
+use slablab_trace::Metadata;
 use std::path::Path;
 
 /// Refuses a dump of another kernel than the recording's (another release, architecture or page size), or one
@@ -189,7 +189,7 @@ pub(super) fn idle(metadata: &Metadata, cpus: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slablab_workloads::Statistics;
+    use slablab_trace::Statistics;
 
     /// Of a recording from second 1,000 to 1,010, and dumps with uptime and date.
     #[track_caller]

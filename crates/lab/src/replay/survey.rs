@@ -10,7 +10,7 @@ use super::before::Windows;
 use super::caches::{CacheTable, Home};
 use rustc_hash::FxHashMap;
 use slablab_report::error::{At, Error, Result};
-use slablab_workloads::{Batch, Columns, EventKind, Reader, flags};
+use slablab_trace::{Batch, Columns, EventKind, Reader, flags};
 use std::path::Path;
 
 /// What the trace says about the start.

@@ -2,7 +2,7 @@
 
 use super::text::contents;
 use rustc_hash::FxHashMap;
-use slablab_kernel::allocinfo::{self, AllocSite};
+use slablab_readers::allocinfo::{self, AllocSite};
 use slablab_report::error::{At, Error, Result};
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! Names for addresses of code: from a list of the kernel's symbols, or at least the module's.
 
 use rustc_hash::FxHashMap;
-use slablab_kernel::compressed::Decompressed;
-use slablab_kernel::kallsyms::Kallsyms;
+use slablab_readers::compressed::Decompressed;
+use slablab_readers::kallsyms::Kallsyms;
 use slablab_report::error::{At, Error, Result};
-use slablab_workloads::{Metadata, Symbol};
+use slablab_trace::{Metadata, Symbol};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use slablab_platform::Gfp;
 use slablab_report::error::{Error, Result};
 use slablab_slabs::kmalloc::{KmallocConfig, KmallocRule, KmallocType};
 use slablab_slabs::{Preset, Release, kmalloc::Class};
-use slablab_workloads::{Batch, Columns, EventKind, Metadata, NONE, Reader, Texts, flags};
+use slablab_trace::{Batch, Columns, EventKind, Metadata, NONE, Reader, Texts, flags};
 use std::path::Path;
 
 /// Places of the time line.
@@ -156,7 +156,7 @@ impl Pass {
             span: metadata.statistics.last_time_ns.saturating_sub(metadata.statistics.first_time_ns).max(1),
         };
         let mut done = 0;
-        let bad = |error: slablab_workloads::Error| Error::new(path, error.without_path());
+        let bad = |error: slablab_trace::Error| Error::new(path, error.without_path());
         while batches.next(&mut batch).map_err(bad)? {
             for row in 0..batch.len() {
                 running.row(&batch, row);

@@ -6,7 +6,7 @@ use super::options::{Options, Sort};
 use super::pass::{CacheKey, Chain, Counts, Pass, TIMES, nodes};
 use slablab_report::error::{Error, Result};
 use slablab_report::nearest::nearest;
-use slablab_workloads::{Metadata, Reader, Table};
+use slablab_trace::{Metadata, Reader, Table};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Texts that are read whole.
 
-use slablab_kernel::compressed::Decompressed;
+use slablab_readers::compressed::Decompressed;
 use slablab_report::error::{At, Result};
 use std::fs::File;
 use std::io::Read;

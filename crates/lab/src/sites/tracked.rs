@@ -1,7 +1,7 @@
 //! SLUB's debugging lists: who allocated the objects of a cache, who freed them last, and how old they are.
 
 use super::text::contents;
-use slablab_kernel::tracked::{self, Tracked};
+use slablab_readers::tracked::{self, Tracked};
 use slablab_report::error::{At, Error, Result};
 use std::path::{Path, PathBuf};
 

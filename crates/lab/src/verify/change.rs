@@ -14,11 +14,11 @@ use crate::replay::before::{Before, read_dump};
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::{Options, Replay, check_after, replay};
 use serde_json::json;
-use slablab_kernel::recording::{self, Moment};
-use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
+use slablab_readers::recording::{self, Moment};
+use slablab_readers::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::Usage;
-use slablab_workloads::{Metadata, Reader};
+use slablab_trace::{Metadata, Reader};
 use std::collections::HashMap;
 use std::path::Path;
 

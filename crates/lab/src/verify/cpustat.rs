@@ -1,8 +1,8 @@
 //! What a kernel with SLAB counted: `globalstat` and `cpustat` of /proc/slabinfo, before and after.
 
-use slablab_kernel::counters::parse_slabinfos;
-use slablab_kernel::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_platform::Event;
+use slablab_readers::counters::parse_slabinfos;
+use slablab_readers::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_report::error::{At, Error, Result};
 use std::collections::BTreeMap;
 use std::fs::File;

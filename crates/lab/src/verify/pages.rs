@@ -8,7 +8,7 @@ use crate::replay::outcome::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
 use slablab_report::error::{At, Result};
-use slablab_workloads::{Batch, Columns, EventKind, NONE, Reader, flags};
+use slablab_trace::{Batch, Columns, EventKind, NONE, Reader, flags};
 use std::path::Path;
 
 /// Slabs by order: taken and returned.

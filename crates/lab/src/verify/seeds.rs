@@ -7,7 +7,7 @@ use crate::replay::{Options, Replay, replay};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use slablab_report::error::Result;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::Path;
 
 /// A figure of every draw.

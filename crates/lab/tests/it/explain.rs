@@ -12,7 +12,7 @@ use slablab_lab::output::{cache_json, explain_json, explain_table, replay_json};
 use slablab_lab::replay::{Options, replay};
 use slablab_machines::{MachineFile, NodeFile};
 use slablab_slabs::Preset;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::{Path, PathBuf};
 
 const COMMAND: &str = "slablab explain 'a & b' A B --html page.html";

@@ -14,7 +14,7 @@ use slablab_lab::verify::counters::start_of;
 use slablab_lab::verify::{Compared, Verified, verify_change, verify_counters};
 use slablab_report::json::document;
 use slablab_slabs::Preset;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::{Path, PathBuf};
 
 fn root(below: &str) -> PathBuf {

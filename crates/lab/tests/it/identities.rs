@@ -1,8 +1,8 @@
 //! What must hold between the counters of every run, over random scripts on small machines.
 
-use slablab_kernel::vmrecord::{Phase, Record};
 use slablab_lab::pressure::run::{Options, Run};
-use slablab_workloads::script::Script;
+use slablab_readers::vmrecord::{Phase, Record};
+use slablab_trace::script::Script;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ fn anonymous(phase: &Phase, count: fn([i64; 2]) -> i64) -> i64 {
     let anonymous = phase.residency.iter().filter(|one| matches!(one.name.as_str(), "a" | "b"));
     let states = anonymous.map(|one| {
         let count = |state| i64::from(one.pages.count(state));
-        [count(slablab_kernel::vmrecord::State::Present), count(slablab_kernel::vmrecord::State::Swapped)]
+        [count(slablab_readers::vmrecord::State::Present), count(slablab_readers::vmrecord::State::Swapped)]
     });
     states.map(count).sum()
 }
@@ -211,7 +211,7 @@ fn with_memory_enough_only_first_accesses_read() {
             again
                 .residency
                 .iter()
-                .all(|one| one.pages.count(slablab_kernel::vmrecord::State::Present) == one.pages.pages())
+                .all(|one| one.pages.count(slablab_readers::vmrecord::State::Present) == one.pages.pages())
         );
     }
 }

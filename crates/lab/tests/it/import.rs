@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use slablab_lab::import::{Input, Report, import, open};
 use slablab_platform::gfp::Gfp;
-use slablab_workloads::{Batch, Columns, EventKind};
+use slablab_trace::{Batch, Columns, EventKind};
 
 const MICROS: &str = "t_us,cpu,pid,comm,event,ptr_or_pfn,cache,bytes_req,bytes_alloc,order,gfp,node,call_site
 0.0,0,4255,bash,kmem_cache_alloc,0xffff888100d04000,names_cache,4096,4096,,GFP_KERNEL,-1,getname+0x24
@@ -159,7 +159,7 @@ fn a_file_that_is_no_recording_is_refused_and_leaves_no_file() {
 /// The rows before the cut are in the trace, which says where it was.
 #[test]
 fn a_cut_recording_is_read_up_to_there() {
-    let packed = std::fs::read(bundled("crates/kernel/testdata/hackbench.events.csv.gz")).unwrap();
+    let packed = std::fs::read(bundled("crates/readers/testdata/hackbench.events.csv.gz")).unwrap();
     let folder = Folder::new("cut");
     let path = folder.file("cut.csv.gz", &packed[..packed.len() / 2]);
     let report = run(&folder, &path, None).unwrap();
@@ -204,7 +204,7 @@ fn the_bundled_recording_is_whole() {
 type Line = (u64, u16, i32, u8, u64, u32, Option<String>, i64, u32, Option<String>);
 
 /// The rows of a recording, times in microseconds since the first.
-fn lines(path: &Path) -> (Vec<Line>, slablab_workloads::Metadata) {
+fn lines(path: &Path) -> (Vec<Line>, slablab_trace::Metadata) {
     let reader = open(Input { path, recording: None, formats: None }, &mut |_| {}).unwrap();
     let metadata = reader.metadata().clone();
     let (mut batches, mut batch, mut lines) = (reader.batches(Columns::ALL), Batch::default(), Vec::new());
@@ -234,12 +234,12 @@ fn lines(path: &Path) -> (Vec<Line>, slablab_workloads::Metadata) {
 
 #[test]
 fn all_forms_of_a_recording_give_one_trace() {
-    let (expected, metadata) = lines(&bundled("crates/kernel/testdata/trace_dat/v6.trace.dat.xz"));
+    let (expected, metadata) = lines(&bundled("crates/readers/testdata/trace_dat/v6.trace.dat.xz"));
     assert_eq!(metadata.statistics.rows, expected.len() as u64);
     let folder = Folder::new("forms");
     let mut plain = Vec::new();
-    let packed = std::fs::File::open(bundled("crates/kernel/testdata/trace_dat/v6.trace.dat.xz")).unwrap();
-    let mut reader = slablab_kernel::compressed::Decompressed::new(packed).unwrap();
+    let packed = std::fs::File::open(bundled("crates/readers/testdata/trace_dat/v6.trace.dat.xz")).unwrap();
+    let mut reader = slablab_readers::compressed::Decompressed::new(packed).unwrap();
     std::io::Read::read_to_end(&mut reader, &mut plain).unwrap();
     #[track_caller]
     fn check(path: &Path, kind: &str, expected: &[Line]) {
@@ -252,10 +252,10 @@ fn all_forms_of_a_recording_give_one_trace() {
     }
     check(&folder.file("plain", &plain), "trace.dat", &expected);
     for name in ["v7_zlib.trace.dat", "v7_zstd.trace.dat"] {
-        check(&bundled("crates/kernel/testdata/trace_dat").join(name), "trace.dat", &expected);
+        check(&bundled("crates/readers/testdata/trace_dat").join(name), "trace.dat", &expected);
     }
     // A report's microseconds guess another order of effects in some places: what happened is the same.
-    let (text, metadata) = lines(&bundled("crates/kernel/testdata/trace_dat/report.txt.xz"));
+    let (text, metadata) = lines(&bundled("crates/readers/testdata/trace_dat/report.txt.xz"));
     let sorted = |mut lines: Vec<Line>| {
         lines.sort();
         lines
@@ -266,7 +266,7 @@ fn all_forms_of_a_recording_give_one_trace() {
 
 #[test]
 fn hashed_addresses_mark_a_trace() {
-    let (rows, metadata) = lines(&bundled("crates/kernel/testdata/ftrace/trace_plain.txt.xz"));
+    let (rows, metadata) = lines(&bundled("crates/readers/testdata/ftrace/trace_plain.txt.xz"));
     assert!(metadata.pairing_only && metadata.warnings[0].contains("hash-ptr"), "{:?}", metadata.warnings);
     // Objects are paired all the same, and pages keep their numbers; one does not lead to the other.
     let counts = |name: &str| metadata.caches.iter().find(|cache| cache.name == name).unwrap().counts;
@@ -277,7 +277,7 @@ fn hashed_addresses_mark_a_trace() {
     assert_eq!((import.linear_map, import.repairs.implied_by_page), (None, 0));
     let folder = Folder::new("hashed");
     let report =
-        run(&folder, &bundled("crates/kernel/testdata/ftrace/trace_pipe_lost.txt.xz"), None).unwrap();
+        run(&folder, &bundled("crates/readers/testdata/ftrace/trace_pipe_lost.txt.xz"), None).unwrap();
     assert_eq!(report.json()["pairing_only"], true);
     assert!(report.incomplete() && report.text().contains("warning: addresses are hashed"));
 }
@@ -285,7 +285,7 @@ fn hashed_addresses_mark_a_trace() {
 #[test]
 fn losses_make_a_report_incomplete() {
     let folder = Folder::new("lost");
-    let report = run(&folder, &bundled("crates/kernel/testdata/lost.perf.data.xz"), None).unwrap();
+    let report = run(&folder, &bundled("crates/readers/testdata/lost.perf.data.xz"), None).unwrap();
     assert!(report.incomplete() && report.text().contains("INCOMPLETE"));
     assert_eq!(report.json()["schema"], "slablab.import.1");
     assert_eq!(report.json()["losses"]["records"], report.metadata.losses.records);

@@ -6,7 +6,7 @@ use slablab_lab::experiment::{Change, Experiment, Options as Runs, Plan, observe
 use slablab_lab::output::{Column, experiment_page, memory_page, mmtests_vmstat, vmstat_log, write_perfetto};
 use slablab_lab::pressure::looked::{Recording, recorder};
 use slablab_lab::pressure::run::{Options, Run};
-use slablab_workloads::script::Script;
+use slablab_trace::script::Script;
 use std::path::Path;
 use std::sync::Arc;
 

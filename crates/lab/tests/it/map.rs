@@ -6,7 +6,7 @@ use slablab_lab::output::map_page;
 use slablab_lab::replay::{Options, Replay, replay};
 use slablab_platform::Event;
 use slablab_slabs::preset::Choice;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::{Path, PathBuf};
 
 fn open() -> (Reader, PathBuf) {

@@ -9,7 +9,7 @@ use slablab_lab::replay::{Options, Replay, replay};
 use slablab_lab::verify::counters::start_of;
 use slablab_lab::verify::{verify_change, verify_counters};
 use slablab_slabs::preset::Choice;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::{Path, PathBuf};
 
 const COMMAND: &str = "slablab replay 'a & b' --html page.html";

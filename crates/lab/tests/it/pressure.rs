@@ -1,6 +1,5 @@
 //! Memory pressure: the bundled runs, and the judge on real and on made runs.
 
-use slablab_kernel::vmrecord::{Counter, ObjectResidency, Phase, Record, Residency, State};
 use slablab_lab::Pulse;
 use slablab_lab::output::{judgement_csv, judgement_differences, judgement_pages_csv, judgement_summary};
 use slablab_lab::pressure::judge::{Judgement, SEEDS_LEAST, Spread, Verdict, judge};
@@ -10,7 +9,8 @@ use slablab_lab::pressure::run::{Options, RUN};
 use slablab_lab::pressure::runs::{Run, Runs};
 use slablab_lab::pressure::script;
 use slablab_lab::pressure::tally::{Tally, null_tallies, repeat_tallies, tallies};
-use slablab_workloads::script::Script;
+use slablab_readers::vmrecord::{Counter, ObjectResidency, Phase, Record, Residency, State};
+use slablab_trace::script::Script;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -41,7 +41,7 @@ fn records_have_the_phases_of_their_scripts() {
     for (scenario, machines) in &REAL.scenarios {
         let script = script::load(&folder.join(format!("{scenario}.t"))).unwrap();
         let phases = script.commands.iter().filter_map(|line| match &line.command {
-            slablab_workloads::script::Command::Phase(label) => Some(label.as_str()),
+            slablab_trace::script::Command::Phase(label) => Some(label.as_str()),
             _ => None,
         });
         let phases: Vec<&str> = phases.collect();

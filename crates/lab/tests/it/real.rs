@@ -9,7 +9,7 @@ use slablab_lab::verify::{verify_change, verify_counters};
 use slablab_machines::{MachineFile, NodeFile};
 use slablab_platform::Event;
 use slablab_slabs::Preset;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

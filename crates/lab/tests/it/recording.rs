@@ -5,7 +5,7 @@ use slablab_lab::experiment::recorded::{Recorded, recorded};
 use slablab_lab::experiment::{Change, Experiment, Folder, Plan, Results, join, run};
 use slablab_lab::import::{self, Input};
 use slablab_sim::workloads::recording::What;
-use slablab_workloads::Counts;
+use slablab_trace::Counts;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use slablab_lab::output::{Weight, sites_csv, sites_folded, sites_json, sites_page, sites_table};
 use slablab_lab::sites::{Answer, Frees, Options, Quantile, Recorded, Site, Sort};
-use slablab_workloads::{
+use slablab_trace::{
     Batch, Columns, EventKind, Metadata, NONE, Node, Reader, Row, Source, Topology, Writer, flags,
 };
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ fn trace(name: &str, rows: &[Short<'_>], metadata: Metadata) -> PathBuf {
     let mut writer = Writer::new(std::fs::File::create(&path).unwrap()).unwrap();
     for &(time, cpu, event, object, cache, site, stack, [bytes_req, bytes_alloc]) in rows {
         let texts = writer.texts();
-        let id = |table: &mut slablab_workloads::Table, text: &str| {
+        let id = |table: &mut slablab_trace::Table, text: &str| {
             if text.is_empty() { NONE } else { table.id(text) }
         };
         let row = Row {

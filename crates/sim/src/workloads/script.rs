@@ -1,4 +1,4 @@
-//! Scripts of page accesses (`workloads::script`) on the simulated kernel: each process a task with an
+//! Scripts of page accesses (`trace::script`) on the simulated kernel: each process a task with an
 //! address space, and what the counters said in each phase.
 //!
 //! ```text
@@ -36,9 +36,9 @@ use process::Process;
 use settings::Known;
 use shared::Shared;
 use slablab_model::{Ps, Timed};
+use slablab_trace::script;
 use slablab_vm::Replacement;
 use slablab_vm::mm::Rules;
-use slablab_workloads::script;
 use std::sync::Arc;
 
 /// What a script did.

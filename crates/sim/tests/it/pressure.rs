@@ -8,11 +8,11 @@ use slablab_sim::micro::Setup;
 use slablab_sim::tally::Failed;
 use slablab_sim::workloads::script::{Answer, run};
 use slablab_slabs::Preset;
+use slablab_trace::script::Script;
 use slablab_vm::mm::Rules;
 use slablab_vm::{
     Ask, Enter, Frame, Freed, Host, Preset as VmPreset, Replacement, Sizes, State, Throttle, Vm,
 };
-use slablab_workloads::script::Script;
 use std::sync::Arc;
 
 /// An eighth of uniswap: anonymous memory larger than the machine's.

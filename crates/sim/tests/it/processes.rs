@@ -7,9 +7,9 @@ use slablab_sim::memory::views::Snapshot;
 use slablab_sim::micro::Setup;
 use slablab_sim::workloads::script::{Answer, Phase, run};
 use slablab_slabs::Preset;
+use slablab_trace::script::Script;
 use slablab_vm::Preset as VmPreset;
 use slablab_vm::mm::Rules;
-use slablab_workloads::script::Script;
 use std::sync::Arc;
 
 /// Runs a script that can spawn `one.t`.

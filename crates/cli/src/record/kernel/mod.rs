@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
     // Fails now where it would after a long run.
-    drop(slablab_workloads::AtomicFile::create(&output)?);
+    drop(slablab_trace::AtomicFile::create(&output)?);
     let room = Room::of(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     if !room.is_enough() {
         let what = "too little room for a recording: expected 16 MiB or more that are free, and no smaller limit \

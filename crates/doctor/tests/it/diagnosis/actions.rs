@@ -6,7 +6,7 @@ use slablab_doctor::diagnosis::rounding::Rounding;
 use slablab_doctor::diagnosis::{Options, examine};
 use slablab_doctor::state::State;
 use slablab_slabs::Release;
-use slablab_workloads::Losses;
+use slablab_trace::Losses;
 
 /// The first action with this knob is this command; none if the command is empty. Whatever is offered can be
 /// applied: the kernel has the knob, it can be turned, the effect is a range, basis and cost are said.

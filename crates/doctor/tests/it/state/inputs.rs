@@ -2,7 +2,7 @@
 
 use super::tars::{Members, folder, gz, read, real, try_read, xz};
 use slablab_doctor::state::{self, Input, State};
-use slablab_kernel::bundle::Dump;
+use slablab_readers::bundle::Dump;
 use slablab_slabs::Release;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use super::tars::{Members, folder, read, real};
 use slablab_doctor::state::{COLLECT, Missing, State};
-use slablab_kernel::bundle::CpusFrom;
+use slablab_readers::bundle::CpusFrom;
 
 fn state(name: &str, members: &Members) -> State {
     let path = folder("missing").join(format!("{name}.tar"));

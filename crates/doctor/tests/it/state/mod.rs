@@ -1,4 +1,4 @@
-//! States out of every kind of input. The dumps of `crates/kernel/testdata` are real.
+//! States out of every kind of input. The dumps of `crates/readers/testdata` are real.
 
 mod hostile;
 mod inputs;

@@ -1,7 +1,7 @@
 //! Dumps as lists of members, to be put together again in every form an input can have.
 
 use slablab_doctor::state::{self, Input, State};
-use slablab_kernel::compressed::Decompressed;
+use slablab_readers::compressed::Decompressed;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

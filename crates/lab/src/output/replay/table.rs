@@ -8,7 +8,7 @@ use crate::replay::outcome::{CacheOutcome, Outcome};
 use slablab_report::column::Style;
 use slablab_report::html::{Cell, Page};
 use slablab_report::visible;
-use slablab_workloads::Metadata;
+use slablab_trace::Metadata;
 
 /// One row per figure, one column per engine.
 pub fn engines_table(replay: &Replay) -> String {

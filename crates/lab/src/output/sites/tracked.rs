@@ -3,7 +3,7 @@
 use super::SCHEMA;
 use crate::sites::{List, TrackedSites};
 use serde_json::{Value, json};
-use slablab_kernel::tracked::Tracked;
+use slablab_readers::tracked::Tracked;
 use slablab_report::column::{Columns, Style};
 use slablab_report::html::chart::{Axis, Bar, Bars, Scale};
 use slablab_report::html::{Cell, Page, name_of};

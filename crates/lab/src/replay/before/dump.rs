@@ -2,9 +2,9 @@
 
 use super::{CacheBefore, Knobs, whole};
 use slablab_doctor::state::{Cache, join};
-use slablab_kernel::bundle::Dump;
-use slablab_kernel::slabinfo::SlabinfoRow;
-use slablab_kernel::sysfs::SlabAttrs;
+use slablab_readers::bundle::Dump;
+use slablab_readers::slabinfo::SlabinfoRow;
+use slablab_readers::sysfs::SlabAttrs;
 use slablab_slabs::CacheFlags;
 
 /// The caches of a dump that has /sys/kernel/slab, and how those were found whose links are not in it.

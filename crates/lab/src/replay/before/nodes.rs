@@ -2,7 +2,7 @@
 //!
 //! /proc/zoneinfo has each zone's first frame and span. Of a machine with one node nothing is to be known.
 
-use slablab_kernel::bundle::Dump;
+use slablab_readers::bundle::Dump;
 
 /// Memory of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) fn of_dump(dump: &Dump) -> Vec<NodeSpan> {
         true => Some(id as u16),
         false => dump.nodes.iter().position(|node| node.id == id).map(|place| place as u16),
     };
-    let of_zone = |zone: &slablab_kernel::procfs::Zone| {
+    let of_zone = |zone: &slablab_readers::procfs::Zone| {
         let first = zone.start_pfn.filter(|_| zone.spanned > 0)?.checked_mul(page_size)?;
         let end = first.checked_add(zone.spanned.checked_mul(page_size)?)?;
         Some(NodeSpan { first, end, node: place(zone.node)? })

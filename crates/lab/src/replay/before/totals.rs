@@ -6,8 +6,8 @@
 //! as far as both can be true.
 
 use super::{Before, CacheBefore};
-use slablab_kernel::slabinfo::SlabinfoRow;
-use slablab_kernel::text::Breakdown;
+use slablab_readers::slabinfo::SlabinfoRow;
+use slablab_readers::text::Breakdown;
 use slablab_report::error::{Error, Result};
 use std::path::Path;
 

@@ -78,7 +78,7 @@ fn a_newer_slabinfo_has_the_totals() {
     for paths in [[old.clone(), new.clone()], [new.clone(), old.clone()]] {
         let before = Before::read_all(&paths).expect("two dumps").expect("a state");
         let (_, cache) = before.find("filp").expect("the cache");
-        let total = |counts: &Option<slablab_kernel::text::Breakdown>| {
+        let total = |counts: &Option<slablab_readers::text::Breakdown>| {
             counts.as_ref().map(|counts| (counts.total.value, counts.nodes_sum()))
         };
         // 20 objects are free, which one slab does not hold; sysfs had one partial slab.

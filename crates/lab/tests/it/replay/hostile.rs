@@ -3,7 +3,7 @@
 use super::program::{LINEAR_MAP, open, trace};
 use super::{PRESETS, presets, run};
 use slablab_lab::replay::{Options, Replay, replay};
-use slablab_workloads::{EventKind, Metadata, NONE, Row, Writer};
+use slablab_trace::{EventKind, Metadata, NONE, Row, Writer};
 use std::path::Path;
 
 #[test]

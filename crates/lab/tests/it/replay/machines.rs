@@ -4,7 +4,7 @@ use super::program::trace;
 use super::{PRESETS, check_with, machine, presets, run};
 use slablab_lab::machine::choose;
 use slablab_lab::replay::Options;
-use slablab_workloads::Metadata;
+use slablab_trace::Metadata;
 use std::path::Path;
 
 #[test]

@@ -18,7 +18,7 @@ use slablab_lab::replay::{Options, Replay, replay};
 use slablab_machines::MachineFile;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
-use slablab_workloads::Reader;
+use slablab_trace::Reader;
 use std::path::Path;
 use std::sync::LazyLock;
 

@@ -1,9 +1,7 @@
 //! A program, as text, becomes a trace.
 
 use slablab_platform::Gfp;
-use slablab_workloads::{
-    ANY_NODE, CacheCounts, EventKind, Import, Metadata, NONE, Reader, Row, Writer, flags,
-};
+use slablab_trace::{ANY_NODE, CacheCounts, EventKind, Import, Metadata, NONE, Reader, Row, Writer, flags};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -46,8 +46,8 @@ fn a_dump_merges_names() {
 
 #[test]
 fn a_cache_counts_in_its_window() {
-    use slablab_kernel::counters::{ConstRow, StateRow};
-    use slablab_kernel::text::{Breakdown, Count};
+    use slablab_readers::counters::{ConstRow, StateRow};
+    use slablab_readers::text::{Breakdown, Count};
     let total = |value| Breakdown { total: Count { value, slabs: None }, ..Breakdown::default() };
     let constant = |cache: &str| ConstRow {
         cache: cache.into(),

@@ -4,9 +4,9 @@ use super::process::{Killed, Process};
 use super::record::Usage;
 use crate::memory::Here;
 use slablab_model::{Ps, Timed};
+use slablab_trace::script::{Batches, Group, Mode, ObjectId, Rw};
 use slablab_vm::RegionId;
 use slablab_vm::mm::{self, Touched};
-use slablab_workloads::script::{Batches, Group, Mode, ObjectId, Rw};
 
 /// Touches that are charged together.
 const PIECE: usize = 64;

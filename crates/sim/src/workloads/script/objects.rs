@@ -6,7 +6,7 @@ use crate::heap::Kmalloc;
 use crate::memory::caches::Tree;
 use crate::objects::Held;
 use slablab_platform::Gfp;
-use slablab_workloads::script::{Stat, StatOrder};
+use slablab_trace::script::{Stat, StatOrder};
 use std::rc::Rc;
 
 /// Bytes before a message's text (`struct msg_msg`), before each further part of it, and of a pipe's buffer.

@@ -2,8 +2,8 @@
 
 use super::process::Process;
 use crate::memory::Here;
+use slablab_trace::script::{Distribution, Group, ObjectId};
 use slablab_vm::{Frame, Host, Purpose};
-use slablab_workloads::script::{Distribution, Group, ObjectId};
 use std::collections::BTreeSet;
 
 /// Bytes of a Zipf object's tables for each of its pages: a sum of weights and a place.

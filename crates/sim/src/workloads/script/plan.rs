@@ -2,7 +2,7 @@
 
 use super::settings::{self, Known};
 use crate::tally::Failed;
-use slablab_workloads::script::{
+use slablab_trace::script::{
     self, Batches, Command, Distribution, Group, Line, Mode, Object, ObjectKind, Script,
 };
 use std::collections::BTreeMap;
