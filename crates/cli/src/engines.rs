@@ -2,7 +2,7 @@
 
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
-use slablab_lab::engines::{parse, registered};
+use slablab_engines::{parse, registered};
 use slablab_slabs::Preset;
 use slablab_slabs::knob::{Setting, Values};
 use slablab_slabs::wrap::Wrap;

@@ -3,7 +3,7 @@
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use crate::run::{Look, check_page, done, write_page};
-use slablab_lab::experiment::{Folder, join, suite};
+use slablab_experiment::{Folder, join, suite};
 use std::path::PathBuf;
 
 /// Joins the folders of all parts of an experiment.

@@ -2,8 +2,8 @@
 
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
-use slablab_lab::pressure::knob::{Setting, Values};
-use slablab_lab::pressure::preset::Preset;
+use slablab_experiment::pressure::knob::{Setting, Values};
+use slablab_experiment::pressure::preset::Preset;
 use std::fmt::Write;
 
 /// Lists policies of page replacement, or the choices of one.

@@ -7,9 +7,9 @@ use crate::table::Table;
 use crate::values::{answer, answer_text};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
-use slablab_lab::explain as of;
-use slablab_lab::explain::{EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY};
-use slablab_lab::output::{
+use slablab_replay::explain as of;
+use slablab_replay::explain::{EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY};
+use slablab_replay::output::{
     explain_frame, explain_json, explain_page, explain_pairs_frame, explain_table, remarks,
 };
 use slablab_slabs::Preset;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The package's own modules are in `python/slablab`, its types in `_native.pyi` there. Every function calls
-//! one of `lab` or `doctor`, as the program's verb of the same name does. Deliberately absent: decisions,
+//! one of `doctor`, `replay` or `experiment`, as the program's verb of the same name does. Deliberately absent: decisions,
 //! `unsafe`, and numbers that the program does not print.
 
 mod dump;

@@ -3,7 +3,6 @@
 //! | module | contents |
 //! |---|---|
 //! | [`heap`] | a kernel's slab caches, of any engine |
-//! | [`engines`] | registered engines, by name |
 //! | [`paths`] | what an engine's operations cost beside the lines they touch, by release |
 //! | [`micro`] | pairs, batches and frees on another CPU: what a microbenchmark would measure |
 //! | [`ublk`] | block I/O of 2026: a null device in user space under io_uring |
@@ -31,7 +30,6 @@
 pub mod anchors;
 pub mod block;
 pub mod disk;
-pub mod engines;
 pub mod era;
 pub mod ext2;
 pub mod files;

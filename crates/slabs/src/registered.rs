@@ -1,6 +1,6 @@
 //! Registered engines, in the grammar beside the engines of this crate.
 //!
-//! An engine is generic over its world, so its code is made where a world is known: in the lab, in the
+//! An engine is generic over its world, so its code is made where a world is known: in a replay, in the
 //! simulated kernel, in the checks. A [`Family`] is the engine in every world, as a type. A [`Registration`]
 //! is the same as a value: names, presets and knobs of its policy, and for each user of engines a table of
 //! functions that this user made from the type, and finds again by the table's own type.

@@ -11,6 +11,7 @@
 //!    └─ sequential                      when to stop to repeat
 //! holm                                  p-values of a whole table
 //! kendall                               how alike two orders are
+//! shapley                               the part of each change in a difference
 //! table ─┬─ avg_std                     AVG=13.19 STD=0.40
 //!        └─ mmtests                     Amean     1        1.2727 (   0.00%)
 //! ```
@@ -35,6 +36,7 @@ pub mod placement;
 pub mod rank;
 pub mod sample;
 pub mod sequential;
+pub mod shapley;
 mod special;
 pub mod table;
 pub mod welch;

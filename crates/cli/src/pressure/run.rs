@@ -4,10 +4,10 @@ use super::views::Views;
 use crate::input::Progress;
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
-use slablab_lab::Pulse;
-use slablab_lab::output::{Column, mmtests_vmstat};
-use slablab_lab::pressure::run::{Failed, Options, RUN, Run, usual_engine};
-use slablab_lab::pressure::{records, rows, script};
+use slablab_experiment::Pulse;
+use slablab_experiment::output::{Column, mmtests_vmstat};
+use slablab_experiment::pressure::run::{Failed, Options, RUN, Run, usual_engine};
+use slablab_experiment::pressure::{records, rows, script};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ const END: &str = "examples/data/hackbench-6.18.slabinfo-end.txt";
 const DUMP: &str = "examples/dumps/ppc64_smp160.after.tar.xz";
 const BEFORE: &str = "examples/dumps/ppc64_smp160.before.tar.xz";
 const LOST: &str = "crates/readers/testdata/lost.perf.data.xz";
-const COUNTERS: &str = "crates/lab/testdata/slub_smp4_numa4";
+const COUNTERS: &str = "crates/replay/testdata/slub_smp4_numa4";
 const SCRIPT: &str = "examples/data/vm/scan2.t";
 
 /// Checks a document by the schema that it names. Returns the name.

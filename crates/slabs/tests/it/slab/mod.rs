@@ -1,7 +1,7 @@
 //! SLAB against docs/theory/slab.md, on the modelled machine, by counters.
 //!
 //! Every case is data for [`check`]: a preset, steps, and the expected counters. These tests cannot show
-//! races (the schedules in crates/check do), or whether a kernel did the same (crates/lab/tests/it/real.rs
+//! races (the schedules in crates/check do), or whether a kernel did the same (crates/replay/tests/it/real.rs
 //! does).
 
 mod arrays;

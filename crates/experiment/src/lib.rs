@@ -1,0 +1,62 @@
+//! Experiments: cells of machine, engine and parameters, each run several times on a modelled machine.
+//!
+//! ```text
+//! experiments/2026.toml ── file ── source ── plan: machines × engines × parameters
+//!                                             │
+//!             workloads: tables ──── run: all cells on all cores ── folder: whole cells are kept
+//!                                             │
+//!                                 summary ────┴──── verdict: published beside modelled
+//! ```
+//!
+//! [`explain`] gives the part of each policy, or of each parameter, in a difference; [`pressure`] runs scripts of
+//! page accesses and judges them by records of real kernels; [`output`] has the answers as text, CSV, JSON and
+//! pages.
+//!
+//! A result depends on the experiment, its machines, the seed and the program alone: not on the host, the
+//! number of threads, or whether a run was interrupted. docs/run.md is the manual.
+
+pub mod differences;
+pub mod explain;
+pub mod file;
+pub mod folder;
+pub mod input;
+pub mod linear;
+pub mod merit;
+pub mod observe;
+pub mod output;
+pub mod pairs;
+pub mod plan;
+pub mod pressure;
+pub mod ranges;
+pub mod recorded;
+pub mod repeats;
+pub mod results;
+pub mod rows;
+pub mod run;
+pub mod shown;
+pub mod source;
+pub mod suite;
+pub mod summary;
+pub mod verdict;
+pub mod workload;
+pub mod workloads;
+
+pub use file::ExperimentFile;
+pub use folder::Folder;
+pub use pairs::Pairs;
+pub use plan::{Change, Plan};
+pub use repeats::Repeats;
+pub use results::Results;
+pub use rows::Sign;
+pub use run::{Options, Shard, join, run};
+pub use slablab_report::Result;
+pub use slablab_sim::heap::Simulated;
+pub use slablab_sim::pulse::{Cancelled, Pulse};
+pub use source::{Experiment, INSTALLED, Parts};
+pub use suite::Suite;
+pub use workload::Size;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

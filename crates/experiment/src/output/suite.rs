@@ -1,0 +1,325 @@
+//! Two engines over every workload: one table, and what else differs in the rows that differ.
+
+use super::comparison::{comparison_avg_std, comparison_mmtests};
+use crate::differences::{Difference, differences};
+use crate::results::Results;
+use crate::suite::{Answer, pairs};
+use crate::workload::{Metric, Pair};
+use serde_json::{Value, json};
+use slablab_report::column::{Columns, Style};
+use slablab_report::html::Cell;
+use slablab_report::text;
+use slablab_stats::table::avg_std::Digits;
+use slablab_stats::table::mmtests::Options;
+use slablab_stats::table::{Better, Pair as Compared, Rules, Table, Verdict, summary};
+
+/// The schema's name; the number grows when a key changes its meaning.
+const SCHEMA: &str = "slablab.suite.1";
+/// The widest line of a table that no `--wrap` narrows.
+const WIDE: usize = 100;
+/// Differences of means below this, in percent, cannot be told on a real machine.
+const NOISE_PERCENT: f64 = 1.0;
+
+/// A row of the answer: a workload with its parameters on a machine, under both engines.
+pub(super) struct Line {
+    pub(super) workload: &'static str,
+    pub(super) machine: String,
+    pub(super) parameters: String,
+    pub(super) why: &'static str,
+    pub(super) metric: &'static Metric,
+    /// The number of runs, their mean and their standard deviation, of the base and the other.
+    moments: [[Cell; 3]; 2],
+    pub(super) compared: Compared,
+    /// What else differs; empty where the main metric does not.
+    pub(super) differences: Vec<Difference>,
+}
+
+impl Line {
+    pub(super) fn name(&self) -> String {
+        let words = [self.workload, &self.machine, &self.parameters];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn differs(&self) -> bool {
+        matches!(self.compared.verdict, Verdict::Better | Verdict::Worse)
+    }
+
+    /// Whether a difference can be told in the model, but not on a real machine.
+    fn is_small(&self) -> bool {
+        self.differs() && self.compared.gain_percent.is_some_and(|gain| gain.abs() < NOISE_PERCENT)
+    }
+
+    fn verdict(&self) -> String {
+        let small = if self.is_small() { format!(", below {NOISE_PERCENT} %") } else { String::new() };
+        format!("{}{small}", self.compared.verdict)
+    }
+}
+
+/// The rows of an answer, compared with one correction over all of them; and the table that they are of.
+pub(super) fn lines(answer: &Answer) -> (Vec<Line>, Table) {
+    let mut table = Table::new(answer.suite.engines.iter().map(|(engine, _)| engine.clone()));
+    let mut found: Vec<(&Pair, &Results, usize)> = Vec::new();
+    for ((pair, _), results) in answer.suite.pairs.iter().zip(&answer.results) {
+        let Some(results) = results else { continue };
+        let metric = main_metric(results);
+        for (at, mut row) in results.table(metric).rows().iter().cloned().enumerate() {
+            row.name = format!(
+                "{} {} [{}]",
+                results.experiment.file.workload.name,
+                label(results, 2 * at),
+                metric.unit
+            );
+            table.row(row).expect("two cells");
+            found.push((pair, results, 2 * at));
+        }
+    }
+    let compared = table.compare(Rules::default());
+    let lines = found.into_iter().zip(table.rows()).zip(compared);
+    let line = |(((pair, results, cell), row), compared): (
+        ((&Pair, &Results, usize), &slablab_stats::table::Row),
+        Compared,
+    )| {
+        let moments = |at: usize| match row.cells[at].moments() {
+            Some(of) => [Cell::Count(of.n() as u64), Cell::Number(of.mean(), 4), Cell::Number(of.sd(), 4)],
+            None => [Cell::Empty, Cell::Empty, Cell::Empty],
+        };
+        let mut line = Line {
+            workload: results.experiment.file.workload.name,
+            machine: results.experiment.machines[0].name.clone(),
+            parameters: parameters(results, cell),
+            why: pair.why,
+            metric: main_metric(results),
+            moments: [moments(0), moments(1)],
+            compared,
+            differences: Vec::new(),
+        };
+        if line.differs() {
+            line.differences = differences(results, [cell, cell + 1]);
+        }
+        line
+    };
+    (lines.map(line).collect(), table)
+}
+
+fn main_metric(results: &Results) -> &'static Metric {
+    &results.experiment.file.workload.metrics[results.experiment.file.metric]
+}
+
+/// The parameters that the pair names, with their values in a cell.
+fn parameters(results: &Results, cell: usize) -> String {
+    let values = &results.plan.cells[cell].values;
+    let named = results.experiment.file.parameters.iter();
+    named.map(|(name, _)| format!("{name}={}", values.0[name])).collect::<Vec<_>>().join(" ")
+}
+
+fn label(results: &Results, cell: usize) -> String {
+    let machine = &results.experiment.machines[0].name;
+    format!("{machine} {}", parameters(results, cell)).trim_end().to_string()
+}
+
+/// The columns of both sides' numbers.
+pub(super) fn columns(answer: &Answer) -> Columns<Line> {
+    let [base, other] = answer.suite.engines.clone().map(|(engine, _)| engine);
+    let part = |side: usize, at: usize| move |line: &Line| line.moments[side][at].clone();
+    let shown = |side: usize| {
+        move |line: &Line| match line.moments[side][1] {
+            Cell::Number(mean, _) => Cell::Number(mean, line.metric.decimals),
+            _ => Cell::Empty,
+        }
+    };
+    let optional = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 2));
+    let p = |value: Option<f64>| value.map_or(Cell::Empty, |value| Cell::Number(value, 4));
+    Columns::<Line>::default()
+        .key("workload", |line| Cell::Text(line.workload.into()))
+        .key("machine", |line| Cell::Name(line.machine.clone()))
+        .key("parameters", |line| Cell::Text(line.parameters.clone()))
+        .key("metric", |line| Cell::Text(line.metric.name.into()))
+        .add("unit", "unit", "Unit", |line| Cell::Text(line.metric.unit.into()))
+        .words()
+        .key("better", |line| {
+            let lower = line.metric.better.unwrap_or(Better::Lower) == Better::Lower;
+            Cell::Text(if lower { "lower" } else { "higher" }.into())
+        })
+        .key("base_n", part(0, 0))
+        .key("base_mean", part(0, 1))
+        .key("base_sd", part(0, 2))
+        .key("other_n", part(1, 0))
+        .key("other_mean", part(1, 1))
+        .key("other_sd", part(1, 2))
+        .people("base_shown", base.clone(), base, shown(0))
+        .people("other_shown", other.clone(), other, shown(1))
+        .add("gain_percent", "gain %", "Gain", move |line| optional(line.compared.gain_percent))
+        .key("gain_percent_low_95", move |line| optional(line.compared.gain_percent_95.map(|ends| ends.low)))
+        .key("gain_percent_high_95", move |line| {
+            optional(line.compared.gain_percent_95.map(|ends| ends.high))
+        })
+        .people("gain_interval", "95 % of gain", "95 % interval of the gain", |line| {
+            let ends = line.compared.gain_percent_95;
+            ends.map_or(Cell::Empty, |ends| Cell::Text(format!("{:.2} to {:.2}", ends.low, ends.high)))
+        })
+        .key("p", move |line| p(line.compared.p))
+        .key("p_holm", move |line| p(line.compared.p_holm))
+        .people("verdict", "verdict", "Verdict", |line| Cell::Text(line.verdict()))
+        .words()
+        .key("result", |line| Cell::Text(line.compared.verdict.to_string()))
+        .key("below_noise", |line| Cell::Text(if line.is_small() { "yes" } else { "no" }.into()))
+}
+
+/// What the answer is of, in a line.
+pub(super) fn head(answer: &Answer) -> String {
+    let [base, other] = &answer.suite.engines;
+    let ran: Vec<&Results> = answer.results.iter().flatten().collect();
+    let Some(first) = ran.first() else {
+        return format!("{} against {}: no pair was run\n", other.0, base.0);
+    };
+    let mut workloads: Vec<&str> = ran.iter().map(|results| results.experiment.file.workload.name).collect();
+    workloads.dedup();
+    let part = match answer.results.len() - ran.len() {
+        0 => String::new(),
+        left => format!("; {left} pairs of workload and machine are another part's"),
+    };
+    format!(
+        "{} against {}: {} workloads, {} pairs of workload and machine, {}, size {}, seed {}{part}\n",
+        other.0,
+        base.0,
+        workloads.len(),
+        ran.len(),
+        first.plan.repeats.words(),
+        first.plan.size.name(),
+        first.plan.seed
+    )
+}
+
+/// The sentences below the table.
+pub(super) fn remarks(lines: &[Line]) -> Vec<String> {
+    let compared: Vec<Compared> = lines.iter().map(|line| line.compared.clone()).collect();
+    let mut said = vec![summary(&compared, Rules::default())];
+    let small = lines.iter().filter(|line| line.is_small()).count();
+    if small > 0 {
+        said.push(format!("Differences below {NOISE_PERCENT} %, which no real machine would show: {small}."));
+    }
+    said
+}
+
+/// Why pairs have no numbers.
+pub(super) fn failures(answer: &Answer) -> Vec<String> {
+    let mut said = Vec::new();
+    for results in answer.results.iter().flatten() {
+        for (at, cell) in results.plain() {
+            if let Some(why) = results.failure(at) {
+                let (workload, engine) =
+                    (results.experiment.file.workload.name, &results.experiment.file.engines[cell.engine].0);
+                said.push(format!("{workload} {} {engine}: {why}", label(results, at)));
+            }
+        }
+    }
+    said
+}
+
+/// A number of a difference: three figures, but not more than are there.
+pub(super) fn shown(number: f64) -> String {
+    match number.abs() {
+        large if large >= 100.0 => format!("{number:.0}"),
+        some if some >= 1.0 => format!("{number:.1}"),
+        _ => format!("{number:.3}"),
+    }
+}
+
+/// A row for each number that differs, in the rows that differ.
+fn reasons(answer: &Answer, lines: &[Line]) -> text::Table {
+    let [base, other] = &answer.suite.engines;
+    let mut table = text::Table::new(["", &base.0, &other.0, "unit"]).numbers(1..3);
+    for line in lines.iter().filter(|line| !line.differences.is_empty()) {
+        table.row([line.name().as_str(), "", "", ""]);
+        for one in &line.differences {
+            table.row([&format!("  {}", one.name), &shown(one.base), &shown(one.other), one.unit]);
+        }
+    }
+    table
+}
+
+/// The answer for people.
+pub fn suite_table(answer: &Answer, wrap: Option<usize>) -> String {
+    let (lines, _) = lines(answer);
+    let width = wrap.unwrap_or(WIDE);
+    let keys = ["base_shown", "other_shown", "unit", "gain_percent", "verdict", "gain_interval"];
+    let label = |line: &Line| Cell::Name(line.name());
+    let mut out = text::wrapped_within(width, &head(answer), "", "");
+    out.push('\n');
+    out += &columns(answer).text(("", &label), &keys, &lines, Style::Bytes).print_within(width);
+    out.push('\n');
+    remarks(&lines).iter().for_each(|remark| out += &text::wrapped_within(width, remark, "", ""));
+    if lines.iter().any(|line| !line.differences.is_empty()) {
+        out += "\nwhat else differs in the rows that differ\n";
+        out += &reasons(answer, &lines).print_within(width);
+    }
+    failures(answer).iter().for_each(|why| out += &format!("{why}\n"));
+    out
+}
+
+/// The answer in Markdown.
+pub fn suite_markdown(answer: &Answer) -> String {
+    let (lines, _) = lines(answer);
+    let keys = ["base_shown", "other_shown", "unit", "gain_percent", "gain_interval", "verdict"];
+    let label = |line: &Line| Cell::Name(line.name());
+    let table = columns(answer).text(("", &label), &keys, &lines, Style::Bytes).markdown();
+    let mut out = format!("{}\n{table}\n{}\n", head(answer), remarks(&lines).join(" "));
+    if lines.iter().any(|line| !line.differences.is_empty()) {
+        out += &format!("\n{}", reasons(answer, &lines).markdown());
+    }
+    out
+}
+
+/// The answer in CSV: a line for each row.
+pub fn suite_csv(answer: &Answer) -> String {
+    columns(answer).csv(lines(answer).0)
+}
+
+/// The main metrics as mmtests prints them.
+pub fn suite_mmtests(answer: &Answer, wrap: Option<usize>) -> String {
+    comparison_mmtests(&lines(answer).1, Rules::default(), &Options { wrap, ..Options::default() })
+}
+
+/// The main metrics as the mails of 2009 print them.
+pub fn suite_avg_std(answer: &Answer, wrap: Option<usize>) -> String {
+    comparison_avg_std(&lines(answer).1, Rules::default(), Digits::Decimals(2), wrap)
+}
+
+/// The answer in JSON.
+pub fn suite_json(answer: &Answer) -> Value {
+    let (lines, _) = lines(answer);
+    let columns = columns(answer);
+    let row = |line: &Line| {
+        let mut row = Value::Object(columns.json(line));
+        let one = |one: &Difference| json!({ "name": one.name, "unit": one.unit, "base": one.base, "other": one.other });
+        row["differences"] = line.differences.iter().map(one).collect();
+        row["why"] = line.why.into();
+        row
+    };
+    let rules = Rules::default();
+    let plan = answer.results.iter().flatten().next().map(|results| &results.plan);
+    let [base, other] = &answer.suite.engines;
+    json!({
+        "schema": SCHEMA,
+        "base": base.0,
+        "other": other.0,
+        "size": plan.map(|plan| plan.size.name()),
+        "repeats": plan.map(|plan| plan.repeats.least),
+        "seed": plan.map(|plan| plan.seed),
+        "test": rules.test.to_string(),
+        "significance": rules.significance,
+        "noise_percent": NOISE_PERCENT,
+        "rows": lines.iter().map(row).collect::<Vec<_>>(),
+        "summary": remarks(&lines).join(" "),
+        "failed": failures(answer),
+    })
+}
+
+/// The pairs of workload and machine of the suite, with what each shows.
+pub fn suite_list() -> String {
+    let mut table = text::Table::new(["workload", "machine", "parameters", "what it shows"]).numbers(0..0);
+    for (workload, pair) in pairs() {
+        table.row([workload.name, pair.machine, &pair.parameters.replace('\n', ", "), pair.why]);
+    }
+    table.print()
+}

@@ -1,0 +1,44 @@
+//! `brk1`: will-it-scale's program of this name.
+
+use super::repeat::{self, KIND, METRICS, NODES, OUTSIDE, TASKS, WARM_UP, WINDOW, observed, repeat};
+use crate::workload::{Observed, Pair, Parameter, Values, Workload};
+use slablab_sim::era::Era;
+use slablab_sim::micro::Setup;
+use slablab_sim::record::Recorder;
+use slablab_sim::tally::Failed;
+use slablab_sim::workloads::brk1::{Brk1, describe, run_recorded};
+
+/// The workload.
+pub(super) const BRK1: Workload = Workload {
+    name: "brk1",
+    about: "each task moves its heap's end up by a page and down again, without touching the page",
+    parameters: PARAMETERS,
+    metrics: &METRICS,
+    objects: |release| repeat::objects(describe(Era { release }, &Brk1::default())),
+    ignores: repeat::ignores,
+    check: |_, _| Ok(()),
+    estimate: |machine, values| repeat::estimate(machine, values, [900, 2_000]),
+    observe,
+    suite: SUITE,
+};
+
+const SUITE: &[Pair] = &[
+    Pair {
+        machine: "laptop",
+        parameters: "tasks = 8",
+        why: "mappings that are split and merged, a task on each CPU",
+    },
+    Pair {
+        machine: "spr224",
+        parameters: "tasks = 56",
+        why: "a quarter of many CPUs, each with its own process",
+    },
+];
+
+const PARAMETERS: &[Parameter] = &[TASKS, KIND, NODES, OUTSIDE, WARM_UP, WINDOW];
+
+/// A repeat draws what the scheduler draws.
+fn observe(setup: &Setup, values: &Values, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+    let load = Brk1 { repeat: repeat(values), nodes: values.number("nodes") as u32 };
+    Ok(observed(run_recorded(setup, &load, seed, recorder)?, values))
+}

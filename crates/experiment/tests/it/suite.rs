@@ -1,0 +1,114 @@
+//! Two engines over every workload: what the suite consists of, and what it says.
+
+use slablab_experiment::output::{suite_csv, suite_json, suite_page, suite_table};
+use slablab_experiment::suite::{Answer, join, pairs};
+use slablab_experiment::workloads::WORKLOADS;
+use slablab_experiment::{Change, Options, Shard, Size, Suite};
+use slablab_slabs::Preset;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn suite(engines: [&str; 2], only: &[&str]) -> Suite {
+    let engines = engines.map(|name| (name.to_string(), Preset::parse(name).expect("an engine")));
+    let only: Vec<String> = only.iter().map(ToString::to_string).collect();
+    Suite::new(engines, &only).unwrap_or_else(|bad| panic!("{bad}"))
+}
+
+fn quick(repeats: u32) -> Options {
+    let change = Change { size: Some(Size::Quick), repeats: Some(repeats), ..Change::default() };
+    Options { change, program: "p".into(), threads: Some(2), ..Options::default() }
+}
+
+fn run(suite: &Suite, options: &Options, folder: Option<&Path>) -> Answer {
+    suite.run(options, folder, &|_, _| {}).unwrap_or_else(|bad| panic!("{bad}"))
+}
+
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("suite").join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+/// Every registered workload is there, but one that needs a file, and its experiments can be planned. The
+/// whole is a matter of minutes on two cores, a quick one of one.
+#[test]
+fn every_workload_is_in_the_suite() {
+    let whole = suite(["slub@6.18", "slub@7.1"], &[]);
+    for workload in WORKLOADS {
+        let of = whole.pairs.iter().filter(|(_, one)| one.file.workload.name == workload.name);
+        assert_eq!(of.count() > 0, workload.name != "recording", "{}", workload.name);
+    }
+    assert_eq!(whole.pairs.len(), pairs().count());
+    let check = |size: Size, repeats: u32, seconds: u64| {
+        let change = Change { size: Some(size), repeats: Some(repeats), ..Change::default() };
+        let each = whole.estimates(&change).unwrap_or_else(|bad| panic!("{bad}"));
+        let found = each.iter().sum::<u64>() / 2 / 1_000_000_000;
+        assert!(found <= seconds, "{}: {found} s on two cores: {each:?}", size.name());
+    };
+    check(Size::Quick, 3, 60);
+    check(Size::Standard, 5, 1_200);
+}
+
+/// An engine is not different from itself, on any pair.
+#[test]
+fn an_engine_and_itself_do_not_differ() {
+    let answer = run(&suite(["slub@7.1", "slub@7.1"], &[]), &quick(2), None);
+    let json = suite_json(&answer);
+    let rows = json["rows"].as_array().expect("rows");
+    assert!(rows.len() >= pairs().count(), "{} rows", rows.len());
+    for row in rows {
+        assert_eq!(row["result"], "no difference can be told", "{row}");
+        assert!(row["base_mean"].as_f64().is_some_and(|mean| mean > 0.0), "{row}");
+        // Equal runs, not only runs that scatter too much.
+        let sides = ["mean", "sd"].map(|what| (&row[format!("base_{what}")], &row[format!("other_{what}")]));
+        assert!(sides.iter().all(|(base, other)| base == other), "{row}");
+        assert_eq!(row["differences"].as_array().map(Vec::len), Some(0), "{row}");
+    }
+    let said = suite_table(&answer, None);
+    assert!(said.contains("No difference can be told in any row"), "{said}");
+    assert!(!said.contains("what else differs"), "{said}");
+}
+
+/// Memory on 2 of 8 nodes: 7.0 is slower, the table says so, and why.
+#[test]
+fn what_differs_is_said_with_its_reasons() {
+    let answer = run(&suite(["slub@6.18", "slub@7.0"], &["ublk"]), &quick(2), None);
+    let json = suite_json(&answer);
+    let row = &json["rows"][0];
+    assert_eq!((&row["machine"], &row["result"]), (&"numa8".into(), &"worse".into()), "{row}");
+    let differences = row["differences"].as_array().expect("a list");
+    let waits = differences.iter().find(|one| one["name"] == "list_lock waits").expect("waits differ");
+    assert!(waits["other"].as_f64() > waits["base"].as_f64(), "{waits}");
+    let said = suite_table(&answer, Some(72));
+    assert!(said.lines().all(|line| line.chars().count() <= 72), "{said}");
+    assert!(said.contains("  list_lock waits"), "{said}");
+    let page = suite_page(&answer, "slablab suite");
+    for word in ["slub@7.0 against slub@6.18", "list_lock waits", "ublk numa8", "memory on 2 of 8 nodes"] {
+        assert!(page.contains(word), "{word}");
+    }
+}
+
+/// Parts join to the same answer as a whole run, and a second run into a folder computes nothing.
+#[test]
+fn parts_are_joined_and_kept() {
+    let suite = suite(["slub@6.18", "slub@7.0"], &["micro", "ublk"]);
+    let whole = folder("whole");
+    let first = run(&suite, &quick(2), Some(&whole));
+    let again = run(&suite, &quick(2), Some(&whole));
+    let computed = |answer: &Answer| answer.results.iter().flatten().map(|one| one.computed).sum::<usize>();
+    assert_eq!((computed(&first) > 0, computed(&again)), (true, 0));
+    assert_eq!(suite_csv(&first), suite_csv(&again));
+    let parts = [0, 1].map(|part| {
+        let folder = folder(&format!("part{part}"));
+        let shard = Some(Shard { part, of: 2 });
+        let answer = run(&suite, &Options { shard, ..quick(2) }, Some(&folder));
+        assert!(answer.results.iter().any(Option::is_none), "a part is not the whole");
+        folder
+    });
+    let joined = folder("joined");
+    let answer = join(&parts, Some(&joined)).unwrap_or_else(|bad| panic!("{bad}"));
+    assert_eq!(suite_json(&answer), suite_json(&first));
+    assert_eq!(suite_csv(&join(&[joined], None).unwrap_or_else(|bad| panic!("{bad}"))), suite_csv(&first));
+    let said = join(&parts[..1], None).err().map(|bad| bad.to_string()).expect("a part is missing");
+    assert!(said.contains("are missing"), "{said}");
+}

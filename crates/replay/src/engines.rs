@@ -1,0 +1,32 @@
+//! Registered engines in a replay.
+
+use crate::map::watched::Watched;
+use crate::replay::outcome::Outcome;
+pub use crate::replay::run::Replayed;
+use crate::replay::run::{Job, World};
+use crate::replay::{Variant, wrapped};
+use slablab_model::Model;
+use slablab_report::error::Result;
+use slablab_slabs::registered::Registered;
+use slablab_slabs::wrap::Hardened;
+use slablab_slabs::{CacheId, Common, Engine, Family, Preset};
+
+impl Replayed {
+    /// The functions of `F`.
+    pub const fn of<F: Family>() -> Replayed {
+        Replayed {
+            plain: run::<Model, F>,
+            hardened: run::<Hardened<Model>, F>,
+            watched: run::<Watched<Model>, F>,
+            watched_hardened: run::<Watched<Hardened<Model>>, F>,
+            shares_pages: <<F::On<Model> as Engine<Model>>::Common as Common>::SHARES_PAGES,
+            order: |spec, own| F::On::<Model>::create(CacheId(0), spec, &own.policy()).geometry().order,
+        }
+    }
+}
+
+fn run<W: World, F: Family>(job: &Job<'_>, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
+    let Preset::Registered(own) = &variant.preset else { unreachable!("a registered engine runs itself") };
+    let policy: F::Policy = Registered::policy(own);
+    wrapped::<W, F::On<W>>(job, variant, &|_| policy, tick)
+}

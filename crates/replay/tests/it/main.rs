@@ -1,0 +1,16 @@
+//! Tests of recordings: import, replays, and models compared with real kernels.
+
+mod explain;
+mod hostile_names;
+mod import;
+mod map;
+#[path = "../../../report/tests/it/name_check.rs"]
+mod name_check;
+#[path = "../../../report/tests/it/page_check.rs"]
+mod page_check;
+mod pages;
+mod published;
+mod real;
+mod replay;
+mod rounding;
+mod sites;

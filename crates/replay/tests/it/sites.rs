@@ -1,0 +1,214 @@
+//! Call sites of small traces, row by row, and of real recordings against a recount of their rows.
+
+use slablab_replay::output::{Weight, sites_csv, sites_folded, sites_json, sites_page, sites_table};
+use slablab_replay::sites::{Answer, Frees, Options, Quantile, Recorded, Site, Sort};
+use slablab_trace::{
+    Batch, Columns, EventKind, Metadata, NONE, Node, Reader, Row, Source, Topology, Writer, flags,
+};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// A row: time in microseconds, CPU, event, object, cache, site, stack, bytes requested and allocated.
+type Short<'a> = (u64, u16, EventKind, u32, &'a str, &'a str, &'a str, [u32; 2]);
+
+/// A trace of these rows in a file of its own.
+fn trace(name: &str, rows: &[Short<'_>], metadata: Metadata) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("slablab-sites-{name}-{}.parquet", std::process::id()));
+    let mut writer = Writer::new(std::fs::File::create(&path).unwrap()).unwrap();
+    for &(time, cpu, event, object, cache, site, stack, [bytes_req, bytes_alloc]) in rows {
+        let texts = writer.texts();
+        let id = |table: &mut slablab_trace::Table, text: &str| {
+            if text.is_empty() { NONE } else { table.id(text) }
+        };
+        let row = Row {
+            time_ns: time * 1000,
+            cpu,
+            event: event as u8,
+            object,
+            cache: id(&mut texts.cache, cache),
+            call_site: id(&mut texts.call_site, site),
+            stack: id(&mut texts.stack, stack),
+            comm: texts.comm.id(if cpu == 0 { "cat" } else { "dog" }),
+            bytes_req,
+            bytes_alloc,
+            ..Row::default()
+        };
+        writer.push(&row).unwrap();
+    }
+    writer.finish(metadata).unwrap();
+    path
+}
+
+fn recorded(path: &Path, options: &Options) -> Result<Recorded, String> {
+    let reader = Reader::open(path).unwrap();
+    Recorded::of(&reader, path, options, &|_, _| ()).map_err(|error| error.to_string())
+}
+
+fn two_nodes() -> Metadata {
+    let node = |node, cpus| Node { node, cpus, ..Node::default() };
+    let topology = Topology { nodes: vec![node(0, vec![0, 1]), node(1, vec![2])], ..Topology::default() };
+    Metadata { topology, ..Metadata::default() }
+}
+
+const ALLOC: EventKind = EventKind::CacheAlloc;
+const FREE: EventKind = EventKind::CacheFree;
+
+#[test]
+fn sites_have_what_their_rows_say() {
+    let kmalloc = EventKind::Kmalloc;
+    let rows: [Short<'_>; 12] = [
+        (0, 0, ALLOC, 0, "filp", "open+0x1", "sys;do;open+0x1;alloc", [200, 256]),
+        (1, 0, ALLOC, 1, "filp", "open+0x1", "sys;do;open+0x1;alloc", [200, 256]),
+        (2, 1, ALLOC, 2, "filp", "open+0x1", "", [200, 256]),
+        (3, 0, ALLOC, 3, "filp", "open+0x1", "", [200, 256]),
+        (4, 2, kmalloc, 4, "", "read+0x2", "", [40, 64]),
+        (10, 0, FREE, 0, "filp", "put+0x3", "", [200, 256]),
+        (22, 2, FREE, 2, "filp", "put+0x3", "", [200, 256]),
+        (33, 1, FREE, 3, "filp", "drop+0x4", "", [200, 256]),
+        (50, 0, EventKind::ImpliedFree, 4, "", "", "", [40, 64]),
+        (60, 0, ALLOC, 5, "dentry", "look+0x5", "", [192, 192]),
+        (70, 0, ALLOC, 0, "filp", "open+0x1", "", [200, 256]),
+        (100, 0, EventKind::PageFree, NONE, "", "", "", [0, 0]),
+    ];
+    let path = trace("rows", &rows, two_nodes());
+    let found = recorded(&path, &Options::default()).unwrap();
+    let names: Vec<_> = found.sites.iter().map(|site| (site.name.as_str(), site.cache.as_str())).collect();
+    assert_eq!(names, [("open+0x1", "filp"), ("look+0x5", "dentry"), ("read+0x2", "kmalloc-64")]);
+    let [open, look, read] = &found.sites[..] else { panic!("{names:?}") };
+    assert_eq!((open.allocs, open.live, open.live_bytes, open.waste_bytes), (5, 2, 512, 112));
+    assert_eq!((open.requested_bytes, open.allocated_bytes, open.peak_bytes), (1000, 1280, 1024));
+    assert_eq!(open.frees, Frees { same_cpu: 1, other_cpu: 1, other_node: 1, implied: 0 });
+    assert_eq!(read.frees, Frees { implied: 1, ..Frees::default() });
+    assert_eq!(open.tasks, [("cat".to_string(), 4), ("dog".to_string(), 1)]);
+    assert_eq!(open.freed_by, [("put+0x3".to_string(), 2), ("drop+0x4".to_string(), 1)]);
+    // Freed after 10, 20 and 30 us; two live: three of five are freed, the third is the median.
+    let Quantile::Known(median) = open.lifetimes.quantile(50) else { panic!("{:?}", open.lifetimes) };
+    assert!(median.abs_diff(30_000) < 1000, "{median}");
+    assert_eq!(open.lifetimes.quantile(90), Quantile::AtLeast(99_000));
+    assert_eq!(look.lifetimes.quantile(50), Quantile::AtLeast(40_000));
+    // At the 50th of 100 us one of four lives.
+    assert_eq!((open.line[0], open.line[open.line.len() / 2], *open.line.last().unwrap()), (256, 256, 512));
+    assert_eq!(open.line.iter().max(), Some(&1024));
+    assert_eq!(found.stacks.len(), 1);
+    assert_eq!(
+        (&found.stacks[0].frames[..], found.stacks[0].live_bytes),
+        (&["sys", "do", "open+0x1"].map(String::from)[..], 256)
+    );
+    let folded = sites_folded(&Answer::Recorded(Box::new(found)), Weight::Live).unwrap();
+    let expected = "dentry;look+0x5 192\nfilp;open+0x1 256\nfilp;sys;do;open+0x1 256\n";
+    assert_eq!(folded, expected);
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn sites_can_be_sorted_and_picked() {
+    let rows: [Short<'_>; 6] = [
+        (0, 0, ALLOC, 0, "filp", "b+0x1", "", [256, 256]),
+        (1, 0, ALLOC, 1, "dentry", "a+0x1", "", [100, 192]),
+        (2, 0, ALLOC, 2, "dentry", "a+0x1", "", [100, 192]),
+        (3, 0, FREE, 2, "dentry", "c+0x1", "", [100, 192]),
+        (4, 1, ALLOC, 3, "inode", "d+0x1", "", [600, 600]),
+        (9, 0, FREE, 3, "inode", "c+0x1", "", [600, 600]),
+    ];
+    let path = trace("sorted", &rows, two_nodes());
+    let check = |sort, expected: [&str; 3]| {
+        let found = recorded(&path, &Options { sort, ..Options::default() }).unwrap();
+        let names: Vec<_> = found.sites.iter().map(|site| site.name.as_str()).collect();
+        assert_eq!(names, expected.map(|name| format!("{name}+0x1")), "{sort:?}");
+    };
+    check(Sort::Live, ["b", "a", "d"]);
+    check(Sort::Waste, ["a", "b", "d"]);
+    check(Sort::Peak, ["d", "a", "b"]);
+    check(Sort::Allocs, ["a", "b", "d"]);
+    check(Sort::Bytes, ["d", "a", "b"]);
+    check(Sort::Lifetime, ["b", "d", "a"]);
+    check(Sort::Remote, ["d", "b", "a"]);
+    check(Sort::Site, ["a", "b", "d"]);
+    check(Sort::Cache, ["a", "b", "d"]);
+    let of = |cache: &str| recorded(&path, &Options { cache: Some(cache.into()), ..Options::default() });
+    let one = of("dentry").unwrap();
+    assert_eq!(one.sites.iter().map(|site| site.allocs).collect::<Vec<_>>(), [2]);
+    let error = of("dentri").unwrap_err();
+    assert!(error.contains("near it: dentry"), "{error}");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_programs_malloc_has_no_call_sites() {
+    let source = Source { kind: "malloc".into(), ..Source::default() };
+    let metadata = Metadata { source: Some(source), ..Metadata::default() };
+    let rows: [Short<'_>; 1] = [(0, 0, EventKind::Kmalloc, 0, "malloc-64", "malloc", "", [50, 64])];
+    let path = trace("malloc", &rows, metadata);
+    let error = recorded(&path, &Options::default()).unwrap_err();
+    assert!(error.contains("a program's malloc") && error.contains("not the caller"), "{error}");
+    std::fs::remove_file(path).unwrap();
+}
+
+/// The bundled hackbench, counted again from its rows in the plainest way.
+#[test]
+fn a_recording_is_its_recount() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/hackbench-6.18.perf.data.xz");
+    let input = slablab_replay::import::Input { path: &path, recording: None, formats: None };
+    let reader = slablab_replay::import::open(input, &mut |_| ()).unwrap();
+    let found = Recorded::of(&reader, &path, &Options::default(), &|_, _| ()).unwrap();
+    #[derive(Default)]
+    struct Plain {
+        allocs: u64,
+        live: HashMap<u32, (u64, u32)>,
+        lifetimes: Vec<u64>,
+        other: u64,
+    }
+    let mut plain: HashMap<String, Plain> = HashMap::new();
+    let mut site_of: HashMap<u32, (String, u64, u16)> = HashMap::new();
+    let (mut batches, mut batch) = (reader.batches(Columns::ALL), Batch::default());
+    while batches.next(&mut batch).unwrap() {
+        for row in (0..batch.len()).map(|index| batch.row(index)).filter(|row| row.object != NONE) {
+            let kind = EventKind::ALL[usize::from(row.event)];
+            let site = batches.texts().call_site.get(row.call_site).unwrap_or("").to_string();
+            if kind.is_alloc() {
+                let plain = plain.entry(site.clone()).or_default();
+                plain.allocs += 1;
+                plain.live.insert(row.object, (row.time_ns, row.bytes_alloc));
+                site_of.insert(row.object, (site, row.time_ns, row.cpu));
+            } else if kind.is_free() && row.flags & flags::UNSEEN == 0 {
+                let (site, since, cpu) = site_of.remove(&row.object).unwrap();
+                let plain = plain.get_mut(&site).unwrap();
+                plain.live.remove(&row.object);
+                plain.lifetimes.push(row.time_ns.saturating_sub(since));
+                plain.other += u64::from(kind != EventKind::ImpliedFree && cpu != row.cpu);
+            }
+        }
+    }
+    let mut sites: HashMap<String, Vec<&Site>> = HashMap::new();
+    for site in &found.sites {
+        sites.entry(site.address.clone().unwrap_or(site.name.clone())).or_default().push(site);
+    }
+    assert_eq!(sites.len(), plain.len());
+    assert!(plain.len() > 60, "{} sites", plain.len());
+    let mut exact = 0;
+    for (name, mut plain) in plain {
+        let own = &sites[&name];
+        let sum = |of: fn(&Site) -> u64| own.iter().map(|site| of(site)).sum::<u64>();
+        assert_eq!(sum(|site| site.allocs), plain.allocs, "{name}");
+        assert_eq!(sum(|site| site.live), plain.live.len() as u64, "{name}");
+        let bytes = plain.live.values().map(|(_, bytes)| u64::from(*bytes)).sum::<u64>();
+        assert_eq!(sum(|site| site.live_bytes), bytes, "{name}");
+        assert_eq!(sum(|site| *site.line.last().unwrap()), bytes, "{name}");
+        assert_eq!(sum(|site| site.frees.other_cpu + site.frees.other_node), plain.other, "{name}");
+        // Where all objects are freed the estimate is the plain median.
+        if let ([site], true, false) = (&own[..], plain.live.is_empty(), plain.lifetimes.is_empty()) {
+            plain.lifetimes.sort_unstable();
+            let middle = plain.lifetimes[(plain.lifetimes.len() - 1) / 2] as f64;
+            let found = site.lifetimes.quantile(50).known().unwrap() as f64;
+            assert!((found - middle).abs() <= 0.035 * middle + 1.0, "{name}: {found}, {middle}");
+            exact += 1;
+        }
+    }
+    assert!(exact > 10, "{exact} sites free all their objects");
+    let answer = Answer::Recorded(Box::new(found));
+    let (text, page) = (sites_table(&answer, 5), sites_page(&answer, "slablab sites x", 5));
+    assert!(text.contains("... and") && text.contains("live K at"), "{text}");
+    assert!(page.contains("class=\"fl") && page.contains("Live memory over time"));
+    let rows = sites_csv(&answer).lines().count();
+    assert_eq!(sites_json(&answer)["sites"].as_array().unwrap().len() + 1, rows);
+}
