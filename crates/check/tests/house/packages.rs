@@ -1,6 +1,6 @@
 //! Packages for crates.io: what each manifest states. No source reads a file that its package lacks.
 
-use super::{dependencies, read, root, sources};
+use super::{dependencies, read, root, shipped, sources};
 use std::path::{Component, Path};
 
 /// The crates that are published: folder and manifest.
@@ -47,7 +47,7 @@ fn a_package_has_the_files_that_it_includes() {
         for source in sources(&folder.join("src")) {
             let text = read(&source);
             // Unit tests are compiled in the repository alone.
-            let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let shipped = shipped(&text);
             for macro_name in ["include_str!(", "include_bytes!("] {
                 for rest in shipped.split(macro_name).skip(1) {
                     let from = rest.trim_start_matches("concat!(");
