@@ -16,9 +16,7 @@ use slablab_experiment::output::{
 };
 use slablab_experiment::pressure;
 use slablab_experiment::{self as experiment, Change, Experiment, INSTALLED, Size};
-use slablab_replay::explain::{
-    EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
-};
+use slablab_replay::explain::{EXACT_MOST, EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain};
 use slablab_replay::output::{explain_json, explain_page, explain_table, remarks};
 use slablab_replay::replay::{Evidence, Options};
 use slablab_report::nearest::nearest;

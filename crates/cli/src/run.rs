@@ -6,7 +6,6 @@ use crate::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{check, document, named, write_out};
 use slablab_experiment::Pulse;
-use slablab_experiment::observe;
 use slablab_experiment::output::{
     allocation_trace, experiment_avg_std, experiment_csv, experiment_description,
     experiment_description_json, experiment_json, experiment_markdown, experiment_mmtests, experiment_page,
@@ -14,6 +13,7 @@ use slablab_experiment::output::{
     reproduce_table, write_perfetto,
 };
 use slablab_experiment::pressure::run::RUN;
+use slablab_experiment::run::observe;
 use slablab_experiment::run::program;
 use slablab_experiment::{Change, Experiment, Folder, Options, Plan, Results, Shard, Size, run as run_cells};
 use slablab_trace::AtomicFile;

@@ -15,39 +15,29 @@
 //! A result depends on the experiment, its machines, the seed and the program alone: not on the host, the
 //! number of threads, or whether a run was interrupted. docs/run.md is the manual.
 
-pub mod differences;
 pub mod explain;
 pub mod file;
-pub mod folder;
 pub mod input;
-pub mod linear;
-pub mod merit;
-pub mod observe;
+pub mod judge;
 pub mod output;
-pub mod pairs;
 pub mod plan;
 pub mod pressure;
-pub mod ranges;
 pub mod recorded;
 pub mod repeats;
-pub mod results;
-pub mod rows;
 pub mod run;
-pub mod shown;
 pub mod source;
 pub mod suite;
-pub mod summary;
-pub mod verdict;
+mod words;
 pub mod workload;
 pub mod workloads;
 
 pub use file::ExperimentFile;
-pub use folder::Folder;
-pub use pairs::Pairs;
+pub use file::rows::Sign;
+pub use judge::pairs::Pairs;
 pub use plan::{Change, Plan};
 pub use repeats::Repeats;
-pub use results::Results;
-pub use rows::Sign;
+pub use run::folder::Folder;
+pub use run::results::Results;
 pub use run::{Options, Shard, join, run};
 pub use slablab_report::Result;
 pub use slablab_sim::heap::Simulated;

@@ -8,8 +8,8 @@
 //! A *placement* is what stays equal from boot to boot: [`slablab_sim::placement`]. Repeats of one placement
 //! are not independent of each other; the mean of a placement is one value.
 
-use super::folder::Runs;
 use super::workload::Metric;
+use super::workload::Runs;
 use serde_json::Value as Json;
 use slablab_stats::placement::{Groups, Parts};
 use slablab_stats::sequential::Rule;

@@ -8,9 +8,9 @@
 //!
 //! A workload enters the suite by its registration. docs/suite.md is the manual.
 
-use super::folder::{self, Folder};
 use super::plan::{Change, Plan};
-use super::results::{Results, keys};
+use super::run::folder::{self, Folder};
+use super::run::results::{Results, keys};
 use super::run::{LONGEST, Options, Shard, run};
 use super::source::Experiment;
 use super::workload::{Pair, Size, Workload};

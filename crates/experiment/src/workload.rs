@@ -1,7 +1,7 @@
 //! What an experiment runs: a workload, its parameters, and what a run of it says.
 
 use super::input::Input;
-use super::rows::near;
+use super::words::near;
 use slablab_machines::COSTS;
 use slablab_model::{LockTimes, MachineSpec, Ps};
 use slablab_sim::micro::Setup;
@@ -14,6 +14,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+
+/// Values of parameters by their names.
+pub type Lists = Vec<(&'static str, Vec<Value>)>;
+
+/// What the runs of a cell gave: numbers, or how a run ended otherwise.
+pub type Runs = Vec<Result<Sample, Failed>>;
 
 /// A workload: a program on a modelled kernel, as a table of what it is and the functions that run it.
 ///

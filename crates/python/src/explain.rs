@@ -95,8 +95,8 @@ pub(crate) fn explain(
 ) -> PyResult<Explanation> {
     let preset =
         |text: &str, which| Preset::parse(text).map_err(|bad| usage(format!("{which} {text}: {bad}")));
-    if exact > of::shapley::EXACT_MOST {
-        return Err(usage(format!("exact: expected at most {}", of::shapley::EXACT_MOST)));
+    if exact > of::EXACT_MOST {
+        return Err(usage(format!("exact: expected at most {}", of::EXACT_MOST)));
     }
     if !(4..=100_000).contains(&samples) {
         return Err(usage(format!("samples {samples}: expected 4 to 100000")));

@@ -8,11 +8,13 @@ pub mod change;
 pub mod counters;
 mod cpustat;
 pub mod judged;
+mod moved;
 pub mod pages;
 pub mod seeds;
 
-pub use change::{Change, Moved, Skill, verify_change};
+pub use change::verify_change;
 pub use counters::{Counter, Tally, Values, verify_counters};
+pub use moved::{Change, Moved, Skill};
 pub use pages::SlabPages;
 
 use crate::replay::{Evidence, Options};

@@ -10,7 +10,7 @@
 
 use super::groups::{Group, Groups};
 use crate::plan::Cell;
-use crate::results::Results;
+use crate::run::results::Results;
 use crate::workload::Metric;
 use crate::{Experiment, Options, run};
 use slablab_report::error::{Error, Result};

@@ -6,7 +6,7 @@
 
 use super::cells::{CellsExplained, explained, main_metric, of_engines, of_row};
 use super::groups::Groups;
-use crate::results::Results;
+use crate::run::results::Results;
 use crate::workload::Value;
 use crate::workloads::with_kernel_of;
 use crate::{Experiment, Options, run};

@@ -1,6 +1,6 @@
 //! Two builds at a time, iteration by iteration: the lines of the mail of February 2009.
 
-use crate::results::Results;
+use crate::run::results::Results;
 use std::fmt::Write;
 
 /// The lines of each cell of `tmpfs-swap`; nothing of other workloads.

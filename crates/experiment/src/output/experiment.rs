@@ -4,11 +4,11 @@ use super::builds::builds;
 use super::comparison::{
     comparison_avg_std, comparison_json, comparison_markdown, comparison_mmtests, comparison_table,
 };
+use crate::judge::summary::summary;
 use crate::plan::{Cell, Plan};
 use crate::repeats::Until;
-use crate::results::Results;
+use crate::run::results::Results;
 use crate::source::{Experiment, INSTALLED};
-use crate::summary::summary;
 use crate::workload::{Kind, Metric, Object};
 use crate::{ExperimentFile, Size};
 use serde_json::Value;

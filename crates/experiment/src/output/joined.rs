@@ -1,10 +1,10 @@
 //! The experiments of one mail together: the score of each, and every pair of engines of the mail.
 
 use super::reproduce::{reproduce_json, sum};
-use crate::pairs::{Pair, Pairs};
-use crate::results::Results;
-use crate::rows::Sign;
-use crate::verdict::{Compared, Verdict, judge, score};
+use crate::file::rows::Sign;
+use crate::judge::pairs::{Pair, Pairs};
+use crate::judge::verdict::{Compared, Verdict, judge, score};
+use crate::run::results::Results;
 use serde_json::{Value, json};
 use slablab_report::text;
 

@@ -1,6 +1,6 @@
 //! The locks of each cell: how often they were taken, and how long calls waited for them and held them.
 
-use crate::results::Results;
+use crate::run::results::Results;
 use slablab_model::LockTimes;
 use slablab_report::text::Table;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Orders of merit: published and modelled orders, Kendall's tau, and the null answer.
 
-use crate::merit::{Column, Ordered, merits};
-use crate::results::Results;
+use crate::judge::merit::{Column, Ordered, merits};
+use crate::run::results::Results;
 use serde_json::{Value, json};
 use slablab_report::text;
 use slablab_stats::kendall::order;

@@ -3,11 +3,12 @@
 use super::experiment::{failures, head};
 use super::merit::{merit_json, merit_lines, merit_sum, merit_table};
 use super::shown::{shown_json, shown_tables};
-use crate::linear::{Fit, Linear, fits};
-use crate::ranges::Costs;
-use crate::results::Results;
-use crate::rows::{Expect, Published, Select, Sign};
-use crate::verdict::{Compared, Judged, Score, Varied, judge, score};
+use crate::file::linear::Linear;
+use crate::file::ranges::Costs;
+use crate::file::rows::{Expect, Published, Select, Sign};
+use crate::judge::linear::{Fit, fits};
+use crate::judge::verdict::{Compared, Judged, Score, Varied, judge, score};
+use crate::run::results::Results;
 use crate::workload::{self, Metric};
 use serde_json::{Value, json};
 use slablab_report::csv::Csv;

@@ -1,11 +1,11 @@
 //! The page of an experiment: times with intervals, where the time went, which CPU waited for which lock,
 //! memory over time, published beside modelled.
 
-use crate::observe::Seen;
+use crate::judge::verdict::judge;
 use crate::output::memory::group_figures;
 use crate::plan::Cell;
-use crate::results::Results;
-use crate::verdict::judge;
+use crate::run::observe::Seen;
+use crate::run::results::Results;
 use crate::workload::Metric;
 use slablab_model::Spent;
 use slablab_report::html::chart::{
@@ -24,7 +24,7 @@ const SAMPLED_MAX: usize = 3;
 /// Most cells in the figure of the time, and most groups in the figure of a metric. More are in tables.
 const CELLS_MAX: usize = 60;
 
-/// An experiment as a page. `seen` is what [`crate::observe::seen`] saw; `command` is what made
+/// An experiment as a page. `seen` is what [`crate::run::observe::seen`] saw; `command` is what made
 /// the page.
 pub fn experiment_page(results: &Results, seen: &[Option<Seen>], command: &str) -> String {
     let file = &results.experiment.file;

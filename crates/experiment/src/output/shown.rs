@@ -1,7 +1,7 @@
 //! Metrics of every cell beside the published figures: a table for each `[[shown]]` of the experiment.
 
-use crate::results::Results;
-use crate::shown::Shown;
+use crate::file::shown::Shown;
+use crate::run::results::Results;
 use serde_json::{Value, json};
 use slablab_report::text;
 

@@ -1,8 +1,8 @@
 //! Two engines over every workload: one table, and what else differs in the rows that differ.
 
 use super::comparison::{comparison_avg_std, comparison_mmtests};
-use crate::differences::{Difference, differences};
-use crate::results::Results;
+use crate::judge::differences::{Difference, differences};
+use crate::run::results::Results;
 use crate::suite::{Answer, pairs};
 use crate::workload::{Metric, Pair};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Cells that run one by one and elsewhere give the results of the whole experiment; runs that are cancelled.
 
 use crate::experiment::{files, folder, options};
-use slablab_experiment::folder::{cell_json, runs_of};
-use slablab_experiment::results::keys;
+use slablab_experiment::run::folder::{cell_json, runs_of};
+use slablab_experiment::run::results::keys;
 use slablab_experiment::{Cancelled, Pulse};
 use slablab_experiment::{Change, Experiment, Folder, Options, Parts, Plan, Results, Size, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};

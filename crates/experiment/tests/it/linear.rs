@@ -1,9 +1,9 @@
 //! Numbers that grow linearly with a parameter, and lists that differ by size.
 
 use crate::experiment::folder;
-use slablab_experiment::linear::{Fit, fits};
+use slablab_experiment::judge::linear::{Fit, fits};
+use slablab_experiment::judge::verdict::judge;
 use slablab_experiment::output::{reproduce_json, reproduce_table};
-use slablab_experiment::verdict::judge;
 use slablab_experiment::workload::Sample;
 use slablab_experiment::{Change, Experiment, ExperimentFile, Plan, Results, Size};
 

@@ -1,7 +1,7 @@
 //! Orders of merit: what agrees at all swept values, what turns round, and the null answer.
 
 use crate::experiment::folder;
-use slablab_experiment::merit::{Ordered, merits};
+use slablab_experiment::judge::merit::{Ordered, merits};
 use slablab_experiment::output::{reproduce_json, reproduce_markdown, reproduce_table};
 use slablab_experiment::workload::Sample;
 use slablab_experiment::{Change, Experiment, Plan, Results};

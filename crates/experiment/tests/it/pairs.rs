@@ -1,9 +1,9 @@
 //! The pairs of engines of a mail, over several experiments.
 
 use crate::experiment::folder;
+use slablab_experiment::judge::verdict::Verdict;
 use slablab_experiment::output::{joined_json, joined_markdown, joined_table};
 use slablab_experiment::source::of_mail;
-use slablab_experiment::verdict::Verdict;
 use slablab_experiment::workload::Sample;
 use slablab_experiment::{Change, Experiment, Pairs, Plan, Results};
 use std::fmt::Write;
@@ -97,7 +97,7 @@ fn check(results: &[Results], differ: usize, exceptions: usize, alike: usize) ->
     let counts = [pairs.all.len(), pairs.differ().count(), pairs.exceptions().count(), pairs.alike().count()];
     assert_eq!(counts, [51, 23, 3, 28]);
     assert_eq!(pairs.constant, Some(("slub@2.6.29".to_string(), 20)));
-    let agree = |pairs: Vec<&slablab_experiment::pairs::Pair>| {
+    let agree = |pairs: Vec<&slablab_experiment::judge::pairs::Pair>| {
         pairs.iter().filter(|pair| pair.verdict == Verdict::Agrees).count()
     };
     let found = [pairs.differ().collect(), pairs.exceptions().collect(), pairs.alike().collect()].map(agree);
@@ -110,7 +110,7 @@ fn check(results: &[Results], differ: usize, exceptions: usize, alike: usize) ->
 fn the_mail_of_2009_has_23_pairs_that_differ() {
     let exact = mail("exact", |published, _, _| published);
     let pairs = check(&exact, 23, 3, 28);
-    let of = |pair: &slablab_experiment::pairs::Pair| (pair.block.clone(), pair.other.clone());
+    let of = |pair: &slablab_experiment::judge::pairs::Pair| (pair.block.clone(), pair.other.clone());
     let beyond: Vec<(String, String)> = pairs.exceptions().map(of).collect();
     let slqb = |block: &str| (block.to_string(), "slqb@2009-01".to_string());
     assert_eq!(beyond, [slqb("block 1"), slqb("block 8"), slqb("block 7")]);

@@ -1,8 +1,8 @@
 //! Relations: two metrics of one run, differences from 0.
 
 use crate::experiment::folder;
-use slablab_experiment::results::Results;
-use slablab_experiment::verdict::{Judged, Verdict, judge};
+use slablab_experiment::judge::verdict::{Judged, Verdict, judge};
+use slablab_experiment::run::results::Results;
 use slablab_experiment::workload::Sample;
 use slablab_experiment::{Change, Experiment, Plan};
 

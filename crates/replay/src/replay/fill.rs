@@ -10,7 +10,7 @@
 use super::before::CacheBefore;
 use super::caches::CacheEntry;
 use super::occupancy::{Likely, Pool, Quantiles};
-use super::plan::{PlannedSlab, Start, free_objects};
+use super::planned::{PlannedSlab, Start, free_objects};
 use crate::machine::Chosen;
 use slablab_platform::CpuId;
 use slablab_readers::text::Breakdown;

@@ -9,7 +9,7 @@
 //!    │  └─ fill     what the dump counts beyond the objects seen; occupancy: how full slabs were
 //!    ├─ hotplug  CPUs that go offline and online, by `--at`
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
-//!       └─ plug  the effects of hotplug on engines
+//!       └─ run/plug  the effects of hotplug on engines
 //! ```
 //!
 //! The rules where a recording is silent are in docs/replay.md; each has a count in the outcome.
@@ -25,7 +25,7 @@ mod occupancy;
 pub mod outcome;
 mod parked;
 pub mod plan;
-mod plug;
+mod planned;
 pub mod run;
 mod start;
 mod suited;

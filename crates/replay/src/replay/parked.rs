@@ -9,7 +9,7 @@
 use super::before::CacheBefore;
 use super::fill::spread;
 use super::occupancy::Quantiles;
-use super::plan::{PlannedSlab, Start, free_objects};
+use super::planned::{PlannedSlab, Start, free_objects};
 use crate::machine::Chosen;
 
 /// Free objects in arrays, of one cache.

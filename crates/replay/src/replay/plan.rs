@@ -19,6 +19,8 @@ use super::caches::{CacheEntry, CacheTable};
 use super::fill::{Drawn, fill};
 use super::occupancy::Quantiles;
 use super::parked::{Parked, park};
+use super::planned::free_objects;
+pub use super::planned::{PlannedSlab, Start};
 use super::survey::{OldFree, SlabSurvey, Survey};
 use super::{Evidence, Options};
 use crate::machine::Chosen;
@@ -46,28 +48,6 @@ pub struct Plan {
     pub drawn: Drawn,
     /// Slabs with objects that page frees prove to have been free at the start; 0 if that is not used.
     pub proven: u64,
-}
-
-/// A slab to begin with.
-#[derive(Clone, Debug)]
-pub struct PlannedSlab {
-    /// The node its memory is on.
-    pub node: u16,
-    /// Where it is.
-    pub place: Place,
-    /// Each object: free with its turn, or allocated, and then perhaps one that is freed later.
-    pub objects: Vec<Start>,
-}
-
-/// An object at the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// Free; the number says in which turn it is handed out.
-    Free(u16),
-    /// Allocated and never freed in the recording.
-    Kept,
-    /// Allocated, and freed in the recording: its number.
-    Old(u32),
 }
 
 /// Plans the start.
@@ -252,10 +232,6 @@ fn fit_to_active(
             *room -= 1;
         }
     }
-}
-
-pub(super) fn free_objects(slab: &PlannedSlab) -> u64 {
-    slab.objects.iter().filter(|start| matches!(start, Start::Free(_))).count() as u64
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! One engine over the rows.
 
+mod plug;
+
 use super::caches::{CacheTable, Home};
 use super::hotplug::Schedule;
 use super::outcome::{Counts, LargeOutcome, Outcome, Traffic, Violations};
 use super::plan::Plan;
-use super::plug::Plugged;
 use super::timeline::Sampler;
 use super::tuned::Tuned;
 use super::{Variant, order_under};
+use plug::Plugged;
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Platform, Topology};

@@ -4,40 +4,9 @@
 //! some caches have no event at all. What the recording does not have, no engine can predict: caches are
 //! judged in three groups beside the whole.
 
-use super::change::{Change, null_skill, skill};
+use super::moved::{Change, Tracing, null_skill, skill};
 use super::pages::ByOrder;
-use crate::replay::outcome::Traffic;
 use serde_json::{Value, json};
-
-/// Which of a cache's allocations and frees have events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tracing {
-    /// All that the recording tells of: each free has its allocation.
-    All,
-    /// Some: later events imply others.
-    Some,
-    /// None, though the dumps have the cache.
-    None,
-}
-
-impl Tracing {
-    /// Of a cache with this traffic; `None` for a cache without an event.
-    pub(super) fn of(traffic: Option<&Traffic>) -> Tracing {
-        match traffic.filter(|traffic| traffic.allocs + traffic.frees > 0) {
-            Some(traffic) if traffic.bulk + traffic.implied > 0 => Tracing::Some,
-            Some(_) => Tracing::All,
-            None => Tracing::None,
-        }
-    }
-
-    fn key(self) -> &'static str {
-        match self {
-            Tracing::All => "all",
-            Tracing::Some => "some",
-            Tracing::None => "none",
-        }
-    }
-}
 
 /// Caches with the same tracing that changed, or should have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,7 +93,7 @@ pub(super) fn own_balance(changes: &[Change], page_size: u64) -> ByOrder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::change::Moved;
+    use super::super::moved::Moved;
     use super::*;
 
     fn change(tracing: Tracing, real: i64, predicted: i64, balance: i64) -> Change {

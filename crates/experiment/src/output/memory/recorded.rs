@@ -1,6 +1,6 @@
 //! What a run with page replacement recorded, as figures.
 
-use crate::observe::Sampled;
+use crate::run::observe::Sampled;
 use slablab_report::html::chart::{Axis, Lines, Scale, Series, Shape};
 use slablab_report::html::{Cell, Head, Page, Table};
 

@@ -11,10 +11,10 @@
 //! difference" if the ratio is beyond the noise and, where varied cells run more than once, the test tells
 //! it, with Holm's correction over the changes.
 
-use super::plan::{Cell, Scaled};
-use super::results::Results;
-use super::rows::{Expect, Select, Sign};
-use super::workload::Metric;
+use crate::file::rows::{Expect, Select, Sign};
+use crate::plan::{Cell, Scaled};
+use crate::run::results::Results;
+use crate::workload::Metric;
 use slablab_stats::bootstrap::Interval;
 use slablab_stats::holm::holm;
 use slablab_stats::paired::{paired, paired_ratio_interval};
@@ -22,7 +22,7 @@ use slablab_stats::welch::{ratio_interval, welch};
 use std::fmt;
 
 /// The probability of even one false difference in an experiment, at most.
-pub(super) const SIGNIFICANCE: f64 = 0.05;
+pub(crate) const SIGNIFICANCE: f64 = 0.05;
 
 /// How a published relation and the modelled one compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub fn score(rows: &[Judged]) -> Score {
 }
 
 /// The pairs of cells that are alike in all that neither selection names.
-pub(super) fn pairs(results: &Results, expect: &Expect) -> Vec<Compared> {
+pub(crate) fn pairs(results: &Results, expect: &Expect) -> Vec<Compared> {
     let plan = &results.plan;
     let bases = plan.selected(&results.experiment, &expect.base);
     let others = plan.selected(&results.experiment, &expect.other);

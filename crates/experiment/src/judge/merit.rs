@@ -1,38 +1,16 @@
 //! Orders of merit: a published column of figures beside the modelled one, by Kendall's tau.
 //!
-//! ```toml
-//! [[merit]]
-//! name = "swapped in"
-//! parameter = "vm"                     # its values are put in order by the metric
-//! cell = { variant = "standard" }      # may be left out
-//! metric = "swapped_in_kib"            # the main metric if left out
-//! ```
-//!
 //! The figures are those of `[[published]]` rows that name a value of the parameter. Every machine, engine
 //! and combination of other values is a row of its own: the same order is asked of each. A pair of values
 //! *agrees* if it has the published order in all rows, is *undetermined* if its order differs between rows,
 //! and *differs* otherwise. Rows after a change of what is assumed count too, if the file says what to vary.
 //! The null answer is that all values are equal.
 
-use super::plan::Scaled;
-use super::results::Results;
-use super::rows::{Cells, Select, needed};
-use super::workload::Value;
-use slablab_machines::doc::{Doc, Read, Value as Toml};
+use crate::file::merit::Merit;
+use crate::plan::Scaled;
+use crate::run::results::Results;
+use crate::workload::Value;
 use slablab_stats::kendall::{Kendall, kendall, order};
-
-/// A published order.
-#[derive(Clone, Debug)]
-pub struct Merit {
-    /// What is ordered.
-    pub name: String,
-    /// The parameter whose values are put in order.
-    pub parameter: &'static str,
-    /// The cells.
-    pub cell: Select,
-    /// The place of the metric in the workload's list.
-    pub metric: usize,
-}
 
 /// The cells that differ in the parameter alone.
 #[derive(Clone, Debug)]
@@ -54,7 +32,7 @@ pub struct Ordered {
     pub published: Vec<(Value, f64)>,
     /// The modelled columns.
     pub columns: Vec<Column>,
-    /// The columns after each change of what is assumed ([`Ranges`](super::ranges::Ranges)).
+    /// The columns after each change of what is assumed ([`Ranges`](crate::file::ranges::Ranges)).
     pub varied: Vec<Column>,
     /// Pairs that agree, that are undetermined, and that differ.
     pub pairs: [usize; 3],
@@ -62,21 +40,6 @@ pub struct Ordered {
     pub flipped: Vec<([String; 2], String)>,
     /// Pairs that the null answer gets right: those that are published as equal.
     pub null: usize,
-}
-
-impl Cells<'_> {
-    /// Reads a row.
-    pub(super) fn merit(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Merit> {
-        let table = doc.table(value, "merit", "a table [[merit]]")?;
-        doc.known(table, &["name", "parameter", "cell", "metric"])?;
-        let given = needed(doc, value, table, "parameter")?;
-        Ok(Merit {
-            name: doc.text(needed(doc, value, table, "name")?, "name")?,
-            parameter: self.parameter(doc, given, &doc.text(given, "parameter")?)?.name,
-            cell: table.get("cell").map_or(Ok(Select::default()), |cell| self.select(doc, cell))?,
-            metric: self.metric_of(doc, table)?,
-        })
-    }
 }
 
 /// The orders of an experiment, judged.

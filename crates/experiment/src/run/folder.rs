@@ -15,8 +15,9 @@
 //! Every file appears whole or not at all. So a run that is killed leaves whole cells, and the next one into
 //! the folder goes on behind them.
 
-use super::source::{EXPERIMENT, Experiment, stored_input, stored_machine};
-use super::workload::Sample;
+use crate::source::{EXPERIMENT, Experiment, stored_input, stored_machine};
+use crate::workload::Runs;
+use crate::workload::Sample;
 use serde_json::{Map, Value, json};
 use slablab_model::LockTimes;
 use slablab_report::error::{At, Error, Result};
@@ -26,9 +27,6 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// What the runs of a cell gave: numbers, or how a run ended otherwise.
-pub type Runs = Vec<std::result::Result<Sample, Failed>>;
 
 const LOCK: &str = ".lock";
 const PLAN: &str = "plan.json";

@@ -1,6 +1,6 @@
 //! What else differs between two cells whose main metric differs: shares, locks, lines, events.
 
-use super::results::Results;
+use crate::run::results::Results;
 use slablab_platform::Event;
 use std::collections::BTreeMap;
 

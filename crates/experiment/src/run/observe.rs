@@ -1,9 +1,9 @@
 //! A closer look at cells: one repeat again, with the time of each CPU, or recorded for a viewer.
 
-use super::plan::{Plan, Scaled};
-use super::source::Experiment;
-use super::workload::Observed;
+use crate::plan::{Plan, Scaled};
 use crate::pressure::looked::{Looked, recorder};
+use crate::source::Experiment;
+use crate::workload::Observed;
 use rayon::prelude::*;
 use slablab_model::Ps;
 use slablab_report::error::{Error, Result};
@@ -59,7 +59,7 @@ fn observe(
     let values = &plan.cells[cell].values;
     let workload = experiment.file.workload;
     let run = catch_unwind(AssertUnwindSafe(|| (workload.observe)(&setup, values, seed, recorder)));
-    run.unwrap_or_else(|panic| Err(super::run::broken(&*panic)))
+    run.unwrap_or_else(|panic| Err(crate::run::broken(&*panic)))
 }
 
 /// Where the time of the first repeat of each cell went, and its memory. `None` for a cell with other costs,

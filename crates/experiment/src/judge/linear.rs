@@ -1,37 +1,12 @@
-//! Numbers that grow linearly with a parameter, such as a run's time with its loops.
-//!
-//! ```toml
-//! [[linear]]
-//! name = "time in loops"
-//! parameter = "loops"            # a list of three values or more
-//! cell = { groups = 4 }          # each machine, engine and value of other parameters has a fit of its own
-//! metric = "elapsed_ps"          # the main metric if left out
-//! percent = 2                    # the largest residual over the modelled mean
-//! ```
+//! Numbers that grow linearly with a parameter: the fit of each machine, engine and combination of other values.
 //!
 //! The line is that of least squares of the means, each weighted by 1 over its square: so the residuals count
 //! in percent, and the shortest run as much as the longest.
 
-use super::results::Results;
-use super::rows::{Cells, Select, float, needed};
-use super::workload::Value;
-use slablab_machines::doc::{Doc, Read, Value as Toml};
+use crate::file::linear::Linear;
+use crate::run::results::Results;
+use crate::workload::Value;
 use std::collections::BTreeMap;
-
-/// A number that is expected to grow linearly with a parameter.
-#[derive(Clone, Debug)]
-pub struct Linear {
-    /// What it says.
-    pub name: String,
-    /// The parameter.
-    pub parameter: &'static str,
-    /// The cells.
-    pub cell: Select,
-    /// The place of the metric in the workload's list.
-    pub metric: usize,
-    /// The largest residual over the mean, percent.
-    pub percent: f64,
-}
 
 /// The line through the means of cells that differ in the parameter alone.
 #[derive(Clone, Debug)]
@@ -48,23 +23,6 @@ pub struct Fit {
     pub residual_percent: f64,
     /// Whether that is at most the percentage of the file, and the line rises.
     pub is_linear: bool,
-}
-
-impl Cells<'_> {
-    /// Reads a row.
-    pub(super) fn linear(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Linear> {
-        let table = doc.table(value, "linear", "a table [[linear]]")?;
-        doc.known(table, &["name", "parameter", "cell", "metric", "percent"])?;
-        let part = |name: &str| needed(doc, value, table, name);
-        let given = part("parameter")?;
-        Ok(Linear {
-            name: doc.text(part("name")?, "name")?,
-            parameter: self.parameter(doc, given, &doc.text(given, "parameter")?)?.name,
-            cell: table.get("cell").map_or(Ok(Select::default()), |cell| self.select(doc, cell))?,
-            metric: self.metric_of(doc, table)?,
-            percent: float(doc, part("percent")?, "percent", 0.0..=100.0)?,
-        })
-    }
 }
 
 /// The fits of a row: one for each machine, engine and combination of other values, where the parameter has

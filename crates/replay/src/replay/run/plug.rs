@@ -4,29 +4,29 @@
 //! page allocator takes its page lists back. Its stand-in does both, as it does the CPU's rows and deferred
 //! work from then on. Nothing is lost by it: the run's balance at the end knows nothing of hotplug.
 
-use super::hotplug::Step;
-use super::outcome::Elsewhere;
-use super::run::{Run, SheafMemory, World, sheaf_memory};
+use super::{Run, SheafMemory, World, sheaf_memory};
+use crate::replay::hotplug::Step;
+use crate::replay::outcome::Elsewhere;
 use slablab_model::Model;
 use slablab_platform::{CpuId, Topology};
 use slablab_slabs::{Backing, Engine};
 
 /// Where a run is in the schedule.
 #[derive(Default)]
-pub(super) struct Plugged {
+pub(in crate::replay) struct Plugged {
     /// The next step's time; 2^64 - 1 after the last.
-    pub(super) next_ns: u64,
+    pub(in crate::replay) next_ns: u64,
     /// Steps done.
     done: usize,
     /// CPUs that are off.
-    pub(super) off: usize,
-    pub(super) elsewhere: Elsewhere,
+    pub(in crate::replay) off: usize,
+    pub(in crate::replay) elsewhere: Elsewhere,
 }
 
 impl<W: World, E: Engine<W>> Run<'_, W, E> {
     /// Does what is due, each step at its time.
     #[cold]
-    pub(super) fn plug(&mut self, now_ns: u64) {
+    pub(in crate::replay) fn plug(&mut self, now_ns: u64) {
         let steps = &self.job.hotplug.steps;
         while let Some(step) = steps.get(self.plugged.done).filter(|step| step.time_ns <= now_ns) {
             Model::advance_to(step.time_ns);
@@ -55,14 +55,14 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
     }
 
     /// The CPU that does the work of `cpu` now.
-    pub(super) fn stand_in(&self, cpu: u16) -> u16 {
+    pub(in crate::replay) fn stand_in(&self, cpu: u16) -> u16 {
         let last = self.plugged.done.checked_sub(1).map(|last| &self.job.hotplug.steps[last]);
         last.map_or(cpu, |step| step.stand_ins[cpu as usize])
     }
 
     /// As [`Run::stand_in`], for a row, which is counted.
     #[cold]
-    pub(super) fn row_elsewhere(&mut self, cpu: u16) -> u16 {
+    pub(in crate::replay) fn row_elsewhere(&mut self, cpu: u16) -> u16 {
         let by = self.stand_in(cpu);
         self.plugged.elsewhere.rows += (by != cpu) as u64;
         let far = Model::cpu_node(CpuId(by)) != Model::cpu_node(CpuId(cpu));

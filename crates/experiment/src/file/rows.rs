@@ -1,10 +1,10 @@
 //! The rows of an experiment file that select cells: published figures, relations, what was fitted.
 
-use super::file::Lists;
-use super::input::Input;
-use super::workload::{Kind, Parameter, Size, Value, Workload};
+use crate::input::Input;
+use crate::words::near;
+use crate::workload::Lists;
+use crate::workload::{Kind, Parameter, Size, Value, Workload};
 use slablab_machines::doc::{Doc, Read, Value as Toml, shown};
-use slablab_report::nearest::nearest;
 use slablab_slabs::Preset;
 use slablab_stats::Moments;
 use std::sync::Arc;
@@ -109,14 +109,14 @@ pub struct Expect {
 }
 
 /// The cells of an experiment, to select from.
-pub(super) struct Cells<'f> {
-    pub(super) workload: &'static Workload,
-    pub(super) machines: &'f [String],
-    pub(super) engines: &'f [(String, Preset)],
-    pub(super) parameters: &'f Lists,
-    pub(super) of_size: &'f [(Size, Lists)],
+pub(crate) struct Cells<'f> {
+    pub(crate) workload: &'static Workload,
+    pub(crate) machines: &'f [String],
+    pub(crate) engines: &'f [(String, Preset)],
+    pub(crate) parameters: &'f Lists,
+    pub(crate) of_size: &'f [(Size, Lists)],
     /// The main metric.
-    pub(super) metric: usize,
+    pub(crate) metric: usize,
 }
 
 impl Cells<'_> {
@@ -127,7 +127,7 @@ impl Cells<'_> {
     }
 
     /// Reads a row.
-    pub(super) fn fitted(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Fitted> {
+    pub(crate) fn fitted(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Fitted> {
         let table = doc.table(value, "fitted", "a table [fitted]")?;
         doc.known(table, &["parameter", "cell", "how"])?;
         let part = |name: &str| needed(doc, value, table, name);
@@ -137,7 +137,7 @@ impl Cells<'_> {
     }
 
     /// Reads a row.
-    pub(super) fn published(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Published> {
+    pub(crate) fn published(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Published> {
         let table = doc.table(value, "published", "a table [[published]]")?;
         doc.known(table, &["cell", "metric", "value", "unit", "sd", "n", "source"])?;
         let part = |name: &str| needed(doc, value, table, name);
@@ -160,7 +160,7 @@ impl Cells<'_> {
     }
 
     /// Reads a row.
-    pub(super) fn expect(&self, doc: &Doc<'_>, value: &Toml<'_>, published: &[Published]) -> Read<Expect> {
+    pub(crate) fn expect(&self, doc: &Doc<'_>, value: &Toml<'_>, published: &[Published]) -> Read<Expect> {
         let table = doc.table(value, "expect", "a table [[expect]]")?;
         doc.known(table, &["name", "base", "other", "metric", "base_metric", "ratio", "sign"])?;
         let part = |name: &str| needed(doc, value, table, name);
@@ -198,11 +198,11 @@ impl Cells<'_> {
         Ok(Expect { name, base, other, metric: of, base_metric, ratio, sign })
     }
 
-    pub(super) fn metric_of(&self, doc: &Doc<'_>, table: &DeTable<'_>) -> Read<usize> {
+    pub(crate) fn metric_of(&self, doc: &Doc<'_>, table: &DeTable<'_>) -> Read<usize> {
         table.get("metric").map_or(Ok(self.metric), |name| metric(doc, self.workload, name))
     }
 
-    pub(super) fn parameter(&self, doc: &Doc<'_>, at: &Toml<'_>, name: &str) -> Read<&'static Parameter> {
+    pub(crate) fn parameter(&self, doc: &Doc<'_>, at: &Toml<'_>, name: &str) -> Read<&'static Parameter> {
         parameter(self.workload, name).ok_or_else(|| {
             let known = self.workload.parameters.iter().map(|parameter| parameter.name);
             doc.bad(at, format!("{name:?} is no parameter of {}{}", self.workload.name, near(name, known)))
@@ -210,7 +210,7 @@ impl Cells<'_> {
     }
 
     /// Reads a selection of cells, all of which the experiment has.
-    pub(super) fn select(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Select> {
+    pub(crate) fn select(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Select> {
         let table = doc.table(value, "cell", "{ engine = \"..\", .. }")?;
         let mut select = Select::default();
         for (key, value) in table {
@@ -241,7 +241,7 @@ impl Cells<'_> {
     }
 }
 
-pub(super) fn needed<'t, 'i>(
+pub(crate) fn needed<'t, 'i>(
     doc: &Doc<'_>,
     whole: &Toml<'_>,
     table: &'t DeTable<'i>,
@@ -254,7 +254,7 @@ fn parameter(workload: &Workload, name: &str) -> Option<&'static Parameter> {
     workload.parameters.iter().find(|parameter| parameter.name == name)
 }
 
-pub(super) fn metric(doc: &Doc<'_>, workload: &Workload, value: &Toml<'_>) -> Read<usize> {
+pub(crate) fn metric(doc: &Doc<'_>, workload: &Workload, value: &Toml<'_>) -> Read<usize> {
     let name = doc.text(value, "metric")?;
     let known = || workload.metrics.iter().map(|metric| metric.name);
     known().position(|known| known == name).ok_or_else(|| {
@@ -264,7 +264,7 @@ pub(super) fn metric(doc: &Doc<'_>, workload: &Workload, value: &Toml<'_>) -> Re
 }
 
 /// A value of a parameter.
-pub(super) fn value(doc: &Doc<'_>, parameter: &Parameter, value: &Toml<'_>) -> Read<Value> {
+pub(crate) fn value(doc: &Doc<'_>, parameter: &Parameter, value: &Toml<'_>) -> Read<Value> {
     match parameter.kind {
         Kind::Number { least, most, .. } => {
             doc.number(value, parameter.name, least..=most).map(Value::Number)
@@ -288,7 +288,7 @@ fn values(doc: &Doc<'_>, parameter: &Parameter, given: &Toml<'_>) -> Read<Vec<Va
     Ok(values)
 }
 
-pub(super) fn one_of<'a>(
+pub(crate) fn one_of<'a>(
     doc: &Doc<'_>,
     value: &Toml<'_>,
     name: &str,
@@ -301,17 +301,8 @@ pub(super) fn one_of<'a>(
     Err(doc.bad(value, format!("{name} = {given:?} is not known{}", near(&given, known))))
 }
 
-/// The names nearest to a wrong one, or all.
-pub(crate) fn near<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let found = nearest(name, known.clone(), 3);
-    match found.is_empty() {
-        true => format!("; expected one of {}", known.collect::<Vec<_>>().join(", ")),
-        false => format!("; near it: {}", found.join(", ")),
-    }
-}
-
 /// A number within limits; NaN is in none.
-pub(super) fn float(
+pub(crate) fn float(
     doc: &Doc<'_>,
     value: &Toml<'_>,
     name: &str,

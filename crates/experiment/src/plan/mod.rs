@@ -1,11 +1,13 @@
 //! Which cells an experiment has, and what identifies their results.
 
-use super::file::ExperimentFile;
-use super::folder::Runs;
-use super::repeats::Repeats;
-use super::rows::Select;
-use super::source::Experiment;
-use super::workload::{Draws, Estimate, Metric, Size, Value, Values};
+mod ranges;
+
+use crate::file::ExperimentFile;
+use crate::file::rows::Select;
+use crate::repeats::Repeats;
+use crate::source::Experiment;
+use crate::workload::Runs;
+use crate::workload::{Draws, Estimate, Metric, Size, Value, Values};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use slablab_machines::Source;
@@ -53,9 +55,9 @@ pub enum Scaled {
     All(Factor),
     /// One: its place in [`Experiment::assumed`].
     One(usize, Factor),
-    /// None, but the run has the values of all varied runs ([`at`](super::ranges::Ranges::at)).
+    /// None, but the run has the values of all varied runs ([`at`](crate::file::ranges::Ranges::at)).
     Short,
-    /// A parameter has another value: its place in [`vary`](super::ranges::Ranges::vary).
+    /// A parameter has another value: its place in [`vary`](crate::file::ranges::Ranges::vary).
     Value(usize),
 }
 
@@ -69,7 +71,7 @@ pub enum Factor {
 }
 
 impl Factor {
-    pub(super) const BOTH: [Factor; 2] = [Factor::Half, Factor::Double];
+    pub(crate) const BOTH: [Factor; 2] = [Factor::Half, Factor::Double];
 
     fn fraction(self) -> (u64, u64) {
         match self {
@@ -78,7 +80,7 @@ impl Factor {
         }
     }
 
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Factor::Half => "halved",
             Factor::Double => "doubled",
@@ -175,7 +177,7 @@ impl Plan {
     }
 
     /// How many runs a cell needs in all, after these; `None` if it has enough.
-    pub(super) fn next(&self, cell: &Cell, runs: &Runs, metric: &Metric) -> Option<u32> {
+    pub(crate) fn next(&self, cell: &Cell, runs: &Runs, metric: &Metric) -> Option<u32> {
         if cell.scaled == Scaled::Nothing { self.repeats.next(runs, metric) } else { None }
     }
 

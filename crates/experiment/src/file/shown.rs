@@ -8,7 +8,7 @@
 //! metrics = ["inodes_boot", "inodes_close"]
 //! ```
 
-use super::rows::{Cells, Select, metric, needed};
+use crate::file::rows::{Cells, Select, metric, needed};
 use slablab_machines::doc::{Doc, Read, Value as Toml};
 
 /// A table of metrics, one line for each cell.
@@ -24,7 +24,7 @@ pub struct Shown {
 
 impl Cells<'_> {
     /// Reads a row.
-    pub(super) fn shown(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Shown> {
+    pub(crate) fn shown(&self, doc: &Doc<'_>, value: &Toml<'_>) -> Read<Shown> {
         let table = doc.table(value, "shown", "a table [[shown]]")?;
         doc.known(table, &["name", "cell", "metrics"])?;
         let name = doc.text(needed(doc, value, table, "name")?, "name")?;

@@ -1,11 +1,16 @@
 //! Runs the cells of an experiment on all cores, keeps whole cells, joins parts.
 
-use super::folder::{self, Folder, Runs};
-use super::plan::{Change, Plan};
-use super::results::{Results, keys};
-use super::source::Experiment;
-use super::workload::Estimate;
+pub mod folder;
+pub mod observe;
+pub mod results;
+
+use crate::plan::{Change, Plan};
+use crate::source::Experiment;
+use crate::workload::Estimate;
+use crate::workload::Runs;
+use folder::Folder;
 use rayon::prelude::*;
+use results::{Results, keys};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use slablab_report::error::{At, Error, Result};
@@ -19,7 +24,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest estimated run without `--force`.
-pub(super) const LONGEST: Duration = Duration::from_secs(3600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(3600);
 
 /// How an experiment is run.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +67,7 @@ impl Shard {
         }
     }
 
-    pub(super) fn has(self, cell: usize) -> bool {
+    pub(crate) fn has(self, cell: usize) -> bool {
         cell % self.of == self.part
     }
 }
@@ -321,7 +326,7 @@ impl<'a> Work<'a> {
 }
 
 /// A run that ended with a panic: a bug of the program.
-pub(super) fn broken(panic: &(dyn std::any::Any + Send)) -> Failed {
+pub(crate) fn broken(panic: &(dyn std::any::Any + Send)) -> Failed {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     Failed::Broken(text.unwrap_or("no reason was given").to_string())

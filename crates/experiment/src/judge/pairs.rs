@@ -11,9 +11,9 @@
 //! correction ended for the published pairs; and if the model's own repeats find one. So a pair of which the
 //! mail tells no difference agrees only if the model's ratio is too near to 1 for that test.
 
-use super::results::Results;
-use super::rows::{Expect, Published, Select, Sign};
-use super::verdict::{Compared, SIGNIFICANCE, Verdict, pairs as compared};
+use crate::file::rows::{Expect, Published, Select, Sign};
+use crate::judge::verdict::{Compared, SIGNIFICANCE, Verdict, pairs as compared};
+use crate::run::results::Results;
 use slablab_stats::Moments;
 use slablab_stats::holm::holm;
 use slablab_stats::table::Better;

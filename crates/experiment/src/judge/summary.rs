@@ -1,9 +1,9 @@
 //! What is written of an experiment: every sample as Parquet, the statistics of each cell as JSON.
 
-use super::folder::{Folder, failed_json};
-use super::plan::{Cell, values_json};
-use super::results::{Results, keys};
-use super::workload::Metric;
+use crate::plan::{Cell, values_json};
+use crate::run::folder::{Folder, failed_json};
+use crate::run::results::{Results, keys};
+use crate::workload::Metric;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;

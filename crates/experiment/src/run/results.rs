@@ -1,9 +1,9 @@
 //! What an experiment gave: the runs of each cell, and the tables of them.
 
-use super::folder::Runs;
-use super::plan::{Cell, Plan, Scaled};
-use super::source::Experiment;
-use super::workload::{Metric, Value};
+use crate::plan::{Cell, Plan, Scaled};
+use crate::source::Experiment;
+use crate::workload::Runs;
+use crate::workload::{Metric, Value};
 use slablab_stats::placement::Parts;
 use slablab_stats::table::{Better, Cell as Measured, Row, Table};
 use slablab_stats::{Interval, Sample, sequential};
@@ -76,7 +76,7 @@ impl Results {
     pub fn interval(&self, cell: usize, metric: &Metric) -> Option<Interval> {
         let sample = self.independent(cell, metric)?;
         match self.plan.repeats.placements {
-            1 => super::summary::mean_interval(&sample),
+            1 => crate::judge::summary::mean_interval(&sample),
             _ => sequential::mean_interval(&sample.moments()).ok(),
         }
     }

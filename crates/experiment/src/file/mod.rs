@@ -14,15 +14,23 @@
 //!
 //! docs/run.md has the rest: published figures and what is expected of cells.
 
-use super::input::Input;
-use super::linear::Linear;
-use super::merit::Merit;
-use super::ranges::Ranges;
-use super::repeats::{LEAST_MIN, Repeats, Until};
-use super::rows::{Cells, Expect, Fitted, Published, float, metric, near, value};
-use super::shown::Shown;
-use super::workload::{Kind, Parameter, Size, Value, Workload};
-use super::workloads::{WORKLOADS, find};
+pub mod linear;
+pub mod merit;
+pub mod ranges;
+pub mod rows;
+pub mod shown;
+
+use crate::input::Input;
+use crate::repeats::{LEAST_MIN, Repeats, Until};
+use crate::words::near;
+use crate::workload::Lists;
+use crate::workload::{Kind, Parameter, Size, Value, Workload};
+use crate::workloads::{WORKLOADS, find};
+use linear::Linear;
+use merit::Merit;
+use ranges::Ranges;
+use rows::{Cells, Expect, Fitted, Published, float, metric, value};
+use shown::Shown;
 use slablab_engines as engines;
 use slablab_machines::Bad;
 use slablab_machines::doc::{Doc, Read, Value as Toml};
@@ -58,9 +66,6 @@ const NAMES: &[&str] = &[
     "shown",
     "ranges",
 ];
-
-/// Values of parameters by their names.
-pub type Lists = Vec<(&'static str, Vec<Value>)>;
 
 /// An experiment file.
 #[derive(Clone)]
@@ -177,7 +182,7 @@ impl ExperimentFile {
     }
 
     /// The recordings that it names.
-    pub(super) fn inputs(&self) -> impl Iterator<Item = &Input> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Input> {
         let of_size = self.of_size.iter().flat_map(|(_, lists)| lists);
         let values = self.parameters.iter().chain(of_size).flat_map(|(_, values)| values);
         values.filter_map(|value| match value {
