@@ -2,11 +2,13 @@
 //! elsewhere.
 
 use crate::colour;
+use crate::input::command_line;
 use crate::outcome::Failure;
 use clap::ValueEnum;
 use serde_json::Value;
 use slablab_doctor::state;
 use slablab_replay::import;
+use slablab_report::Answer;
 use slablab_report::json::with_program;
 use slablab_report::paint::paint;
 use slablab_trace::{AtomicFile, end_of_links};
@@ -90,6 +92,18 @@ impl<F: Form> OutputArgs<F> {
             drop(AtomicFile::create(path)?);
         }
         Ok(())
+    }
+}
+
+impl OutputArgs<Format> {
+    /// Writes an answer in the format that was asked for, and its page. With `wide` a table has all columns.
+    pub(crate) fn answer(&self, answer: &Answer, wide: bool) -> Result<(), Failure> {
+        self.write_html(|| answer.page(&command_line()))?;
+        self.write(&match self.format {
+            Format::Table => answer.text(wide),
+            Format::Json => slablab_report::json::document(&answer.json()),
+            Format::Csv => answer.csv().ok_or("this answer has no rows: expected --format table or json")?,
+        })
     }
 }
 

@@ -1,12 +1,11 @@
 //! `slablab verify`: compares the model with the real kernel.
 
-use crate::input::{Choice, DUMP, Progress, command_line, expect_file, open};
+use crate::input::{Choice, DUMP, Progress, expect_file, open};
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
-use slablab_replay::output::verify_page;
-use slablab_replay::output::{remarks, verify_csv, verify_json, verify_table};
+use slablab_replay::output::verify_answer;
 use slablab_replay::recorded::has_start;
-use slablab_replay::verify::{counters::start_of, verify_change, verify_counters};
+use slablab_replay::verify::{Compared, counters::start_of, verify_change, verify_counters};
 use std::path::PathBuf;
 
 /// Compares the model with the real kernel.
@@ -31,6 +30,9 @@ pub(crate) struct Args {
     /// Rows to show
     #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
     top: usize,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
     /// Exit with 1 if the skill in bytes of slabs is below this
@@ -52,7 +54,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     // A recording of `slablab record` has both states in it.
     let inside = args.workload.is_none() && args.after.is_none() && has_start(&args.input)?;
     let after = args.after.as_deref().or(inside.then_some(args.input.as_path()));
-    let (mut verified, answer) = match (&args.workload, after) {
+    let (verified, answer) = match (&args.workload, after) {
         (Some(label), None) => {
             options.before = Some(start_of(&args.input, label)?);
             let reader = open(&args.input, Some(label))?;
@@ -73,36 +75,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
     };
     drop(progress);
-    args.out.write_html(|| verify_page(&verified, &answer, &command_line()))?;
-    let text = match args.out.format {
-        Format::Json => crate::output::document(verify_json(&verified)),
-        Format::Csv => {
-            verified.compared.truncate(args.top);
-            verify_csv(&verified)
-        }
-        Format::Table => {
-            let hidden = verified.compared.truncate(args.top);
-            let said = remarks(&answer);
-            let (warnings, remarks) = said.split_at(answer.metadata.gaps().len() + answer.warnings.len());
-            let mut text: String = warnings.iter().map(|line| format!("{line}\n")).collect();
-            if args.top == 0 {
-                text += &format!("Rows: none of {hidden} shown (--top 0)\n");
-            } else {
-                text += &verify_table(&verified);
-            }
-            if hidden > 0 && args.top > 0 {
-                text += &format!("... and {hidden} more rows (--top)\n");
-            }
-            text.push('\n');
-            verified.summary.iter().chain(remarks).for_each(|line| {
-                text += line;
-                text.push('\n');
-            });
-            text
-        }
+    let skill = match &verified.compared {
+        Compared::Changes(_, skill, _) => Some(skill.slabs),
+        Compared::Counters(..) => None,
     };
-    args.out.write(&text)?;
-    let skill = verified.json.get("skill_slab_bytes").and_then(serde_json::Value::as_f64);
+    args.out.answer(&verify_answer(&verified, &answer, args.top), args.wide)?;
     if let (Some(least), Some(skill)) = (args.fail_below, skill)
         && skill < least
     {

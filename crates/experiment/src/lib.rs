@@ -8,9 +8,9 @@
 //!                                 summary ────┴──── verdict: published beside modelled
 //! ```
 //!
-//! [`explain`] gives the part of each policy, or of each parameter, in a difference; [`pressure`] runs scripts of
-//! page accesses and judges them by records of real kernels; [`output`] has the answers as text, CSV, JSON and
-//! pages.
+//! [`explain`] gives the part of each policy, or of each parameter, in a difference; [`pressure`] runs
+//! scripts of page accesses and judges them by records of real kernels; [`output`] has the answers as text,
+//! CSV, JSON and pages.
 //!
 //! A result depends on the experiment, its machines, the seed and the program alone: not on the host, the
 //! number of threads, or whether a run was interrupted. docs/run.md is the manual.

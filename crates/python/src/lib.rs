@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The package's own modules are in `python/slablab`, its types in `_native.pyi` there. Every function calls
-//! one of `doctor`, `replay` or `experiment`, as the program's verb of the same name does. Deliberately absent: decisions,
-//! `unsafe`, and numbers that the program does not print.
+//! one of `doctor`, `replay` or `experiment`, as the verb of the same name does. Deliberately absent:
+//! decisions, `unsafe`, and numbers that the program does not print.
 
 mod dump;
 mod errors;

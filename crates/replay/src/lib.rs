@@ -13,7 +13,8 @@
 //! | [`verify`] | compares the model's prediction with the kernel's counters |
 //! | [`output`] | the answers as text, CSV, JSON and pages |
 //!
-//! Deliberately absent: the simulated kernel and page replacement. A replay runs recorded events, not programs.
+//! Deliberately absent: the simulated kernel and page replacement. A replay runs recorded events, not
+//! programs.
 
 pub mod engines;
 pub mod explain;

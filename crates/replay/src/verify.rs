@@ -18,7 +18,12 @@ pub use moved::{Change, Moved, Skill};
 pub use pages::SlabPages;
 
 use crate::replay::{Evidence, Options};
+use judged::Group;
+use schemars::JsonSchema;
+use seeds::Spread;
+use serde::Serialize;
 use slablab_report::error::{Error, Result};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Refuses to predict page events with a start that was made from them.
@@ -36,8 +41,48 @@ pub struct Verified {
     pub compared: Compared,
     /// Sentences with numbers.
     pub summary: Vec<String>,
-    /// The answer as JSON; the caches of [`Compared::Changes`] are added by `output::verify_json`.
-    pub json: serde_json::Value,
+}
+
+/// What a verification between two dumps has beside the changes.
+#[derive(Clone, Debug)]
+pub struct Dumps {
+    /// The skill of the recording's own balance.
+    pub balance: Skill,
+    /// Caches by which of their allocations and frees have events.
+    pub groups: [Group; 3],
+    /// Slabs that page events show.
+    pub pages: Option<SlabPages>,
+    /// Figures over draws of the start; empty for one draw.
+    pub spreads: Vec<Spread>,
+}
+
+/// What a verification by counters has beside the counters.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// The workload.
+    pub label: String,
+    /// The counters by cache.
+    pub caches: Vec<CacheCounters>,
+    /// Figures over draws of the start; empty for one draw.
+    pub spreads: Vec<Spread>,
+}
+
+/// The counters of one cache.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct CacheCounters {
+    /// Its name.
+    pub cache: String,
+    /// By the name of the event.
+    pub counters: BTreeMap<String, Both>,
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Both {
+    /// The kernel's.
+    pub real: i64,
+    /// The engine's.
+    pub predicted: i64,
 }
 
 /// Real and predicted, value by value.
@@ -45,9 +90,9 @@ pub struct Verified {
 pub enum Compared {
     /// The change between two dumps: caches that changed or should have, the most wrong first; and the skill
     /// over all.
-    Changes(Vec<Change>, Skill),
+    Changes(Vec<Change>, Skill, Dumps),
     /// Counters, by cache; those of all caches together are called `all`.
-    Counters(Vec<Counter>),
+    Counters(Vec<Counter>, Counted),
 }
 
 impl Compared {
@@ -59,8 +104,8 @@ impl Compared {
             hidden
         }
         match self {
-            Compared::Changes(changes, _) => cut(changes, rows),
-            Compared::Counters(counters) => cut(counters, rows),
+            Compared::Changes(changes, ..) => cut(changes, rows),
+            Compared::Counters(counters, _) => cut(counters, rows),
         }
     }
 }

@@ -199,6 +199,24 @@ impl<R> Columns<R> {
         columns.map(|column| (column.key.to_string(), json_cell(&column.cell(row)))).collect()
     }
 
+    /// The JSON Schema of [`Columns::json`], with the types of the cells that `example` has; none of them may be
+    /// empty.
+    pub fn schema(&self, example: &R) -> Value {
+        let members = self.0.iter().filter(|column| column.json);
+        let properties: Map<String, Value> = members
+            .clone()
+            .map(|column| (column.key.to_string(), cell_type(&column.cell(example))))
+            .collect();
+        let required: Vec<&str> =
+            members.filter(|column| column.when.is_none()).map(|column| &*column.key).collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+
     /// A text table of the columns with these keys.
     ///
     /// # Panics
@@ -307,6 +325,19 @@ pub fn json_cell(cell: &Cell) -> Value {
         Cell::Number(number, _) => json!(number),
         Cell::Percent(percent) => json!(percent),
         Cell::Empty => Value::Null,
+    }
+}
+
+/// The JSON Schema of what [`json_cell`] makes of a cell like this one.
+fn cell_type(cell: &Cell) -> Value {
+    match cell {
+        Cell::Text(_) | Cell::Name(_) => json!({ "type": "string" }),
+        Cell::Bytes(_) | Cell::Count(_) | Cell::ByteChange(_) | Cell::Change(_) | Cell::Part { .. } => {
+            json!({ "type": "integer" })
+        }
+        Cell::Number(..) => json!({ "type": "number" }),
+        Cell::Percent(_) => json!({ "type": ["number", "null"] }),
+        Cell::Empty => json!({}),
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`answer`](mod@answer) | the answer of a verb, from which every form comes |
+//! | [`document`](mod@document) | the documents of JSON, each a type with its JSON Schema |
 //! | [`column`](mod@column) | the columns of an answer, written once for all four renderers |
 //! | [`text`] | tables and paragraphs for a terminal |
 //! | [`csv`], [`json`] | files for programs |
@@ -12,8 +14,10 @@
 //! | [`nearest`](mod@nearest) | names that look like a wrong one |
 //! | [`error`] | the error every room reports: the file, and what is wrong with it |
 
+pub mod answer;
 pub mod column;
 pub mod csv;
+pub mod document;
 pub mod error;
 pub mod frame;
 pub mod html;
@@ -25,6 +29,8 @@ mod style;
 pub mod text;
 pub mod visible;
 
+pub use answer::Answer;
+pub use document::Document;
 pub use error::{Error, Result};
 
 /// The example of README.md is a test.

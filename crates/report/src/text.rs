@@ -42,8 +42,38 @@ impl Table {
 
     /// The table as text, without blanks at line ends, so that it survives mail.
     pub fn print(self) -> String {
+        self.to_text()
+    }
+
+    /// [`Table::print`] of a table that is still needed.
+    pub fn to_text(&self) -> String {
         let all: Vec<usize> = (0..self.columns()).collect();
         self.block(&all)
+    }
+
+    /// The table as text in lines of at most `width` characters: while it is wider, the column with the next
+    /// head of `order` is left out. The line below names the columns that were left out.
+    pub fn fitted(&self, width: usize, order: &[&str]) -> String {
+        let head =
+            |column: usize| self.header.as_ref().and_then(|heads| heads.get(column)).map(String::as_str);
+        let mut columns: Vec<usize> = (0..self.columns()).collect();
+        let mut left_out = Vec::new();
+        let mut order = order.iter();
+        loop {
+            let text = self.block(&columns);
+            let is_wide = text.lines().any(|line| line.chars().count() > width);
+            let next = if is_wide { order.next() } else { None };
+            let Some(next) = next else {
+                return match left_out.is_empty() {
+                    true => text,
+                    false => {
+                        text + &wrapped(&format!("Not shown: {} (--wide).", left_out.join(", ")), "", "  ")
+                    }
+                };
+            };
+            columns.retain(|column| head(*column) != Some(*next));
+            left_out.push(*next);
+        }
     }
 
     /// The table as text in lines of at most `width` characters: columns that do not fit follow in further
@@ -229,6 +259,21 @@ mod tests {
         for (width, expected) in [(80, whole), (41, whole), (40, halves), (27, halves), (1, columns)] {
             assert_eq!(table().print_within(width), expected, "{width} characters");
         }
+    }
+
+    #[test]
+    fn columns_are_left_out_in_their_order() {
+        let check = |width, expected: &str| {
+            assert_eq!(table().fitted(width, &["objects", "slabs"]), expected, "{width} characters");
+        };
+        check(41, &table().to_text());
+        let one =
+            " cache       slabs  what\n kmalloc-64     12  small|things\n dentry          3  <names>_*\n";
+        check(40, &format!("{one}Not shown: objects (--wide).\n"));
+        let two = " cache       what\n kmalloc-64  small|things\n dentry      <names>_*\n";
+        check(30, &format!("{two}Not shown: objects, slabs (--wide).\n"));
+        // Nothing else may go.
+        check(1, &format!("{two}Not shown: objects, slabs (--wide).\n"));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Which source files of a crate use which, read from sources as text, and the knots among them.
 //!
 //! A module is a source file, at any depth; `lib.rs` or `main.rs` is the root, the empty path. A module uses
-//! the module that owns a name of its code: the path after `crate::`, `super::` or `self::` is followed through
-//! files and through the `use` declarations of files. A module and the modules around it are one thing here
-//! (`slub/mod.rs` defines the type, `slub/free.rs` its methods), but for the root: a module that uses an item
-//! that the root defines uses all modules. Test code does not count. Text cannot show a method that another
-//! module implements for a type, nor what a glob brings in.
+//! the module that owns a name of its code: the path after `crate::`, `super::` or `self::` is followed
+//! through files and through the `use` declarations of files. A module and the modules around it are one
+//! thing here (`slub/mod.rs` defines the type, `slub/free.rs` its methods), but for the root: a module that
+//! uses an item that the root defines uses all modules. Test code does not count. Text cannot show a method
+//! that another module implements for a type, nor what a glob brings in.
 
 use super::{code, read, shipped, sources};
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,7 +166,9 @@ fn relative_paths(code: &str) -> Vec<Place> {
     for prefix in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(prefix) {
             let before = &code[..at];
-            if before.ends_with("in ") || before.ends_with("::") || before.ends_with(is_word) {
+            // `$crate` is a path of the crate that uses the macro.
+            let others = ["in ", "::", "$"].iter().any(|end| before.ends_with(end));
+            if others || before.ends_with(is_word) {
                 continue;
             }
             found.extend(paths(&code[at..]).into_iter().map(|(path, _)| path));
@@ -192,6 +194,9 @@ fn paths(tree: &str) -> Vec<(Place, String)> {
         }
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let (segment, after) = rest.split_at(end);
+        if after.starts_with('!') && path.len() < 2 {
+            return Vec::new();
+        }
         if segment.is_empty() || after.starts_with('!') {
             break;
         }
@@ -241,7 +246,7 @@ fn paths_of_trees_are_found() {
         assert_eq!(found.join(" "), expected, "{text}");
     }
     check("use crate::{a::{x, y}, b::{self}, c};", "crate/a/x crate/a/y crate/b crate/c");
-    check("pub(in crate::d) fn f() { crate::e::g(); crate::m!(); }", "crate/e/g crate");
+    check("pub(in crate::d) fn f() { crate::e::g(); crate::m!(); }", "crate/e/g");
     check("fn f(a: super::super::b::C<crate::D>) {}", "crate/D super/super/b/C");
     check("use other::crate_::x; use a::super_;", "");
 }

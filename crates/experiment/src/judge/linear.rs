@@ -1,4 +1,5 @@
-//! Numbers that grow linearly with a parameter: the fit of each machine, engine and combination of other values.
+//! Numbers that grow linearly with a parameter: the fit of each machine, engine and combination of other
+//! values.
 //!
 //! The line is that of least squares of the means, each weighted by 1 over its square: so the residuals count
 //! in percent, and the shortest run as much as the longest.

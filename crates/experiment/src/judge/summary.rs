@@ -13,8 +13,6 @@ use serde_json::{Map, Value as Json, json};
 use slablab_report::error::{At, Result};
 use slablab_report::frame::Frame;
 use slablab_report::html::Cell as Shown;
-use slablab_stats::Sample;
-use slablab_stats::bootstrap::{Bootstrap, Interval, Method};
 use slablab_stats::table::Better;
 use std::sync::Arc;
 
@@ -178,13 +176,6 @@ fn metric(metric: &Metric) -> Json {
             Better::Higher => "higher",
         }),
     })
-}
-
-/// The 95 % interval of the mean of two or more repeats.
-pub(crate) fn mean_interval(sample: &Sample) -> Option<Interval> {
-    let rules = Bootstrap { method: Method::Bca, ..Bootstrap::default() };
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    (sample.n() > 1).then(|| rules.interval(sample, mean).ok())?
 }
 
 /// The statistics of one number over the repeats. Two or more have an interval of the mean.

@@ -6,7 +6,7 @@ use crate::workload::Runs;
 use crate::workload::{Metric, Value};
 use slablab_stats::placement::Parts;
 use slablab_stats::table::{Better, Cell as Measured, Row, Table};
-use slablab_stats::{Interval, Sample, sequential};
+use slablab_stats::{Bootstrap, Interval, Method, Sample, sequential};
 
 /// What an experiment gave.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl Results {
     pub fn interval(&self, cell: usize, metric: &Metric) -> Option<Interval> {
         let sample = self.independent(cell, metric)?;
         match self.plan.repeats.placements {
-            1 => crate::judge::summary::mean_interval(&sample),
+            1 => bootstrap_interval(&sample),
             _ => sequential::mean_interval(&sample.moments()).ok(),
         }
     }
@@ -151,6 +151,13 @@ impl Results {
         let shown = |(name, value): (&&str, &Value)| format!("{name}={value}");
         cell.values.0.iter().filter(|(name, _)| swept(name)).map(shown).collect()
     }
+}
+
+/// The 95 % interval of the mean of two or more repeats.
+fn bootstrap_interval(sample: &Sample) -> Option<Interval> {
+    let rules = Bootstrap { method: Method::Bca, ..Bootstrap::default() };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    (sample.n() > 1).then(|| rules.interval(sample, mean).ok())?
 }
 
 /// A sample in the unit of tables.

@@ -1,6 +1,8 @@
 //! What the start of a replay rests on, and the words for it.
 
 use super::fill::Drawn;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// What of a recording may set the start besides the events of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,17 +69,43 @@ impl StartFacts {
         said
     }
 
-    /// As JSON; `None` if nothing was inferred.
-    pub fn json(&self) -> Option<serde_json::Value> {
-        let inferred = self.inferred()?;
-        Some(serde_json::json!({
-            "inferred": inferred,
-            "slabs_seen_by_address": self.seen_slabs,
-            "objects_seen_by_address": self.seen_objects,
-            "slabs_only_freed": self.drawn.slabs,
-            "slabs_only_freed_partial": self.drawn.partial,
-            "page_frees_used": self.evidence == Evidence::Pages,
-            "slabs_empty_by_page_frees": self.proven,
-        }))
+    /// For a document; `None` if nothing was inferred.
+    pub fn inference(&self) -> Option<Inference> {
+        Some(Inference {
+            inferred: self.inferred()?,
+            slabs_seen_by_address: self.seen_slabs,
+            objects_seen_by_address: self.seen_objects,
+            slabs_only_freed: self.drawn.slabs,
+            slabs_only_freed_partial: self.drawn.partial,
+            page_frees_used: self.evidence == Evidence::Pages,
+            slabs_empty_by_page_frees: self.proven,
+        })
     }
+
+    /// [`StartFacts::inference`] as JSON.
+    ///
+    /// # Panics
+    /// Never: every key is a string.
+    pub fn json(&self) -> Option<serde_json::Value> {
+        Some(serde_json::to_value(self.inference()?).expect("keys are strings"))
+    }
+}
+
+/// What of the start was inferred from later events.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Inference {
+    /// What was inferred, in a sentence.
+    pub inferred: String,
+    /// Slabs that the addresses of later events show.
+    pub slabs_seen_by_address: u64,
+    /// Objects whose addresses show them.
+    pub objects_seen_by_address: u64,
+    /// Slabs of which only frees are seen: how full they were is drawn to fit the dump.
+    pub slabs_only_freed: u64,
+    /// Of those, slabs that were drawn partial.
+    pub slabs_only_freed_partial: u64,
+    /// Whether frees of page frames set the start.
+    pub page_frees_used: bool,
+    /// Slabs whose objects were free by that.
+    pub slabs_empty_by_page_frees: u64,
 }

@@ -36,7 +36,7 @@ pub mod tuned;
 use crate::machine::{self, Chosen};
 use before::Before;
 use caches::CacheTable;
-pub use evidence::{Evidence, StartFacts};
+pub use evidence::{Evidence, Inference, StartFacts};
 use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use rayon::prelude::*;

@@ -8,13 +8,12 @@
 use super::judged::{groups, own_balance, shares};
 use super::moved::{Change, Moved, Skill, Tracing, null_skill, skill};
 use super::pages::ByOrder;
-use super::seeds::{Spread, json as json_of, judge, sentence};
-use super::{Compared, SlabPages, Verified, without_page_frees};
+use super::seeds::{Spread, judge, sentence};
+use super::{Compared, Dumps, SlabPages, Verified, without_page_frees};
 use crate::recorded;
 use crate::replay::before::{Before, read_dump};
 use crate::replay::outcome::{CacheOutcome, Outcome};
 use crate::replay::{Options, Replay, check_after, replay};
-use serde_json::json;
 use slablab_readers::recording::{self, Moment};
 use slablab_readers::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_report::error::{Error, Result};
@@ -77,33 +76,8 @@ pub fn verify_change(
         let least_first = (change.error_bytes(), change.real.slab_bytes.abs());
         (std::cmp::Reverse(least_first), change.name.clone())
     });
-    let verified = Verified {
-        summary,
-        json: json!({
-            "schema": "slablab.verify.1",
-            "recording": replay.path.display().to_string(),
-            "recording_fingerprint": replay.fingerprint.to_string(),
-            "recording_rows": replay.outcomes[0].rows,
-            "release": replay.metadata.release,
-            "events_lost": replay.metadata.losses.events,
-            "engine": replay.outcomes[0].engine().to_string(),
-            "skill_slab_bytes": skill.slabs,
-            "skill_active_bytes": skill.objects,
-            "null_models": {
-                "nothing_changes": { "skill_slab_bytes": 0.0, "skill_active_bytes": 0.0 },
-                "own_balance": { "skill_slab_bytes": balance.slabs, "skill_active_bytes": balance.objects },
-            },
-            "slab_pages": pages.as_ref().map(SlabPages::json),
-            "traced": groups.iter().map(|group| group.json()).collect::<Vec<_>>(),
-            "start": replay.start.json(),
-            "events_lost": replay.metadata.losses.events,
-            "cut_off": replay.metadata.cut_off,
-            "page_frees_used": false,
-            "seeds": json_of(&spreads),
-        }),
-        compared: Compared::Changes(changes, skill),
-    };
-    Ok((verified, replay))
+    let compared = Compared::Changes(changes, skill, Dumps { balance, groups, pages, spreads });
+    Ok((Verified { compared, summary }, replay))
 }
 
 /// What one draw of the start makes.

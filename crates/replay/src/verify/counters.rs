@@ -2,11 +2,10 @@
 //! its statistics.
 
 use super::cpustat::{self, RealCounts};
-use super::seeds::{Spread, json as json_of, judge, sentence};
-use super::{Compared, Verified, without_page_frees};
+use super::seeds::{Spread, judge, sentence};
+use super::{Both, CacheCounters, Compared, Verified, without_page_frees};
 use crate::replay::before::nodes::{NodeSpan, of_messages};
 use crate::replay::{Options, Replay, before::Before, replay};
-use serde_json::{Value, json};
 use slablab_platform::Event;
 use slablab_readers::compressed::Decompressed;
 use slablab_readers::counters::{parse_const, parse_state, parse_stats};
@@ -153,10 +152,10 @@ pub fn verify_counters(
     let complete = complete_caches(run, label)?;
     counted.real.retain(|cache, _| complete.contains(cache));
     let replay = replay(reader, run, options, progress)?;
-    let (counters, json_caches) = compare(&replay, &counted);
+    let (counters, caches) = compare(&replay, &counted);
     let tally = Tally::of(&counters);
     let mut summary = vec![
-        format!("{label} of {}: {} caches whose trace is complete", run.display(), json_caches.len()),
+        format!("{label} of {}: {} caches whose trace is complete", run.display(), caches.len()),
         format!(
             "{}: {} of {} counters exact; all errors together are {:.1} % of what the kernel counted",
             replay.outcomes[0].preset,
@@ -173,22 +172,9 @@ pub fn verify_counters(
     if !spreads.is_empty() {
         summary.push(sentence(&spreads));
     }
-    let json = json!({
-        "schema": "slablab.verify-counters.1",
-        "engine": replay.outcomes[0].engine().to_string(),
-        "label": label,
-        "counters": tally.counters,
-        "counters_exact": tally.exact,
-        "counted_real": tally.real,
-        "errors": tally.errors,
-        "above_100": tally.many,
-        "above_100_over_5_percent": tally.off.0,
-        "above_100_over_10_percent": tally.off.1,
-        "seeds": json_of(&spreads),
-        "caches": json_caches,
-    });
     identities(&replay)?;
-    Ok((Verified { compared: Compared::Counters(counters), summary, json }, replay))
+    let basis = super::Counted { label: label.into(), caches, spreads };
+    Ok((Verified { compared: Compared::Counters(counters, basis), summary }, replay))
 }
 
 /// What a kernel counted.
@@ -227,16 +213,16 @@ impl Counted {
     }
 }
 
-/// Every counter of every cache that the kernel counted completely, and the caches as JSON.
-fn compare(replay: &Replay, counted: &Counted) -> (Vec<Counter>, Vec<Value>) {
+/// Every counter of every cache that the kernel counted completely, and the caches by name.
+fn compare(replay: &Replay, counted: &Counted) -> (Vec<Counter>, Vec<CacheCounters>) {
     let mut counters = Vec::new();
     let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
-    let mut json_caches = Vec::new();
+    let mut caches = Vec::new();
     for cache in &replay.outcomes[0].caches {
         let Some(real) = counted.real.get(&cache.name) else { continue };
         let found_of = |event: Event| real.get(event.name()).copied().unwrap_or(0);
         let predicted_of = |event: Event| cache.counts.get(event) as i64;
-        let mut json_counters = serde_json::Map::new();
+        let mut by_name = BTreeMap::new();
         for event in counted.events {
             let (found, predicted) = (found_of(*event), predicted_of(*event));
             if found == 0 && predicted == 0 {
@@ -245,7 +231,7 @@ fn compare(replay: &Replay, counted: &Counted) -> (Vec<Counter>, Vec<Value>) {
             let sum = sums.entry(event.name()).or_default();
             *sum = (sum.0 + found, sum.1 + predicted);
             counters.push(count(&cache.name, *event, found, predicted));
-            json_counters.insert(event.name().into(), json!({ "real": found, "predicted": predicted }));
+            by_name.insert(event.name().into(), Both { real: found, predicted });
         }
         for (name, [fast, slow]) in counted.shares {
             let share = |of: &dyn Fn(Event) -> i64| {
@@ -260,14 +246,14 @@ fn compare(replay: &Replay, counted: &Counted) -> (Vec<Counter>, Vec<Value>) {
                 });
             }
         }
-        json_caches.push(json!({ "cache": cache.name, "counters": json_counters }));
+        caches.push(CacheCounters { cache: cache.name.clone(), counters: by_name });
     }
     for event in counted.events {
         if let Some((found, predicted)) = sums.get(event.name()) {
             counters.push(count(ALL, *event, *found, *predicted));
         }
     }
-    (counters, json_caches)
+    (counters, caches)
 }
 
 /// How the tally is spread over draws, of which the first is known.

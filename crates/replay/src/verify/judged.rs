@@ -6,7 +6,6 @@
 
 use super::moved::{Change, Tracing, null_skill, skill};
 use super::pages::ByOrder;
-use serde_json::{Value, json};
 
 /// Caches with the same tracing that changed, or should have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,20 +37,6 @@ pub fn groups(changes: &[Change]) -> [Group; 3] {
             skills: (real_bytes > 0).then(|| (skill(&of).slabs, null_skill(&of).slabs)),
         }
     })
-}
-
-impl Group {
-    /// As JSON.
-    pub fn json(&self) -> Value {
-        json!({
-            "events": self.tracing.key(),
-            "caches": self.caches,
-            "slab_bytes_changed_real": self.real_bytes,
-            "error_bytes": self.error_bytes,
-            "skill_slab_bytes": self.skills.map(|skills| skills.0),
-            "skill_slab_bytes_own_balance": self.skills.map(|skills| skills.1),
-        })
-    }
 }
 
 /// Sentences: skill where all is traced, and what has no events.

@@ -5,7 +5,7 @@ use slablab_readers::slabinfo::SlabinfoRow;
 use slablab_slabs::Usage;
 
 /// One cache's change.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Change {
     /// Its name.
     pub name: String,
@@ -46,9 +46,10 @@ pub struct Skill {
 }
 
 /// Which of a cache's allocations and frees have events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracing {
     /// All that the recording tells of: each free has its allocation.
+    #[default]
     All,
     /// Some: later events imply others.
     Some,
@@ -66,7 +67,8 @@ impl Tracing {
         }
     }
 
-    pub(super) fn key(self) -> &'static str {
+    /// The word for it in documents.
+    pub fn word(self) -> &'static str {
         match self {
             Tracing::All => "all",
             Tracing::Some => "some",

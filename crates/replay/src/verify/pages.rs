@@ -6,7 +6,6 @@
 
 use crate::replay::outcome::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::{Value, json};
 use slablab_report::error::{At, Result};
 use slablab_trace::{Batch, Columns, EventKind, NONE, Reader, flags};
 use std::path::Path;
@@ -76,27 +75,6 @@ impl SlabPages {
             self.error_percent(),
             self.balance_error_percent()
         )
-    }
-
-    /// The counts as JSON: an entry for each order of which the kernel or the engine took or returned a slab.
-    pub fn json(&self) -> Value {
-        let mut orders = Vec::new();
-        for (order, (real, predicted)) in self.real.iter().zip(&self.predicted).enumerate() {
-            if (*real, *predicted) != ((0, 0), (0, 0)) {
-                orders.push(json!({
-                    "order": order,
-                    "slabs_taken_real": real.0,
-                    "slabs_taken_predicted": predicted.0,
-                    "slabs_returned_real": real.1,
-                    "slabs_returned_predicted": predicted.1,
-                }));
-            }
-        }
-        json!({
-            "error_percent": self.error_percent(),
-            "error_percent_own_balance": self.balance_error_percent(),
-            "orders": orders,
-        })
     }
 }
 

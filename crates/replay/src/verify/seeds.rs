@@ -5,7 +5,6 @@
 
 use crate::replay::{Options, Replay, replay};
 use rayon::prelude::*;
-use serde_json::{Value, json};
 use slablab_report::error::Result;
 use slablab_trace::Reader;
 use std::path::Path;
@@ -49,13 +48,6 @@ impl Spread {
             None => format!("{name} {median:.3} ({low:.3} to {high:.3})"),
         }
     }
-
-    fn json(&self) -> Value {
-        let (low, high) = self.range();
-        json!({
-            "real": self.real, "median": self.median(), "least": low, "most": high, "by_rank": self.values,
-        })
-    }
 }
 
 /// A sentence with all spreads.
@@ -63,15 +55,6 @@ pub(super) fn sentence(spreads: &[Spread]) -> String {
     let seeds = spreads.first().map_or(0, |spread| spread.values.len());
     let each: Vec<String> = spreads.iter().map(Spread::sentence).collect();
     format!("median (range) over {seeds} draws of the start: {}", each.join("; "))
-}
-
-/// The spreads as JSON, by name.
-pub(super) fn json(spreads: &[Spread]) -> Value {
-    spreads
-        .iter()
-        .map(|spread| (spread.name.to_string(), spread.json()))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
 }
 
 /// Replays once for each seed after `options.seed`, `seeds` - 1 times, and judges each answer; in the order

@@ -6,7 +6,7 @@ use slablab_replay::explain::{Explained, Question, explain};
 use slablab_replay::import::{self, Input};
 use slablab_replay::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, explain_json, explain_page, explain_table,
-    remarks, replay_json, replay_page, verify_csv, verify_json, verify_page, verify_table,
+    remarks, replay_json, replay_page, verify_answer,
 };
 use slablab_replay::replay::before::Before;
 use slablab_replay::replay::{Options, Replay, replay};
@@ -83,10 +83,10 @@ fn no_renderer_passes_on_control_characters() {
         for (verified, replay) in &mut verified {
             rename_replay(replay, name);
             rename(&mut verified.compared, name);
-            verified.json["label"] = name.into();
-            texts.push(("verify's table", verify_table(verified)));
-            texts.push(("verify's JSON", document(&verify_json(verified))));
-            texts.push(("verify's page", verify_page(verified, replay, name)));
+            let answer = verify_answer(verified, replay, usize::MAX);
+            texts.push(("verify's table", answer.text(true)));
+            texts.push(("verify's JSON", document(&answer.json())));
+            texts.push(("verify's page", answer.page(name)));
         }
         rename_replay(&mut explained.replay, name);
         explained.cache = Some(name.into());
@@ -113,7 +113,7 @@ fn csv_without_names_has_no_apostrophe() {
     let replay = replayed();
     let mut files = vec![caches_csv(&replay)];
     files.extend(cache_csv(&replay, "filp"));
-    files.extend(verified().iter().map(|(verified, _)| verify_csv(verified)));
+    files.extend(verified().iter().map(|(verified, replay)| verify_csv(verified, replay)));
     assert_eq!(files.len(), 4);
     for csv in files {
         assert_eq!(with_apostrophe(&csv), Vec::<&str>::new(), "{}", csv.lines().next().unwrap_or(""));
@@ -123,13 +123,13 @@ fn csv_without_names_has_no_apostrophe() {
 /// Every row of each CSV file has the hostile name of its cache, and no other cell with an apostrophe.
 #[test]
 fn csv_names_are_no_formulas() {
-    let [(mut change, _), (mut counters, _)] = verified();
+    let [(mut change, first), (mut counters, second)] = verified();
     let mut replay = replayed();
     for name in &HOSTILE[1..] {
         rename_replay(&mut replay, name);
         rename(&mut change.compared, name);
         rename(&mut counters.compared, name);
-        for csv in [caches_csv(&replay), verify_csv(&change), verify_csv(&counters)] {
+        for csv in [caches_csv(&replay), verify_csv(&change, &first), verify_csv(&counters, &second)] {
             check_names("CSV", &csv);
             let rows = csv.lines().count() - 1;
             assert_eq!(with_apostrophe(&csv).len(), rows, "{}", csv.lines().next().unwrap_or(""));
@@ -137,9 +137,15 @@ fn csv_names_are_no_formulas() {
     }
 }
 
+fn verify_csv(verified: &Verified, replay: &Replay) -> String {
+    verify_answer(verified, replay, usize::MAX).csv().expect("rows")
+}
+
 fn rename(compared: &mut Compared, name: &str) {
     match compared {
-        Compared::Changes(changes, _) => changes.iter_mut().for_each(|change| change.name = name.into()),
-        Compared::Counters(counters) => counters.iter_mut().for_each(|counter| counter.cache = name.into()),
+        Compared::Changes(changes, ..) => changes.iter_mut().for_each(|change| change.name = name.into()),
+        Compared::Counters(counters, _) => {
+            counters.iter_mut().for_each(|counter| counter.cache = name.into())
+        }
     }
 }

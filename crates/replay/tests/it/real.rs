@@ -7,7 +7,7 @@ use slablab_replay::replay::before::Before;
 use slablab_replay::replay::outcome::Counts;
 use slablab_replay::replay::{Options, Replay, replay};
 use slablab_replay::verify::counters::start_of;
-use slablab_replay::verify::{verify_change, verify_counters};
+use slablab_replay::verify::{Verified, verify_change, verify_counters};
 use slablab_slabs::Preset;
 use slablab_trace::Reader;
 use std::collections::HashMap;
@@ -52,13 +52,10 @@ fn counters_of_a_kernel_that_counted() {
     let (verified, answer) = verify_counters(&run, "trace_s1", &reader, (&options, 1), &|_, _| {})
         .expect("the run can be verified");
     assert_eq!(answer.outcomes[0].preset.to_string(), "slub@6.1", "the recording says which kernel it was");
-    check_counters(&verified.json, "skbuff_head_cache");
-    check_counters(&verified.json, "kmalloc-512");
-    assert!(
-        verified.json["caches"].as_array().is_some_and(|caches| caches.len() == 20),
-        "{:?}",
-        verified.summary
-    );
+    let json = json_of(&verified, &answer);
+    check_counters(&json, "skbuff_head_cache");
+    check_counters(&json, "kmalloc-512");
+    assert!(json["caches"].as_array().is_some_and(|caches| caches.len() == 20), "{:?}", verified.summary);
 }
 
 /// A preset that is not the kernel's has larger errors of all counters together than the right preset, by at
@@ -73,10 +70,10 @@ fn wrong_presets_are_worse_at_the_counters() {
             before: Some(start_of(&run, "trace_s1").expect("the state is right")),
             ..Options::default()
         };
-        let (verified, _) =
+        let (verified, answer) =
             verify_counters(&run, "trace_s1", &reader, (&options, 1), &|_, _| {}).expect("verified");
         println!("{}", verified.summary[1]);
-        verified.json["errors"].as_u64().expect("a number")
+        json_of(&verified, &answer)["errors"].as_u64().expect("a number")
     };
     let right = errors("slub@6.1");
     for (wrong, times) in [
@@ -171,7 +168,8 @@ fn a_kernel_with_slab_begins_with_its_arrays() {
         .expect("the run can be verified");
     assert_eq!(answer.outcomes[0].preset.to_string(), "slab@6.1", "its slabinfo says which kernel it was");
     println!("{}", verified.summary.join("\n"));
-    let caches = verified.json["caches"].as_array().expect("caches");
+    let json = json_of(&verified, &answer);
+    let caches = json["caches"].as_array().expect("caches");
     assert_eq!(caches.len(), 23, "those whose trace is complete");
     let mut grown = (0, 0);
     for cache in caches {
@@ -225,10 +223,14 @@ fn change(engine: &str) -> serde_json::Value {
         before: Some(Before::read(&start).expect("slabinfo is right")),
         ..Options::default()
     };
-    let (verified, _) =
+    let (verified, answer) =
         verify_change(&reader, &path, &end, (&options, 1), &|_, _| {}).expect("it can be verified");
     println!("{}", verified.summary.join("\n"));
-    slablab_replay::output::verify_json(&verified)
+    json_of(&verified, &answer)
+}
+
+fn json_of(verified: &Verified, replay: &Replay) -> serde_json::Value {
+    slablab_replay::output::verify_answer(verified, replay, usize::MAX).json()
 }
 
 /// Skill in bytes of slabs, and by how many percent of the pages the slabs taken and returned are off.
@@ -302,20 +304,21 @@ fn draws_of_the_start_have_a_range() {
         let before = Some(start_of(&run, "trace_s1").expect("the state is right"));
         let options = Options { before, kernel_only: true, ..Options::default() };
         let answer = verify_counters(&run, "trace_s1", &reader, (&options, seeds), &|_, _| {});
-        answer.expect("the run can be verified").0
+        let (verified, replay) = answer.expect("the run can be verified");
+        (json_of(&verified, &replay), verified.summary)
     };
-    let (one, five) = (verify(1), verify(5));
-    assert_eq!(one.json["seeds"], serde_json::json!({}));
-    assert_eq!(one.json["caches"], five.json["caches"], "the answer is the first draw");
-    let exact = &five.json["seeds"]["error_percent"];
+    let ((one, _), (five, summary)) = (verify(1), verify(5));
+    assert_eq!(one["seeds"], serde_json::json!({}));
+    assert_eq!(one["caches"], five["caches"], "the answer is the first draw");
+    let exact = &five["seeds"]["error_percent"];
     let values: Vec<f64> =
         exact["by_rank"].as_array().expect("a list").iter().filter_map(|value| value.as_f64()).collect();
     assert!(values.len() == 5 && values.is_sorted() && values[0] < values[4], "{values:?}");
-    let alone = 100.0 * one.json["errors"].as_f64().expect("a number")
-        / one.json["counted_real"].as_f64().expect("a number");
+    let alone =
+        100.0 * one["errors"].as_f64().expect("a number") / one["counted_real"].as_f64().expect("a number");
     assert!(values.contains(&alone), "{alone} in {values:?}");
-    assert!(five.summary.iter().any(|text| text.contains("over 5 draws of the start")), "{:?}", five.summary);
-    assert_eq!(verify(5).json["seeds"], five.json["seeds"]);
+    assert!(summary.iter().any(|text| text.contains("over 5 draws of the start")), "{summary:?}");
+    assert_eq!(verify(5).0["seeds"], five["seeds"]);
 }
 
 /// As counted in perf's text of the same recording, by other means.

@@ -10,8 +10,8 @@ mod violations;
 
 pub use csv::{cache_csv, caches_csv, caches_frame, engines_frame, timeline_frame};
 pub use json::{cache_json, replay_json};
-pub(in crate::output) use page::facts;
 pub use page::replay_page;
+pub(in crate::output) use page::{facts, recorded};
 pub(crate) use table::busiest;
 pub(in crate::output) use table::warn;
 pub use table::{cache_table, caches_table, engines_table, remarks};

@@ -72,17 +72,22 @@ fn lede(replay: &Replay) -> String {
 
 /// The recording and the machine.
 pub(in crate::output) fn facts(replay: &Replay, page: &mut Page) {
+    page.facts(recorded(replay));
+}
+
+/// What the recording and the machine are, in numbers.
+pub(in crate::output) fn recorded(replay: &Replay) -> [(&'static str, Cell); 6] {
     let statistics = &replay.metadata.statistics;
     let seconds = statistics.last_time_ns.saturating_sub(statistics.first_time_ns) as f64 / 1e9;
     let machine = &replay.machine.spec;
-    page.facts([
+    [
         ("Rows", Cell::Count(statistics.rows)),
         ("Recorded time", Cell::Text(Scale::Seconds.print(seconds))),
         ("CPUs", Cell::Count(machine.cpu_node.len() as u64)),
         ("Nodes", Cell::Count(machine.nodes.len() as u64)),
         ("Page size", Cell::Bytes(1 << machine.page_shift)),
         ("Events lost", Cell::Count(replay.metadata.losses.events)),
-    ]);
+    ]
 }
 
 fn memory_lines(replay: &Replay) -> Lines {

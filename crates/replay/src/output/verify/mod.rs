@@ -1,29 +1,44 @@
-//! A verification: each predicted value with the real value. As text, CSV, JSON and a page.
+//! A verification: each predicted value with the real value.
 
-use super::replay::{facts, remarks, warn};
+mod document;
+
+use super::replay::{recorded, remarks};
 use crate::replay::Replay;
 use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
-use serde_json::Value;
+use document::{ChangeDocument, CountersDocument};
+use slablab_report::Answer;
 use slablab_report::column::{Columns, Style};
 use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
-use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Table, name_of, number};
 use slablab_report::text;
 
 /// Rows of a figure; its table has all.
 const ROWS: usize = 24;
 
-/// A verification as a page; `command` is what made it.
-pub fn verify_page(verified: &Verified, replay: &Replay, command: &str) -> String {
-    let mut page = Page::new(&format!("Model and kernel: {}", name_of(&replay.path)), command);
-    warn(&replay.metadata, &mut page);
-    match &verified.compared {
-        Compared::Changes(changes, skill) => changes_page(&mut page, changes, *skill, replay),
-        Compared::Counters(counters) => counters_page(&mut page, counters, replay),
-    }
-    let evidence: Vec<String> = verified.summary.iter().cloned().chain(remarks(replay)).collect();
-    page.evidence(&evidence);
-    page.finish()
+/// The answer of `verify`: text and CSV have the first `top` rows.
+pub fn verify_answer(verified: &Verified, replay: &Replay, top: usize) -> Answer {
+    let gaps = replay.metadata.gaps().len() + replay.warnings.len();
+    let mut basis = remarks(replay);
+    let warnings: Vec<String> = basis.drain(..gaps.min(basis.len())).collect();
+    let title = format!("Model and kernel: {}", name_of(&replay.path));
+    let answer = match &verified.compared {
+        Compared::Changes(changes, skill, dumps) => {
+            let answer = Answer::new(title, change_sentence(changes, *skill, replay));
+            let document = ChangeDocument::new(replay, (changes, *skill), dumps);
+            changes_blocks(answer.document(&document), changes, *skill, top)
+        }
+        Compared::Counters(counters, counted) => {
+            let answer = Answer::new(title, counter_sentence(counters, replay));
+            let document = CountersDocument::new(replay, counters, counted);
+            counters_blocks(answer.document(&document), counters, top)
+        }
+    };
+    answer
+        .warnings(warnings)
+        .section("The recording and the machine")
+        .facts(recorded(replay))
+        .remarks(verified.summary.iter().cloned().chain(basis))
 }
 
 fn engine(replay: &Replay) -> String {
@@ -34,56 +49,74 @@ fn pairs(names: [&str; 2], axis: Axis, rows: Vec<Pair>) -> Pairs {
     Pairs { names: names.map(String::from), rows, axis }
 }
 
-fn changes_page(page: &mut Page, changes: &[Change], skill: Skill, replay: &Replay) {
+/// Bytes of slabs by which all caches together changed: really and predicted.
+fn changed_bytes(changes: &[Change]) -> (i64, i64) {
     let sum = |of: fn(&Change) -> i64| changes.iter().map(of).sum::<i64>();
-    let (real, predicted) = (sum(|change| change.real.slab_bytes), sum(|change| change.predicted.slab_bytes));
-    page.lede(&format!(
-        "Between the two dumps slab memory changed by {}; {} predicts {}. The skill in bytes of slabs is \
-         {}: 1 would be perfect, 0 is what predicting no change would get.",
+    (sum(|change| change.real.slab_bytes), sum(|change| change.predicted.slab_bytes))
+}
+
+fn change_sentence(changes: &[Change], skill: Skill, replay: &Replay) -> String {
+    let (real, predicted) = changed_bytes(changes);
+    format!(
+        "Between the two dumps slab memory changed by {}; {} predicts {}: skill {} in bytes of slabs (1: perfect, \
+         0: what predicting no change would get).",
         number::signed_bytes(real),
         engine(replay),
         number::signed_bytes(predicted),
         number::fixed(skill.slabs, 3)
-    ));
+    )
+}
+
+fn changes_blocks(answer: Answer, changes: &[Change], skill: Skill, top: usize) -> Answer {
+    let (real, predicted) = changed_bytes(changes);
     let exact = changes.iter().filter(|change| change.error_bytes() == 0).count();
-    page.facts([
-        ("Skill, slabs", Cell::Number(skill.slabs, 3)),
-        ("Skill, active objects", Cell::Number(skill.objects, 3)),
-        ("Real change", Cell::ByteChange(real)),
-        ("Predicted", Cell::ByteChange(predicted)),
-        ("Exact, of caches that changed", Cell::Text(format!("{exact} of {}", changes.len()))),
-    ]);
-    page.section("Slabs");
-    change_figure(
-        page,
+    let answer = answer
+        .facts([
+            ("Skill, slabs", Cell::Number(skill.slabs, 3)),
+            ("Skill, active objects", Cell::Number(skill.objects, 3)),
+            ("Real change", Cell::ByteChange(real)),
+            ("Predicted", Cell::ByteChange(predicted)),
+            ("Exact, of caches that changed", Cell::Text(format!("{exact} of {}", changes.len()))),
+        ])
+        .rows(change_columns().frame(&changes[..top.min(changes.len())]));
+    let answer = shown(answer, changes.len(), top, || change_text(&changes[..top.min(changes.len())]))
+        .section("Slabs");
+    let answer = change_figure(
+        answer,
         "Change of slab memory, cache by cache, the largest first.",
         changes,
         &|change| (change.real.slab_bytes, change.predicted.slab_bytes),
-        &change_table(changes),
+        change_table(changes),
     );
-    page.section("Objects");
-    page.text(
+    let answer = answer.section("Objects").paragraph(
         "Objects as the kernel counts them: objects parked at CPUs count as active, so this number \
          also changes when objects are parked.",
     );
     change_figure(
-        page,
+        answer,
         "Change of the memory of active objects, cache by cache, the largest first.",
         changes,
         &Change::active_bytes,
-        &objects_table(changes),
-    );
-    page.section("The recording and the machine");
-    facts(replay, page);
+        objects_table(changes),
+    )
+}
+
+/// The text table of the first `top` of `rows` rows, and how many there are beyond.
+fn shown(answer: Answer, rows: usize, top: usize, table: impl FnOnce() -> text::Table) -> Answer {
+    match rows.saturating_sub(top) {
+        0 => answer.table(table(), &LEFT_OUT),
+        hidden if top == 0 => answer.line(format!("Rows: none of {hidden} shown (--top 0)")),
+        hidden => answer.table(table(), &LEFT_OUT).line(format!("... and {hidden} more rows (--top)")),
+    }
 }
 
 fn change_figure(
-    page: &mut Page,
+    answer: Answer,
     caption: &str,
     changes: &[Change],
     bytes: &dyn Fn(&Change) -> (i64, i64),
-    table: &Table,
-) {
+    table: Table,
+) -> Answer {
     let mut rows: Vec<(&Change, [i64; 2])> =
         changes.iter().map(|change| (change, bytes(change).into())).collect();
     rows.retain(|row| row.1 != [0, 0]);
@@ -96,7 +129,7 @@ fn change_figure(
     };
     let chart =
         pairs(["real", "predicted"], Axis::new("change", Scale::Bytes), rows.iter().map(pair).collect());
-    page.figure(caption, &chart, table);
+    answer.figure(caption, chart, table)
 }
 
 /// The columns of the change between two dumps.
@@ -142,37 +175,36 @@ fn objects_table(changes: &[Change]) -> Table {
     change_columns().html(("cache", &cache_name), &keys, changes)
 }
 
-fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
+fn counter_sentence(counters: &[Counter], replay: &Replay) -> String {
     let tally = Tally::of(counters);
-    page.lede(&format!(
-        "Every counter of a kernel with SLUB_STATS beside what {} counts: {} of {} are exact.",
+    format!(
+        "Of {} counters of a kernel that counts, {} predicts {} exactly; all errors together are {:.1} % of what \
+         the kernel counted.",
+        tally.counters,
         engine(replay),
         tally.exact,
-        tally.counters
-    ));
-    page.section("All caches together");
+        tally.error_percent()
+    )
+}
+
+fn counters_blocks(answer: Answer, counters: &[Counter], top: usize) -> Answer {
+    let first = &counters[..top.min(counters.len())];
     let all: Vec<&Counter> = counters.iter().filter(|counter| counter.cache == ALL).collect();
-    let pair = |counter: &&Counter| match counter.values {
-        Values::Counts(real, predicted) => {
-            Pair { label: counter.counter.clone(), values: [real as f64, predicted as f64] }
-        }
-        Values::Percent(real, predicted) => {
-            Pair { label: counter.counter.clone(), values: [real, predicted] }
-        }
+    let percents: Vec<&Counter> =
+        counters.iter().filter(|counter| matches!(counter.values, Values::Percent(..))).collect();
+    let each: Vec<&Counter> = counters.iter().filter(|counter| counter.cache != ALL).collect();
+    let pair = |counter: &&Counter| {
+        let values = match counter.values {
+            Values::Counts(real, predicted) => [real as f64, predicted as f64],
+            Values::Percent(real, predicted) => [real, predicted],
+        };
+        Pair { label: counter.counter.clone(), values }
     };
-    let chart = pairs(
+    let counts = pairs(
         ["real", "predicted"],
         Axis::new("count, each doubling as wide as the next", Scale::Doublings),
         all.iter().map(pair).collect(),
     );
-    page.figure(
-        "Counters over all caches whose trace is complete. What was never counted stands at the left end.",
-        &chart,
-        &counter_table(&all),
-    );
-    page.section("Fast paths");
-    let percents: Vec<&Counter> =
-        counters.iter().filter(|counter| matches!(counter.values, Values::Percent(..))).collect();
     let label = |counter: &&Counter| Pair {
         label: format!("{} {}", counter.cache, counter.counter.trim_end_matches(" %")),
         ..pair(counter)
@@ -181,17 +213,22 @@ fn counters_page(page: &mut Page, counters: &[Counter], replay: &Replay) {
     let apart = |pair: &Pair| (pair.values[0] - pair.values[1]).abs();
     rows.sort_by(|a, b| apart(b).total_cmp(&apart(a)).then_with(|| a.label.cmp(&b.label)));
     rows.truncate(ROWS);
-    let chart = pairs(["real", "predicted"], Axis::new("served by the fast path", Scale::Percent), rows);
-    page.figure(
-        "Share of the fast path, the caches where model and kernel differ most.",
-        &chart,
-        &counter_table(&percents),
-    );
-    page.section("Every cache");
-    let each: Vec<&Counter> = counters.iter().filter(|counter| counter.cache != ALL).collect();
-    page.table("Every counter of every cache whose trace is complete.", &counter_table(&each));
-    page.section("The recording and the machine");
-    facts(replay, page);
+    let shares = pairs(["real", "predicted"], Axis::new("served by the fast path", Scale::Percent), rows);
+    shown(answer.rows(counter_columns().frame(first)), counters.len(), top, || counter_text(first))
+        .section("All caches together")
+        .figure(
+            "Counters over all caches whose trace is complete. What was never counted stands at the left end.",
+            counts,
+            counter_table(&all),
+        )
+        .section("Fast paths")
+        .figure(
+            "Share of the fast path, the caches where model and kernel differ most.",
+            shares,
+            counter_table(&percents),
+        )
+        .section("Every cache")
+        .page_table("Every counter of every cache whose trace is complete.", counter_table(&each))
 }
 
 /// Real, predicted, their difference, and the difference in percent of the real value; the difference of two
@@ -242,39 +279,20 @@ fn counter_columns() -> Columns<Counter> {
     })
 }
 
-/// Real and predicted, row by row, as CSV with a number in each column of numbers.
-pub fn verify_csv(verified: &Verified) -> String {
-    match &verified.compared {
-        Compared::Changes(changes, _) => change_columns().csv(changes),
-        Compared::Counters(counters) => counter_columns().csv(counters),
-    }
+/// Columns of the text that are left out on a narrow terminal, in this order.
+const LEFT_OUT: [&str; 3] = ["why", "active", "error"];
+
+fn change_text(changes: &[Change]) -> text::Table {
+    let keys = ["slabs_start", "slabs_change_real", "slabs_change_predicted"];
+    let active = ["active_start", "active_change_real", "active_change_predicted"];
+    let keys = [&keys[..], &active, &["error_bytes", "why"]].concat();
+    change_columns().text(("cache", &cache_name), &keys, changes, Style::Kib)
 }
 
-/// The answer as JSON.
-pub fn verify_json(verified: &Verified) -> Value {
-    let mut json = verified.json.clone();
-    if let Compared::Changes(changes, _) = &verified.compared {
-        let columns = change_columns();
-        json["caches"] = changes.iter().map(|change| columns.json(change)).collect();
-    }
-    json
-}
-
-/// Real and predicted, row by row.
-pub fn verify_table(verified: &Verified) -> String {
-    match &verified.compared {
-        Compared::Changes(changes, _) => {
-            let keys = ["slabs_start", "slabs_change_real", "slabs_change_predicted"];
-            let active = ["active_start", "active_change_real", "active_change_predicted"];
-            let keys = [&keys[..], &active, &["error_bytes", "why"]].concat();
-            change_columns().text(("cache", &cache_name), &keys, changes, Style::Kib).print()
-        }
-        Compared::Counters(counters) => {
-            let mut table = text::Table::new(["cache", "counter", "real", "predicted", "difference"]);
-            counters.iter().for_each(|counter| table.row(counter_row(counter)));
-            table.print()
-        }
-    }
+fn counter_text(counters: &[Counter]) -> text::Table {
+    let mut table = text::Table::new(["cache", "counter", "real", "predicted", "difference"]);
+    counters.iter().for_each(|counter| table.row(counter_row(counter)));
+    table
 }
 
 fn counter_row(counter: &Counter) -> [String; 5] {
