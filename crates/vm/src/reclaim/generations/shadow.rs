@@ -3,8 +3,8 @@
 //! A shadow holds the number of the oldest generation at the eviction and the page's accesses (reference:
 //! `min_seq << refs | refs - 1`).
 
-use super::node::Node;
-use super::rules::{Counted, Placement, Recent, Rules};
+use super::lists::Node;
+use super::policy::{Counted, Placement, Recent, Rules};
 use super::word::{GENERATIONS, TIERS, Type, accesses, restore, tier_of};
 use crate::counters::Counter;
 use crate::frames::Flags;

@@ -3,9 +3,9 @@
 //! Spaces come in the order of [`crate::Spaces::order`]; the one walked goes to its end. A space remembers
 //! where its walk stopped. A walk over all of a space's entries looks at present ones only.
 
-use super::choices::{Anon, Victims, Walk, ZoneTest};
+use super::balance::{Level, levels};
 use super::lru::is_pinned;
-use super::shortage::{Level, levels};
+use super::policy::{Anon, Victims, Walk, ZoneTest};
 use super::{Caller, V24};
 use crate::frames::Flags;
 use crate::host::Work;

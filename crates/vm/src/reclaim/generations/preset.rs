@@ -1,7 +1,7 @@
 //! The presets' columns and knobs: `vm@6.1,lru_gen`.
 
 use super::Generations;
-use super::rules::*;
+use super::policy::*;
 use crate::knob::{Column, Knob, Policy, knob};
 use crate::settings::Settings;
 use crate::vm::Replacement;

@@ -1,6 +1,6 @@
 //! The policy's word of a frame: its generation, and its accesses beyond the first ones.
 
-use super::rules::{Placement, Rules};
+use super::policy::{Placement, Rules};
 use crate::frames::Flags;
 use crate::ids::Frame;
 use crate::state::State;

@@ -2,8 +2,8 @@
 //!
 //! A function that waits looks at the page anew afterwards: another task may have freed or used it.
 
-use super::choices::Lists;
 use super::lru::{INACTIVE, clean_list};
+use super::policy::Lists;
 use super::walk::is_busy;
 use super::{Caller, V24};
 use crate::counters::Counter;

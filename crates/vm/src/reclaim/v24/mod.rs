@@ -17,32 +17,31 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`choices`], [`presets`] | what the kernels differ in; the kernels |
-//! | [`lru`] | lists and ages: where a page enters, what a touch does |
-//! | `shortage` | how many pages are wanted |
-//! | `walk` | victims by page tables |
-//! | `clean` | the page of one frame: written, cleaned, freed |
-//! | `launder`, `refill` | passes over the inactive and the active list |
-//! | `balance` | a run of reclaim, kswapd, the work of each second |
+//! | [`policy`], [`presets`] | the choices in which kernels differ; the kernels |
+//! | `node` | a run of reclaim, kswapd, the work of each second |
 //! | `class` | the run of reclaim of 2.4.10, and its kswapd |
+//! | `walk`, `launder`, `refill` | the scans: over page tables, over the inactive and the active list |
+//! | `balance` | how many pages are wanted |
+//! | [`lru`] | lists and ages: where a page enters, what a touch does |
+//! | `clean` | the page of one frame: written, cleaned, freed |
 //!
 //! Sources, and what is assumed: docs/theory/vm.md, section "2.4".
 
 mod balance;
-pub mod choices;
 mod class;
 mod clean;
 mod launder;
 pub mod lru;
+mod node;
+pub mod policy;
 pub mod presets;
 mod refill;
-mod shortage;
 mod walk;
 
-pub use balance::Ran;
-pub use choices::Choices;
+pub use balance::Level;
 pub use class::Local;
-pub use shortage::Level;
+pub use node::Ran;
+pub use policy::Choices;
 pub use walk::Tried;
 
 use crate::frames::Flags;
@@ -51,7 +50,7 @@ use crate::ids::{Frame, SpaceId};
 use crate::replacement::{Enter, Freed, Sizes};
 use crate::state::State;
 use crate::vm::{Host, Replacement, Vm};
-use choices::{Balance, DropBehind, Kswapd, Lists, Slots};
+use policy::{Balance, DropBehind, Kswapd, Lists, Slots};
 use std::cell::{Cell, RefCell};
 
 /// A VM of 2.4.
@@ -80,7 +79,7 @@ struct Data {
     stolen: Cell<u64>,
     /// The second of that look.
     second: Cell<u64>,
-    /// Laundering writes ([`choices::Launder::Hysteresis`]).
+    /// Laundering writes ([`policy::Launder::Hysteresis`]).
     writes: Cell<bool>,
     /// Writes to swap that have not ended.
     in_flight: Cell<u32>,
@@ -184,7 +183,7 @@ impl Replacement for V24 {
     }
 
     fn unswapped(&self, state: &mut State, frame: Frame) {
-        let stays = self.choices.anon == choices::Anon::AtFault || !state.frames.has(frame, Flags::ANON);
+        let stays = self.choices.anon == policy::Anon::AtFault || !state.frames.has(frame, Flags::ANON);
         if !stays && state.frames.has(frame, Flags::LISTED) {
             self.take(state, frame);
         }

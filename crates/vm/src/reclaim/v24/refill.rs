@@ -1,9 +1,9 @@
 //! `refill_inactive`: a pass over the active list that ages pages and deactivates old ones.
 
 use super::V24;
-use super::choices::{Limits, ZoneTest};
+use super::balance::{Level, levels, managed};
 use super::lru::{ACTIVE, is_buffer_page, is_pinned};
-use super::shortage::{Level, levels, managed};
+use super::policy::{Limits, ZoneTest};
 use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::Work;

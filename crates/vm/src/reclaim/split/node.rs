@@ -1,6 +1,6 @@
 //! The two reclaimers: an allocation (`try_to_free_pages`) and kswapd (`balance_pgdat`).
 
-use super::zone::{FIRST, Round, all_pages};
+use super::scan::{FIRST, Round, all_pages};
 use super::{BITE, Split, lru_pages};
 use crate::counters::Counter;
 use crate::host::{Ask, Mark};

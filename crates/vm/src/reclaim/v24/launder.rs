@@ -1,9 +1,9 @@
 //! `page_launder`: passes over the inactive list that clean pages.
 
-use super::choices::{Launder, Rotate, Waits};
+use super::balance::{self, Level};
 use super::clean::Writes;
 use super::lru::{INACTIVE, is_buffer_page, is_pinned};
-use super::shortage::{self, Level};
+use super::policy::{Launder, Rotate, Waits};
 use super::{Caller, V24};
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -102,7 +102,7 @@ impl V24 {
         scan: u32,
         mut writes: Writes,
     ) -> Passed {
-        let (mut passed, mut levels) = (Passed::default(), shortage::levels(vm, host));
+        let (mut passed, mut levels) = (Passed::default(), balance::levels(vm, host));
         for _ in 0..scan {
             let step = vm.with(|state| {
                 let frame = state.lists.tail(INACTIVE)?;
@@ -118,7 +118,7 @@ impl V24 {
             }
             // A freed page, or a wait, changes how many pages are free for the next look.
             if !is_still {
-                levels = shortage::levels(vm, host);
+                levels = balance::levels(vm, host);
             }
         }
         passed

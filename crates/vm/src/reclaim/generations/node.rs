@@ -7,10 +7,10 @@
 
 use super::Generations;
 use super::aging::due;
-use super::control::BATCH;
-use super::evict::{May, Taken};
-use super::node::list;
-use super::rules::{Ager, FirstPriority, Flushers, Placement, Rules, Stop};
+use super::balance::BATCH;
+use super::lists::list;
+use super::policy::{Ager, FirstPriority, Flushers, Placement, Rules, Stop};
+use super::scan::{May, Taken};
 use super::word::{GENERATIONS, Type, YOUNG, forget};
 use crate::frames::Flags;
 use crate::host::{Mark, Work};

@@ -4,7 +4,7 @@
 //! since the oldest generation began; and an average of the generations before, in which each counts half of
 //! the next. One position is compared with another: the first is the set point, the second the value.
 
-use super::rules::Margin;
+use super::policy::Margin;
 use super::word::{TIERS, Type};
 
 /// Pages of a batch, and refaults below which a tier is fine (memory: `MIN_LRU_BATCH`).

@@ -1,7 +1,7 @@
 //! Lists and ages: where a page enters, and what a touch does to it.
 
 use super::V24;
-use super::choices::{Age, Anon, DropBehind, Start, Touch, Write};
+use super::policy::{Age, Anon, DropBehind, Start, Touch, Write};
 use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::ids::{Frame, MappingId};

@@ -1,8 +1,8 @@
 //! The choice of pages to evict: a type, a tier, and the pages at the tail of its oldest generation.
 
-use super::control::BATCH;
-use super::node::{MOST, Node, list, modulo};
-use super::rules::{Counted, Placement, Rules, TypeRule};
+use super::balance::BATCH;
+use super::lists::{MOST, Node, list, modulo};
+use super::policy::{Counted, Placement, Rules, TypeRule};
 use super::walk::is_pinned;
 use super::word::{Type, Word, YOUNG, accesses, forget};
 use crate::counters::Counter;

@@ -4,8 +4,8 @@
 //! Aging changes only the word, and eviction moves the page when it meets it. So the pages of a generation
 //! are counted by words, and a list may hold pages of younger generations.
 
-use super::control::Control;
-use super::rules::{Oldest, Placement, Rules};
+use super::balance::Control;
+use super::policy::{Oldest, Placement, Rules};
 use super::walk::Walker;
 use super::word::{GENERATIONS, Type, Word, YOUNG, accesses, forget};
 use crate::frames::Flags;

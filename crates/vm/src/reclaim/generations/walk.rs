@@ -10,8 +10,8 @@
 //! A filter remembers tables that were dense: at least one entry in eight was accessed. The walk that makes
 //! generation n + 1 looks only at tables that the walk before or an eviction since put in the filter of n.
 
-use super::node::{Node, modulo};
-use super::rules::{Promotion, Rules};
+use super::lists::{Node, modulo};
+use super::policy::{Promotion, Rules};
 use super::word::{Type, Word, forget};
 use crate::frames::Flags;
 use crate::ids::{Frame, MappingId, RegionId, SpaceId};

@@ -13,12 +13,13 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`Rules`] | in what releases differ; their presets and knobs |
-//! | `word`, `node` | a page's generation and accesses; the generations of a node |
-//! | [`Control`] | the controller: type and tiers to evict |
-//! | `shadow` | eviction and refault |
+//! | `policy`, `preset` | in what releases differ ([`Rules`]); their knobs and presets |
+//! | `node` | a pass over a node |
+//! | `scan` | the pages that are taken from the oldest generation |
+//! | `balance` | the controller ([`Control`]): type and tiers to evict |
+//! | `word`, `lists` | a page's generation and accesses; the generations of a node |
 //! | `walk`, `aging` | accessed bits: the walk of page tables, the look around; a new generation |
-//! | `evict`, `reclaim` | which pages are taken; a pass over a node |
+//! | `shadow` | eviction and refault |
 //!
 //! The reclaimers themselves, an allocation and kswapd, are in `crate::reclaimers`.
 //!
@@ -29,18 +30,18 @@
 //! Not here: memory groups (there is one), huge pages, and the per-CPU batches through which pages enter.
 
 mod aging;
-mod control;
-mod evict;
+mod balance;
+mod lists;
 mod node;
+mod policy;
 mod preset;
-mod reclaim;
-mod rules;
+mod scan;
 mod shadow;
 mod walk;
 mod word;
 
-pub use control::{BATCH, Control, Position, Tier};
-pub use rules::*;
+pub use balance::{BATCH, Control, Position, Tier};
+pub use policy::*;
 pub use word::{GENERATIONS, TIERS, Type, YOUNG};
 
 use crate::counters::Counter;
@@ -51,7 +52,7 @@ use crate::reclaimers::{reclaim_directly, run_kswapd, should_wake, shrink_near};
 use crate::replacement::{Enter, Freed, Pass, Rule, Sizes, Verdict};
 use crate::state::State;
 use crate::vm::{Host, Replacement, Vm};
-use node::{Node, list};
+use lists::{Node, list};
 use shadow::Shadow;
 use std::cell::RefCell;
 use word::Word;
@@ -235,7 +236,7 @@ impl Replacement for Generations {
         let rows = nodes.iter().zip(0..).flat_map(|(node, number)| {
             let oldest = node.min_seq[0].min(node.min_seq[1]);
             (oldest..=node.max_seq).map(move |seq| {
-                let age = now.saturating_sub(node.born[usize::from(node::modulo(seq))]) / 1_000_000;
+                let age = now.saturating_sub(node.born[usize::from(lists::modulo(seq))]) / 1_000_000;
                 let pages = |of: Type| if seq < node.min_seq[of as usize] { 0 } else { node.size(of, seq) };
                 [number, seq, age, pages(Type::Anon), pages(Type::File)]
             })

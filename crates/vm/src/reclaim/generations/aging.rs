@@ -1,8 +1,8 @@
 //! Aging: when a new generation is due, who begins it, and the walk before it.
 
 use super::Generations;
-use super::node::{Node, modulo};
-use super::rules::{Ager, Aging, Rules};
+use super::lists::{Node, modulo};
+use super::policy::{Ager, Aging, Rules};
 use super::walk::Step;
 use super::word::{Type, YOUNG};
 use crate::host::{Throttle, Work};

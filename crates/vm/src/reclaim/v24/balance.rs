@@ -1,8 +1,8 @@
 //! How many pages are wanted: shortages, the inactive target, memory pressure, zones with plenty.
 
 use super::V24;
-use super::choices::{Lists, Plenty, Target};
 use super::lru::{ACTIVE, INACTIVE, clean_list};
+use super::policy::{Lists, Plenty, Target};
 use crate::counters::Counter;
 use crate::host::Mark;
 use crate::state::State;

@@ -1,7 +1,7 @@
 //! The kernels, each as the one before it and what changed.
 
 use super::V24;
-use super::choices::*;
+use super::policy::*;
 use crate::knob::{Column, Knob, Policy};
 use crate::settings::Settings;
 use crate::vm::Replacement;

@@ -1,9 +1,9 @@
 //! The run of reclaim of 2.4.10, which frees pages of the zones that one allocation can use, and its kswapd.
 
-use super::choices::{Kswapd, Launder, Target, Waits};
 use super::clean::Writes;
 use super::launder::{count_scan, give};
 use super::lru::{ACTIVE, INACTIVE, MET, is_buffer_page, is_pinned};
+use super::policy::{Kswapd, Launder, Target, Waits};
 use super::{Caller, V24};
 use crate::counters::Counter;
 use crate::frames::Flags;

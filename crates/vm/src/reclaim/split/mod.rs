@@ -8,17 +8,17 @@
 //! | module | contents |
 //! |---|---|
 //! | `policy` | the choices |
-//! | `zone` | the rounds over the lists of a zone |
+//! | `scan` | the rounds over the lists of a zone |
 //! | `isolate` | which pages are taken, with their neighbours |
-//! | `reclaim` | the two reclaimers |
+//! | `node` | the two reclaimers: which zones they scan, and when they stop |
 //!
 //! Not modelled: the batches of 14 pages through which pages enter and are activated, and the swap
 //! token.
 
 mod isolate;
+mod node;
 mod policy;
-mod reclaim;
-mod zone;
+mod scan;
 
 pub use policy::{ActiveFiles, Balance, Choices, Lumpy, Start};
 
@@ -215,7 +215,7 @@ impl Replacement for Split {
     }
 
     fn wants_kswapd(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) -> bool {
-        let zones = vm.with(|state| reclaim::zones_of(state, node));
+        let zones = vm.with(|state| node::zones_of(state, node));
         let asked = zones.into_iter().filter(|zone| vm.with(|state| state.zones[*zone].class <= class));
         asked.into_iter().any(|zone| !host.is_above(zone, Mark::Low, order, 0))
     }

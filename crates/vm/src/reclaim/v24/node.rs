@@ -1,7 +1,7 @@
 //! A run of reclaim of the kernels with three lists, kswapd, and what it does each second.
 
-use super::choices::{Background, Balance, Kswapd, Lists, Vfs, Walk};
 use super::lru::ACTIVE;
+use super::policy::{Background, Balance, Kswapd, Lists, Vfs, Walk};
 use super::{Caller, V24};
 use crate::replacement::Freed;
 use crate::vm::{Host, Vm};

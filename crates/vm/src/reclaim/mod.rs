@@ -1,0 +1,22 @@
+//! The families of policies, one folder each: what becomes of pages, and who reclaims them.
+//!
+//! | family | kernels |
+//! |---|---|
+//! | [`classic`] | 6.x: active and inactive lists of a node, refault distance |
+//! | [`generations`] | 6.1 and later with `lru_gen` |
+//! | [`split`] | 2.6.29: active and inactive lists of a zone, lumpy reclaim |
+//! | [`v24`] | 2.4: walks over page tables, page ages; 2.4.10's two lists |
+//!
+//! A family has these files, in this order, where it has these parts. What else it has comes after them.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `policy` | the choices in which kernels differ, their knobs and presets |
+//! | `node` | a pass over a node, or a run of reclaim: which lists and caches, when it stops, who sleeps |
+//! | `scan` | pages taken from a list and evicted |
+//! | `balance` | how much of which list |
+
+pub mod classic;
+pub mod generations;
+pub mod split;
+pub mod v24;
