@@ -1,10 +1,10 @@
-//! How many pages of files may be dirty, and how writers are held back.
+//! How writers of files are held back while too many pages are dirty.
 
+use super::limits::Limits;
 use super::writeback::{self, Why};
 use super::{DirtyRule, Rules};
-use crate::host::{Mark, Throttle};
+use crate::host::Throttle;
 use crate::ids::MappingId;
-use crate::settings::DirtyLimit;
 use crate::state::Dirty;
 use crate::vm::{Host, Vm};
 
@@ -16,43 +16,6 @@ const PAUSE: u64 = 200_000_000;
 const PAUSES: u32 = 64;
 /// Pages that a writer of 2.4 writes itself, and those after which one of 6.x is looked at (from memory).
 const BATCH: u32 = 32;
-
-/// Pages that may be dirty.
-pub(super) struct Limits {
-    /// A flusher writes until fewer are dirty.
-    pub background: u64,
-    /// Writers are held back so that no more are dirty.
-    pub limit: u64,
-    /// Pages of the machine that could be dirty.
-    base: u64,
-}
-
-impl Limits {
-    /// The limits now.
-    pub(super) fn of(vm: &Vm, host: &dyn Host, rules: &Rules) -> Limits {
-        let zones = vm.with(|state| state.zones.len());
-        let free: u64 = (0..zones).map(|zone| host.free_pages(zone)).sum();
-        let reserve: u64 = (0..zones).map(|zone| host.mark(zone, Mark::High)).sum();
-        let sizes = vm.with(|state| vm.policy.sizes(state));
-        let inactive = sizes.inactive_anon + sizes.inactive_file;
-        let active = sizes.active_anon + sizes.active_file;
-        let (base, background, limit) = match rules.dirty {
-            DirtyRule::Buffers if rules.dirty_active => (free + inactive + active, 30, 60),
-            DirtyRule::Buffers => ((free + inactive).max(reserve), 30, 60),
-            DirtyRule::Share => (free + inactive + active, 5, 10),
-            DirtyRule::Pauses => {
-                (free.saturating_sub(reserve) + sizes.inactive_file + sizes.active_file, 10, 20)
-            }
-        };
-        let settings = vm.with(|state| state.settings);
-        let limit = settings.dirty_limit.unwrap_or(DirtyLimit::Percent(limit));
-        let background = settings.dirty_background.unwrap_or(DirtyLimit::Percent(background));
-        let (background, limit) = (background.of(base), limit.of(base));
-        // A background limit that is not below the other one is half of it (`domain_dirty_limits`).
-        let background = if background >= limit { limit / 2 } else { background };
-        Limits { background, limit, base }
-    }
-}
 
 /// A writer made a page of a file dirty (of tmpfs too with [`Rules::tmpfs_counts_dirty`]): it is held back if
 /// there are too many. Returns whether it slept.

@@ -1,7 +1,7 @@
 //! tmpfs: pages are in frames, in swap, or holes. Also ramfs, whose pages are in frames for good.
 
-use super::cache::{OpenFile, map_around};
-use super::fault::Fault;
+use super::fault::{Fault, map_around};
+use super::open::OpenFile;
 use super::swapin::{self, Looked};
 use super::{Rules, readahead};
 use crate::frames::Flags;

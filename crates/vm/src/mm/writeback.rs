@@ -6,7 +6,7 @@
 //! later    flusher           file by file, each in the order of its pages
 //! ```
 
-use super::dirty::Limits;
+use super::limits::Limits;
 use super::{DirtyRule, Rules};
 use crate::counters::Counter;
 use crate::frames::Flags;

@@ -9,9 +9,9 @@
 //! | module | contents |
 //! |---|---|
 //! | `policy` | the choices, the releases |
-//! | `balance` | how many pages of each list a round scans |
-//! | `scan` | the rounds over the lists of a node |
 //! | `node` | a node: lists, slab caches, whether to go on, whether to sleep |
+//! | `scan` | the rounds over the lists of a node |
+//! | `balance` | how many pages of each list a round scans |
 //!
 //! The reclaimers themselves, an allocation and kswapd, are in `crate::reclaimers`.
 //!

@@ -3,7 +3,7 @@
 use super::Generations;
 use super::lists::{Node, modulo};
 use super::policy::{Ager, Aging, Rules};
-use super::walk::Step;
+use super::walker::Step;
 use super::word::{Type, YOUNG};
 use crate::host::{Throttle, Work};
 use crate::reclaimers::{FIRST, Round};

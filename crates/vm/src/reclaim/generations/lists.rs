@@ -6,7 +6,7 @@
 
 use super::balance::Control;
 use super::policy::{Oldest, Placement, Rules};
-use super::walk::Walker;
+use super::walker::Walker;
 use super::word::{GENERATIONS, Type, Word, YOUNG, accesses, forget};
 use crate::frames::Flags;
 use crate::ids::Frame;

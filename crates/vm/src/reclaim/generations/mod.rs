@@ -18,7 +18,7 @@
 //! | `scan` | the pages that are taken from the oldest generation |
 //! | `balance` | the controller ([`Control`]): type and tiers to evict |
 //! | `word`, `lists` | a page's generation and accesses; the generations of a node |
-//! | `walk`, `aging` | accessed bits: the walk of page tables, the look around; a new generation |
+//! | `walker`, `walk`, `aging` | accessed bits: which tables are walked; the walk, the look around; a new generation |
 //! | `shadow` | eviction and refault |
 //!
 //! The reclaimers themselves, an allocation and kswapd, are in `crate::reclaimers`.
@@ -38,6 +38,7 @@ mod preset;
 mod scan;
 mod shadow;
 mod walk;
+mod walker;
 mod word;
 
 pub use balance::{BATCH, Control, Position, Tier};

@@ -8,13 +8,15 @@
 //! | module | contents |
 //! |---|---|
 //! | `policy` | the choices |
-//! | `scan` | the rounds over the lists of a zone |
-//! | `isolate` | which pages are taken, with their neighbours |
 //! | `node` | the two reclaimers: which zones they scan, and when they stop |
+//! | `scan` | the rounds over the lists of a zone |
+//! | `balance` | how many pages of each list a round scans |
+//! | `isolate` | which pages are taken, with their neighbours |
 //!
 //! Not modelled: the batches of 14 pages through which pages enter and are activated, and the swap
 //! token.
 
+mod balance;
 mod isolate;
 mod node;
 mod policy;

@@ -1,8 +1,9 @@
 //! The rounds over the lists of a zone (`shrink_zone`).
 
+use super::balance::anon_is_low;
 use super::isolate::{Bite, kind_of_list};
 use super::policy::Lumpy;
-use super::{ACTIVE, ANON, ActiveFiles, BITE, Balance, FILE, INACTIVE, Split, kind_of, lru_pages, size};
+use super::{ACTIVE, ANON, ActiveFiles, BITE, FILE, INACTIVE, Split, kind_of, lru_pages, size};
 use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::{Mark, Throttle, Work};
@@ -64,52 +65,6 @@ impl Split {
         if vm.with(|state| anon_is_low(state, zone)) {
             self.shrink_active(vm, host, zone, ANON, BITE, round);
         }
-    }
-
-    /// Percent of the pages that are due that anonymous pages and files get (`get_scan_ratio`).
-    fn scan_ratio(&self, state: &State, zone: usize, free: u64, high: u64) -> [u64; 2] {
-        if state.swap.free() == 0 {
-            return [0, 100];
-        }
-        let all =
-            [ANON, FILE].map(|kind| size(state, zone, ACTIVE[kind]) + size(state, zone, INACTIVE[kind]));
-        if all[FILE] + free <= high {
-            return [100, 0];
-        }
-        if self.choices.balance == Balance::Equal {
-            return [100, 100];
-        }
-        let swappiness = u64::from(state.settings.swappiness);
-        self.past(zone, |past| {
-            for kind in [ANON, FILE] {
-                if past.scanned[kind] > all[kind] / 4 {
-                    past.scanned[kind] /= 2;
-                    past.rotated[kind] /= 2;
-                }
-            }
-            let anon = weigh(swappiness, past.scanned[ANON], past.rotated[ANON]);
-            let file = weigh(200 - swappiness, past.scanned[FILE], past.rotated[FILE]);
-            let anon = 100 * anon / (anon + file + 1);
-            [anon, 100 - anon]
-        })
-    }
-
-    /// Pages of each list to scan now. What makes no bite is due later.
-    fn due(&self, state: &State, zone: usize, priority: u32, percent: [u64; 2]) -> [u64; 4] {
-        let mut now = [0; 4];
-        for (list, now) in now.iter_mut().enumerate() {
-            let pages = size(state, zone, list);
-            let whole = pages * u64::from(state.settings.part);
-            let share = match priority {
-                0 => pages,
-                _ => (whole >> priority).min(pages) * percent[kind_of_list(list)] / 100,
-            };
-            *now = self.past(zone, |past| {
-                past.due[list] += share;
-                if past.due[list] >= BITE { std::mem::take(&mut past.due[list]) } else { 0 }
-            });
-        }
-        now
     }
 
     fn shrink_list(
@@ -271,19 +226,6 @@ impl Split {
             }
         }
     }
-}
-
-fn weigh(priority: u64, scanned: u64, rotated: u64) -> u64 {
-    (priority + 1) * (scanned + 1) / (rotated + 1)
-}
-
-/// Whether the inactive anonymous list of a zone is too short for its active one.
-fn anon_is_low(state: &State, zone: usize) -> bool {
-    let ratio = match state.zones[zone].managed >> 18 {
-        0 => 1,
-        gib => (10 * gib).isqrt(),
-    };
-    size(state, zone, INACTIVE[ANON]) * ratio < size(state, zone, ACTIVE[ANON])
 }
 
 /// Accesses count for a page that is mapped, in the swap cache, or of a mapped file

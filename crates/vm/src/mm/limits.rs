@@ -1,0 +1,43 @@
+//! How many pages of files may be dirty.
+
+use super::{DirtyRule, Rules};
+use crate::host::Mark;
+use crate::settings::DirtyLimit;
+use crate::vm::{Host, Vm};
+
+/// Pages that may be dirty.
+pub(super) struct Limits {
+    /// A flusher writes until fewer are dirty.
+    pub background: u64,
+    /// Writers are held back so that no more are dirty.
+    pub limit: u64,
+    /// Pages of the machine that could be dirty.
+    pub base: u64,
+}
+
+impl Limits {
+    /// The limits now.
+    pub(super) fn of(vm: &Vm, host: &dyn Host, rules: &Rules) -> Limits {
+        let zones = vm.with(|state| state.zones.len());
+        let free: u64 = (0..zones).map(|zone| host.free_pages(zone)).sum();
+        let reserve: u64 = (0..zones).map(|zone| host.mark(zone, Mark::High)).sum();
+        let sizes = vm.with(|state| vm.policy.sizes(state));
+        let inactive = sizes.inactive_anon + sizes.inactive_file;
+        let active = sizes.active_anon + sizes.active_file;
+        let (base, background, limit) = match rules.dirty {
+            DirtyRule::Buffers if rules.dirty_active => (free + inactive + active, 30, 60),
+            DirtyRule::Buffers => ((free + inactive).max(reserve), 30, 60),
+            DirtyRule::Share => (free + inactive + active, 5, 10),
+            DirtyRule::Pauses => {
+                (free.saturating_sub(reserve) + sizes.inactive_file + sizes.active_file, 10, 20)
+            }
+        };
+        let settings = vm.with(|state| state.settings);
+        let limit = settings.dirty_limit.unwrap_or(DirtyLimit::Percent(limit));
+        let background = settings.dirty_background.unwrap_or(DirtyLimit::Percent(background));
+        let (background, limit) = (background.of(base), limit.of(base));
+        // A background limit that is not below the other one is half of it (`domain_dirty_limits`).
+        let background = if background >= limit { limit / 2 } else { background };
+        Limits { background, limit, base }
+    }
+}
