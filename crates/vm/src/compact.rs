@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The scanners go on where the last compaction of the zone ended. A zone in which a compaction with waits
-//! failed is left alone for twice as many requests as before, up to 64. Rules: docs/theory/vm.md.
+//! failed is left alone for twice as many requests as before, up to 64. Rules: docs/theory/vm.md 7.
 
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -69,7 +69,7 @@ pub struct Wanted {
 }
 
 /// A request compacts zones of a node, the highest first, until there is a block. Returns whether there may
-/// be one.
+/// be one (docs/theory/vm.md 7.3).
 pub fn direct(vm: &Vm, host: &dyn Host, node: u16, wanted: Wanted) -> bool {
     let mut ran = false;
     for zone in zones(vm, node, wanted.class) {
@@ -139,7 +139,7 @@ fn zones(vm: &Vm, node: u16, class: u8) -> Vec<usize> {
     })
 }
 
-/// Whether there is a block already, or enough memory to move pages to.
+/// Whether there is a block already, or enough memory to move pages to (docs/theory/vm.md 7.2).
 fn suitable(host: &dyn Host, zone: usize, wanted: &Wanted) -> Option<Compacted> {
     let mark = if wanted.order > COSTLY { Mark::Low } else { Mark::Min };
     if host.is_above(zone, mark, wanted.order, wanted.class) {
@@ -148,8 +148,13 @@ fn suitable(host: &dyn Host, zone: usize, wanted: &Wanted) -> Option<Compacted> 
     if host.free_pages(zone) <= host.mark(zone, mark) + (2 << wanted.order) {
         return Some(Compacted::Skipped);
     }
-    let index = host.fragmentation(zone, wanted.order);
-    (wanted.order > COSTLY && (0..=FRAGMENTED).contains(&index)).then_some(Compacted::Skipped)
+    lacks_memory(wanted.order, host.fragmentation(zone, wanted.order)).then_some(Compacted::Skipped)
+}
+
+/// Whether a request of an order fails for lack of memory, which no compaction helps: its fragmentation index
+/// says so (docs/theory/vm.md 7.2).
+fn lacks_memory(order: u8, index: i32) -> bool {
+    order > COSTLY && (0..=FRAGMENTED).contains(&index)
 }
 
 /// One run over a zone.
@@ -209,7 +214,7 @@ impl Run<'_> {
     }
 
     /// Whether there is a block for the request. A block of another type can be stolen; the kernel looks for
-    /// that at the ends of pageblocks only, if it waits.
+    /// that at the ends of pageblocks only, if it waits (docs/theory/vm.md 7.5).
     fn has_block(&self) -> bool {
         let Wanted { order, block, effort, .. } = self.wanted;
         if self.host.has_block(self.zone, order, block) {
@@ -223,7 +228,7 @@ impl Run<'_> {
             && others.into_iter().any(|other| self.host.has_block(self.zone, order, other))
     }
 
-    /// Takes pages of the pageblock of the migrate scanner out of their lists.
+    /// Takes pages of the pageblock of the migrate scanner out of their lists (docs/theory/vm.md 7.1).
     fn take_pages(&mut self) -> Vec<Frame> {
         let frames = self.host.pageblock_frames();
         let end = (self.migrate / frames + 1) * frames;
@@ -351,4 +356,25 @@ fn move_page(vm: &Vm, state: &mut State, frame: Frame, target: Option<Frame>) ->
     vm.policy.put_back(state, target);
     state.count(Counter::PgMigrateSuccess);
     Moved::Done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lacks_memory;
+
+    #[test]
+    fn an_index_up_to_500_says_lack_of_memory() {
+        for (order, index, expected) in [
+            (4, 0, true),
+            (4, 500, true),
+            (4, 501, false),
+            (9, 1000, false),
+            // There is a block.
+            (4, -1000, false),
+            // Up to order 3 the index is not asked.
+            (3, 0, false),
+        ] {
+            assert_eq!(lacks_memory(order, index), expected, "order {order}, index {index}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Reads and writes of files through the page cache, and faults on them.
 
-use super::fault::Fault;
+use super::fault::{Fault, map_around};
+use super::open::OpenFile;
 use super::{Rules, balance_dirty, buffers, mark_dirty, readahead, tmpfs};
 use crate::ahead::FileAhead;
 use crate::frames::Flags;
@@ -11,24 +12,6 @@ use crate::replacement::Enter;
 use crate::spaces::Pte;
 use crate::state::State;
 use crate::vm::{Host, Vm};
-
-/// An open file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenFile {
-    /// Its pages.
-    pub mapping: MappingId,
-    /// The contents of the page that was read last.
-    pub content: u32,
-    /// Where it reads ahead.
-    pub ahead: FileAhead,
-}
-
-impl OpenFile {
-    /// A file, just opened.
-    pub fn new(mapping: MappingId) -> OpenFile {
-        OpenFile { mapping, content: 0, ahead: FileAhead::default() }
-    }
-}
 
 /// Where a page of a file is, and what is to be done first.
 enum Found {
@@ -55,7 +38,8 @@ fn look_up(vm: &Vm, state: &mut State, id: MappingId, index: u32, ahead: bool) -
 }
 
 /// The program reads a whole page by a system call; its contents are in [`OpenFile::content`] then. Returns
-/// whether it waited for a disk; `None`: no memory. A page beyond the end has no contents.
+/// whether it waited for a disk; `None`: no memory. A page beyond the end has no contents
+/// (docs/theory/vm.md 2.11).
 pub fn read(vm: &Vm, host: &dyn Host, rules: &Rules, file: &mut OpenFile, page: u32) -> Option<bool> {
     let kind = vm.with(|state| {
         let mapping = state.mappings.get(file.mapping);
@@ -191,7 +175,7 @@ fn create(vm: &Vm, host: &dyn Host, id: MappingId, page: u32) -> Option<()> {
     Some(())
 }
 
-/// Serves a fault on a page of a file. One step: the caller looks again.
+/// Serves a fault on a page of a file. One step: the caller looks again (docs/theory/vm.md 2.9).
 pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
     let Fault { vm, host, rules, region, page, write, .. } = *fault;
     assert!(
@@ -247,11 +231,6 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
     Some(())
 }
 
-/// Lends a file's read-ahead to a region for faults, or takes it back: both are one open file with one state.
-pub fn lend_ahead(vm: &Vm, region: RegionId, file: &mut OpenFile) {
-    vm.with(|state| std::mem::swap(&mut state.spaces.region_mut(region).ahead, &mut file.ahead));
-}
-
 /// Uses the state and the read-ahead of a region.
 fn with_ahead<T>(vm: &Vm, region: RegionId, f: impl FnOnce(&State, &mut FileAhead) -> T) -> T {
     vm.with(|state| {
@@ -276,29 +255,4 @@ fn map_page(fault: &Fault<'_>, state: &mut State, frame: Frame, now: u64) {
     if write && rules.write_notify {
         mark_dirty(state, frame, now);
     }
-}
-
-/// Maps the pages around a read fault that are cached, unlocked and not marked (`filemap_map_pages`). Returns
-/// whether the faulting page is one of them. x86 maps them with their accessed bits set (from memory).
-pub(super) fn map_around(fault: &Fault<'_>, state: &mut State, id: MappingId) -> bool {
-    let Fault { rules, region, page, .. } = *fault;
-    let start = page / rules.fault_around * rules.fault_around;
-    let end = (start + rules.fault_around).min(state.spaces.region(region).pages());
-    let writable = state.mappings.get(id).kind == Kind::Tmpfs || !rules.write_notify;
-    let mut hits = 0;
-    for at in start..end {
-        let Some(frame) = state.mappings.get(id).entry(at).frame() else { continue };
-        let flags = state.frames.flags(frame);
-        if flags.any(Flags::LOCKED | Flags::READAHEAD) || !flags.has(Flags::UPTODATE) {
-            continue;
-        }
-        hits += u32::from(!rules.refaults_are_misses || !flags.has(Flags::WORKINGSET));
-        if state.spaces.region(region).pte(at).frame().is_none() {
-            state.map(region, at, Pte::map(frame, writable).accessed(true));
-            fault.vm.policy.fault(state, frame);
-        }
-    }
-    let ahead = &mut state.spaces.region_mut(region).ahead;
-    ahead.misses = ahead.misses.saturating_sub(hits);
-    state.spaces.region(region).pte(page).frame().is_some()
 }

@@ -1,10 +1,10 @@
-//! How many pages of files may be dirty, and how writers are held back.
+//! How writers of files are held back while too many pages are dirty.
 
+use super::limits::Limits;
 use super::writeback::{self, Why};
 use super::{DirtyRule, Rules};
-use crate::host::{Mark, Throttle};
+use crate::host::Throttle;
 use crate::ids::MappingId;
-use crate::settings::DirtyLimit;
 use crate::state::Dirty;
 use crate::vm::{Host, Vm};
 
@@ -16,43 +16,6 @@ const PAUSE: u64 = 200_000_000;
 const PAUSES: u32 = 64;
 /// Pages that a writer of 2.4 writes itself, and those after which one of 6.x is looked at (from memory).
 const BATCH: u32 = 32;
-
-/// Pages that may be dirty.
-pub(super) struct Limits {
-    /// A flusher writes until fewer are dirty.
-    pub background: u64,
-    /// Writers are held back so that no more are dirty.
-    pub limit: u64,
-    /// Pages of the machine that could be dirty.
-    base: u64,
-}
-
-impl Limits {
-    /// The limits now.
-    pub(super) fn of(vm: &Vm, host: &dyn Host, rules: &Rules) -> Limits {
-        let zones = vm.with(|state| state.zones.len());
-        let free: u64 = (0..zones).map(|zone| host.free_pages(zone)).sum();
-        let reserve: u64 = (0..zones).map(|zone| host.mark(zone, Mark::High)).sum();
-        let sizes = vm.with(|state| vm.policy.sizes(state));
-        let inactive = sizes.inactive_anon + sizes.inactive_file;
-        let active = sizes.active_anon + sizes.active_file;
-        let (base, background, limit) = match rules.dirty {
-            DirtyRule::Buffers if rules.dirty_active => (free + inactive + active, 30, 60),
-            DirtyRule::Buffers => ((free + inactive).max(reserve), 30, 60),
-            DirtyRule::Share => (free + inactive + active, 5, 10),
-            DirtyRule::Pauses => {
-                (free.saturating_sub(reserve) + sizes.inactive_file + sizes.active_file, 10, 20)
-            }
-        };
-        let settings = vm.with(|state| state.settings);
-        let limit = settings.dirty_limit.unwrap_or(DirtyLimit::Percent(limit));
-        let background = settings.dirty_background.unwrap_or(DirtyLimit::Percent(background));
-        let (background, limit) = (background.of(base), limit.of(base));
-        // A background limit that is not below the other one is half of it (`domain_dirty_limits`).
-        let background = if background >= limit { limit / 2 } else { background };
-        Limits { background, limit, base }
-    }
-}
 
 /// A writer made a page of a file dirty (of tmpfs too with [`Rules::tmpfs_counts_dirty`]): it is held back if
 /// there are too many. Returns whether it slept.
@@ -82,7 +45,7 @@ fn dirty(vm: &Vm, rules: &Rules) -> Dirty {
 }
 
 /// 2.4: the writer writes the 32 oldest pages above the soft limit; above the hard limit it also waits for
-/// the oldest write and wakes the flusher.
+/// the oldest write and wakes the flusher (docs/theory/vm.md 2.14).
 fn balance_buffers(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
     writeback::keep_order(vm);
     let limits = Limits::of(vm, host, rules);
@@ -99,7 +62,8 @@ fn balance_buffers(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
 }
 
 /// 2.6.29: looked at every 1024 pages of a large machine, every 8 when the limit is near. The disk has all of
-/// the limit (assumed: one disk takes all completions), less what others have dirty or under writeback.
+/// the limit (assumed: one disk takes all completions), less what others have dirty or under writeback
+/// (docs/theory/vm.md 2.14).
 fn balance_share(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
     let frames = vm.with(|state| state.zones.iter().map(|zone| zone.managed).sum::<u64>());
     let interval = (frames / 32).clamp(16, 1024) as u32;
@@ -137,7 +101,7 @@ fn balance_share(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
 
 /// 6.x: below the mean of both limits a writer is free. Above, it sleeps so long that it makes pages dirty at
 /// the rate of the disks, faster below the set point and slower above (`balance_dirty_pages`, simplified: one
-/// writer has the whole rate, and is looked at every 32 pages).
+/// writer has the whole rate, and is looked at every 32 pages; docs/theory/vm.md 2.14).
 fn balance_pauses(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
     if since < BATCH {
         return false;
@@ -169,7 +133,7 @@ fn balance_pauses(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
 }
 
 /// The part of the disks' rate that writers get, in 1024ths: 1 at the set point, half way between free run
-/// and limit; 0 at the limit; a cubic between.
+/// and limit; 0 at the limit; a cubic between (docs/theory/vm.md 2.14).
 fn ratio(dirty: u64, free_run: u64, limit: u64) -> u64 {
     if dirty >= limit {
         return 0;

@@ -8,7 +8,7 @@
 //!
 //! Each function is straight code over ([`Vm`], [`Host`]): a task of the host runs it. Every call of the
 //! host may suspend the task. So code after it looks again: a loop finds where the page is, takes one
-//! step, and begins anew until the page is there. Rules: docs/theory/vm.md, Faults, the page cache and swap.
+//! step, and begins anew until the page is there. Rules: docs/theory/vm.md 2.
 //!
 //! `None` from a function means: no memory, after the OOM killer.
 
@@ -16,15 +16,19 @@ mod buffers;
 mod cache;
 mod dirty;
 mod fault;
+mod limits;
+mod open;
 mod readahead;
 mod rules;
+mod serve;
 mod space;
 mod swapin;
 mod tmpfs;
 mod writeback;
 
-pub use cache::{OpenFile, lend_ahead, read, write};
+pub use cache::{read, write};
 pub use dirty::balance_dirty;
+pub use open::{OpenFile, lend_ahead};
 pub use readahead::read_group;
 pub use rules::{DirtyRule, ReadAheadRule, Rules, SwapReadAhead};
 pub use space::{Punched, exit, fork, punch, truncate, unlink, unmap};
@@ -64,7 +68,7 @@ pub fn touch(
     if access(vm, region, page, write) {
         return Some(Touched::Hit);
     }
-    fault::fault(vm, host, rules, region, page, write)
+    serve::fault(vm, host, rules, region, page, write)
 }
 
 /// The program accesses pages of a region one after the other, as long as their entries allow it: as
@@ -96,11 +100,11 @@ pub fn touch_run(
     if hits > 0 {
         return Some((Touched::Hit, hits));
     }
-    let fresh = if write { fault::fresh_run(vm, host, rules, region, pages.clone())? } else { 0 };
+    let fresh = if write { serve::fresh_run(vm, host, rules, region, pages.clone())? } else { 0 };
     if fresh > 0 {
         return Some((Touched::Minor, fresh));
     }
-    Some((fault::fault(vm, host, rules, region, pages.start, write)?, 1))
+    Some((serve::fault(vm, host, rules, region, pages.start, write)?, 1))
 }
 
 /// The processor accesses a page. Returns whether the entry allows it.

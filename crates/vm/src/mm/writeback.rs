@@ -6,7 +6,7 @@
 //! later    flusher           file by file, each in the order of its pages
 //! ```
 
-use super::dirty::Limits;
+use super::limits::Limits;
 use super::{DirtyRule, Rules};
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -34,7 +34,7 @@ const ROUND: u64 = 1024;
 /// Pages of a batch of bdflush and kupdate (2.4).
 const BATCH: u64 = 32;
 
-/// Writes dirty pages of files: what a flusher does. Returns how many.
+/// Writes dirty pages of files: what a flusher does. Returns how many (docs/theory/vm.md 2.13).
 pub fn write_back(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
     if rules.dirty == DirtyRule::Buffers {
         return write_buffers(vm, host, rules, why);
@@ -62,7 +62,7 @@ fn write_old(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
     let mut written = 0;
     for id in dirty_mappings(vm) {
         let at = vm.with(|state| state.mappings.exists(id).then(|| state.mappings.get(id).dirtied_at));
-        if at.is_none_or(|at| at + old > now) {
+        if at.is_none_or(|at| !is_old(at, old, now)) {
             continue;
         }
         written += write_mapping(vm, host, rules, id, u64::MAX, false);
@@ -74,6 +74,12 @@ fn write_old(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
         });
     }
     written
+}
+
+/// Whether a file's first dirty page became dirty so long ago that the flusher writes it
+/// (docs/theory/vm.md 2.13).
+fn is_old(dirtied_at: u64, expire: u64, now: u64) -> bool {
+    dirtied_at + expire <= now
 }
 
 fn write_background(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
@@ -117,7 +123,8 @@ pub(super) fn keep_order(vm: &Vm) {
 }
 
 /// 2.4: batches of the oldest dirty pages. bdflush looks at the limit after a batch: who wakes it gets one at
-/// least; at the end it waits for a write. kupdate goes on while the oldest page is old enough.
+/// least; at the end it waits for a write. kupdate goes on while the oldest page is old enough
+/// (docs/theory/vm.md 2.13).
 fn write_buffers(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
     keep_order(vm);
     let age = vm.with(|state| state.settings.dirty_expire);
@@ -335,4 +342,16 @@ pub(super) fn wait_for_oldest(vm: &Vm, host: &dyn Host) -> bool {
         host.wait(vm, frame, Waited::Writeback);
     }
     written.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_old;
+
+    #[test]
+    fn a_file_is_old_when_its_time_has_passed() {
+        for (now, expected) in [(0, false), (39, false), (40, true), (41, true)] {
+            assert_eq!(is_old(10, 30, now), expected, "at {now}");
+        }
+    }
 }
