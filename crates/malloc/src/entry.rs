@@ -77,6 +77,7 @@ pub mod api {
         if align <= classes::STEP {
             return alloc(bytes);
         }
+        // The fixed places are of SLUB with nothing around it, whose slabs start with an object.
         let object = classes::aligned(bytes, align).map_or(ptr::null_mut(), alloc_fast);
         if object.is_null() { alloc_aligned_slow(bytes, align) } else { object }
     }

@@ -89,7 +89,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if align <= classes::STEP {
             return self.alloc(bytes);
         }
-        match Self::aligned(bytes, align) {
+        match self.aligned(bytes, align) {
             Some(bytes) => self.alloc(bytes),
             None => self.blocks(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr()),
         }
@@ -98,7 +98,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// `bytes` zeros, aligned to the power of two `align`, and to 16; null without memory.
     #[inline]
     pub fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
-        let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
+        let sized = if align <= classes::STEP { Some(bytes) } else { self.aligned(bytes, align) };
         let (object, zeros) = match sized {
             Some(sized) if sized <= classes::MAX => (self.alloc(sized), false),
             _ => self
@@ -291,7 +291,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Whether an object of class `number` with `usable` bytes may be what a request of `bytes` bytes got.
     /// Where the size that was asked for is noted in the object, it is the usable size.
     fn is_of_class(&self, number: usize, usable: usize, bytes: usize, align: usize) -> bool {
-        let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
+        let sized = if align <= classes::STEP { Some(bytes) } else { self.aligned(bytes, align) };
         sized.is_some_and(|bytes| match classes::size(number) as usize {
             size if usable < size => usable == bytes.max(size_of::<usize>()),
             _ => bytes <= classes::MAX && classes::of(bytes) == number,

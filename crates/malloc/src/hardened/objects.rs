@@ -42,16 +42,7 @@ pub(super) fn room(class: usize) -> usize {
     ROOMS[class].into()
 }
 
-/// The class for `bytes` bytes aligned to `align`, a power of two. `None` if the request needs a block.
-#[inline(always)]
-pub(super) fn class_for(bytes: usize, align: usize) -> Option<usize> {
-    let sized = bytes.checked_add(TAIL)?;
-    let sized = if align <= classes::STEP { sized } else { classes::aligned(sized, align)? };
-    let class = (sized <= classes::MAX).then(|| classes::of(sized))?;
-    (class < classes::COUNT).then_some(class)
-}
-
-/// [`class_for`] for a request of at most [`LISTED_MAX`] bytes without an alignment.
+/// [`Hardened::class_for`] for a request of at most [`LISTED_MAX`] bytes without an alignment.
 #[inline(always)]
 fn class_listed(bytes: usize) -> usize {
     classes::listed(bytes + TAIL).min(classes::COUNT - 1)
@@ -61,6 +52,15 @@ fn class_listed(bytes: usize) -> usize {
 const LISTED_MAX: usize = classes::LISTED_MAX - TAIL;
 
 impl Hardened {
+    /// The class for `bytes` bytes aligned to `align`, a power of two. `None` if the request needs a block.
+    #[inline(always)]
+    pub(super) fn class_for(&self, bytes: usize, align: usize) -> Option<usize> {
+        let sized = bytes.checked_add(TAIL)?;
+        let sized = if align <= classes::STEP { sized } else { self.heap.aligned(sized, align)? };
+        let class = (sized <= classes::MAX).then(|| classes::of(sized))?;
+        (class < classes::COUNT).then_some(class)
+    }
+
     /// `bytes` bytes, aligned to 16; null without memory. Not inline: other heaps come the same way.
     #[inline(never)]
     pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {
@@ -70,13 +70,13 @@ impl Hardened {
                 return self.hand_out(class, object, bytes);
             }
         }
-        self.alloc_cold(class_for(bytes, 1), bytes, 1).0
+        self.alloc_cold(self.class_for(bytes, 1), bytes, 1).0
     }
 
     /// `bytes` bytes, aligned to the power of two `align`, and to 16; null without memory.
     #[inline]
     pub(crate) fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
-        match class_for(bytes, align) {
+        match self.class_for(bytes, align) {
             Some(class) => match self.take(class) {
                 Some(object) => self.hand_out(class, object, bytes),
                 None => self.alloc_cold(Some(class), bytes, align).0,
@@ -88,7 +88,7 @@ impl Hardened {
     /// `bytes` zeros, aligned to the power of two `align`, and to 16; null without memory.
     #[inline]
     pub(crate) fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
-        let class = class_for(bytes, align);
+        let class = self.class_for(bytes, align);
         if let Some(class) = class
             && let Some(object) = self.take(class)
         {

@@ -3,7 +3,7 @@
 use super::Hardened;
 use super::blocks::Block;
 use super::bytes;
-use super::objects::{class_for, room};
+use super::objects::room;
 use crate::classes;
 use crate::fast::Given;
 use crate::heap::not_here;
@@ -52,7 +52,7 @@ impl Hardened {
         let (before, kind) = self.live("realloc", at);
         let stays = match &kind {
             In::Class(class, object) => self.resize_object(*class, *object, before, bytes),
-            In::Block(block) if class_for(bytes, align).is_none() => match Native::pass() {
+            In::Block(block) if self.class_for(bytes, align).is_none() => match Native::pass() {
                 Some(_pass) => self.resize_block(block, before, bytes),
                 None => false,
             },
