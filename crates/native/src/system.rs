@@ -335,8 +335,18 @@ pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Calls `f` with the name and value of every environment variable that is UTF-8.
+/// Whether the process has rights that its user does not have (`AT_SECURE`): a set-user-ID or set-group-ID
+/// program, or one with file capabilities.
+fn has_more_rights() -> bool {
+    getauxval(libc::AT_SECURE) != 0
+}
+
+/// Calls `f` with the name and value of every environment variable that is UTF-8. In a process with more
+/// rights than its user there is none: the environment is the user's, who may not command the process.
 pub fn each_variable(mut f: impl FnMut(&str, &str)) {
+    if has_more_rights() {
+        return;
+    }
     // SAFETY: the environment is an array of texts that ends with null. It is read when the process first
     // allocates, usually before another thread could change it.
     unsafe {
