@@ -97,6 +97,12 @@ fn addresses_are_aligned_as_asked() {
 }
 
 #[test]
+fn calls_that_succeed_leave_errno() {
+    let program = built("cc", "errno.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "errno");
+    check(&program, &[], "all holds");
+}
+
+#[test]
 fn short_threads_leave_nothing() {
     let program = built("cc", "threads.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "threads");
     check(&program, &["rounds", "60"], "trimmed");

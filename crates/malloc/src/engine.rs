@@ -223,7 +223,7 @@ impl OnceHeap {
     /// allocates would wait for its own thread.
     #[cold]
     pub(crate) fn start(&'static self) -> bool {
-        system::without_signals(|| self.start_once())
+        system::keeping_errno(|| system::without_signals(|| self.start_once()))
     }
 
     fn start_once(&'static self) -> bool {

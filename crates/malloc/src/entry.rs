@@ -265,6 +265,6 @@ pub mod api {
 
     /// Gives all free memory back to the system. Answers whether there was any.
     pub extern "C" fn trim() -> bool {
-        shared::trim() > 0
+        system::keeping_errno(|| shared::trim() > 0)
     }
 }

@@ -128,9 +128,9 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, timeout: Option<&
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the kernel reads `word` and `timeout`, which the two references keep alive, and writes nothing.
     // A null timeout is none.
-    unsafe {
+    keeping_errno(|| unsafe {
         libc::syscall(libc::SYS_futex, word, operation, value, timeout.map_or(ptr::null(), ptr::from_ref))
-    };
+    });
 }
 
 /// Nanoseconds of the monotonic clock.
@@ -247,7 +247,7 @@ pub(crate) fn fence_sequences(cpu: Option<u32>) -> bool {
 /// The system call `membarrier`. `false` if the kernel does not know the command, or refuses.
 fn barrier(command: i32, flags: u32, cpu: u32) -> bool {
     // SAFETY: the arguments are numbers: the kernel reads and writes no memory of the process.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) == 0 }
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) == 0 })
 }
 
 /// Bytes that the kernel writes of a thread's area for restartable sequences; 0 from an older kernel, which

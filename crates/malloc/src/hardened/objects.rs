@@ -159,6 +159,10 @@ impl Hardened {
     #[cold]
     #[inline(never)]
     fn alloc_cold(&self, class: Option<usize>, bytes: usize, align: usize) -> (*mut u8, bool) {
+        system::keeping_errno(|| self.find_cold(class, bytes, align))
+    }
+
+    fn find_cold(&self, class: Option<usize>, bytes: usize, align: usize) -> (*mut u8, bool) {
         let none = (ptr::null_mut(), false);
         let Some(_pass) = Native::pass() else {
             return alloc_cold_lockless(bytes, align)
