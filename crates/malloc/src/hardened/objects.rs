@@ -1,10 +1,10 @@
 //! Requests of the size classes: allocations and frees.
 
-use super::Hardened;
 use super::bytes;
 use super::found;
 use super::ring::{Ring, places};
-use super::tail::{Says, TAIL};
+use super::tail::{Says, TAIL, room};
+use super::{Hardened, UNSAID};
 use crate::classes;
 use crate::fast::Given;
 use crate::heap::not_here;
@@ -21,26 +21,6 @@ use std::ptr;
 const CHECKED: usize = 1024;
 /// Bytes that are compared at the start and before the tail of a larger object.
 const CHECKED_ENDS: usize = 64;
-
-/// The size of a free that says none.
-pub(super) const UNSAID: usize = usize::MAX;
-
-/// Bytes of an object of a class before its tail.
-static ROOMS: [u16; classes::COUNT] = {
-    let mut rooms = [0; classes::COUNT];
-    let mut class = 0;
-    while class < classes::COUNT {
-        rooms[class] = (classes::size(class) as usize - TAIL) as u16;
-        class += 1;
-    }
-    rooms
-};
-
-/// Bytes of an object of a class before its tail.
-#[inline(always)]
-pub(super) fn room(class: usize) -> usize {
-    ROOMS[class].into()
-}
 
 /// [`Hardened::class_for`] for a request of at most [`LISTED_MAX`] bytes without an alignment.
 #[inline(always)]
@@ -186,13 +166,13 @@ impl Hardened {
     /// report.
     #[inline]
     pub(crate) fn free_slow(&self, at: Given) {
-        self.free_said(at, UNSAID, 1);
+        self.free_sized(at, UNSAID, 1);
     }
 
     /// Frees memory whose size, unless it is [`UNSAID`], and alignment the caller says: wrong ones end the
     /// process with a report.
     #[inline]
-    pub(crate) fn free_said(&self, at: Given, said: usize, align: usize) {
+    pub(crate) fn free_sized(&self, at: Given, said: usize, align: usize) {
         if let Some(entry) = at.pagemap_local() {
             let (slab, offset) = entry.get().place();
             let class = entry.get().cache().wrapping_sub(self.heap.first()) as usize;
@@ -270,7 +250,7 @@ impl Hardened {
                 return self.free_elsewhere(object);
             };
             if let Some(block) = self.block_at(location) {
-                return self.free_block_said(&block, object, location, said, align);
+                return self.free_block_sized(&block, object, location, said, align);
             }
             let class = self.start_of("free", object, location);
             self.end_life(class, object, said, align);

@@ -3,7 +3,7 @@
 use super::Hardened;
 use super::blocks::Block;
 use super::bytes;
-use super::objects::room;
+use super::tail::room;
 use crate::classes;
 use crate::fast::Given;
 use crate::heap::not_here;
