@@ -2,6 +2,7 @@
 //! stays, with which unwinder, and which of its functions lie together.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -13,6 +14,11 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     take_unwinder_along();
     order_functions();
+    // For tests that need the rights of root: others see them as ignored.
+    println!("cargo::rustc-check-cfg=cfg(built_by_root)");
+    if fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0) {
+        println!("cargo::rustc-cfg=built_by_root");
+    }
 }
 
 fn variable(name: &str) -> String {

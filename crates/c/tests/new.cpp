@@ -15,6 +15,18 @@
     } while (0)
 
 struct alignas(256) Wide { char bytes[300]; };
+template <std::size_t align, std::size_t bytes> struct alignas(align) Aligned { char held[bytes]; };
+
+// All stay live: slabs may start at different places, and the first slab at the best one.
+template <std::size_t align, std::size_t bytes> static void aligned() {
+    using One = Aligned<align, bytes>;
+    std::vector<One *> all;
+    for (int i = 0; i < 2000; i++) {
+        all.push_back(i % 2 ? new One : new (std::nothrow) One);
+        HOLDS(reinterpret_cast<std::uintptr_t>(all.back()) % align == 0);
+    }
+    for (One *one : all) delete one;
+}
 
 static int handled = 0;
 static void handler() {
@@ -42,6 +54,11 @@ int main() {
         delete new (std::nothrow) Wide;
         delete[] new (std::nothrow) char[100];
     }
+    aligned<32, 32>();
+    aligned<64, 192>();
+    aligned<128, 128>();
+    aligned<128, 384>();
+    aligned<512, 1536>();
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; t++)
         threads.emplace_back([t] {

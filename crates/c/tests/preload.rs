@@ -90,6 +90,19 @@ fn the_interface_of_c_and_posix() {
 }
 
 #[test]
+fn addresses_are_aligned_as_asked() {
+    let program = built("cc", "aligned.c", &["-std=gnu11", "-O1", "-Wall"], "aligned");
+    check_with(ENGINES, &program, &[], "all holds, ");
+    check_with(&["slab@2.4", "slab@2.6.29", "slqb@2009-01"], &program, &[], "all holds, ");
+}
+
+#[test]
+fn calls_that_succeed_leave_errno() {
+    let program = built("cc", "errno.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "errno");
+    check(&program, &[], "all holds");
+}
+
+#[test]
 fn short_threads_leave_nothing() {
     let program = built("cc", "threads.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "threads");
     check(&program, &["rounds", "60"], "trimmed");

@@ -8,7 +8,7 @@ use crate::program::FromCache;
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::conformance::Testable;
-use slablab_platform::{CpuId, Gfp, Memory};
+use slablab_platform::{CpuId, Frames, Gfp, Memory, Topology};
 use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine};
 
 const CACHE: CacheId = CacheId(7);
@@ -20,6 +20,8 @@ const READ: u8 = 0x3D;
 
 /// One cache on a machine of two CPUs and one node.
 struct Set<E: Engine<Model>> {
+    /// Bytes of alignment that the cache was asked for.
+    align: u32,
     pages: Pages<Model>,
     common: E::Common,
     cache: E,
@@ -29,6 +31,7 @@ struct Set<E: Engine<Model>> {
 impl<E: Engine<Model>> Set<E> {
     fn new(policy: &E::Policy, kernel: (u32, u32, u32), spec: &CacheSpec) -> Self {
         let set = Set {
+            align: spec.align,
             pages: Pages::new(PagesPolicy::for_release(kernel.0, kernel.1, kernel.2)),
             common: E::Common::default(),
             cache: E::create(CACHE, spec, policy),
@@ -84,7 +87,12 @@ pub fn duties<E: Engine<Model>>(policy: &E::Policy, kernel: (u32, u32, u32)) -> 
     let plain = CacheSpec::of_size(192);
     let duties: [(&str, CacheSpec, Duty<E>); 3] =
         [("shrink", plain, shrink), ("TYPESAFE_BY_RCU", rcu, typesafe), ("cpu_down", plain, cpu_down)];
-    for (name, spec, duty) in duties {
+    // Sizes that leave room for several colours in a slab, and sizes that are multiples of more than asked.
+    let alignments = [(24, 8), (48, 16), (72, 8), (96, 32), (384, 64), (384, 128), (640, 8), (4096, 4096)];
+    let aligned = alignments.map(|(bytes, align)| {
+        ("object_align", CacheSpec { align, ..CacheSpec::of_size(bytes) }, aligned as Duty<E>)
+    });
+    for (name, spec, duty) in duties.into_iter().chain(aligned) {
         let mut machine = Machine::new(MachineSpec::uniform(2, 1, 1 << 30)).expect("the spec is right");
         let run = || guard(|| duty(&Set::new(policy, kernel, &spec)));
         let done = machine.enter(run).unwrap_or_else(|panic| Err(format!("panic: {panic}")));
@@ -113,6 +121,24 @@ fn cpu_down<E: Engine<Model>>(set: &Set<E>) -> Result<(), String> {
     }
     let count = missing.len();
     Err(format!("{count} objects that a CPU freed before it went offline are out of reach of the other CPU"))
+}
+
+/// Every object is aligned as the cache says, and as its specification asks.
+fn aligned<E: Engine<Model>>(set: &Set<E>) -> Result<(), String> {
+    let says = set.cache.object_align();
+    for at in 0..OBJECTS {
+        let (frame, offset) = Model::locate(set.alloc(at as u16 % 2)?);
+        let address = (u64::from(frame.0) << Model::page_shift()) + u64::from(offset);
+        let off = |align: u32| address % u64::from(align.max(1));
+        if off(says) > 0 || off(set.align) > 0 {
+            let (bytes, align) = (set.cache.geometry().object_size, set.align);
+            return Err(format!(
+                "an object of {bytes} bytes is at {address:#x}: the cache says multiples of {says}, and was \
+                 asked for multiples of {align}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// With all objects free, or all but one, and every CPU at rest, the empty slabs go.

@@ -20,6 +20,8 @@ const SHRINK_COUNT: u8 = 5;
 const TYPESAFE: u8 = 6;
 /// A panic in a free.
 const PANIC: u8 = 7;
+/// It says a larger alignment than its objects have.
+const ALIGN: u8 = 8;
 
 /// An engine without one of its duties.
 struct Without<const DUTY: u8, E>(E);
@@ -49,6 +51,9 @@ impl<const DUTY: u8, P: Platform, E: Engine<P>> Engine<P> for Without<DUTY, E> {
     }
     fn geometry(&self) -> &Geometry {
         self.0.geometry()
+    }
+    fn object_align(&self) -> u32 {
+        self.0.object_align() << u32::from(DUTY == ALIGN)
     }
     fn alloc(&self, backing: &Backing<'_, P, E::Common>, gfp: Gfp, node: Option<NodeId>) -> Option<Ptr<P>> {
         let gfp = if DUTY == ZEROS { gfp & !Gfp::ZERO } else { gfp };
@@ -122,6 +127,7 @@ fn check<E: Engine<Model>>(name: &str, policy: &E::Policy) {
     found("shrink", finding::<Without<SHRINK, E>>(policy), "shrink: ");
     found("the count of a shrink", finding::<Without<SHRINK_COUNT, E>>(policy), "shrink: it returned");
     found("RCU", finding::<Without<TYPESAFE, E>>(policy), "TYPESAFE_BY_RCU: ");
+    found("an alignment", finding::<Without<ALIGN, E>>(policy), "object_align: ");
     found("a quiet free", finding::<Without<PANIC, E>>(policy), "the third slab is too much");
 }
 

@@ -64,8 +64,9 @@ pub const fn size(class: usize) -> u32 {
     ((FINE_MAX + (step + 1) * STEP) << doubling) as u32
 }
 
-/// A size of at least `bytes` whose class has objects aligned to `align`, a power of two. `None` if only page
-/// frames have that alignment.
+/// A size of at least `bytes` whose class has objects that are a multiple of `align` bytes apart, a power of
+/// two. `None` if there is no such class. Whether the first object of a slab is aligned depends on the engine:
+/// see `Heap::aligned`.
 #[inline]
 pub fn aligned(bytes: usize, align: usize) -> Option<usize> {
     let multiple = bytes.max(1).checked_next_multiple_of(align)?;
@@ -73,22 +74,19 @@ pub fn aligned(bytes: usize, align: usize) -> Option<usize> {
         return None;
     }
     let sized = size(of(multiple)) as usize;
-    // Otherwise the size is a power of two: that is a class, and its slabs start at a multiple of it.
+    // Otherwise the power of two above it, which is a class.
     Some(if sized.is_multiple_of(align) { sized } else { sized.next_power_of_two() })
 }
 
-/// Bytes of a cache line: objects of wrapped engines are aligned to no more.
-pub(crate) const LINE: usize = 64;
+/// Bytes of a cache line.
+const LINE: u32 = 64;
 
-/// The alignment that the objects of a class have because of their size, a cache line at most.
-pub(crate) fn lines(class: usize) -> u32 {
-    1 << size(class).trailing_zeros().min(LINE.trailing_zeros())
-}
-
-/// The specification of the cache of a class.
+/// The specification of the cache of a class. Its alignment is the one that objects of its size have if they
+/// lie side by side, a cache line at most: red zones and the management of a slab keep it, and programs ask
+/// for more only seldom.
 pub(crate) fn spec(class: usize) -> CacheSpec {
     let mut spec = CacheSpec::of_size(size(class));
-    spec.align = STEP as u32;
+    spec.align = 1 << spec.object_size.trailing_zeros().min(LINE.trailing_zeros());
     spec.flags |= CacheFlags::KMALLOC;
     spec.sheaf_capacity = sheaf_capacity(spec.object_size);
     spec

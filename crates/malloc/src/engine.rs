@@ -11,7 +11,6 @@ use crate::fast::{self, Freed, Given, GivenEntry, Resized};
 use crate::hardened::{Guards, Hardened};
 use crate::heap::Heap;
 use crate::policy::slub_here;
-use crate::shared::note;
 use crate::shared::{self, Tenant};
 use crate::world::{FixedSlots, Native, Over};
 use crate::wrapped::{Encoded, Serves, Wrapped, around};
@@ -223,7 +222,7 @@ impl OnceHeap {
     /// allocates would wait for its own thread.
     #[cold]
     pub(crate) fn start(&'static self) -> bool {
-        system::without_signals(|| self.start_once())
+        system::keeping_errno(|| system::without_signals(|| self.start_once()))
     }
 
     fn start_once(&'static self) -> bool {
@@ -243,7 +242,7 @@ impl OnceHeap {
             return false;
         };
         self.state.store(engine, Release);
-        note::open_directory((!settings.is_default).then_some(&settings.choice));
+        shared::open_directory((!settings.is_default).then_some(&settings.choice));
         // These allocate: from here on the heap serves them.
         Native::on_thread_exit(shared::thread_exit);
         Native::on_child(shared::forget_other_threads);

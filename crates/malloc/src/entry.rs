@@ -16,6 +16,7 @@ use crate::classes;
 use crate::engine::{self, HEAP, Which};
 use crate::env;
 use crate::fast::{self, Freed, Given, Resized};
+use crate::hardened::UNSAID;
 use crate::shared;
 use slablab_native::report::misuse;
 use slablab_native::system;
@@ -77,6 +78,7 @@ pub mod api {
         if align <= classes::STEP {
             return alloc(bytes);
         }
+        // The fixed places are of SLUB with nothing around it, whose slabs start with an object.
         let object = classes::aligned(bytes, align).map_or(ptr::null_mut(), alloc_fast);
         if object.is_null() { alloc_aligned_slow(bytes, align) } else { object }
     }
@@ -152,14 +154,11 @@ pub mod api {
         after_fast(HEAP.free_fast(&at), at, |at| free_sized_slow(at, bytes.unwrap_or(UNSAID), align));
     }
 
-    /// The size of a free that says none.
-    const UNSAID: usize = usize::MAX;
-
     /// Slow rung of [`free_sized`].
     #[inline(never)]
     extern "C" fn free_sized_slow(at: Given, bytes: usize, align: usize) {
         match HEAP.get() {
-            Which::Hardened(heap) => return heap.free_said(at, bytes, align),
+            Which::Hardened(heap) => return heap.free_sized(at, bytes, align),
             Which::Wrapped(heap) => {
                 heap.check_sized(at.as_ptr(), Some(bytes).filter(|bytes| *bytes != UNSAID), align);
             }
@@ -227,13 +226,13 @@ pub mod api {
                 free(at);
                 to
             }
-            Resized::No => realloc_any(at, bytes, align),
+            Resized::No => realloc_cold(at, bytes, align),
         }
     }
 
-    /// [`realloc_slow`] for any address and size, and any heap.
+    /// Cold rung of [`realloc`]: any address and size, and any heap.
     #[inline(never)]
-    extern "C" fn realloc_any(at: Given, bytes: usize, align: usize) -> *mut u8 {
+    extern "C" fn realloc_cold(at: Given, bytes: usize, align: usize) -> *mut u8 {
         with_heap!(heap => heap.realloc(at, bytes, align), cold => match HEAP.get() {
             Which::Wrapped(heap) => heap.realloc(at, bytes, align),
             _ => none_yet("realloc", at.as_ptr()),
@@ -264,6 +263,6 @@ pub mod api {
 
     /// Gives all free memory back to the system. Answers whether there was any.
     pub extern "C" fn trim() -> bool {
-        shared::trim() > 0
+        system::keeping_errno(|| shared::trim() > 0)
     }
 }

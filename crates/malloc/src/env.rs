@@ -8,6 +8,7 @@
 //! | `SLABLAB_STATS` | `1`: print every cache in slabinfo's columns when the process ends; `json`: as JSON; a path that ends in `.json`: into that file |
 //!
 //! Any other variable that begins with `SLABLAB_` is reported and ignored, except those of the lab's tools.
+//! A process with more rights than its user (`AT_SECURE`: set-user-ID, file capabilities) reads none.
 
 use slablab_native::report::Line;
 use slablab_native::{Owner, Wishes, system};

@@ -46,12 +46,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn new_class(class: usize, first: u32, policy: &E::Policy) -> E {
         const { assert!(E::KNOWS_OWNERS, "a free has the address alone") };
         const { assert!(classes::COUNT <= shared::NUMBERS as usize) };
-        let mut spec = classes::spec(class);
-        if E::GUARDS {
-            // The red zone before an object moves the object off the multiples of its size.
-            spec.align = classes::lines(class);
-        }
-        let mut cache = E::create(CacheId(first + class as u32), &spec, policy);
+        let mut cache = E::create(CacheId(first + class as u32), &classes::spec(class), policy);
         cache.tell(report::print);
         cache
     }
@@ -106,10 +101,13 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     }
 
     /// The size to request for `bytes` bytes aligned to `align`, a power of two. `None` if no class has such
-    /// objects: the request needs page frames.
+    /// objects: the request needs page frames. Slabs of SLAB and SLQB start at a colour, and a red zone before
+    /// an object moves it, so only the engine knows how its objects are aligned.
     #[inline]
-    pub(crate) fn aligned(bytes: usize, align: usize) -> Option<usize> {
-        if E::GUARDS && align > classes::LINE { None } else { classes::aligned(bytes, align) }
+    pub(crate) fn aligned(&self, bytes: usize, align: usize) -> Option<usize> {
+        let sized = classes::aligned(bytes, align)?;
+        let has = self.class(classes::of(sized)).object_align() as usize;
+        (has >= align).then_some(sized)
     }
 
     /// Cold rung of a free: the engine's `free`, or the free of a large block or a mapping. Does upkeep

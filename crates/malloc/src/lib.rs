@@ -24,6 +24,20 @@
 //! The words fast, slow and cold have the same meaning in `entry` (the process's heap) and in `fast` and
 //! `slow` (any heap). A fast path calls a slow one as its last step only, so it needs no stack frame.
 //!
+//! Other words at the end of such a function's name. Each is there because one function for all would need a
+//! test on a path that most calls take:
+//!
+//! | word | the function |
+//! |---|---|
+//! | `_fixed` | uses the slots of the process's own SLUB heap, whose places are constants |
+//! | `_reckoned` | serves a size above the table of classes |
+//! | `_sized` | frees memory whose size the caller says: the slot follows from it. Guarded heaps check it |
+//! | `_sized_any` | as `_sized`, for a size that is no constant: then the address's entry is there sooner |
+//! | `_marked` | goes on with an object that has its mark: to look again would report a double free |
+//! | `_lockless` | serves a caller without a pass, for whom a lock could be a deadlock |
+//! | `_slot` | is an engine's part that touches this CPU's slot alone ([`Front`](slablab_slabs::Front)) |
+//! | `_engine` | calls the engine's own `alloc` or `free`, last of the cold rungs |
+//!
 //! **What is always detected** by `free`, `realloc` and `malloc_usable_size`: an address that is not in the
 //! heap, is in an empty slab, or is not the start of an object; and an object that was freed before, unless
 //! the freed object was written to or allocated again. The process ends with a report that names the address

@@ -36,15 +36,17 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if bytes > classes::MAX {
             return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
-        let Some(_pass) = Native::pass() else {
-            return alloc_cold_lockless(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
-        };
-        self.free_deferred();
-        shared::upkeep();
-        let class = classes::of(bytes);
-        // With guards around the engine, an object has no room for a key.
-        let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(object) };
-        self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
+        system::keeping_errno(|| {
+            let Some(_pass) = Native::pass() else {
+                return alloc_cold_lockless(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
+            };
+            self.free_deferred();
+            shared::upkeep();
+            let class = classes::of(bytes);
+            // With guards around the engine, an object has no room for a key.
+            let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(object) };
+            self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
+        })
     }
 
     /// Frees the objects whose free was deferred, because the caller could not take a lock.
@@ -63,6 +65,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     /// Page frames, or a mapping; and whether they are zeros.
     fn blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
+        system::keeping_errno(|| self.find_blocks(bytes, align))
+    }
+
+    fn find_blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
         let Some(_pass) = Native::pass() else { return alloc_cold_lockless(bytes, align) };
         if bytes.max(align) > Native::largest_block() {
             return Some((Object::at(mappings::alloc(bytes, align)?)?, true));
@@ -89,7 +95,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         if align <= classes::STEP {
             return self.alloc(bytes);
         }
-        match Self::aligned(bytes, align) {
+        match self.aligned(bytes, align) {
             Some(bytes) => self.alloc(bytes),
             None => self.blocks(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr()),
         }
@@ -98,7 +104,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// `bytes` zeros, aligned to the power of two `align`, and to 16; null without memory.
     #[inline]
     pub fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
-        let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
+        let sized = if align <= classes::STEP { Some(bytes) } else { self.aligned(bytes, align) };
         let (object, zeros) = match sized {
             Some(sized) if sized <= classes::MAX => (self.alloc(sized), false),
             _ => self
@@ -291,7 +297,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Whether an object of class `number` with `usable` bytes may be what a request of `bytes` bytes got.
     /// Where the size that was asked for is noted in the object, it is the usable size.
     fn is_of_class(&self, number: usize, usable: usize, bytes: usize, align: usize) -> bool {
-        let sized = if align <= classes::STEP { Some(bytes) } else { Self::aligned(bytes, align) };
+        let sized = if align <= classes::STEP { Some(bytes) } else { self.aligned(bytes, align) };
         sized.is_some_and(|bytes| match classes::size(number) as usize {
             size if usable < size => usable == bytes.max(size_of::<usize>()),
             _ => bytes <= classes::MAX && classes::of(bytes) == number,
@@ -314,11 +320,11 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         }
         let pass = if bytes > classes::MAX { Native::pass() } else { None };
         if pass.is_some() {
-            let resized = match location {
+            let resized = system::keeping_errno(|| match location {
                 Some(location) if self.resize_large(location, bytes) => Some(at),
                 None if bytes > Native::largest_block() / KEPT_FRACTION => mappings::resize(at, bytes, align),
                 _ => None,
-            };
+            });
             if let Some(resized) = resized {
                 return resized;
             }

@@ -128,9 +128,9 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, timeout: Option<&
     let operation = operation | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the kernel reads `word` and `timeout`, which the two references keep alive, and writes nothing.
     // A null timeout is none.
-    unsafe {
+    keeping_errno(|| unsafe {
         libc::syscall(libc::SYS_futex, word, operation, value, timeout.map_or(ptr::null(), ptr::from_ref))
-    };
+    });
 }
 
 /// Nanoseconds of the monotonic clock.
@@ -247,7 +247,7 @@ pub(crate) fn fence_sequences(cpu: Option<u32>) -> bool {
 /// The system call `membarrier`. `false` if the kernel does not know the command, or refuses.
 fn barrier(command: i32, flags: u32, cpu: u32) -> bool {
     // SAFETY: the arguments are numbers: the kernel reads and writes no memory of the process.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) == 0 }
+    keeping_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) == 0 })
 }
 
 /// Bytes that the kernel writes of a thread's area for restartable sequences; 0 from an older kernel, which
@@ -335,8 +335,18 @@ pub fn keeping_errno<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Calls `f` with the name and value of every environment variable that is UTF-8.
+/// Whether the process has rights that its user does not have (`AT_SECURE`): a set-user-ID or set-group-ID
+/// program, or one with file capabilities.
+fn has_more_rights() -> bool {
+    getauxval(libc::AT_SECURE) != 0
+}
+
+/// Calls `f` with the name and value of every environment variable that is UTF-8. In a process with more
+/// rights than its user there is none: the environment is the user's, who may not command the process.
 pub fn each_variable(mut f: impl FnMut(&str, &str)) {
+    if has_more_rights() {
+        return;
+    }
     // SAFETY: the environment is an array of texts that ends with null. It is read when the process first
     // allocates, usually before another thread could change it.
     unsafe {

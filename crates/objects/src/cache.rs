@@ -1,11 +1,10 @@
 //! A cache of values of one type.
 
-use crate::constructor::{self, Constructed, Mode, Plain};
-use crate::object::{Object, Reserve, Values};
+use crate::constructor::{self, Constructed, Mode, Plain, Values};
 use crate::shrinker::Shrinker;
 use crate::spec::{End, Spec};
 use crate::untyped;
-use crate::{AllocError, CreateError, InUse, InsertError, Letters, Limit, Stats};
+use crate::{CreateError, InUse, Letters, Limit, Stats};
 
 /// A cache of values of one type.
 ///
@@ -61,18 +60,6 @@ impl<T> ObjectCache<T> {
     pub fn new(name: &str) -> Result<Self, CreateError> {
         Builder::new(name).create()
     }
-
-    /// Moves a value into an object.
-    ///
-    /// # Errors
-    /// No object could be allocated. The error has the reason and the value.
-    #[inline(always)]
-    pub fn insert(&self, value: T) -> Result<Object<'_, T>, InsertError<T>> {
-        match self.raw.alloc() {
-            Ok(object) => Ok(Object::with(object, self, value)),
-            Err(why) => Err(InsertError { value, why }),
-        }
-    }
 }
 
 impl<T> ObjectCache<T, Constructed<T>> {
@@ -85,40 +72,9 @@ impl<T> ObjectCache<T, Constructed<T>> {
     pub fn with(name: &str, make: impl Fn() -> T + Send + Sync + 'static) -> Result<Self, CreateError> {
         Builder::new(name).create_with(make)
     }
-
-    /// Allocates an object. Its value is as the last user left it, or as the constructor made it.
-    ///
-    /// # Errors
-    /// No object could be allocated.
-    #[inline(always)]
-    pub fn alloc(&self) -> Result<Object<'_, T, Constructed<T>>, AllocError> {
-        let object = self.raw.alloc()?;
-        let unmade = Unmade(&self.raw, object);
-        self.mode.prepare(object);
-        std::mem::forget(unmade);
-        Ok(Object::new(object, self))
-    }
-}
-
-/// An object without a value. It is freed if the constructor panics.
-struct Unmade<'a>(&'a untyped::Cache, slablab_native::Object);
-
-impl Drop for Unmade<'_> {
-    fn drop(&mut self) {
-        self.0.free(self.1);
-    }
 }
 
 impl<T, M: Mode<T>> ObjectCache<T, M> {
-    /// Allocates `count` objects in advance. Taking one of them from the [`Reserve`] cannot fail and does not
-    /// run the constructor.
-    ///
-    /// # Errors
-    /// Not all `count` objects could be allocated. None is taken then.
-    pub fn prefill(&self, count: usize) -> Result<Reserve<'_, T, M>, AllocError> {
-        Reserve::new(self, count)
-    }
-
     /// Registers a function that frees objects of this cache that the program keeps for later. It is called
     /// with the number of objects that are wanted, when the cache is at its limit and, like every shrinker,
     /// when memory is short. It returns the number of objects that it freed.

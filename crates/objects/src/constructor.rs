@@ -4,6 +4,22 @@
 use crate::spec::state_offset;
 use slablab_native::Object as Raw;
 use std::fmt;
+use std::marker::PhantomData;
+
+/// The values in a cache's free objects, which the cache drops. A cache that threads share moves values
+/// between them, so `T` must be `Send`. It shares no value: only an [`Object`](crate::Object)
+/// refers to one.
+pub(crate) struct Values<T>(PhantomData<T>);
+
+// SAFETY: this is no memory. A reference to a value comes from an `Object`, by the invariant of `Object` the
+// only one.
+unsafe impl<T: Send> Sync for Values<T> {}
+
+impl<T> Values<T> {
+    pub(crate) const fn new() -> Self {
+        Values(PhantomData)
+    }
+}
 
 /// Whether a value is dropped when its object is freed ([`Plain`]) or stays ([`Constructed`]).
 pub trait Mode<T>: Sized {

@@ -1,9 +1,12 @@
 //! A value in an object, and objects taken in advance. `unsafe`: owns values in raw memory.
+//!
+//! The functions of a cache that hand out objects are here, and not beside the cache: files are in layers, and
+//! an object refers to its cache.
 
 use crate::cache::ObjectCache;
 use crate::constructor::{Mode, Plain, value};
 use crate::prefill::Prefill;
-use crate::{AllocError, Constructed};
+use crate::{AllocError, Constructed, InsertError, untyped};
 use slablab_native::Object as Raw;
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,19 +25,6 @@ pub struct Object<'c, T, M: Mode<T> = Plain> {
 
 // SAFETY: the invariant of `Object`: a shared `Object` gives shared references to its value, and no more.
 unsafe impl<T: Sync, M: Mode<T> + Sync> Sync for Object<'_, T, M> {}
-
-/// The values in a cache's free objects, which the cache drops. A cache that threads share moves values
-/// between them, so `T` must be `Send`. It shares no value: only an [`Object`] refers to one.
-pub(crate) struct Values<T>(PhantomData<T>);
-
-// SAFETY: this is no memory. A reference to a value comes from an `Object`, by its invariant the only one.
-unsafe impl<T: Send> Sync for Values<T> {}
-
-impl<T> Values<T> {
-    pub(crate) const fn new() -> Self {
-        Values(PhantomData)
-    }
-}
 
 impl<'c, T, M: Mode<T>> Object<'c, T, M> {
     /// Takes ownership of the value at `at`.
@@ -131,6 +121,55 @@ impl<T, M: Mode<T>> AsRef<T> for Object<'_, T, M> {
 impl<T, M: Mode<T>> AsMut<T> for Object<'_, T, M> {
     fn as_mut(&mut self) -> &mut T {
         self
+    }
+}
+
+impl<T> ObjectCache<T> {
+    /// Moves a value into an object.
+    ///
+    /// # Errors
+    /// No object could be allocated. The error has the reason and the value.
+    #[inline(always)]
+    pub fn insert(&self, value: T) -> Result<Object<'_, T>, InsertError<T>> {
+        match self.raw().alloc() {
+            Ok(object) => Ok(Object::with(object, self, value)),
+            Err(why) => Err(InsertError { value, why }),
+        }
+    }
+}
+
+impl<T> ObjectCache<T, Constructed<T>> {
+    /// Allocates an object. Its value is as the last user left it, or as the constructor made it.
+    ///
+    /// # Errors
+    /// No object could be allocated.
+    #[inline(always)]
+    pub fn alloc(&self) -> Result<Object<'_, T, Constructed<T>>, AllocError> {
+        let object = self.raw().alloc()?;
+        let unmade = Unmade(self.raw(), object);
+        self.mode().prepare(object);
+        std::mem::forget(unmade);
+        Ok(Object::new(object, self))
+    }
+}
+
+impl<T, M: Mode<T>> ObjectCache<T, M> {
+    /// Allocates `count` objects in advance. Taking one of them from the [`Reserve`] cannot fail and does not
+    /// run the constructor.
+    ///
+    /// # Errors
+    /// Not all `count` objects could be allocated. None is taken then.
+    pub fn prefill(&self, count: usize) -> Result<Reserve<'_, T, M>, AllocError> {
+        Reserve::new(self, count)
+    }
+}
+
+/// An object without a value. It is freed if the constructor panics.
+struct Unmade<'a>(&'a untyped::Cache, Raw);
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        self.0.free(self.1);
     }
 }
 

@@ -191,10 +191,21 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// The alignment of all objects in bytes, a power of two, if the first object of each slab starts at a
+    /// multiple of `first` bytes; 0: at the slab's start.
+    pub const fn object_align(&self, first: u32) -> u32 {
+        common_align(self.size, first)
+    }
+
     /// Bytes of a slab that no object can use.
     pub fn tail(&self, page_shift: u32) -> u32 {
         ((1u64 << (page_shift + self.order as u32)) - self.objects as u64 * self.size as u64) as u32
     }
+}
+
+/// The largest power of two that divides both numbers; one of them is not 0.
+pub(crate) const fn common_align(one: u32, other: u32) -> u32 {
+    1 << (one | other).trailing_zeros()
 }
 
 /// Bytes from one object to the next, and the link's offset in a free object.

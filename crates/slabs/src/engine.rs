@@ -6,7 +6,7 @@
 //! ([`Engine::Common`]); the caller who creates a set of caches makes one `Common` for the set.
 
 use crate::backing::{Backing, Common};
-use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, WORD};
 use crate::damage::{damaged, kept_wrong};
 use crate::lent::Sheaf;
 use crate::report::{Misuse, Report, Reports};
@@ -58,6 +58,12 @@ pub trait Engine<P: Platform>: Sized {
     fn id(&self) -> CacheId;
     /// Sizes and orders.
     fn geometry(&self) -> &Geometry;
+    /// The alignment in bytes of every object of this cache, a power of two: what its places in slabs have in
+    /// common, so often more than the specification asks for. An engine that does not say has words.
+    #[inline]
+    fn object_align(&self) -> u32 {
+        WORD
+    }
     /// Bytes of an allocated object that are its holder's.
     #[inline]
     fn usable(&self, _object: P::Ptr) -> u32 {

@@ -210,6 +210,10 @@ impl<P: Platform> Engine<P> for Cache<P> {
         &self.geometry
     }
 
+    fn object_align(&self) -> u32 {
+        self.geometry.object_align(0)
+    }
+
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         self.slots.count(Event::AllocSlowpath, 1);
         let here = P::cpu_memory_node(P::cpu());

@@ -10,11 +10,10 @@
 //! a mapping of its own to the kernel, which allows a process 65,530: beyond [`GUARDED_MOST`] blocks at a
 //! time further ones have none, and a line on standard error says so once.
 
-use super::Hardened;
 use super::bytes;
 use super::found;
-use super::objects::UNSAID;
 use super::tail::{Says, TAIL};
+use super::{Hardened, UNSAID};
 use crate::freed_blocks;
 use crate::heap::{double_free_of_block, not_here};
 use crate::kept_blocks;
@@ -203,7 +202,7 @@ impl Hardened {
     }
 
     /// Frees the block that starts at `object`. Without a pass its free is deferred.
-    pub(super) fn free_block_said(
+    pub(super) fn free_block_sized(
         &self,
         block: &Block,
         object: Object,

@@ -1,8 +1,8 @@
 //! The reports. Each ends the process with one line: the call, the address, the class, and what was found.
 
+use super::UNSAID;
 use super::bytes;
-use super::objects::{UNSAID, room};
-use super::tail::Says;
+use super::tail::{Says, room};
 use crate::classes;
 use slablab_native::Object;
 use slablab_native::report::misuse;

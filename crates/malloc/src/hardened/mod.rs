@@ -54,6 +54,9 @@ use slablab_slabs::{Idle, Metadata, Usage};
 use std::fmt;
 use tail::Keys;
 
+/// The size of a free that says none.
+pub(crate) const UNSAID: usize = usize::MAX;
+
 /// The hardened heap.
 pub(crate) struct Hardened {
     pub(crate) heap: Heap<Slub<Native>>,

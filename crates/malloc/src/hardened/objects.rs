@@ -1,10 +1,10 @@
 //! Requests of the size classes: allocations and frees.
 
-use super::Hardened;
 use super::bytes;
 use super::found;
 use super::ring::{Ring, places};
-use super::tail::{Says, TAIL};
+use super::tail::{Says, TAIL, room};
+use super::{Hardened, UNSAID};
 use crate::classes;
 use crate::fast::Given;
 use crate::heap::not_here;
@@ -22,36 +22,7 @@ const CHECKED: usize = 1024;
 /// Bytes that are compared at the start and before the tail of a larger object.
 const CHECKED_ENDS: usize = 64;
 
-/// The size of a free that says none.
-pub(super) const UNSAID: usize = usize::MAX;
-
-/// Bytes of an object of a class before its tail.
-static ROOMS: [u16; classes::COUNT] = {
-    let mut rooms = [0; classes::COUNT];
-    let mut class = 0;
-    while class < classes::COUNT {
-        rooms[class] = (classes::size(class) as usize - TAIL) as u16;
-        class += 1;
-    }
-    rooms
-};
-
-/// Bytes of an object of a class before its tail.
-#[inline(always)]
-pub(super) fn room(class: usize) -> usize {
-    ROOMS[class].into()
-}
-
-/// The class for `bytes` bytes aligned to `align`, a power of two. `None` if the request needs a block.
-#[inline(always)]
-pub(super) fn class_for(bytes: usize, align: usize) -> Option<usize> {
-    let sized = bytes.checked_add(TAIL)?;
-    let sized = if align <= classes::STEP { sized } else { classes::aligned(sized, align)? };
-    let class = (sized <= classes::MAX).then(|| classes::of(sized))?;
-    (class < classes::COUNT).then_some(class)
-}
-
-/// [`class_for`] for a request of at most [`LISTED_MAX`] bytes without an alignment.
+/// [`Hardened::class_for`] for a request of at most [`LISTED_MAX`] bytes without an alignment.
 #[inline(always)]
 fn class_listed(bytes: usize) -> usize {
     classes::listed(bytes + TAIL).min(classes::COUNT - 1)
@@ -61,6 +32,15 @@ fn class_listed(bytes: usize) -> usize {
 const LISTED_MAX: usize = classes::LISTED_MAX - TAIL;
 
 impl Hardened {
+    /// The class for `bytes` bytes aligned to `align`, a power of two. `None` if the request needs a block.
+    #[inline(always)]
+    pub(super) fn class_for(&self, bytes: usize, align: usize) -> Option<usize> {
+        let sized = bytes.checked_add(TAIL)?;
+        let sized = if align <= classes::STEP { sized } else { self.heap.aligned(sized, align)? };
+        let class = (sized <= classes::MAX).then(|| classes::of(sized))?;
+        (class < classes::COUNT).then_some(class)
+    }
+
     /// `bytes` bytes, aligned to 16; null without memory. Not inline: other heaps come the same way.
     #[inline(never)]
     pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {
@@ -70,13 +50,13 @@ impl Hardened {
                 return self.hand_out(class, object, bytes);
             }
         }
-        self.alloc_cold(class_for(bytes, 1), bytes, 1).0
+        self.alloc_cold(self.class_for(bytes, 1), bytes, 1).0
     }
 
     /// `bytes` bytes, aligned to the power of two `align`, and to 16; null without memory.
     #[inline]
     pub(crate) fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
-        match class_for(bytes, align) {
+        match self.class_for(bytes, align) {
             Some(class) => match self.take(class) {
                 Some(object) => self.hand_out(class, object, bytes),
                 None => self.alloc_cold(Some(class), bytes, align).0,
@@ -88,7 +68,7 @@ impl Hardened {
     /// `bytes` zeros, aligned to the power of two `align`, and to 16; null without memory.
     #[inline]
     pub(crate) fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
-        let class = class_for(bytes, align);
+        let class = self.class_for(bytes, align);
         if let Some(class) = class
             && let Some(object) = self.take(class)
         {
@@ -159,6 +139,10 @@ impl Hardened {
     #[cold]
     #[inline(never)]
     fn alloc_cold(&self, class: Option<usize>, bytes: usize, align: usize) -> (*mut u8, bool) {
+        system::keeping_errno(|| self.find_cold(class, bytes, align))
+    }
+
+    fn find_cold(&self, class: Option<usize>, bytes: usize, align: usize) -> (*mut u8, bool) {
         let none = (ptr::null_mut(), false);
         let Some(_pass) = Native::pass() else {
             return alloc_cold_lockless(bytes, align)
@@ -182,13 +166,13 @@ impl Hardened {
     /// report.
     #[inline]
     pub(crate) fn free_slow(&self, at: Given) {
-        self.free_said(at, UNSAID, 1);
+        self.free_sized(at, UNSAID, 1);
     }
 
     /// Frees memory whose size, unless it is [`UNSAID`], and alignment the caller says: wrong ones end the
     /// process with a report.
     #[inline]
-    pub(crate) fn free_said(&self, at: Given, said: usize, align: usize) {
+    pub(crate) fn free_sized(&self, at: Given, said: usize, align: usize) {
         if let Some(entry) = at.pagemap_local() {
             let (slab, offset) = entry.get().place();
             let class = entry.get().cache().wrapping_sub(self.heap.first()) as usize;
@@ -266,7 +250,7 @@ impl Hardened {
                 return self.free_elsewhere(object);
             };
             if let Some(block) = self.block_at(location) {
-                return self.free_block_said(&block, object, location, said, align);
+                return self.free_block_sized(&block, object, location, said, align);
             }
             let class = self.start_of("free", object, location);
             self.end_life(class, object, said, align);

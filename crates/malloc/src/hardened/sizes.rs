@@ -3,7 +3,7 @@
 use super::Hardened;
 use super::blocks::Block;
 use super::bytes;
-use super::objects::{class_for, room};
+use super::tail::room;
 use crate::classes;
 use crate::fast::Given;
 use crate::heap::not_here;
@@ -11,7 +11,7 @@ use crate::mappings;
 use crate::signals;
 use crate::slow::KEPT_FRACTION;
 use crate::world::Native;
-use slablab_native::Object;
+use slablab_native::{Object, system};
 
 /// What a live allocation is in.
 enum In {
@@ -52,12 +52,13 @@ impl Hardened {
         let (before, kind) = self.live("realloc", at);
         let stays = match &kind {
             In::Class(class, object) => self.resize_object(*class, *object, before, bytes),
-            In::Block(block) if class_for(bytes, align).is_none() => match Native::pass() {
-                Some(_pass) => self.resize_block(block, before, bytes),
+            In::Block(block) if self.class_for(bytes, align).is_none() => match Native::pass() {
+                Some(_pass) => system::keeping_errno(|| self.resize_block(block, before, bytes)),
                 None => false,
             },
             In::Mapping if bytes > Native::largest_block() / KEPT_FRACTION => {
-                if let Some(moved) = Native::pass().and_then(|_pass| mappings::resize(at, bytes, align)) {
+                let resize = |_pass| system::keeping_errno(|| mappings::resize(at, bytes, align));
+                if let Some(moved) = Native::pass().and_then(resize) {
                     return moved;
                 }
                 false

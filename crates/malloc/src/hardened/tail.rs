@@ -12,12 +12,30 @@
 //! live.
 
 use super::bytes;
+use crate::classes;
 use slablab_native::{Object, system};
 
 /// Bytes of the word.
 pub(super) const TAIL: usize = 8;
 /// Where the slack is in the word.
 const SLACK_SHIFT: u32 = 48;
+
+/// Bytes of an object of a class before its tail.
+static ROOMS: [u16; classes::COUNT] = {
+    let mut rooms = [0; classes::COUNT];
+    let mut class = 0;
+    while class < classes::COUNT {
+        rooms[class] = (classes::size(class) as usize - TAIL) as u16;
+        class += 1;
+    }
+    rooms
+};
+
+/// Bytes of an object of a class before its tail.
+#[inline(always)]
+pub(super) fn room(class: usize) -> usize {
+    ROOMS[class].into()
+}
 
 /// The secrets of a process's canaries.
 pub(super) struct Keys {

@@ -17,6 +17,9 @@ pub(crate) struct Inside {
     is_waited_for: AtomicBool,
 }
 
+/// The threads that may have a deferred work of some tenant in hand.
+pub(super) static WORKERS: Inside = Inside::new();
+
 /// A thread inside, until it is dropped.
 pub(crate) struct Entered<'a>(&'a AtomicU32);
 

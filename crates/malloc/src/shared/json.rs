@@ -10,7 +10,7 @@ use slablab_native::system;
 use slablab_slabs::{Geometry, Usage};
 use std::cell::RefCell;
 use std::fmt::{self, Write};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 
 /// The document's name and version: a field that is removed, or means something else, makes a new one.
@@ -29,44 +29,65 @@ pub(super) fn print(engine: &dyn fmt::Display) {
 
 /// Writes the document to a file. `%p` in the path is the process's number.
 pub(super) fn write_file(engine: &dyn fmt::Display, path: &str) {
-    let mut place = [0; 1024];
-    let place = file_path(path, &mut place).ok_or(ErrorKind::InvalidFilename.into());
-    let written = place.and_then(File::create).and_then(|file| {
-        let mut text = Text::to(Some(file));
-        let done = document(engine, &mut text).and_then(|()| text.flush());
-        done.map_err(|_| text.error.unwrap_or(ErrorKind::Other.into()))
-    });
-    if let Err(error) = written {
+    let path_here = file_path(path).ok_or(ErrorKind::InvalidFilename.into());
+    if let Err(error) = path_here.and_then(|path| write_new_file(engine, path.as_str())) {
         Line::say(format_args!("SLABLAB_STATS={path}: {error}; statistics are lost"));
     }
 }
 
-/// The path with the process's number in it. `None` if it is longer than `place`.
-fn file_path<'a>(path: &str, place: &'a mut [u8]) -> Option<&'a str> {
-    let mut parts = path.split("%p");
-    let mut number = Digits { bytes: [0; 10], length: 0 };
-    write!(number, "{}", std::process::id()).ok()?;
-    let mut end = 0;
-    let mut add = |part: &[u8]| {
-        place.get_mut(end..end + part.len())?.copy_from_slice(part);
-        end += part.len();
-        Some(())
-    };
-    add(parts.next()?.as_bytes())?;
-    for part in parts {
-        add(&number.bytes[..number.length])?;
-        add(part.as_bytes())?;
+/// Writes the document to a new file in the same folder, which takes the path's place when it is whole.
+///
+/// A link at the path is replaced and not followed: another user may have put it there. To open the path
+/// itself without following links would keep a file's mode, but wait for the reader of a pipe, and mix the
+/// documents of two processes that end at once.
+fn write_new_file(engine: &dyn fmt::Display, path: &str) -> io::Result<()> {
+    let new = new_path(path).ok_or(ErrorKind::InvalidFilename)?;
+    let new = new.as_str();
+    let mut text = Text::to(Some(File::create_new(new)?));
+    let written = document(engine, &mut text).and_then(|()| text.flush());
+    let written = written.map_err(|_| text.error.unwrap_or(ErrorKind::Other.into()));
+    let placed = written.and_then(|()| fs::rename(new, path));
+    if placed.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(new);
     }
-    std::str::from_utf8(&place[..end]).ok()
+    placed
 }
 
-/// A number as text.
-struct Digits {
-    bytes: [u8; 10],
+/// The path with the process's number in it. `None` if it is too long.
+fn file_path(path: &str) -> Option<PathText> {
+    let mut parts = path.split("%p");
+    let mut place = PathText::EMPTY;
+    place.write_str(parts.next()?).ok()?;
+    parts.try_for_each(|part| write!(place, "{}{part}", std::process::id())).ok()?;
+    Some(place)
+}
+
+/// A path in the folder of `path` that no other process can know.
+fn new_path(path: &str) -> Option<PathText> {
+    let folder = path.rfind('/').map_or("", |slash| &path[..=slash]);
+    let mut place = PathText::EMPTY;
+    write!(place, "{folder}.slablab-{}-{:016x}", std::process::id(), system::secret()).ok()?;
+    Some(place)
+}
+
+/// A path as text.
+struct PathText {
+    bytes: [u8; PathText::MOST],
     length: usize,
 }
 
-impl Write for Digits {
+impl PathText {
+    /// Most bytes of a path.
+    const MOST: usize = 1024;
+    const EMPTY: PathText = PathText { bytes: [0; PathText::MOST], length: 0 };
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+impl Write for PathText {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         let place = self.bytes.get_mut(self.length..self.length + part.len()).ok_or(fmt::Error)?;
         place.copy_from_slice(part.as_bytes());
@@ -193,11 +214,14 @@ mod tests {
 
     #[test]
     fn a_path_gets_the_process_number() {
-        let mut place = [0; 64];
-        let path = file_path("a%p/b-%p.json", &mut place).expect("it fits");
+        let path = file_path("a%p/b-%p.json").expect("it fits");
         let number = std::process::id();
-        assert_eq!(path, format!("a{number}/b-{number}.json"));
-        assert_eq!(file_path("a%p.json", &mut [0; 6]), None);
+        assert_eq!(path.as_str(), format!("a{number}/b-{number}.json"));
+        assert!(file_path(&"%p.json".repeat(PathText::MOST / 6)).is_none());
+        for (path, folder) in [("a.json", ""), ("/a.json", "/"), ("a/b/c.json", "a/b/")] {
+            let new = new_path(path).expect("it fits");
+            assert!(new.as_str().starts_with(&format!("{folder}.slablab-{number}-")), "{}", new.as_str());
+        }
     }
 
     #[test]

@@ -8,11 +8,14 @@
 //! | `tenants` | the registry: register, publish, withdraw, release |
 //! | `pages` | the one page allocator |
 //! | `signal_frees` | objects that signal handlers freed in the middle of malloc |
-//! | `upkeep` | deferred work, shrinking in turns, memory back to the system |
-//! | `stats` | totals, slabinfo's columns |
-//! | `json` | the same as JSON |
-//! | `note` | where another process finds the same |
+//! | `works` | deferred work |
+//! | `upkeep` | shrinking in turns, memory back to the system |
+//! | `stats` | totals |
+//! | `columns`, `json` | the same and all caches, as a table and as JSON |
+//! | `note`, `directory` | where another process finds the same |
 
+mod columns;
+mod directory;
 mod inside;
 mod json;
 pub mod note;
@@ -22,12 +25,15 @@ mod stats;
 #[expect(unsafe_code, reason = "calls tenants that may leave")]
 mod tenants;
 mod upkeep;
+mod works;
 
 pub use crate::env::choice;
+pub(crate) use columns::print as print_stats;
+pub(crate) use directory::open as open_directory;
 pub use pages::pages;
 pub(crate) use pages::{empty_caches, start};
 pub use signal_frees::SignalFrees;
-pub(crate) use stats::{METADATA_BYTES, print_stats, print_stats_to};
+pub(crate) use stats::METADATA_BYTES;
 pub use stats::{Totals, totals};
 pub use tenants::{
     EachCache, NUMBERS, Named, Registration, Tenant, is_own, leak, publish, publish_static, register,
@@ -35,16 +41,27 @@ pub use tenants::{
 };
 pub(crate) use tenants::{OWN, register_own, write_cache_name};
 pub(crate) use upkeep::{end_epoch, give_back, note_block_free, note_used};
-pub use upkeep::{end_works, trim, upkeep};
+pub use upkeep::{trim, upkeep};
+pub use works::end as end_works;
 
+use crate::env::{Settings, Stats};
 use slablab_native::Sleep;
 use slablab_native::report::{self, Line};
 use slablab_platform::CpuId;
 use std::fmt;
 
+/// Prints every cache when the process ends, as the environment asks.
+pub(crate) fn print_stats_to(engine: &dyn fmt::Display, settings: &Settings) {
+    match settings.stats {
+        Stats::Off => {}
+        Stats::Columns => columns::print(engine),
+        Stats::Json => json::print(engine),
+        Stats::File => json::write_file(engine, settings.stats_path.as_str()),
+    }
+}
+
 /// In a fork's child: the other threads are not there.
 pub(crate) fn forget_other_threads() {
-    upkeep::forget_other_threads();
     tenants::forget_other_threads();
     let hook = *ON_CHILD.lock();
     if let Some(hook) = hook {

@@ -1,43 +1,12 @@
-//! What all heaps and object caches hold, as numbers and in slabinfo's columns.
+//! What all heaps and object caches hold, as numbers.
 
-use super::json;
 use super::pages::pages;
 use super::tenants;
-use crate::env::{Settings, Stats};
-use crate::kept_blocks;
 use crate::world::Native;
-use slablab_native::report::Line;
-use slablab_native::system;
+use crate::{kept_blocks, mappings};
 use slablab_platform::Topology;
-use slablab_slabs::{Geometry, Usage};
 use std::cell::Cell;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Prints every cache when the process ends, as the environment asks.
-pub(crate) fn print_stats_to(engine: &dyn fmt::Display, settings: &Settings) {
-    match settings.stats {
-        Stats::Off => {}
-        Stats::Columns => print_stats(engine),
-        Stats::Json => json::print(engine),
-        Stats::File => json::write_file(engine, settings.stats_path.as_str()),
-    }
-}
-
-/// Prints every cache on standard error, in slabinfo's columns.
-pub(crate) fn print_stats(engine: &dyn fmt::Display) {
-    Line::say(format_args!(
-        "{engine}, {}, {} slots used, pages of {} bytes{}",
-        Native::slots(),
-        Native::slots_used(),
-        system::page_size(),
-        if Native::has_huge_pages() { ", huge pages" } else { "" },
-    ));
-    Line::print(format_args!(
-        "# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : slabdata <active_slabs> <num_slabs>"
-    ));
-    tenants::each(|tenant| tenant.each_cache(&mut print_cache));
-}
 
 /// Bytes of live objects and blocks that hold metadata of engines: they are allocated, but not by a caller of
 /// malloc.
@@ -88,26 +57,6 @@ pub fn totals() -> Totals {
     totals.live_bytes = totals.live_bytes.saturating_sub(METADATA_BYTES.load(Relaxed));
     totals.free_frame_bytes = (pages.resident_free_frames() + kept) << shift;
     totals.heap_bytes = (used << shift) + totals.free_frame_bytes;
-    (totals.mappings, totals.mapping_bytes) = crate::mappings::totals();
+    (totals.mappings, totals.mapping_bytes) = mappings::totals();
     totals
-}
-
-/// Prints a cache in slabinfo's columns, unless it is empty.
-fn print_cache(name: fmt::Arguments<'_>, usage: &Usage, geometry: &Geometry) {
-    if usage.slabs > 0 {
-        Line::columns(
-            name,
-            17,
-            format_args!(
-                "{:>8} {:>8} {:>8} {:>4} {:>4} : slabdata {:>8} {:>8}",
-                usage.live_objects(),
-                usage.total_objects,
-                geometry.size,
-                geometry.objects,
-                1u32 << geometry.order,
-                usage.slabs,
-                usage.slabs,
-            ),
-        );
-    }
 }

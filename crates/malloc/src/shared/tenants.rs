@@ -10,9 +10,8 @@
 //!   leak         objects of the tenant stay, and so do its numbers
 //! ```
 
-use super::inside::less;
+use super::inside::{WORKERS, less};
 use super::note::{self, Note, TENANTS};
-use super::upkeep;
 use slablab_platform::{CpuId, Work};
 use slablab_slabs::{Geometry, Idle, Usage};
 use std::cell::UnsafeCell;
@@ -191,7 +190,7 @@ pub fn withdraw(registration: &mut Registration) {
     let place = registration.place();
     place.change(WITHDRAWN);
     // A thread may have taken a work of this tenant off the queue, and not have called the tenant yet.
-    upkeep::wait_for_workers();
+    WORKERS.wait();
     place.change(WITHDRAWN);
 }
 
@@ -214,8 +213,10 @@ pub(super) fn is_registered(number: u32) -> bool {
     matches!(state, Some(REGISTERED | PUBLISHED | WITHDRAWN))
 }
 
-/// In a fork's child: the other threads, which may have been inside a tenant, are not there.
+/// In a fork's child: the other threads, which may have been inside a tenant or have had a work in hand, are
+/// not there.
 pub(super) fn forget_other_threads() {
+    WORKERS.reset();
     PLACES.iter().take(USED.load(Relaxed) as usize).for_each(|place| place.calls.store(0, SeqCst));
 }
 

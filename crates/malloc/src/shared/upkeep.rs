@@ -1,9 +1,9 @@
 //! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no
 //! thread for it: the threads that come to slow paths do it.
 
-use super::inside::Inside;
 use super::pages::pages;
-use super::tenants::{self, NUMBERS};
+use super::tenants;
+use super::works;
 use crate::kept_blocks;
 use crate::world::Native;
 use slablab_pages::Pages;
@@ -58,12 +58,6 @@ static NEEDED: AtomicU64 = AtomicU64::new(0);
 /// In [`DUE`]: the process grew; there was a pause. Then caches give back all that they keep for later.
 const GROWING: u64 = 1 << 32;
 const PAUSED: u64 = 1 << 33;
-/// Threads that may have a work in hand.
-static WORKING: Inside = Inside::new();
-/// Works that went back to the queue because their tenant was withdrawn.
-static RETURNED: AtomicU32 = AtomicU32::new(0);
-/// How long such a work waits.
-const RETRY_NS: u64 = 1_000_000;
 
 /// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow
 /// paths call it.
@@ -74,7 +68,7 @@ pub fn upkeep() {
         return;
     }
     if Native::work_waits() {
-        do_works();
+        works::do_due();
     }
     let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
     let turns = now.saturating_sub(looked) / TURN_EVERY_NS;
@@ -110,44 +104,6 @@ fn take_due() -> Option<u64> {
         _ => Some(due - 1),
     };
     DUE.fetch_update(Relaxed, Relaxed, less).ok().map(|due| due - turns_of(due))
-}
-
-/// Does the deferred work that is due.
-#[cold]
-fn do_works() {
-    let _working = WORKING.enter();
-    while let Some((cpu, work)) = Native::due() {
-        let number = work.cache / NUMBERS;
-        let done = tenants::call(number, |tenant| tenant.work(cpu, work)).is_some();
-        // A tenant that was withdrawn does its works itself, by `end_works`: it looks at the queue before it
-        // reads `RETURNED`, so the work is queued before it is counted.
-        if !done && tenants::is_registered(number) {
-            Native::defer(cpu, RETRY_NS, work);
-            RETURNED.fetch_add(1, SeqCst);
-        }
-    }
-}
-
-/// Waits for the threads that have a work in hand now.
-pub(super) fn wait_for_workers() {
-    WORKING.wait();
-}
-
-/// Calls `end`, which does the works of a withdrawn tenant, until no other thread has one of them in hand.
-pub fn end_works(end: impl Fn()) {
-    loop {
-        let returned = RETURNED.load(SeqCst);
-        end();
-        WORKING.wait();
-        if RETURNED.load(SeqCst) == returned {
-            return;
-        }
-    }
-}
-
-/// In a fork's child: the other threads, which may have had a work in hand, are not there.
-pub(super) fn forget_other_threads() {
-    WORKING.reset();
 }
 
 /// Whether the process has grown: what it holds, by an eighth and at least [`KEEP_BYTES`], over the least it

@@ -34,7 +34,9 @@ pub use hardened::{Hardened, HardenedSlots};
 pub use policy::{Around, Wrap};
 
 use crate::backing::Backing;
-use crate::cache::{CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, layout};
+use crate::cache::{
+    CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, common_align, layout,
+};
 use crate::damage::kept_wrong;
 use crate::engine::{Busy, Engine, Exposed, Idle, Place, Reapable, Usage, address, free_each};
 use crate::front::Front;
@@ -342,6 +344,10 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
 
     fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    fn object_align(&self) -> u32 {
+        common_align(self.engine.object_align(), self.zones.map_or(0, |zones| zones.left))
     }
 
     fn usable(&self, object: P::Ptr) -> u32 {

@@ -141,6 +141,11 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
         &self.geometry
     }
 
+    #[inline]
+    fn object_align(&self) -> u32 {
+        self.geometry.object_align(self.shape.first_step())
+    }
+
     /// A hit reads the slot and the last address of its array, then does one store and increments one
     /// counter.
     #[inline]

@@ -93,6 +93,12 @@ impl Layout {
         })
     }
 
+    /// Of what the offsets of all first objects are multiples, in bytes: of the lowest bit of this number. 0 if
+    /// they start where the slab does.
+    pub(super) fn first_step(&self) -> u32 {
+        self.front | if self.colours > 1 { self.colour_offset } else { 0 }
+    }
+
     /// The offset in bytes of the first object in a slab of this colour.
     #[inline]
     pub(super) fn first(&self, colour: u16) -> u32 {

@@ -301,6 +301,14 @@ impl<P: Platform> Engine<P> for Slob<P> {
         &self.geometry
     }
 
+    fn object_align(&self) -> u32 {
+        match &self.request {
+            Some(request) if request.lead > 0 => WORD,
+            Some(request) => request.align,
+            None => Self::page_bytes(),
+        }
+    }
+
     fn alloc(&self, backing: &Backing<'_, P, Heap<P>>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
         self.alloc_object(backing, self.geometry.object_size, gfp, node)
     }

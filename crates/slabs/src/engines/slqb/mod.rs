@@ -85,6 +85,11 @@ impl Colours {
         Colours { offset, count: count as u16 }
     }
 
+    /// What divides the offsets of all colours, in bytes; 0 if there is one colour.
+    fn step(self) -> u32 {
+        if self.count > 1 { self.offset } else { 0 }
+    }
+
     #[inline]
     fn bytes(self, colour: u16) -> u32 {
         colour as u32 * self.offset
@@ -212,6 +217,11 @@ impl<P: Platform> Engine<P> for Slqb<P> {
 
     fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    #[inline]
+    fn object_align(&self) -> u32 {
+        self.geometry.object_align(self.colours.step())
     }
 
     /// A hit reads the slot, the list's head and one link, then does one store and increments one counter.

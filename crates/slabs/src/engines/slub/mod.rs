@@ -241,6 +241,11 @@ impl<P: Platform> Engine<P> for Slub<P> {
         &self.geometry
     }
 
+    #[inline]
+    fn object_align(&self) -> u32 {
+        self.geometry.object_align(0)
+    }
+
     /// Without sheaves, on a hit: the slot, the list's tag and head, one link read, one store, one counter.
     #[inline]
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
