@@ -69,14 +69,18 @@ def copy_tree():
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True
     ).stdout.decode().split("\0")
-    wanted = {name for name in listed if name and (ROOT / name).is_file()}
+    wanted = {name for name in listed if name and (ROOT / name).exists()}
     for name in wanted:
         source, target = ROOT / name, TREE / name
-        if not target.is_file() or target.read_bytes() != source.read_bytes():
-            target.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_symlink():
+            target.unlink(missing_ok=True)
+            target.symlink_to(os.readlink(source))
+        elif not target.is_file() or target.read_bytes() != source.read_bytes():
             shutil.copy(source, target)
-    for path in [path for path in TREE.rglob("*") if path.is_file() and str(path.relative_to(TREE)) not in wanted]:
-        path.unlink()
+    for path in list(TREE.rglob("*")):
+        if (path.is_symlink() or path.is_file()) and str(path.relative_to(TREE)) not in wanted:
+            path.unlink()
 
 
 def run_tests(test, timeout):
