@@ -7,6 +7,7 @@ mod kmalloc;
 mod layout;
 mod map;
 mod merge;
+mod no_layout;
 mod orders;
 mod preset;
 mod published;
