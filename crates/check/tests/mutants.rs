@@ -33,6 +33,9 @@ impl<const DUTY: u8, P: Platform, E: Engine<P>> Engine<P> for Without<DUTY, E> {
     type Common = E::Common;
     const KNOWS_OWNERS: bool = E::KNOWS_OWNERS;
 
+    fn layout(spec: &CacheSpec, policy: &E::Policy) -> Option<Geometry> {
+        E::layout(spec, policy)
+    }
     fn create(id: CacheId, spec: &CacheSpec, policy: &E::Policy) -> Self {
         let is_kept = DUTY != TYPESAFE && spec.flags.has(CacheFlags::TYPESAFE_BY_RCU);
         let flags = spec.flags.with(CacheFlags::TYPESAFE_BY_RCU, is_kept);

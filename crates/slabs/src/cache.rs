@@ -135,6 +135,12 @@ impl CacheSpec {
         }
     }
 
+    /// Whether a layout can be computed: no size is above [`LARGEST_BLOCK`], which no object can exceed.
+    pub fn is_possible(&self) -> bool {
+        let slot = self.slot.map_or(0, |slot| slot.size);
+        self.object_size.max(self.known_size).max(self.align).max(slot) <= LARGEST_BLOCK
+    }
+
     /// This cache on a machine with cache lines of `cache_line` bytes, such as 128 on ppc64. The alignment of
     /// [`CacheFlags::HWCACHE_ALIGN`] becomes a requirement of the caller, which [`alignment`] never lowers.
     pub fn on_line(self, cache_line: u32) -> CacheSpec {
@@ -142,6 +148,8 @@ impl CacheSpec {
     }
 }
 
+/// Bytes of the largest block that a page allocator of Linux ever had: order 13 of 64K pages.
+pub const LARGEST_BLOCK: u32 = 512 << 20;
 /// Bytes of a machine word on all supported targets.
 pub const WORD: u32 = 8;
 /// Bytes of a cache line for [`CacheFlags::HWCACHE_ALIGN`], unless [`CacheSpec::on_line`] sets another size.
@@ -208,8 +216,18 @@ pub(crate) const fn common_align(one: u32, other: u32) -> u32 {
     1 << (one | other).trailing_zeros()
 }
 
-/// Bytes from one object to the next, and the link's offset in a free object.
+/// Ends the creation of a cache that has no layout ([`crate::Engine::layout`]).
+#[cold]
+pub(crate) fn no_layout(spec: &CacheSpec) -> ! {
+    panic!("no layout: an object of {} bytes fits no slab", spec.object_size.max(spec.known_size))
+}
+
+/// Bytes from one object to the next, and the link's offset in a free object. Sizes above [`LARGEST_BLOCK`]
+/// count as one byte more than that: no slab holds such an object, whatever its size.
 pub fn layout(spec: &CacheSpec, place: LinkPlace) -> (u32, u32) {
+    if !spec.is_possible() {
+        return (LARGEST_BLOCK + WORD, 0);
+    }
     if let Some(slot) = &spec.slot {
         return (slot.size, slot.link);
     }
@@ -244,10 +262,10 @@ pub fn alignment(spec: &CacheSpec) -> u32 {
 
 /// The alignment of objects, as [`alignment`], on a machine whose cache lines have `cache_line` bytes.
 pub fn alignment_on(spec: &CacheSpec, cache_line: u32) -> u32 {
-    let mut align = spec.align.max(WORD);
+    let mut align = spec.align.clamp(WORD, LARGEST_BLOCK);
     if spec.flags.has(CacheFlags::HWCACHE_ALIGN) {
         let mut line = cache_line;
-        while spec.object_size <= line / 2 {
+        while spec.object_size.max(1) <= line / 2 {
             line /= 2;
         }
         align = align.max(line);
@@ -264,8 +282,9 @@ pub fn mergeable(new: &CacheSpec, candidate: &CacheSpec, candidate_size: u32) ->
     };
     let shared = CacheFlags::DMA | CacheFlags::RECLAIM_ACCOUNT | CacheFlags::ACCOUNT;
     let align = alignment(new);
-    let size = new.object_size.next_multiple_of(WORD).next_multiple_of(align);
-    !never(new)
+    let size = new.object_size.min(LARGEST_BLOCK).next_multiple_of(WORD).next_multiple_of(align);
+    new.is_possible()
+        && !never(new)
         && !never(candidate)
         && new.flags.and(shared) == candidate.flags.and(shared)
         && size <= candidate_size

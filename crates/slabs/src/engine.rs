@@ -25,7 +25,14 @@ pub trait Engine<P: Platform>: Sized {
     /// as asked and not to their size, and their holder writes to them only.
     const GUARDS: bool = false;
 
+    /// The sizes and orders of a cache with this specification. `None`, "no layout": no block of the machine's
+    /// page allocator holds an object with what the engine puts around it. The sizes of a specification that
+    /// comes from a file may be any numbers; whoever creates a cache from one asks here first.
+    fn layout(spec: &CacheSpec, policy: &Self::Policy) -> Option<Geometry>;
     /// A cache without slabs.
+    ///
+    /// # Panics
+    /// If the specification has no [`Engine::layout`].
     fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
     /// Sets how the objects of every new slab are prepared. Called before the first allocation. A constructor
     /// or zones need a cache whose flags say that it has a constructor.

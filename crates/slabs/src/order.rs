@@ -59,7 +59,7 @@ impl CpusCounted {
 /// The input of every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderInput {
-    /// Bytes per object, including metadata and padding.
+    /// Bytes per object, including metadata and padding; 0 counts as 1.
     pub size: u32,
     /// log2 of the page size.
     pub page_shift: u32,
@@ -173,7 +173,7 @@ impl OrderRule {
     /// The number of objects in a slab of this order. SLAB stores its free list in the slab, so fewer objects
     /// fit. For any order but the one that SLAB's rule chooses, this is the number without a list.
     pub fn objects(self, input: OrderInput, order: u8) -> u64 {
-        let fit = input.slab_bytes(order) / input.size as u64;
+        let fit = input.slab_bytes(order) / input.bytes();
         match self {
             OrderRule::Slab | OrderRule::SlabIndex => match self.shape(input) {
                 Some(shape) if shape.order == order => shape.objects,
@@ -186,31 +186,29 @@ impl OrderRule {
         }
     }
 
-    /// The order that the rule chooses.
+    /// The order that the rule chooses. Above [`MAX_ORDER`] only if no slab of the machine holds an object.
     pub fn order(self, input: OrderInput) -> u8 {
         match self {
             OrderRule::Halving8 => input.search_downwards(input.wanted_objects(), 8, |m| m / 2, true),
             OrderRule::Halving => input.search_downwards(input.wanted_objects(), 16, |m| m / 2, true),
             OrderRule::Clamped => {
-                let clamped =
-                    input.wanted_objects().min(input.slab_bytes(input.max_order) / input.size as u64);
+                let clamped = input.wanted_objects().min(input.slab_bytes(input.max_order) / input.bytes());
                 input.search_downwards(clamped, 16, |m| m - 1, true)
             }
             OrderRule::Single => input.search_once(input.wanted_objects()),
             OrderRule::Lean => {
-                let few = (LEAN_BYTES / input.size as u64).max(4);
+                let few = (LEAN_BYTES / input.bytes()).max(4);
                 input.search_once(input.wanted_objects().min(few))
             }
             OrderRule::PatelV3 => {
-                let clamped =
-                    input.wanted_objects().min(input.slab_bytes(input.max_order) / input.size as u64);
+                let clamped = input.wanted_objects().min(input.slab_bytes(input.max_order) / input.bytes());
                 let pages_of_4k = 1u64 << (input.page_shift - 12);
                 let fraction = 16 + if pages_of_4k == 1 { 0 } else { pages_of_4k };
                 input.search_downwards(clamped, fraction, |m| m - 1, false)
             }
             OrderRule::Slqb => input.search_slqb(),
             OrderRule::Slab | OrderRule::SlabIndex => {
-                self.shape(input).map_or(input.fitting_order(input.size as u64), |shape| shape.order)
+                self.shape(input).map_or(input.fitting_order(input.bytes()), |shape| shape.order)
             }
         }
     }
@@ -218,7 +216,8 @@ impl OrderRule {
     /// SLAB's slab. Sizes are rounded already here, so the alignment is one word. A free object is assumed to
     /// hold the index, because a size does not tell whether the contents of free objects must survive.
     fn shape(self, input: OrderInput) -> Option<Shape> {
-        let OrderInput { size, page_shift, .. } = input;
+        let OrderInput { page_shift, .. } = input;
+        let size = input.size.max(1);
         if self == OrderRule::SlabIndex {
             let orders = Orders::of(false, BREAK_ORDER);
             return Shape::with_index(size, size, page_shift, orders).map(|found| found.shape);
@@ -248,6 +247,11 @@ impl OrderInput {
         }
     }
 
+    /// Bytes per object, at least 1.
+    fn bytes(self) -> u64 {
+        self.size.max(1) as u64
+    }
+
     /// Bytes of a slab of this order.
     pub fn slab_bytes(self, order: u8) -> u64 {
         1u64 << (self.page_shift + order as u32)
@@ -262,13 +266,13 @@ impl OrderInput {
     /// The first order, from the smallest one for `objects` objects up to the maximum, that wastes at most
     /// 1/`fraction` of the slab.
     fn scan(self, objects: u64, fraction: u64) -> Option<u8> {
-        if self.slab_bytes(self.min_order) / self.size as u64 > OBJECTS_MAX {
-            return Some(self.fitting_order(self.size as u64 * OBJECTS_MAX).saturating_sub(1));
+        if self.slab_bytes(self.min_order) / self.bytes() > OBJECTS_MAX {
+            return Some(self.fitting_order(self.bytes() * OBJECTS_MAX).saturating_sub(1));
         }
-        let first = self.min_order.max(self.fitting_order(objects * self.size as u64));
+        let first = self.min_order.max(self.fitting_order(objects * self.bytes()));
         (first..=self.max_order).find(|order| {
             let bytes = self.slab_bytes(*order);
-            bytes % self.size as u64 <= bytes / fraction
+            bytes % self.bytes() <= bytes / fraction
         })
     }
 
@@ -290,29 +294,27 @@ impl OrderInput {
         if single && let Some(order) = self.scan(1, 1) {
             return order;
         }
-        self.fitting_order(self.size as u64)
+        self.fitting_order(self.bytes())
     }
 
     fn search_once(self, wanted: u64) -> u8 {
-        let most = (self.slab_bytes(self.max_order) / self.size as u64).max(1);
+        let most = (self.slab_bytes(self.max_order) / self.bytes()).max(1);
         let wanted = wanted.min(most);
         [16, 8, 4, 2]
             .into_iter()
             .find_map(|fraction| self.scan(wanted, fraction))
-            .unwrap_or(self.fitting_order(self.size as u64))
+            .unwrap_or(self.fitting_order(self.bytes()))
     }
 
     fn search_slqb(self) -> u8 {
         let least = (self.min_objects as u64).max(1);
-        let first = self.min_order.max(self.fitting_order(self.size as u64));
+        let first = self.min_order.max(self.fitting_order(self.bytes()));
         let small = (first..=1).find(|order| {
             let bytes = self.slab_bytes(*order);
-            bytes / self.size as u64 >= least && bytes % self.size as u64 * 4 <= bytes
+            bytes / self.bytes() >= least && bytes % self.bytes() * 4 <= bytes
         });
         small.unwrap_or_else(|| {
-            (first..=MAX_ORDER)
-                .find(|order| self.slab_bytes(*order) / self.size as u64 >= least)
-                .unwrap_or(first)
+            (first..=MAX_ORDER).find(|order| self.slab_bytes(*order) / self.bytes() >= least).unwrap_or(first)
         })
     }
 }

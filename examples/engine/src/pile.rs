@@ -7,7 +7,7 @@ use slablab_slabs::cache::{LinkPlace, layout, spacing};
 use slablab_slabs::engine::zero_if_asked;
 use slablab_slabs::engines::common;
 use slablab_slabs::knob::{Knob, Policy, knob};
-use slablab_slabs::order::{OrderInput, OrderRule};
+use slablab_slabs::order::{MAX_ORDER, OBJECTS_MAX, OrderInput, OrderRule};
 use slablab_slabs::release::ZoneReclaimMode;
 use slablab_slabs::slab::{NewObjects, Slab, SlabList, SlabWord};
 use slablab_slabs::{
@@ -159,7 +159,7 @@ impl<P: Platform> Engine<P> for Cache<P> {
     type Policy = PilePolicy;
     type Common = ();
 
-    fn create(id: CacheId, spec: &CacheSpec, policy: &PilePolicy) -> Self {
+    fn layout(spec: &CacheSpec, policy: &PilePolicy) -> Option<Geometry> {
         let (size, link_offset) = layout(spec, LinkPlace::Start);
         let input = OrderInput {
             size,
@@ -169,10 +169,11 @@ impl<P: Platform> Engine<P> for Cache<P> {
             max_order: policy.max_order,
             min_objects: 0,
         };
+        let least = input.fitting_order(size.into());
         let order = spec.known_order.unwrap_or_else(|| OrderRule::of(policy.release).order(input));
-        let objects =
-            (input.slab_bytes(order) / u64::from(size)).min(slablab_slabs::order::OBJECTS_MAX) as u32;
-        let geometry = Geometry {
+        let order = order.clamp(least, MAX_ORDER.max(least));
+        let objects = (input.slab_bytes(order) / u64::from(size)).min(OBJECTS_MAX) as u32;
+        (least <= MAX_ORDER).then_some(Geometry {
             object_size: spec.object_size,
             size,
             spacing: spacing(spec, size),
@@ -181,15 +182,19 @@ impl<P: Platform> Engine<P> for Cache<P> {
             objects,
             min_order: order,
             min_objects: objects,
-        };
+        })
+    }
+
+    fn create(id: CacheId, spec: &CacheSpec, policy: &PilePolicy) -> Self {
+        let geometry = <Self as Engine<P>>::layout(spec, policy).expect("the creator asked for the layout");
         Cache {
             id,
             policy: *policy,
             flags: spec.flags,
-            starts: Starts::of(objects, size),
+            starts: Starts::of(geometry.objects, geometry.size),
             geometry,
             new: NewObjects::default(),
-            slots: P::PerCpu::new(link_offset),
+            slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
         }
     }

@@ -85,7 +85,7 @@ impl Shape {
     /// The slab and the place of its free list for the orders in `orders`, with a descriptor (until 3.12).
     pub fn with_descriptor(size: u32, align: u32, page_shift: u32, orders: Orders) -> Option<Found> {
         let shape = Shape::search(size, align, page_shift, orders)?;
-        let list = (DESCRIPTOR + shape.objects * BUFCTL).next_multiple_of(align as u64);
+        let list = (DESCRIPTOR + shape.objects * BUFCTL).next_multiple_of(align.max(1) as u64);
         Some(if shape.off_slab {
             shape.place(list)
         } else {
@@ -97,7 +97,7 @@ impl Shape {
     /// count the objects, and no descriptor. `spare` bytes of a free object may hold the list; 0 means none
     /// (4.6 and later). Orders and counts are those of a real 6.1.
     pub fn with_index(size: u32, spare: u32, page_shift: u32, orders: Orders) -> Option<Found> {
-        let size = size as u64;
+        let size = size.max(1) as u64;
         let index = |bytes: u64| if bytes / size <= INDEX_BYTE_MAX { 1 } else { 2 };
         let search = |in_slab: bool| {
             let off_slab = size >= (1 << page_shift) / 8;
@@ -138,8 +138,8 @@ impl Shape {
     }
 
     fn search(size: u32, align: u32, page_shift: u32, orders: Orders) -> Option<Shape> {
-        let align = align as u64;
-        let size = (size as u64).next_multiple_of(align);
+        let align = align.max(1) as u64;
+        let size = (size.max(1) as u64).next_multiple_of(align);
         let off_slab = size >= (1 << page_shift) / 8;
         let list = |objects: u64| (DESCRIPTOR + objects * BUFCTL).next_multiple_of(align);
         let mut best = None;

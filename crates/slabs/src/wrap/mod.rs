@@ -35,7 +35,7 @@ pub use policy::{Around, Wrap};
 
 use crate::backing::Backing;
 use crate::cache::{
-    CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, common_align, layout,
+    CacheFlags, CacheId, CacheSpec, Geometry, LinkPlace, WORD, alignment, common_align, layout, no_layout,
 };
 use crate::damage::kept_wrong;
 use crate::engine::{Busy, Engine, Exposed, Idle, Place, Reapable, Usage, address, free_each};
@@ -73,6 +73,18 @@ struct State<Ptr> {
     reports: Reports,
 }
 
+/// What a wrapper asks of the engine inside.
+struct Inner<Policy> {
+    /// The zones around each object, if there are any.
+    zones: Option<Zones>,
+    /// Whether the cache is debugged.
+    debugged: bool,
+    /// The specification of the engine's cache.
+    spec: CacheSpec,
+    /// The engine's policies.
+    policy: Policy,
+}
+
 impl<P: Platform, E: Engine<P>> Debugged<P, E> {
     /// The zones for a cache, and whether the cache is debugged at all.
     fn zones_of(spec: &CacheSpec, around: &Around<E::Policy>) -> (Option<Zones>, bool) {
@@ -85,6 +97,32 @@ impl<P: Platform, E: Engine<P>> Debugged<P, E> {
             return (None, false);
         }
         (zones.map(|zones| if around.wrap.zero_on_free { zones.zeroing() } else { zones }), letters.is_on())
+    }
+
+    /// What the engine inside is asked for. `None` if an object of this size cannot be in any slab.
+    fn inner_of(spec: &CacheSpec, around: &Around<E::Policy>) -> Option<Inner<E::Policy>> {
+        if !spec.is_possible() {
+            return None;
+        }
+        let (zones, debugged) = Self::zones_of(spec, around);
+        let policy = if debugged { E::debugged(&around.engine) } else { around.engine.clone() };
+        let mut inner = *spec;
+        if let Some(zones) = zones {
+            // For the engine, the whole slot is the object, and its contents survive a free.
+            let flags = (spec.flags | CacheFlags::CONSTRUCTOR).with(CacheFlags::HWCACHE_ALIGN, false);
+            let (object_size, known_size) = (zones.size, 0);
+            inner = CacheSpec {
+                object_size,
+                known_size,
+                align: alignment(spec),
+                slot: Some(zones.slot()),
+                flags,
+                ..*spec
+            };
+        } else if around.wrap.quarantine_bytes > 0 {
+            inner.object_size = inner.object_size.max(WORD);
+        }
+        Some(Inner { zones, debugged, spec: inner, policy })
     }
 
     /// The object in the slot that starts at `start`.
@@ -266,29 +304,19 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
     const KNOWS_OWNERS: bool = E::KNOWS_OWNERS;
     const GUARDS: bool = true;
 
+    fn layout(spec: &CacheSpec, around: &Self::Policy) -> Option<Geometry> {
+        let Inner { spec: inner, policy, .. } = Self::inner_of(spec, around)?;
+        E::layout(&inner, &policy).map(|geometry| Geometry { object_size: spec.object_size, ..geometry })
+    }
+
     fn create(id: CacheId, spec: &CacheSpec, around: &Self::Policy) -> Self {
-        let (zones, debugged) = Self::zones_of(spec, around);
+        let Some(Inner { zones, debugged, spec: inner, policy }) = Self::inner_of(spec, around) else {
+            no_layout(spec)
+        };
         let survives = spec.flags.keeps_contents();
         let mut wrap = around.wrap;
         wrap.letters.checks = wrap.letters.checks && debugged || wrap.checked;
-        let engine_policy = if debugged { E::debugged(&around.engine) } else { around.engine.clone() };
-        let mut inner = *spec;
-        if let Some(zones) = zones {
-            // For the engine, the whole slot is the object, and its contents survive a free.
-            let flags = (spec.flags | CacheFlags::CONSTRUCTOR).with(CacheFlags::HWCACHE_ALIGN, false);
-            let (object_size, known_size) = (zones.size, 0);
-            inner = CacheSpec {
-                object_size,
-                known_size,
-                align: alignment(spec),
-                slot: Some(zones.slot()),
-                flags,
-                ..*spec
-            };
-        } else if wrap.quarantine_bytes > 0 {
-            inner.object_size = inner.object_size.max(WORD);
-        }
-        let mut engine = E::create(id, &inner, &engine_policy);
+        let mut engine = E::create(id, &inner, &policy);
         engine.set_new_objects(NewObjects { zones, shuffled: wrap.shuffled, ..NewObjects::default() });
         let geometry = Geometry { object_size: spec.object_size, ..*engine.geometry() };
         Debugged {

@@ -1,6 +1,7 @@
 //! One test program for the engines on the modelled machine, and for their rules against real kernels.
 
 mod debugged;
+mod decisions;
 mod first_try;
 mod heap;
 mod kmalloc;
@@ -8,6 +9,7 @@ mod knobs;
 mod layout;
 mod map;
 mod merge;
+mod no_layout;
 mod orders;
 mod preset;
 mod published;

@@ -13,7 +13,7 @@ pub use policy::{Fresh, GrowFlags, Limits, Management, Memoryless, Reap, Requeue
 pub use shape::Tunables;
 
 use crate::backing::Backing;
-use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, no_layout, spacing};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Exposed, Place, Reapable, Usage, address, zero_if_asked};
 use crate::engines::common;
@@ -67,6 +67,23 @@ impl<P: Platform> SlabEngine<P> {
         self.shape.management
     }
 
+    fn measure(spec: &CacheSpec, policy: &SlabPolicy) -> Option<(Geometry, Layout)> {
+        let (size, link_offset) = layout(spec, LinkPlace::Start);
+        let shape = Layout::new(spec, size, P::page_shift(), policy)?;
+        let geometry = Geometry {
+            object_size: spec.object_size,
+            size,
+            spacing: spacing(spec, size),
+            link_offset,
+            order: shape.order,
+            objects: shape.objects,
+            // SLAB does not retry with a smaller order.
+            min_order: shape.order,
+            min_objects: shape.objects,
+        };
+        Some((geometry, shape))
+    }
+
     /// The node that counts as local for allocations of `cpu`.
     #[inline]
     fn home(&self, cpu: CpuId) -> NodeId {
@@ -90,31 +107,22 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
     type Policy = SlabPolicy;
     type Common = ();
 
+    fn layout(spec: &CacheSpec, policy: &SlabPolicy) -> Option<Geometry> {
+        Self::measure(spec, policy).map(|(geometry, _)| geometry)
+    }
+
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlabPolicy) -> Self {
-        let (size, link_offset) = layout(spec, LinkPlace::Start);
-        let shape = Layout::new(spec, size, P::page_shift(), policy);
-        let shape = shape.unwrap_or_else(|| panic!("an object of {size} bytes fits no slab"));
-        let geometry = Geometry {
-            object_size: spec.object_size,
-            size,
-            spacing: spacing(spec, size),
-            link_offset,
-            order: shape.order,
-            objects: shape.objects,
-            // SLAB does not retry with a smaller order.
-            min_order: shape.order,
-            min_objects: shape.objects,
-        };
+        let (geometry, shape) = Self::measure(spec, policy).unwrap_or_else(|| no_layout(spec));
         SlabEngine {
             id,
             geometry,
             policy: *policy,
             flags: spec.flags,
-            tunables: Tunables::new(size, P::page_shift(), P::cpus(), policy),
+            tunables: Tunables::new(geometry.size, P::page_shift(), P::cpus(), policy),
             shape,
-            starts: Starts::of(shape.objects, size),
+            starts: Starts::of(geometry.objects, geometry.size),
             new: NewObjects::default(),
-            slots: P::PerCpu::new(link_offset),
+            slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
         }
     }

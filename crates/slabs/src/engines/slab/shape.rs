@@ -2,6 +2,7 @@
 
 use super::policy::{Limits, Management, SlabPolicy};
 use crate::cache::{CACHE_LINE, CacheFlags, CacheSpec, WORD, alignment};
+use crate::order::OBJECTS_MAX;
 use crate::order::slab::{Found, Orders, Shape};
 
 /// The capacities of the arrays, and the number of objects that move at once.
@@ -77,10 +78,11 @@ impl Layout {
             Management::Descriptor => Shape::with_descriptor(size, align, page_shift, orders),
             Management::Index => Shape::with_index(size, spare, page_shift, orders),
         };
-        let known = spec.known_order.and_then(|order| of(Orders::known(order)));
+        let counted = |found: &Found| found.shape.objects <= OBJECTS_MAX;
+        let known = spec.known_order.and_then(|order| of(Orders::known(order))).filter(counted);
         let rule = || of(Orders::of(spec.flags.has(CacheFlags::RECLAIM_ACCOUNT), policy.max_order));
         let Found { shape: Shape { order, objects, tail, .. }, in_slab, off_slab_bytes } =
-            known.or_else(rule)?;
+            known.or_else(rule).filter(counted)?;
         let colour_offset = CACHE_LINE.max(align);
         Some(Layout {
             order,

@@ -9,7 +9,7 @@ use crate::slab::Slab;
 use slablab_platform::{Event, FrameKind, Gfp, NodeId, PerCpu, Pfn, Platform};
 
 impl<P: Platform> Slob<P> {
-    /// The order of the pages for `bytes` bytes.
+    /// The order of the pages for `bytes` bytes, which the page allocator may not have.
     pub(super) fn order_of(bytes: u32) -> u8 {
         bytes.div_ceil(Self::page_bytes()).next_power_of_two().ilog2() as u8
     }

@@ -12,9 +12,10 @@ pub use heap::Heap;
 pub use policy::{KmallocAlign, Readd, SlobPolicy};
 
 use crate::backing::Backing;
-use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, WORD};
+use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, LARGEST_BLOCK, WORD, no_layout};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Place, Usage, zero_if_asked};
+use crate::order::MAX_ORDER;
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use ask::{Block, Request};
@@ -66,19 +67,16 @@ impl<P: Platform> Slob<P> {
 
     /// Size of an object in bytes, including the space for its grace period.
     fn object_bytes(spec: &CacheSpec) -> u32 {
-        spec.object_size.max(1) + if spec.flags.has(CacheFlags::TYPESAFE_BY_RCU) { RCU_FOOTER } else { 0 }
+        spec.object_size.clamp(1, LARGEST_BLOCK)
+            + if spec.flags.has(CacheFlags::TYPESAFE_BY_RCU) { RCU_FOOTER } else { 0 }
     }
 
     /// The request for one object of a cache.
     fn object_request(spec: &CacheSpec) -> Option<Request> {
         let bytes = Self::object_bytes(spec);
         let line = if spec.flags.has(CacheFlags::HWCACHE_ALIGN) { CACHE_LINE } else { 0 };
-        let align = spec.align.max(WORD).max(line).next_power_of_two();
-        (bytes < Self::page_bytes()).then_some(Request {
-            bytes,
-            align: align.min(Self::page_bytes()),
-            lead: 0,
-        })
+        let align = spec.align.max(WORD).max(line).min(Self::page_bytes()).next_power_of_two();
+        (bytes < Self::page_bytes()).then_some(Request { bytes, align, lead: 0 })
     }
 
     fn list_of(&self, bytes: u32) -> ListOf {
@@ -91,7 +89,14 @@ impl<P: Platform> Slob<P> {
         }
     }
 
-    fn measure(spec: &CacheSpec, request: Option<&Request>) -> Geometry {
+    fn request_of(spec: &CacheSpec, policy: &SlobPolicy) -> Option<Request> {
+        match spec.flags.has(CacheFlags::KMALLOC) {
+            true => Self::kmalloc_request(policy, spec.object_size),
+            false => Self::object_request(spec),
+        }
+    }
+
+    fn measure(spec: &CacheSpec, request: Option<&Request>) -> Option<Geometry> {
         let page = Self::page_bytes();
         let (size, order, objects) = match request {
             Some(Request { bytes, align, lead }) => {
@@ -106,7 +111,7 @@ impl<P: Platform> Slob<P> {
                 (bytes, Self::order_of(bytes), 1)
             }
         };
-        Geometry {
+        (order <= MAX_ORDER && spec.is_possible()).then_some(Geometry {
             object_size: spec.object_size,
             size,
             spacing: size,
@@ -115,7 +120,7 @@ impl<P: Platform> Slob<P> {
             objects,
             min_order: order,
             min_objects: objects,
-        }
+        })
     }
 
     fn search(&self, request: Request, node: Option<NodeId>) -> Search {
@@ -259,16 +264,17 @@ impl<P: Platform> Engine<P> for Slob<P> {
     type Common = Heap<P>;
     const KNOWS_OWNERS: bool = false;
 
+    fn layout(spec: &CacheSpec, policy: &SlobPolicy) -> Option<Geometry> {
+        Self::measure(spec, Self::request_of(spec, policy).as_ref())
+    }
+
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlobPolicy) -> Self {
-        let request = match spec.flags.has(CacheFlags::KMALLOC) {
-            true => Self::kmalloc_request(policy, spec.object_size),
-            false => Self::object_request(spec),
-        };
+        let request = Self::request_of(spec, policy);
         Slob {
             id,
             policy: *policy,
             flags: spec.flags,
-            geometry: Self::measure(spec, request.as_ref()),
+            geometry: Self::measure(spec, request.as_ref()).unwrap_or_else(|| no_layout(spec)),
             request,
             new: NewObjects::default(),
             slots: P::PerCpu::new(0),

@@ -11,7 +11,9 @@ mod seed;
 pub use policy::{Memoryless, SlqbPolicy};
 
 use crate::backing::Backing;
-use crate::cache::{CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, alignment, layout, spacing};
+use crate::cache::{
+    CACHE_LINE, CacheId, CacheSpec, Geometry, LinkPlace, alignment, layout, no_layout, spacing,
+};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Exposed, Place, Usage, address, zero_if_asked};
 use crate::engines::common;
@@ -101,7 +103,7 @@ impl<P: Platform> Slqb<P> {
     /// before the flush.
     const QUEUE_MAX: u32 = HotList::<P::Ptr>::COUNT_MAX - 1;
 
-    fn measure(spec: &CacheSpec, policy: &SlqbPolicy) -> Geometry {
+    fn measure(spec: &CacheSpec, policy: &SlqbPolicy) -> Option<Geometry> {
         let (size, link_offset) = layout(spec, LinkPlace::Start);
         let input = OrderInput {
             size,
@@ -112,10 +114,13 @@ impl<P: Platform> Slqb<P> {
             min_objects: policy.min_objects,
         };
         let known = spec.known_order.map(|known| known.max(input.fitting_order(size as u64)));
-        let order = known.unwrap_or_else(|| OrderRule::Slqb.order(input));
+        if input.fitting_order(size as u64) > MAX_ORDER {
+            return None;
+        }
+        let order = known.unwrap_or_else(|| OrderRule::Slqb.order(input)).min(MAX_ORDER);
         // A page counts its objects in 16 bits. Only a minimum order set by hand can give it more objects.
         let objects = (input.slab_bytes(order) / size as u64).min(u16::MAX as u64) as u32;
-        Geometry {
+        Some(Geometry {
             object_size: spec.object_size,
             size,
             spacing: spacing(spec, size),
@@ -125,7 +130,7 @@ impl<P: Platform> Slqb<P> {
             // SLQB does not retry with a smaller order.
             min_order: order,
             min_objects: objects,
-        }
+        })
     }
 
     /// The objects of one flush: those of four pages, or 256 if that is more and they need at most 64 pages.
@@ -177,9 +182,12 @@ impl<P: Platform> Engine<P> for Slqb<P> {
     type Policy = SlqbPolicy;
     type Common = ();
 
+    fn layout(spec: &CacheSpec, policy: &SlqbPolicy) -> Option<Geometry> {
+        Self::measure(spec, policy)
+    }
+
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlqbPolicy) -> Self {
-        let geometry = Self::measure(spec, policy);
-        assert!(geometry.objects >= 1, "an object of {} bytes fits no slab", geometry.size);
+        let geometry = Self::measure(spec, policy).unwrap_or_else(|| no_layout(spec));
         let freebatch = Self::freebatch_of(geometry.size, policy);
         Slqb {
             id,

@@ -19,13 +19,13 @@ pub use policy::{
 };
 
 use crate::backing::Backing;
-use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, spacing};
+use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, no_layout, spacing};
 use crate::damage::no_such_work;
 use crate::engine::{Busy, Engine, Exposed, Idle, Place, Usage, zero_if_asked};
 use crate::engines::common;
 use crate::front::Front;
 use crate::lent::Sheaf;
-use crate::order::OrderInput;
+use crate::order::{MAX_ORDER, OBJECTS_MAX, OrderInput};
 use crate::report::Misuse;
 use crate::slab::{NewObjects, Slab};
 use node::Node;
@@ -130,7 +130,7 @@ const NODE_OF_TAG: u64 = 0xffff;
 const FELL_BACK: u64 = 1 << 48;
 
 impl<P: Platform> Slub<P> {
-    fn measure(spec: &CacheSpec, policy: &SlubPolicy) -> Geometry {
+    fn measure(spec: &CacheSpec, policy: &SlubPolicy) -> Option<Geometry> {
         let (size, link_offset) = layout(spec, policy.link);
         let input = OrderInput {
             size,
@@ -141,9 +141,14 @@ impl<P: Platform> Slub<P> {
             min_objects: policy.min_objects,
         };
         let min_order = input.fitting_order(size as u64);
+        if min_order > MAX_ORDER {
+            return None;
+        }
         let order = spec.known_order.map_or_else(|| policy.order.order(input), |known| known.max(min_order));
-        let objects = |order: u8| (input.slab_bytes(order) / size as u64) as u32;
-        Geometry {
+        let order = order.min(MAX_ORDER);
+        // A known order may give a slab more objects than its word counts.
+        let objects = |order: u8| (input.slab_bytes(order) / size as u64).min(OBJECTS_MAX) as u32;
+        Some(Geometry {
             object_size: spec.object_size,
             size,
             spacing: spacing(spec, size),
@@ -152,7 +157,7 @@ impl<P: Platform> Slub<P> {
             objects: objects(order),
             min_order,
             min_objects: objects(min_order),
-        }
+        })
     }
 
     /// Whether an object starts `offset` bytes into a slab of the preferred order.
@@ -187,9 +192,12 @@ impl<P: Platform> Engine<P> for Slub<P> {
     type Policy = SlubPolicy;
     type Common = ();
 
+    fn layout(spec: &CacheSpec, policy: &SlubPolicy) -> Option<Geometry> {
+        Self::measure(spec, policy)
+    }
+
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlubPolicy) -> Self {
-        let geometry = Self::measure(spec, policy);
-        assert!(geometry.objects >= 1, "an object of {} bytes fits no slab", geometry.size);
+        let geometry = Self::measure(spec, policy).unwrap_or_else(|| no_layout(spec));
         let sheaf_capacity = policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift());
         let starts = Starts::of(geometry.objects, geometry.size);
         Slub {

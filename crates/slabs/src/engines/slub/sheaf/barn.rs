@@ -246,3 +246,60 @@ impl<P: Platform> BarnLock<P> {
         self.nr_empty.load() < SHEAVES_MAX.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use slablab_model::{Addr, Machine, MachineSpec, Model};
+    use slablab_pages::{Pages, PagesPolicy};
+    use slablab_platform::{FrameKind, Frames, Gfp, Memory, NodeId};
+    use std::vec::Vec;
+
+    /// Calls `f` with storage for sheaves.
+    fn with_sheaves(f: impl FnOnce(&[Addr])) {
+        const BYTES: u32 = 512;
+        const COUNT: u32 = 32;
+        Machine::new(MachineSpec::uniform(1, 1, 64 << 20)).expect("the spec is right").enter(|| {
+            let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 18, 0));
+            let block = pages.alloc(Gfp::KERNEL, 2, NodeId(0), FrameKind::Slab).expect("memory is left");
+            Model::map_slab(block, 2, BYTES, 1);
+            let sheaves: Vec<Addr> =
+                (0..COUNT).map(|index| Model::address(block, u64::from(index * BYTES))).collect();
+            sheaves.iter().for_each(|sheaf| Model::storage_attach(*sheaf, BYTES / 8));
+            f(&sheaves);
+        });
+    }
+
+    /// A barn with so many sheaves.
+    fn barn(sheaves: &[Addr], full: usize, empty: usize) -> Barn<Model> {
+        let mut barn = Barn::default();
+        sheaves[..full].iter().for_each(|sheaf| assert!(barn.put_full(*sheaf, u32::MAX)));
+        sheaves[full..full + empty].iter().for_each(|sheaf| barn.force_empty(*sheaf));
+        barn
+    }
+
+    /// docs/theory/sheaves.md 1: what a barn does with one more sheaf.
+    #[test]
+    fn a_barn_at_its_limit_takes_no_more() {
+        with_sheaves(|sheaves| {
+            let more = sheaves[31];
+            for (empty, taken) in [(0, true), (9, true), (10, false), (11, false)] {
+                assert_eq!(barn(sheaves, 0, empty).put_empty(more), taken, "{empty} empty sheaves");
+            }
+            for (full, most, taken) in [(0, 1, true), (9, 10, true), (10, 10, false), (11, 10, false)] {
+                assert_eq!(barn(sheaves, full, 0).put_full(more, most), taken, "{full} full ones of {most}");
+            }
+            let refused = [
+                ((10, 0), Some(Refused::TooMany)),
+                ((10, 1), Some(Refused::TooMany)),
+                ((9, 0), Some(Refused::NoEmpty)),
+                ((9, 1), None),
+            ];
+            for ((full, empty), why) in refused {
+                let found = barn(sheaves, full, empty).replace_full(more, 10).err();
+                assert_eq!(found, why, "{full} full and {empty} empty sheaves");
+            }
+        });
+    }
+}
