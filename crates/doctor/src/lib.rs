@@ -4,7 +4,9 @@
 //! | module | what |
 //! |---|---|
 //! | [`state`] | a dump, a live machine or a bare slabinfo becomes a list of caches |
-//! | [`diagnosis`] | where slab memory goes and what would help |
+//! | [`measure`] | where its slab memory is, and how that grew |
+//! | [`find`] | what is worth saying of that |
+//! | [`act`] | the verdict, and what this kernel lets its user do |
 //! | [`whatif`] | the same machine with another policy, other pages or CPUs |
 //! | [`what`] | what caches are for and how to shrink them |
 //! | [`orders`] | which sizes two order rules treat differently |
@@ -13,7 +15,9 @@
 //!
 //! No allocator runs here: everything is arithmetic on a [`state::State`].
 
-pub mod diagnosis;
+pub mod act;
+pub mod find;
+pub mod measure;
 pub mod orders;
 pub mod output;
 pub mod state;
@@ -21,6 +25,7 @@ pub mod watch;
 pub mod what;
 pub mod whatif;
 
+pub use act::report::{Options, Report, examine};
 pub use slablab_readers::cgroups::Owners;
 pub use slablab_report::{Error, Result};
 

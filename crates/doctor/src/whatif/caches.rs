@@ -2,8 +2,10 @@
 
 use super::fill::Held;
 use super::percpu::{Kernel, PerCpu};
+use super::predict::{Change, Figures, Row};
 use super::reach::Touches;
-use super::{Change, Figures, Row, Rules, layout, merge, touch};
+use super::rules::Rules;
+use super::{layout, merge, touch};
 use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::engines::slub::Sheaves;

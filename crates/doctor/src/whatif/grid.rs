@@ -1,6 +1,8 @@
 //! Several values of several knobs: every combination is a change.
 
-use super::{Change, Debug, Policy};
+use super::layout::Debug;
+use super::predict::Change;
+use super::rules::Policy;
 use slablab_report::error::{Error, Result};
 use slablab_slabs::Preset;
 

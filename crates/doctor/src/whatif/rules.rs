@@ -1,6 +1,6 @@
 //! What chooses the order of a cache: of the machine today, and with a change.
 
-use super::Change;
+use super::predict::Change;
 use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::engines::slab::Management;

@@ -1,9 +1,10 @@
 //! Evidence as people paste it: each sample of crates/readers/testdata/pasted with the question that was
 //! asked, and the same tables in other dress.
 
-use slablab_doctor::diagnosis::{Options, SortKey, examine};
+use slablab_doctor::measure::SortKey;
 use slablab_doctor::output::{Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table};
 use slablab_doctor::state::{Input, State, read};
+use slablab_doctor::{Options, examine};
 use std::path::{Path, PathBuf};
 
 const SHOWN: Shown = Shown { sort: SortKey::CacheSize, lines: 15, aliases: false, bytes: false };

@@ -13,8 +13,8 @@ pub use page::whatif_page;
 pub use per_cpu::{per_cpu_csv, per_cpu_json, per_cpu_table};
 pub use table::whatif_table;
 
-use crate::diagnosis::findings::size;
-use crate::diagnosis::split::Split;
+use crate::find::finding::size;
+use crate::measure::split::Split;
 use crate::state::State;
 
 /// How the waste of a prediction and the loss of `slablab doctor` go together, in a line: both of today.

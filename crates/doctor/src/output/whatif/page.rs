@@ -2,7 +2,7 @@
 
 use super::figures::counts;
 use super::reconciled;
-use crate::output::diagnosis::machine;
+use crate::output::doctor::machine;
 use crate::state::State;
 use crate::whatif::errors::Range;
 use crate::whatif::{Against, Change, Prediction, Row, Total};

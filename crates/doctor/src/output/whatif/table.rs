@@ -2,7 +2,7 @@
 
 use super::figures::counts;
 use super::reconciled;
-use crate::output::diagnosis::title;
+use crate::output::doctor::title;
 use crate::state::State;
 use crate::whatif::errors::Range;
 use crate::whatif::{Against, Prediction, Row, evidence, missing};

@@ -12,10 +12,11 @@
 //! for each thread, since a node has threads of its own, and kmem_cache_node, with an object for each node
 //! and cache.
 
-use super::{Kernel, MANY, PerCpu, Rate};
+use super::table::{Kernel, MANY, PerCpu, Rate};
 use crate::state::State;
 use crate::whatif::fill::Held;
-use crate::whatif::{Debug, layout, merge, touch};
+use crate::whatif::layout::{self, Debug};
+use crate::whatif::{merge, touch};
 use slablab_report::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

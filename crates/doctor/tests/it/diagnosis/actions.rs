@@ -1,10 +1,10 @@
 //! What the user is told to do, by kernel.
 
 use super::{as_it_is, attrs, cache, dump, report};
-use slablab_doctor::diagnosis::knobs::{KNOBS, Way, knobs};
-use slablab_doctor::diagnosis::rounding::Rounding;
-use slablab_doctor::diagnosis::{Options, examine};
+use slablab_doctor::act::knobs::{KNOBS, Way, knobs};
+use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::state::State;
+use slablab_doctor::{Options, examine};
 use slablab_slabs::Release;
 use slablab_trace::Losses;
 

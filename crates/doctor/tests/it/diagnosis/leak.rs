@@ -1,12 +1,12 @@
 //! A made leak: 200,000 UNIX sockets that 16 processes open and keep, before and after.
 
 use super::{Kind, cache, check_in, dump};
-use slablab_doctor::diagnosis::SortKey;
-use slablab_doctor::diagnosis::reclaim::Reclaim;
-use slablab_doctor::diagnosis::verdict::Judgement;
-use slablab_doctor::diagnosis::{Options, Report, examine};
+use slablab_doctor::act::verdict::Judgement;
+use slablab_doctor::measure::SortKey;
+use slablab_doctor::measure::reclaim::Reclaim;
 use slablab_doctor::output::{Shown, doctor_json, doctor_page, doctor_table};
 use slablab_doctor::state::State;
+use slablab_doctor::{Options, Report, examine};
 use std::path::Path;
 
 fn leak(name: &str) -> State {

@@ -4,12 +4,12 @@ mod actions;
 mod leak;
 mod truth;
 
-use slablab_doctor::diagnosis::findings::Kind;
-use slablab_doctor::diagnosis::meminfo::threshold;
-use slablab_doctor::diagnosis::since::Fit;
-use slablab_doctor::diagnosis::split::Split;
-use slablab_doctor::diagnosis::{Options, Report, examine};
+use slablab_doctor::find::finding::Kind;
+use slablab_doctor::measure::history::Fit;
+use slablab_doctor::measure::meminfo::threshold;
+use slablab_doctor::measure::split::Split;
 use slablab_doctor::state::{self, Cache, Input, State};
+use slablab_doctor::{Options, Report, examine};
 use slablab_readers::sysfs::SlabAttrs;
 use slablab_readers::text::{Breakdown, Count};
 use slablab_slabs::Release;
