@@ -145,11 +145,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     };
     args.out.write(&text)?;
     let over = |limit: u64| {
-        let grown = report.history.as_ref().map(|history| history.total().bytes);
-        i128::from(grown.unwrap_or(report.total.loss())) > i128::from(limit)
+        let grown = report.measured.history.as_ref().map(|history| history.total().bytes);
+        i128::from(grown.unwrap_or(report.measured.total.loss())) > i128::from(limit)
     };
     if args.fail_over.is_some_and(over) {
         return Ok(Done::OverThreshold);
     }
-    Ok(if report.is_incomplete() { Done::Incomplete } else { Done::Complete })
+    Ok(if report.measured.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }

@@ -24,10 +24,22 @@ pub mod state;
 pub mod watch;
 pub mod what;
 pub mod whatif;
+mod words;
 
-pub use act::report::{Options, Report, examine};
+pub use act::Report;
+pub use measure::Options;
 pub use slablab_readers::cgroups::Owners;
 pub use slablab_report::{Error, Result};
+
+/// Examines a machine: measures it, finds what is worth saying, judges.
+///
+/// # Errors
+/// Snapshots that cannot be compared with the state.
+pub fn examine<'a>(state: &'a state::State, options: &Options<'a>) -> Result<Report<'a>> {
+    let measured = measure::measure(state, options)?;
+    let found = find::find(&measured);
+    Ok(act::act(measured, found))
+}
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

@@ -213,7 +213,7 @@ impl Diagnosis {
             text: doctor_table(report, shown),
             html: doctor_page(report, "slablab.doctor()", shown),
             prometheus: doctor_prometheus(report),
-            is_incomplete: report.is_incomplete(),
+            is_incomplete: report.measured.is_incomplete(),
         }
     }
 }

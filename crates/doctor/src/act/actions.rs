@@ -6,13 +6,15 @@
 //! effect is a range: bounds where the counters give bounds, the measured error of the prediction where a
 //! model speaks.
 
-use super::knobs::{Knob, Of, Way, allocator, turnable};
+use super::knobs::{Knob, Way, turnable};
 use super::predict::{max_order_now, with_max_order};
-use super::report::{Line, Report};
-use crate::find::finding::{Finding, Kind, counted, named, size};
-use crate::measure::grown::{Grown, listed};
-use crate::measure::parked::nodes_with_memory;
+use crate::find::{Finding, Found, Kind};
+use crate::measure::allocator::Allocator;
+use crate::measure::grown::Grown;
+use crate::measure::parked::{nodes_with_memory, online};
 use crate::measure::reclaim::Reclaim;
+use crate::measure::{Line, Measured, named};
+use crate::words::{counted, listed, size};
 use slablab_readers::sysfs::SlabAttrs;
 use slablab_report::visible::shell_word;
 
@@ -42,8 +44,8 @@ const CACHES: usize = 3;
 const MIN_PARTIAL: u64 = 5;
 
 /// What can be done about what was found, most likely savings first.
-pub(crate) fn offer(report: &Report, worth: u64) -> Vec<Action> {
-    let doctor = Offer { report, worth };
+pub(crate) fn offer(measured: &Measured, found: &Found) -> Vec<Action> {
+    let doctor = Offer { measured, found, worth: measured.worth() };
     let owners = doctor.owners();
     let mut actions: Vec<Action> = Vec::new();
     actions.extend(doctor.shrink());
@@ -63,23 +65,24 @@ pub(crate) fn offer(report: &Report, worth: u64) -> Vec<Action> {
 }
 
 struct Offer<'a> {
-    report: &'a Report<'a>,
+    measured: &'a Measured<'a>,
+    found: &'a Found,
     worth: u64,
 }
 
 impl<'a> Offer<'a> {
     fn knob(&self, key: &str) -> Option<&'static Knob> {
-        turnable(self.report.state, key)
+        turnable(self.measured.state, key)
     }
 
-    fn found(&self, kind: Kind) -> Option<&Finding> {
-        self.report.findings.iter().find(|finding| finding.kind == kind)
+    fn finding(&self, kind: Kind) -> Option<&Finding> {
+        self.found.of(kind).next()
     }
 
     /// Lines of the caches that findings of a kind are about, with their directories. Leaves out a cache if
     /// the dump gives its directory a name that leads out of /sys/kernel/slab.
     fn caches_of(&self, kind: Kind) -> Vec<(&'a Line<'a>, &'a SlabAttrs)> {
-        let findings = self.report.findings.iter().filter(|finding| finding.kind == kind);
+        let findings = self.found.of(kind);
         let keys: Vec<&(String, u32)> = findings.flat_map(|finding| &finding.caches).collect();
         let line = |key: &&(String, u32)| {
             let line = self.line(key)?;
@@ -91,16 +94,16 @@ impl<'a> Offer<'a> {
 
     /// The line of the cache with this name and ordinal. It looks at all lines: findings name few caches.
     fn line(&self, (name, ordinal): &(String, u32)) -> Option<&'a Line<'a>> {
-        self.report.lines.iter().find(|line| line.cache.name == *name && line.cache.ordinal == *ordinal)
+        self.measured.lines.iter().find(|line| line.cache.name == *name && line.cache.ordinal == *ordinal)
     }
 
     /// What frees the objects that climb: the ways of the data about caches.
     fn owners(&self) -> Vec<Action> {
         let Some(knob) = self.knob("owner") else { return Vec::new() };
-        let climbing = self.report.grown.iter().filter(|group| !group.benign && group.bytes >= self.worth);
+        let climbing = self.measured.grown.iter().filter(|group| !group.benign && group.bytes >= self.worth);
         let action = |group: &Grown| {
             let method = group.what?.shrink.iter().find(|method| method.run.is_some())?;
-            let because = self.report.findings.iter().map(|finding| finding.kind);
+            let because = self.found.findings.iter().map(|finding| finding.kind);
             let because = because.filter(|kind| matches!(kind, Kind::Leak | Kind::Growth)).take(1).collect();
             Some(Action {
                 knob: knob.key,
@@ -118,7 +121,7 @@ impl<'a> Offer<'a> {
     /// Empty slabs of fragmented caches.
     fn shrink(&self) -> Vec<Action> {
         let Some(knob) = self.knob("shrink") else { return Vec::new() };
-        let page = self.report.state.page_size;
+        let page = self.measured.state.page_size;
         let action = |(line, attrs): (&Line, &SlabAttrs)| {
             let (low, high) = empty_slabs(line, attrs);
             let bytes = |slabs: u64| slabs.saturating_mul(line.cache.slab_bytes(page)) as i64;
@@ -145,7 +148,7 @@ impl<'a> Offer<'a> {
     /// [`MIN_PARTIAL`].
     fn min_partial(&self) -> Vec<Action> {
         let Some(knob) = self.knob("min_partial") else { return Vec::new() };
-        let (state, nodes) = (self.report.state, nodes_with_memory(self.report.state));
+        let (state, nodes) = (self.measured.state, nodes_with_memory(self.measured.state));
         let action = |(line, attrs): (&Line, &SlabAttrs)| {
             let now = attrs.min_partial.filter(|now| *now > MIN_PARTIAL)?;
             let (_, empty) = empty_slabs(line, attrs);
@@ -167,11 +170,11 @@ impl<'a> Offer<'a> {
     /// Another order for caches with large tails, where the kernel still takes one.
     fn order(&self) -> Vec<Action> {
         let Some(knob) = self.knob("order") else { return Vec::new() };
-        let page = self.report.state.page_size;
+        let page = self.measured.state.page_size;
         let action = |(line, attrs): (&Line, &SlabAttrs)| {
             let cache = line.cache;
             // The kernel refuses an order above the largest that it chooses itself.
-            let orders = 0..=u32::from(max_order_now(self.report.state)?);
+            let orders = 0..=u32::from(max_order_now(self.measured.state)?);
             let tail = |order: u32| (page << order) % cache.size.max(1);
             // Tails as parts of their slabs, all multiplied by one number to avoid rounding.
             let part = |order: u32| u128::from(tail(order)) << (u32::BITS - order.min(u32::BITS));
@@ -202,7 +205,7 @@ impl<'a> Offer<'a> {
     /// Partial slabs of CPUs.
     fn cpu_partial(&self) -> Vec<Action> {
         let Some(knob) = self.knob("cpu_partial") else { return Vec::new() };
-        let page = self.report.state.page_size;
+        let page = self.measured.state.page_size;
         let action = |(line, attrs): (&Line, &SlabAttrs)| {
             let on = attrs.cpu_partial? > 0;
             let slabs = attrs.slabs_cpu_partial.as_ref()?.total.slabs?.min(line.cache.slabs);
@@ -222,7 +225,7 @@ impl<'a> Offer<'a> {
 
     /// Directory entries and inodes alone, or with the page cache and what goes with it.
     fn drop_caches(&self) -> Vec<Action> {
-        let (Some(knob), Some(finding)) = (self.knob("drop_caches"), self.found(Kind::Reclaimable)) else {
+        let (Some(knob), Some(finding)) = (self.knob("drop_caches"), self.finding(Kind::Reclaimable)) else {
             return Vec::new();
         };
         let (with_pages, bytes) = self.with_page_cache();
@@ -257,7 +260,7 @@ impl<'a> Offer<'a> {
     }
 
     fn cache_pressure(&self) -> Option<Action> {
-        let (knob, finding) = (self.knob("cache_pressure")?, self.found(Kind::Reclaimable)?);
+        let (knob, finding) = (self.knob("cache_pressure")?, self.finding(Kind::Reclaimable)?);
         let (with_pages, bytes) = self.with_page_cache();
         let (without, held) = self.held();
         let saves = finding.bytes.saturating_sub(bytes).saturating_sub(held);
@@ -276,12 +279,12 @@ impl<'a> Offer<'a> {
     /// the growth of others that is held with them.
     fn held(&self) -> (String, u64) {
         let lines: Vec<&Line> =
-            self.report.lines.iter().filter(|line| line.reclaim == Reclaim::Holder).collect();
+            self.measured.lines.iter().filter(|line| line.reclaim == Reclaim::Holder).collect();
         let mut names: Vec<String> =
             lines.iter().filter(|line| line.split.bytes >= self.worth).map(|line| named(line)).collect();
         let mut bytes: u64 = lines.iter().map(|line| line.split.bytes).sum();
-        for line in self.report.grown.iter().filter(|group| !group.benign).flat_map(|group| &group.lines) {
-            let line = &self.report.lines[*line];
+        for line in self.measured.grown.iter().filter(|group| !group.benign).flat_map(|group| &group.lines) {
+            let line = &self.measured.lines[*line];
             let grown = line.growth.as_ref().map_or(0, |growth| growth.bytes.max(0) as u64);
             if matches!(line.reclaim, Reclaim::Shrinker | Reclaim::PageCache) && grown > 0 {
                 bytes = bytes.saturating_add(grown);
@@ -302,7 +305,7 @@ impl<'a> Offer<'a> {
     /// heads do.
     fn with_page_cache(&self) -> (String, u64) {
         let goes_with_pages = |line: &&Line| line.reclaim == Reclaim::PageCache;
-        let lines: Vec<&Line> = self.report.lines.iter().filter(goes_with_pages).collect();
+        let lines: Vec<&Line> = self.measured.lines.iter().filter(goes_with_pages).collect();
         let names: Vec<String> =
             lines.iter().filter(|line| line.split.bytes >= self.worth).map(|line| named(line)).collect();
         let without = if names.is_empty() {
@@ -316,7 +319,7 @@ impl<'a> Offer<'a> {
     /// Smaller slabs, where even the worst prediction saves something.
     fn max_order(&self) -> Option<Action> {
         let knob = self.knob("max_order")?;
-        let state = self.report.state;
+        let state = self.measured.state;
         let now = max_order_now(state)?;
         let predicted = (0..now).rev().filter_map(|order| Some((order, with_max_order(state, order)?)));
         let (order, best) = predicted
@@ -324,7 +327,7 @@ impl<'a> Offer<'a> {
             .max_by_key(|(order, predicted)| (predicted.saved().1, *order))?;
         let (low, likely, high) = best.saved();
         let because = [Kind::Parked, Kind::BigPages, Kind::Fallback, Kind::HighOrder, Kind::Tail];
-        let because: Vec<Kind> = because.into_iter().filter(|kind| self.found(*kind).is_some()).collect();
+        let because: Vec<Kind> = because.into_iter().filter(|kind| self.finding(*kind).is_some()).collect();
         (!because.is_empty()).then(|| Action {
             knob: knob.key,
             way: knob.way,
@@ -347,8 +350,8 @@ impl<'a> Offer<'a> {
 
     /// Debugging that was asked for on the command line.
     fn debug_off(&self) -> Option<Action> {
-        let (knob, finding) = (self.knob("debug")?, self.found(Kind::Debugging)?);
-        let words = self.report.state.dump.cmdline.iter().flat_map(|line| line.split_whitespace());
+        let (knob, finding) = (self.knob("debug")?, self.finding(Kind::Debugging)?);
+        let words = self.measured.state.dump.cmdline.iter().flat_map(|line| line.split_whitespace());
         let asked =
             words.into_iter().find(|word| word.starts_with("slub_debug") || word.starts_with("slab_debug"));
         let command = match asked {
@@ -358,7 +361,7 @@ impl<'a> Offer<'a> {
         let bytes = finding.bytes as i64;
         // Objects without debugging are smaller, and their caches may be merged. Tails and parked objects
         // change with the slabs.
-        let off = (self.report.total.tail + self.report.total.parked.high) as i64;
+        let off = (self.measured.total.tail + self.measured.total.parked.high) as i64;
         Some(Action {
             knob: knob.key,
             way: knob.way,
@@ -373,9 +376,9 @@ impl<'a> Offer<'a> {
     /// Twins of the kmalloc caches for accounted objects.
     fn nokmem(&self) -> Option<Action> {
         let knob = self.knob("nokmem")?;
-        let twins = self.report.lines.iter().filter(|line| line.cache.name.starts_with("kmalloc-cg-"));
+        let twins = self.measured.lines.iter().filter(|line| line.cache.name.starts_with("kmalloc-cg-"));
         let at_most: u64 = twins.map(|line| line.split.loss().max(0) as u64 + line.split.parked.high).sum();
-        (at_most >= self.worth && self.found(Kind::Parked).is_some()).then(|| Action {
+        (at_most >= self.worth && self.finding(Kind::Parked).is_some()).then(|| Action {
             knob: knob.key,
             way: knob.way,
             command: knob.name.into(),
@@ -389,12 +392,12 @@ impl<'a> Offer<'a> {
 
     /// Smaller per-CPU arrays of SLAB. The cache's name comes from the dump, so it is quoted for a shell.
     fn tunables(&self) -> Vec<Action> {
-        let (Some(knob), Some(finding)) = (self.knob("tunables"), self.found(Kind::Parked)) else {
+        let (Some(knob), Some(finding)) = (self.knob("tunables"), self.finding(Kind::Parked)) else {
             return Vec::new();
         };
         let action = |key: &(String, u32)| {
             let line = self.line(key)?;
-            let row = self.report.state.row(line.cache).filter(|row| row.limit > 1)?;
+            let row = self.measured.state.row(line.cache).filter(|row| row.limit > 1)?;
             let (limit, batch) = (row.limit / 2, (row.limit / 2).div_ceil(2));
             let setting = format!("{} {limit} {batch} {}", row.name, row.sharedfactor);
             Some(Action {
@@ -413,12 +416,12 @@ impl<'a> Offer<'a> {
 
     /// Shows which of the merged caches holds the memory. Saves nothing.
     fn nomerge(&self) -> Option<Action> {
-        let (knob, _) = (self.knob("nomerge")?, self.found(Kind::Merged)?);
-        if allocator(self.report.state) != Of::Slub {
+        let (knob, _) = (self.knob("nomerge")?, self.finding(Kind::Merged)?);
+        if self.measured.allocator() != Allocator::Slub {
             return None;
         }
-        let (state, lines) = (self.report.state, &self.report.lines);
-        let cpus = crate::measure::parked::online(state)?;
+        let (state, lines) = (self.measured.state, &self.measured.lines);
+        let cpus = online(state)?;
         // Each name gets slabs of its own: at worst one per CPU, as now its cache has.
         let apart: u64 = lines
             .iter()

@@ -3,6 +3,7 @@
 //! Releases are those of docs/theory where a chapter has them. Any other knob has the release whose kernel
 //! documentation first names it; docs/doctor.md lists which. A knob outside its releases is never advised.
 
+use crate::measure::allocator::Allocator;
 use crate::state::State;
 use slablab_slabs::Release;
 
@@ -117,20 +118,18 @@ pub const KNOBS: &[Knob] = &[
     knob("nokmem", "cgroup.memory=nokmem", at(4, 5, 0), None, Way::Boot, Of::Kernel),
 ];
 
-/// Whose slabs these are. Only SLAB writes tunables into /proc/slabinfo.
-pub fn allocator(state: &State) -> Of {
-    let rows = state.dump.slabinfo.iter().flat_map(|slabinfo| &slabinfo.rows);
-    if rows.into_iter().any(|row| row.limit > 0) { Of::Slab } else { Of::Slub }
-}
-
 /// The knobs of this machine's kernel. None where the input does not tell the release: what is not known to
 /// be there is not advised.
 pub fn knobs(state: &State) -> impl Iterator<Item = &'static Knob> {
-    let (release, allocator) = (state.release, allocator(state));
+    let release = state.release;
+    let own = match Allocator::of(state) {
+        Allocator::Slub => Of::Slub,
+        Allocator::Slab => Of::Slab,
+    };
     KNOBS.iter().filter(move |knob| {
         let in_time =
             |release: Release| release >= knob.since && knob.until.is_none_or(|until| release < until);
-        release.is_some_and(in_time) && (knob.of == Of::Kernel || knob.of == allocator)
+        release.is_some_and(in_time) && (knob.of == Of::Kernel || knob.of == own)
     })
 }
 

@@ -1,11 +1,12 @@
 //! The answer in one sentence: memory that the kernel takes back by itself, or that climbs and that only its
 //! holder frees. It names the cache or the caches that have most.
 
-use super::report::{Line, Report};
-use crate::find::finding::{counted, named, part_of, percent, size, sum_name};
-use crate::find::pasted::{Group, group, what_happened};
-use crate::measure::reclaim::{Reclaim, bytes_of};
+use crate::find::pasted::what_happened;
+use crate::measure::alike::{Alike, alike};
+use crate::measure::reclaim::Reclaim;
+use crate::measure::{Line, Measured, named};
 use crate::what::{Entry, Failure};
+use crate::words::{counted, part_of, percent, size};
 use slablab_readers::pasted::{MemoryReport, Pasted};
 use std::cmp::Reverse;
 
@@ -47,11 +48,6 @@ pub struct Verdict {
     pub text: String,
 }
 
-/// Per cent of the machine's memory below which slabs are no problem: freeing all of them would not be felt.
-const LITTLE_PERCENT: u64 = 1;
-/// Bytes below which slabs are no problem where the machine's memory is not known: [`LITTLE_PERCENT`] of
-/// 6.4 GiB, less than most machines have.
-const LITTLE_BYTES: u64 = 64 << 20;
 /// Per cent of all slabs from which on one cache, or one group of caches, is the answer.
 const MOST_PERCENT: u64 = 50;
 /// Per cent of the total in slabtop's head below which the verdict says how much the text has: what is
@@ -59,63 +55,41 @@ const MOST_PERCENT: u64 = 50;
 const ENOUGH_PERCENT: u64 = 75;
 
 /// The answer to the question of whether slab memory is a problem.
-pub(crate) fn of(report: &Report, worth: u64) -> Verdict {
-    let pasted = report.state.dump.pasted.as_ref();
-    let (judgement, text) = match &report.history {
+pub(crate) fn of(measured: &Measured) -> Verdict {
+    let worth = measured.worth();
+    let pasted = measured.state.dump.pasted.as_ref();
+    let (judgement, text) = match &measured.history {
         Some(_) => {
-            let (judgement, text) = of_growth(report, worth);
-            (judgement, text + &of_memory(report))
+            let (judgement, text) = of_growth(measured, worth);
+            (judgement, text + &of_memory(measured))
         }
         None => pasted
-            .and_then(|pasted| of_messages(report, pasted))
-            .or_else(|| of_little(report))
-            .unwrap_or_else(|| of_state(report)),
+            .and_then(|pasted| of_messages(measured, pasted))
+            .or_else(|| of_little(measured))
+            .unwrap_or_else(|| of_state(measured)),
     };
     Verdict { judgement, text }
 }
 
-/// Bytes of all slabs that the input tells of: by meminfo, by slabtop's head, or as the sum of the caches.
-fn all_bytes(report: &Report) -> u64 {
-    let counted = report.meminfo.as_ref().map(|meminfo| meminfo.slab);
-    counted.unwrap_or(0).max(in_head(report).unwrap_or(0)).max(report.total.bytes)
-}
-
-/// The total in slabtop's head.
-fn in_head(report: &Report) -> Option<u64> {
-    Some(report.state.dump.pasted.as_ref()?.totals?.bytes?.1)
-}
-
-/// Whether slabs have too little memory to be a problem.
-pub(crate) fn is_little(report: &Report) -> bool {
-    let all = all_bytes(report);
-    match report.meminfo.as_ref().and_then(|meminfo| meminfo.total).filter(|total| *total > 0) {
-        Some(total) => all < total / 100 * LITTLE_PERCENT,
-        None => all < LITTLE_BYTES,
-    }
-}
-
-fn of_little(report: &Report) -> Option<(Judgement, String)> {
-    let all = all_bytes(report);
-    if all == 0 || !is_little(report) {
+fn of_little(measured: &Measured) -> Option<(Judgement, String)> {
+    let all = measured.all_bytes();
+    if all == 0 || !measured.is_little() {
         return None;
     }
-    let of = match report.meminfo.as_ref().and_then(|meminfo| meminfo.total) {
+    let of = match measured.meminfo.as_ref().and_then(|meminfo| meminfo.total) {
         Some(total) => {
             format!("slabs have {} of the machine's memory ({})", part_of(all, total), percent(all, total))
         }
-        None => format!("{} have {}", sum_name(report), size(all)).replace("slab memory have", "slabs have"),
+        None => {
+            format!("{} have {}", measured.sum_name(), size(all)).replace("slab memory have", "slabs have")
+        }
     };
-    let cgroup = match report.state.dump.pasted.as_ref().is_some_and(|pasted| pasted.of_cgroup) {
+    let cgroup = match measured.state.dump.pasted.as_ref().is_some_and(|pasted| pasted.of_cgroup) {
         true => " to the machine (a limit of the memory cgroup may be lower still)",
         false => "",
     };
-    let most = largest(report).map_or(String::new(), |line| format!("; most is {}", with_size(line)));
+    let most = measured.largest().map_or(String::new(), |line| format!("; most is {}", with_size(line)));
     Some((Judgement::NoProblem, format!("no problem: {of}, too little to matter{cgroup}{most}")))
-}
-
-/// The cache with most bytes.
-fn largest<'a>(report: &'a Report) -> Option<&'a Line<'a>> {
-    report.lines.iter().filter(|line| line.split.bytes > 0).max_by_key(|line| line.split.bytes)
 }
 
 /// A cache's name and its purpose in a few words.
@@ -151,14 +125,14 @@ fn purpose(entry: &Entry) -> String {
 }
 
 /// Messages of the kernel answer by themselves: what memory was short for, and whether slabs are the cause.
-fn of_messages(report: &Report, pasted: &Pasted) -> Option<(Judgement, String)> {
-    if let Some(found) = pasted.reports.last().and_then(|last| of_report(report, last)) {
+fn of_messages(measured: &Measured, pasted: &Pasted) -> Option<(Judgement, String)> {
+    if let Some(found) = pasted.reports.last().and_then(|last| of_report(measured, last)) {
         return Some(found);
     }
-    if !report.lines.is_empty() || report.meminfo.is_some() {
+    if !measured.lines.is_empty() || measured.meminfo.is_some() {
         return None;
     }
-    let failures = Failure::all(&pasted.failures, report.state.release, report.state.page_size);
+    let failures = Failure::all(&pasted.failures, measured.state.release, measured.state.page_size);
     let most = failures.iter().rev().max_by_key(|failure| failure.count())?;
     let more = match failures.len() {
         1 => String::new(),
@@ -169,9 +143,9 @@ fn of_messages(report: &Report, pasted: &Pasted) -> Option<(Judgement, String)> 
 
 /// A report of the OOM killer: slabs are the cause if they have most of memory, or if the kernel says so by
 /// printing the table of caches. They are not if they have little.
-fn of_report(report: &Report, last: &MemoryReport) -> Option<(Judgement, String)> {
+fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, String)> {
     const LITTLE: u64 = 10;
-    let bytes = |pages: u64| pages.saturating_mul(report.state.page_size);
+    let bytes = |pages: u64| pages.saturating_mul(measured.state.page_size);
     let (slabs, ram) = (last.slab_unreclaimable.map(bytes)?, last.ram.map(bytes));
     let happened = what_happened(last)?;
     let of = match ram {
@@ -179,7 +153,7 @@ fn of_report(report: &Report, last: &MemoryReport) -> Option<(Judgement, String)
         None => size(slabs),
     };
     if last.has_table || ram.is_some_and(|ram| slabs >= ram / 100 * MOST_PERCENT) {
-        let most = largest(report).map_or(String::new(), |line| format!(", most in {}", with_size(line)));
+        let most = measured.largest().map_or(String::new(), |line| format!(", most in {}", with_size(line)));
         let text = format!(
             "not reclaimable, and slabs are the cause: {happened}; {of} are unreclaimable slabs{most}"
         );
@@ -192,17 +166,17 @@ fn of_report(report: &Report, last: &MemoryReport) -> Option<(Judgement, String)
     })
 }
 
-fn of_growth(report: &Report, worth: u64) -> (Judgement, String) {
-    let history = report.history.as_ref().map(|history| (history.total().bytes, history.span_words()));
+fn of_growth(measured: &Measured, worth: u64) -> (Judgement, String) {
+    let history = measured.history.as_ref().map(|history| (history.total().bytes, history.span_words()));
     let (total, span) = history.unwrap_or_default();
     let sum = |benign: bool| {
-        let groups = report.grown.iter().filter(|group| group.benign == benign);
+        let groups = measured.grown.iter().filter(|group| group.benign == benign);
         groups.fold(0u64, |sum, group| sum.saturating_add(group.bytes))
     };
     let (climbed, cached) = (sum(false), sum(true));
     let sign = if total < 0 { "shrank" } else { "grew" };
     let all = format!("slab memory {sign} by {}{span}", size(total.unsigned_abs()));
-    let lead = report.grown.iter().find(|group| !group.benign && group.bytes >= worth);
+    let lead = measured.grown.iter().find(|group| !group.benign && group.bytes >= worth);
     match lead {
         Some(lead) => {
             let text = format!(
@@ -230,10 +204,10 @@ fn of_growth(report: &Report, worth: u64) -> (Judgement, String) {
     }
 }
 
-fn of_state(report: &Report) -> (Judgement, String) {
-    let of = |kind| bytes_of(&report.lines, kind);
+fn of_state(measured: &Measured) -> (Judgement, String) {
+    let of = |kind| measured.bytes_of(kind);
     let held = of(Reclaim::Holder);
-    let known = report.meminfo.as_ref().and_then(|meminfo| {
+    let known = measured.meminfo.as_ref().and_then(|meminfo| {
         Some((meminfo.reclaimable?.saturating_sub(held), meminfo.unreclaimable?.saturating_add(held)))
     });
     let (free, stays) = known.unwrap_or_else(|| {
@@ -242,25 +216,26 @@ fn of_state(report: &Report) -> (Judgement, String) {
         (free, held.saturating_add(of(Reclaim::No)))
     });
     // The whole has caches too of which the input does not tell who frees them.
-    let all = if known.is_some() { free.saturating_add(stays) } else { report.total.bytes };
-    let (sum, memory) = (if known.is_some() { "slab memory" } else { sum_name(report) }, of_memory(report));
-    let part = of_head(report);
-    let covered = |percent: u64| in_head(report).is_none_or(|head| all >= head / 100 * percent);
+    let all = if known.is_some() { free.saturating_add(stays) } else { measured.total.bytes };
+    let (sum, memory) =
+        (if known.is_some() { "slab memory" } else { measured.sum_name() }, of_memory(measured));
+    let part = of_head(measured);
+    let covered = |percent: u64| measured.in_head().is_none_or(|head| all >= head / 100 * percent);
     if known.is_none() && !covered(MOST_PERCENT) {
         let most =
-            largest(report).map_or(String::new(), |line| format!("; most of that is {}", with_size(line)));
+            measured.largest().map_or(String::new(), |line| format!("; most of that is {}", with_size(line)));
         return (Judgement::Unknown, format!("unknown: {part}, and so not what holds most{most}"));
     }
     let part = if covered(ENOUGH_PERCENT) || known.is_some() { String::new() } else { format!("; {part}") };
     // Slabs of caches that are known in no way tell nothing.
     if free.saturating_add(stays) == 0 || of(Reclaim::Unknown) > all / 2 {
-        let most = largest(report).map_or(String::new(), |line| format!("; most is {}", with_size(line)));
+        let most = measured.largest().map_or(String::new(), |line| format!("; most is {}", with_size(line)));
         let text =
             format!("unknown: the input does not tell which slabs can be reclaimed{most}{part}{memory}");
         return (Judgement::Unknown, text);
     }
     if free >= stays {
-        let lines = report.lines.iter().filter(|line| line.reclaim.by_kernel() && line.split.bytes > 0);
+        let lines = measured.lines.iter().filter(|line| line.reclaim.by_kernel() && line.split.bytes > 0);
         let lead = lines.max_by_key(|line| line.split.bytes);
         let most = lead.map_or(String::new(), |line| format!("; most is {}", with_size(line)));
         let text = format!(
@@ -274,15 +249,15 @@ fn of_state(report: &Report) -> (Judgement, String) {
     let text = format!(
         "not reclaimable: {}; whether it climbs takes a second snapshot (slablab doctor --save now.tar.xz, \
          later --since now.tar.xz){part}{memory}",
-        holders(report, sum, stays, all)
+        holders(measured, sum, stays, all)
     );
     (Judgement::NotReclaimable, text)
 }
 
 /// What has the memory that nothing but its holder frees: one cache, caches that go together, or many.
-fn holders(report: &Report, sum: &str, stays: u64, all: u64) -> String {
+fn holders(measured: &Measured, sum: &str, stays: u64, all: u64) -> String {
     let stuck = |line: &&Line| !line.reclaim.by_kernel();
-    let lead = report.lines.iter().filter(stuck).max_by_key(|line| line.split.bytes);
+    let lead = measured.lines.iter().filter(stuck).max_by_key(|line| line.split.bytes);
     let is_most = |bytes: u64| bytes >= all / 100 * MOST_PERCENT;
     if let Some(line) = lead.filter(|line| is_most(line.split.bytes)) {
         let bytes = line.split.bytes;
@@ -293,14 +268,14 @@ fn holders(report: &Report, sum: &str, stays: u64, all: u64) -> String {
             percent(bytes, all)
         );
     }
-    let group = report.state.dump.pasted.as_ref().and_then(|_| group(report));
+    let group = measured.state.dump.pasted.as_ref().and_then(|_| alike(measured));
     if let Some(group) = group.filter(|group| is_most(group.bytes) && group.lines.iter().all(stuck)) {
         let mut lines = group.lines;
         lines.sort_by_key(|line| (Reverse(line.split.bytes), &line.cache.name));
         return format!(
             "{} hold {} ({}) with nearly the same number of objects, probably one kind of thing that has an \
              object in each, and no shrinker frees it: suspect of a leak",
-            Group::names(&lines),
+            Alike::names(&lines),
             part_of(group.bytes, all),
             percent(group.bytes, all)
         );
@@ -310,15 +285,15 @@ fn holders(report: &Report, sum: &str, stays: u64, all: u64) -> String {
 }
 
 /// How much of the total in slabtop's head the caches of the text have.
-fn of_head(report: &Report) -> String {
-    let (rows, head) = (report.total.bytes, in_head(report).unwrap_or(0));
+fn of_head(measured: &Measured) -> String {
+    let (rows, head) = (measured.total.bytes, measured.in_head().unwrap_or(0));
     let of = part_of(rows, head);
     format!("the rows in the text have {of} ({}) by the head of slabtop", percent(rows, head))
 }
 
 /// Slab memory as a part of all.
-fn of_memory(report: &Report) -> String {
-    let meminfo = report.meminfo.as_ref();
+fn of_memory(measured: &Measured) -> String {
+    let meminfo = measured.meminfo.as_ref();
     let total = meminfo.and_then(|meminfo| Some((meminfo.slab, meminfo.total.filter(|total| *total > 0)?)));
     total.map_or(String::new(), |(slab, total)| {
         let part = 100.0 * slab as f64 / total as f64;

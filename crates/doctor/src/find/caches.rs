@@ -1,18 +1,19 @@
 //! Findings about caches: where their bytes are.
 
-use super::finding::{Finding, Kind, WORTH_BYTES, counted, named, percent, several, size, sum_name};
-use crate::act::knobs::{Of, allocator};
-use crate::act::report::{Line, Report};
+use super::finding::{Finding, Kind};
+use crate::measure::allocator::Allocator;
 use crate::measure::parked::{SHEAVES_FOR_ALL_SINCE, online};
 use crate::measure::split::{Fallback, Split};
+use crate::measure::{Line, Measured, WORTH_BYTES, named};
+use crate::words::{counted, percent, size};
 use slablab_report::text::grouped;
 
 /// Caches named in one finding.
 const NAMED: usize = 3;
 
 /// What is worth saying about caches.
-pub(crate) fn find(report: &Report, worth: u64) -> Vec<Finding> {
-    let finder = Finder { report, worth };
+pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
+    let finder = Finder { measured, worth };
     let mut found: Vec<Finding> = Vec::new();
     found.extend(finder.dominates());
     found.extend(finder.fragmented());
@@ -27,14 +28,14 @@ pub(crate) fn find(report: &Report, worth: u64) -> Vec<Finding> {
 }
 
 struct Finder<'a> {
-    report: &'a Report<'a>,
+    measured: &'a Measured<'a>,
     worth: u64,
 }
 
 impl<'a> Finder<'a> {
     /// Caches with at least `percent` of themselves in a part, and enough of it, most first.
     fn with_much(&self, percent: u64, part: impl Fn(&Split) -> u64) -> Vec<(&'a Line<'a>, u64)> {
-        let lines = self.report.lines.iter().map(|line| (line, part(&line.split)));
+        let lines = self.measured.lines.iter().map(|line| (line, part(&line.split)));
         let mut much: Vec<_> = lines
             .filter(|(line, bytes)| *bytes >= self.worth && *bytes >= line.split.bytes / 100 * percent)
             .collect();
@@ -45,23 +46,23 @@ impl<'a> Finder<'a> {
     /// A quarter of all.
     fn dominates(&self) -> Option<Finding> {
         const PERCENT: u64 = 25;
-        let all = self.report.total.bytes;
-        let largest = self.report.lines.iter().max_by_key(|line| line.split.bytes)?;
+        let all = self.measured.total.bytes;
+        let largest = self.measured.lines.iter().max_by_key(|line| line.split.bytes)?;
         let bytes = largest.split.bytes;
-        if bytes < self.worth || bytes < all / 100 * PERCENT || self.report.lines.len() < 2 {
+        if bytes < self.worth || bytes < all / 100 * PERCENT || self.measured.lines.len() < 2 {
             return None;
         }
         let what = largest.what.map_or(String::new(), |entry| format!(" ({})", first_sentence(&entry.what)));
-        Some(one(
+        Some(Finding::of_caches(
             Kind::Dominates,
-            largest,
+            &[largest],
             bytes,
             format!(
                 "{} has {} of {} of {}: {}{what}",
                 named(largest),
                 percent(bytes, all),
                 size(all),
-                sum_name(self.report),
+                self.measured.sum_name(),
                 size(bytes)
             ),
         ))
@@ -77,9 +78,9 @@ impl<'a> Finder<'a> {
             let lists = partial.map_or(String::new(), |partial| {
                 format!(", in {} partial slabs", grouped(partial.total.value))
             });
-            one(
+            Finding::of_caches(
                 Kind::Fragmented,
-                line,
+                &[line],
                 free,
                 format!(
                     "{} is fragmented: {} of {} are free objects ({} of {}){lists}",
@@ -100,10 +101,10 @@ impl<'a> Finder<'a> {
         let found = self.with_much(PERCENT, |split| split.tail - split.overstated.min(split.tail));
         let say = |(line, tail): (&'a Line<'a>, u64)| {
             let cache = line.cache;
-            let slab = cache.slab_bytes(self.report.state.page_size);
-            one(
+            let slab = cache.slab_bytes(self.measured.state.page_size);
+            Finding::of_caches(
                 Kind::Tail,
-                line,
+                &[line],
                 tail,
                 format!(
                     "{}: {} objects of {} bytes leave {} bytes behind in each slab of {}, {} in all",
@@ -127,9 +128,9 @@ impl<'a> Finder<'a> {
             let cache = line.cache;
             let align = cache.attrs.as_ref().and_then(|attrs| attrs.align);
             let aligned = align.map_or(String::new(), |align| format!(", aligned to {align}"));
-            one(
+            Finding::of_caches(
                 Kind::Metadata,
-                line,
+                &[line],
                 bytes,
                 format!(
                     "{}: objects of {} bytes take {}{aligned}: {} of {} is padding and free pointers",
@@ -147,14 +148,14 @@ impl<'a> Finder<'a> {
     /// Debugging of any cache: it is on by request alone, but is easily forgotten.
     fn debugging(&self) -> Option<Finding> {
         let of = |line: &&Line| line.split.metadata.is_some_and(|metadata| metadata.debugging > 0);
-        let mut lines: Vec<&Line> = self.report.lines.iter().filter(of).collect();
-        let bytes = self.report.total.metadata.map_or(0, |metadata| metadata.debugging);
+        let mut lines: Vec<&Line> = self.measured.lines.iter().filter(of).collect();
+        let bytes = self.measured.total.metadata.map_or(0, |metadata| metadata.debugging);
         if lines.is_empty() {
             return None;
         }
         let debugging = |line: &Line| line.split.metadata.map_or(0, |metadata| metadata.debugging);
         lines.sort_by(|a, b| debugging(b).cmp(&debugging(a)).then_with(|| a.cache.name.cmp(&b.cache.name)));
-        Some(several(
+        Some(Finding::of_caches(
             Kind::Debugging,
             &lines,
             bytes,
@@ -162,9 +163,9 @@ impl<'a> Finder<'a> {
                 "debugging is on for {} of {} caches: red zones, poison and records of users take {} ({} of \
                  slab memory)",
                 lines.len(),
-                self.report.lines.len(),
+                self.measured.lines.len(),
                 size(bytes),
-                percent(bytes, self.report.total.bytes)
+                percent(bytes, self.measured.total.bytes)
             ),
         ))
     }
@@ -172,22 +173,22 @@ impl<'a> Finder<'a> {
     /// A tenth of all may be parked.
     fn parked(&self) -> Option<Finding> {
         const PERCENT: u64 = 10;
-        let (total, state) = (&self.report.total, self.report.state);
+        let (total, state) = (&self.measured.total, self.measured.state);
         let cpus = online(state).filter(|_| !total.parked_unknown)?;
         if total.parked.high < self.worth || total.parked.high < total.bytes / 100 * PERCENT {
             return None;
         }
-        let mut lines: Vec<&Line> = self.report.lines.iter().collect();
+        let mut lines: Vec<&Line> = self.measured.lines.iter().collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.split.parked.high));
         lines.truncate(NAMED);
         let most: Vec<String> =
             lines.iter().map(|line| format!("{} {}", named(line), size(line.split.parked.high))).collect();
-        let held = match (allocator(state), state.release) {
-            (Of::Slab, _) => "arrays",
+        let held = match (self.measured.allocator(), state.release) {
+            (Allocator::Slab, _) => "arrays",
             (_, Some(release)) if release >= SHEAVES_FOR_ALL_SINCE => "sheaves",
             _ => "CPU slabs and what is beside them",
         };
-        Some(several(
+        Some(Finding::of_caches(
             Kind::Parked,
             &lines,
             total.parked.high,
@@ -205,7 +206,7 @@ impl<'a> Finder<'a> {
     /// A tenth of all in slabs that CPUs hold, where pages are larger than 4 KiB.
     fn big_pages(&self) -> Option<Finding> {
         const PERCENT: u64 = 10;
-        let page = self.report.state.page_size;
+        let page = self.measured.state.page_size;
         if page <= 4096 {
             return None;
         }
@@ -217,38 +218,39 @@ impl<'a> Finder<'a> {
                 .map_or(0, |counts| counts.total.value)
         };
         let bytes: u64 = self
-            .report
+            .measured
             .lines
             .iter()
             .map(|line| slabs(line).saturating_mul(line.cache.slab_bytes(page)))
             .sum();
-        let count: u64 = self.report.lines.iter().map(slabs).sum();
-        let all = self.report.total.bytes;
-        (bytes >= self.worth && bytes >= all / 100 * PERCENT).then(|| Finding {
-            kind: Kind::BigPages,
-            caches: Vec::new(),
-            bytes,
-            text: format!(
-                "pages are {} KiB: the {} slabs that CPUs hold take {} ({} of slab memory); slabs of as \
+        let count: u64 = self.measured.lines.iter().map(slabs).sum();
+        let all = self.measured.total.bytes;
+        (bytes >= self.worth && bytes >= all / 100 * PERCENT).then(|| {
+            Finding::of_machine(
+                Kind::BigPages,
+                bytes,
+                format!(
+                    "pages are {} KiB: the {} slabs that CPUs hold take {} ({} of slab memory); slabs of as \
                  many 4 KiB pages would take {}",
-                page / 1024,
-                grouped(count),
-                size(bytes),
-                percent(bytes, all),
-                size(bytes / (page / 4096))
-            ),
+                    page / 1024,
+                    grouped(count),
+                    size(bytes),
+                    percent(bytes, all),
+                    size(bytes / (page / 4096))
+                ),
+            )
         })
     }
 
     /// Merged caches among those that have a twentieth of all each.
     fn merged(&self) -> Option<Finding> {
         const PERCENT: u64 = 5;
-        let all = self.report.total.bytes;
+        let all = self.measured.total.bytes;
         let many = |line: &&Line| {
             let bytes = line.split.bytes;
             !line.cache.aliases.is_empty() && bytes >= self.worth && bytes >= all / 100 * PERCENT
         };
-        let mut lines: Vec<&Line> = self.report.lines.iter().filter(many).collect();
+        let mut lines: Vec<&Line> = self.measured.lines.iter().filter(many).collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.split.bytes));
         let bytes = lines.iter().map(|line| line.split.bytes).sum();
         (!lines.is_empty()).then(|| {
@@ -263,7 +265,7 @@ impl<'a> Finder<'a> {
                     )
                 })
                 .collect();
-            several(
+            Finding::of_caches(
                 Kind::Merged,
                 &lines,
                 bytes,
@@ -278,9 +280,9 @@ impl<'a> Finder<'a> {
 
     /// Slabs at a smaller order, if they are too many to be a race between two counters.
     fn fallback(&self) -> Option<Finding> {
-        let state = self.report.state;
+        let state = self.measured.state;
         let fallen =
-            self.report.lines.iter().filter_map(|line| Some((line, Fallback::of(line.cache, state)?)));
+            self.measured.lines.iter().filter_map(|line| Some((line, Fallback::of(line.cache, state)?)));
         let mut fallen: Vec<(&Line, Fallback)> = fallen.collect();
         fallen.sort_by_key(|(_, fallback)| std::cmp::Reverse(fallback.slabs));
         let slabs: u64 = fallen.iter().map(|(_, fallback)| fallback.slabs).sum();
@@ -291,17 +293,12 @@ impl<'a> Finder<'a> {
             .take(NAMED)
             .map(|(line, fallback)| format!("{} {}", named(line), grouped(fallback.slabs)))
             .collect();
-        (bytes >= WORTH_BYTES).then(|| several(Kind::Fallback, &lines, bytes, format!(
+        (bytes >= WORTH_BYTES).then(|| Finding::of_caches(Kind::Fallback, &lines, bytes, format!(
             "{} had to be smaller than preferred, as memory was in pieces ({}); counted with the preferred \
              size they seem {} larger than they are, and that much of the tail is no memory",
             counted(slabs, "slab"), most.join(", "), size(bytes)
         )))
     }
-}
-
-/// A finding about one cache.
-fn one(kind: Kind, line: &Line, bytes: u64, text: String) -> Finding {
-    several(kind, &[line], bytes, text)
 }
 
 fn some_of(names: &[String]) -> String {

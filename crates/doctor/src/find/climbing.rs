@@ -1,10 +1,12 @@
 //! Findings of growth: which caches grew, whether along a line, what for, and who holds the objects.
 
-use super::finding::{Finding, Kind, several, size};
-use crate::act::report::{Line, Report};
-use crate::measure::grown::{self, Grown, Who, listed};
+use super::finding::{Finding, Kind};
+use super::holders::{self, Who};
+use crate::measure::grown::Grown;
 use crate::measure::history::{Fit, Growth, History};
+use crate::measure::{Line, Measured};
 use crate::what::Entry;
+use crate::words::{listed, size};
 use slablab_report::text::grouped;
 
 /// Least part of the variance that a line must explain to make a suspect.
@@ -13,14 +15,14 @@ const SUSPECT_R2: f64 = 0.9;
 const SUSPECT_POINTS: usize = 3;
 
 /// What grew, caches of equal growth in one finding; what the kernel does not free by itself first.
-pub(crate) fn find(report: &Report, worth: u64) -> Vec<Finding> {
-    let Some(history) = &report.history else { return Vec::new() };
-    let worthy = report.grown.iter().filter(|group| group.bytes >= worth);
-    worthy.map(|group| finding(report, history, group)).collect()
+pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
+    let Some(history) = &measured.history else { return Vec::new() };
+    let worthy = measured.grown.iter().filter(|group| group.bytes >= worth);
+    worthy.map(|group| finding(measured, history, group)).collect()
 }
 
-fn finding(report: &Report, history: &History, group: &Grown) -> Finding {
-    let lines: Vec<&Line> = group.lines.iter().map(|at| &report.lines[*at]).collect();
+fn finding(measured: &Measured, history: &History, group: &Grown) -> Finding {
+    let lines: Vec<&Line> = group.lines.iter().map(|at| &measured.lines[*at]).collect();
     let (kind, course) = course(history, group, lines[0].growth.as_ref());
     let (names, bytes, span) = (listed(&group.names), size(group.bytes), history.span_words());
     let objects = grouped(group.objects.unsigned_abs());
@@ -37,10 +39,10 @@ fn finding(report: &Report, history: &History, group: &Grown) -> Finding {
     } else {
         text += "; no shrinker frees them";
         text += &group.what.map_or(String::new(), about);
-        let who = group.what.and_then(|entry| grown::who(entry, report.state, history.first()));
-        text += &who.map_or(String::new(), |who| holds(report, &who));
+        let who = group.what.and_then(|entry| holders::who(entry, measured.state, history.first()));
+        text += &who.map_or(String::new(), |who| holds(measured, &who));
     }
-    several(kind, &lines, group.bytes, text)
+    Finding::of_caches(kind, &lines, group.bytes, text)
 }
 
 /// What kind of growth this is, and how fast.
@@ -84,8 +86,8 @@ fn about(entry: &Entry) -> String {
 }
 
 /// Who holds them.
-fn holds(report: &Report, who: &Who) -> String {
-    let owners = &report.state.dump.owners;
+fn holds(measured: &Measured, who: &Who) -> String {
+    let owners = &measured.state.dump.owners;
     let cgroup = match who.cgroup.as_str() {
         "" | "/" => String::new(),
         path => format!(", cgroup {}", owners.name_of(path)),

@@ -1,35 +1,32 @@
 //! Findings about the machine around the slabs: meminfo, nodes, free blocks.
 
-use super::finding::{Finding, Kind, counted, part_of, percent, size};
-use crate::act::report::Report;
-use crate::measure::reclaim::{Reclaim, bytes_of};
+use super::finding::{Finding, Kind};
+use crate::measure::Measured;
+use crate::measure::reclaim::Reclaim;
+use crate::words::{counted, part_of, percent, size};
 
 /// What is worth saying about the machine.
-pub(crate) fn find(report: &Report, worth: u64) -> Vec<Finding> {
+pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
     let found = [
-        gap(report, worth),
-        memoryless(report),
-        high_order(report, worth),
-        reclaimable(report, worth),
-        unreclaimable(report),
+        gap(measured, worth),
+        memoryless(measured),
+        high_order(measured, worth),
+        reclaimable(measured, worth),
+        unreclaimable(measured),
     ];
     found.into_iter().flatten().collect()
 }
 
-fn machine(kind: Kind, bytes: u64, text: String) -> Finding {
-    Finding { kind, caches: Vec::new(), bytes, text }
-}
-
 /// The sum of the caches and meminfo's Slab: large kmallocs where they cannot be anything else.
-fn gap(report: &Report, worth: u64) -> Option<Finding> {
-    let meminfo = report.meminfo.as_ref().filter(|_| report.state.has_all_caches())?;
+fn gap(measured: &Measured, worth: u64) -> Option<Finding> {
+    let meminfo = measured.meminfo.as_ref().filter(|_| measured.state.has_all_caches())?;
     let (gap, lag) = (meminfo.gap, meminfo.lag.unwrap_or(u64::MAX));
     let bytes = gap.unsigned_abs();
     if bytes < worth {
         return None;
     }
     if meminfo.has_large && gap > 0 && bytes > lag {
-        return Some(machine(
+        return Some(Finding::of_machine(
             Kind::LargeKmalloc,
             bytes,
             format!(
@@ -43,7 +40,7 @@ fn gap(report: &Report, worth: u64) -> Option<Finding> {
         ));
     }
     let more = if gap > 0 { "more" } else { "less" };
-    Some(machine(
+    Some(Finding::of_machine(
         Kind::MeminfoGap,
         bytes,
         format!(
@@ -55,13 +52,13 @@ fn gap(report: &Report, worth: u64) -> Option<Finding> {
 }
 
 /// Nodes with CPUs and without memory.
-fn memoryless(report: &Report) -> Option<Finding> {
-    let nodes = &report.state.dump.nodes;
+fn memoryless(measured: &Measured) -> Option<Finding> {
+    let nodes = &measured.state.dump.nodes;
     let without: Vec<_> = nodes.iter().filter(|node| !node.has_memory && !node.cpus.is_empty()).collect();
     let cpus: usize = without.iter().map(|node| node.cpus.len()).sum();
     let ids: Vec<String> = without.iter().map(|node| node.id.to_string()).collect();
     (!without.is_empty()).then(|| {
-        machine(Kind::MemorylessNodes, 0, format!(
+        Finding::of_machine(Kind::MemorylessNodes, 0, format!(
             "{} of {} nodes with CPUs have no memory (node {}): the slabs of their {cpus} CPUs are on other \
              nodes, and every allocation there is remote",
             without.len(), nodes.iter().filter(|node| !node.cpus.is_empty()).count(), ids.join(", ")
@@ -70,8 +67,8 @@ fn memoryless(report: &Report) -> Option<Finding> {
 }
 
 /// Caches whose next slab will not be of the preferred order: no free block is that large.
-fn high_order(report: &Report, worth: u64) -> Option<Finding> {
-    let blocks = &report.state.dump.buddyinfo;
+fn high_order(measured: &Measured, worth: u64) -> Option<Finding> {
+    let blocks = &measured.state.dump.buddyinfo;
     if blocks.is_empty() {
         return None;
     }
@@ -79,13 +76,13 @@ fn high_order(report: &Report, worth: u64) -> Option<Finding> {
     let largest = largest.filter(|(_, count)| **count > 0).map(|(order, _)| order as u32).max();
     let above = |order: u32| largest.is_none_or(|largest| order > largest);
     let lines: Vec<_> =
-        report.lines.iter().filter(|line| line.cache.slabs > 0 && above(line.cache.order)).collect();
+        measured.lines.iter().filter(|line| line.cache.slabs > 0 && above(line.cache.order)).collect();
     let bytes = lines.iter().map(|line| line.split.bytes).sum();
     let largest = largest.map_or("none at all".into(), |order| format!("the largest is of order {order}"));
     (bytes >= worth).then(|| {
         let mut lines = lines;
         lines.sort_by_key(|line| std::cmp::Reverse(line.split.bytes));
-        super::finding::several(Kind::HighOrder, &lines, bytes, format!(
+        Finding::of_caches(Kind::HighOrder, &lines, bytes, format!(
             "no free block is large enough for the next slab of {}, which have {} ({largest}): their slabs \
              will fall back to smaller ones or cost compaction",
             counted(lines.len() as u64, "cache"), size(bytes)
@@ -94,17 +91,17 @@ fn high_order(report: &Report, worth: u64) -> Option<Finding> {
 }
 
 /// A third of the slabs can be reclaimed.
-fn reclaimable(report: &Report, worth: u64) -> Option<Finding> {
+fn reclaimable(measured: &Measured, worth: u64) -> Option<Finding> {
     const PERCENT: u64 = 33;
-    let meminfo = report.meminfo.as_ref()?;
+    let meminfo = measured.meminfo.as_ref()?;
     let bytes = meminfo.reclaimable?;
-    let held = bytes_of(&report.lines, Reclaim::Holder);
+    let held = measured.bytes_of(Reclaim::Holder);
     let held = match held >= worth {
         true => format!("; {} of it are held (caches marked so), and no shrinker frees them", size(held)),
         false => String::new(),
     };
     (bytes >= worth && bytes >= meminfo.slab / 100 * PERCENT).then(|| {
-        machine(
+        Finding::of_machine(
             Kind::Reclaimable,
             bytes,
             format!(
@@ -119,12 +116,12 @@ fn reclaimable(report: &Report, worth: u64) -> Option<Finding> {
 }
 
 /// A tenth of the machine's memory is in slabs that cannot be reclaimed.
-fn unreclaimable(report: &Report) -> Option<Finding> {
+fn unreclaimable(measured: &Measured) -> Option<Finding> {
     const PERCENT: u64 = 10;
-    let meminfo = report.meminfo.as_ref()?;
+    let meminfo = measured.meminfo.as_ref()?;
     let (bytes, total) = (meminfo.unreclaimable?, meminfo.total?);
     (total > 0 && bytes >= total / 100 * PERCENT).then(|| {
-        machine(
+        Finding::of_machine(
             Kind::Unreclaimable,
             bytes,
             format!(

@@ -1,8 +1,30 @@
-//! What is worth saying of a machine that was measured.
+//! What is worth saying of a machine that was measured, in plain words, each with a number.
+//!
+//! ```text
+//! find                Measured becomes Found
+//!   climbing          caches that grew
+//!     holders         which processes hold what grew
+//!   caches            where the bytes of caches are
+//!   machine           meminfo, nodes, free blocks
+//!   trust             the numbers themselves
+//!   pasted            a text: its messages, and what one moment tells
+//!   dying             removed cgroups
+//!   rounding          kmalloc's classes, by a recording
+//! Finding             one of them: its kind, its caches, its bytes, its words
+//! ```
+//!
+//! A finder reads [`Measured`](crate::measure::Measured) and nothing else: it knows no knob and no verdict.
 
-pub(crate) mod caches;
-pub(crate) mod climbing;
-pub mod finding;
-pub(crate) mod machine;
+mod caches;
+mod climbing;
+mod dying;
+mod finding;
+mod found;
+mod holders;
+mod machine;
 pub(crate) mod pasted;
-pub(crate) mod trust;
+mod rounding;
+mod trust;
+
+pub use finding::{Finding, Kind};
+pub use found::{Found, find};

@@ -1,13 +1,7 @@
-//! Slab memory by memory cgroup, and removed cgroups that still hold some.
+//! Slab memory by memory cgroup.
 
-use crate::act::report::Report;
-use crate::find::finding::{Finding, Kind};
 use slablab_readers::cgroups::{Cgroup, Owners};
-use slablab_report::text::grouped;
 use std::collections::HashMap;
-
-/// Dying cgroups from which their number is worth saying.
-const DYING_FROM: u64 = 100;
 
 /// A cgroup, and how it grew.
 #[derive(Clone, Debug)]
@@ -41,24 +35,4 @@ pub fn charged<'a>(owners: &'a Owners, first: Option<&Owners>) -> Vec<Charged<'a
         growth.then(b.bytes.cmp(&a.bytes)).then_with(|| a.cgroup.path.cmp(&b.cgroup.path))
     });
     found
-}
-
-/// Many removed cgroups.
-pub(crate) fn find(report: &Report) -> Option<Finding> {
-    let owners = &report.state.dump.owners;
-    let dying = owners.dying().filter(|dying| *dying >= DYING_FROM)?;
-    let before = report.history.as_ref().and_then(|history| history.first().dump.owners.dying());
-    let more = before.filter(|before| dying > *before).map_or(String::new(), |before| {
-        format!(", {} more than in the first snapshot", grouped(dying - before))
-    });
-    Some(Finding {
-        kind: Kind::DyingCgroups,
-        caches: Vec::new(),
-        bytes: 0,
-        text: format!(
-            "{} removed cgroups still hold memory{more}: each stays, with its slabs, until the last page and \
-             object charged to it is freed",
-            grouped(dying)
-        ),
-    })
 }

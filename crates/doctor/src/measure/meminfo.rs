@@ -1,8 +1,8 @@
 //! Compares the sum of the caches with the slab memory in /proc/meminfo.
 
 use super::parked::{nodes_with_memory, online};
-use crate::find::finding::size;
 use crate::state::State;
+use crate::words::size;
 use slablab_slabs::Release;
 use std::collections::BTreeMap;
 

@@ -4,7 +4,6 @@
 //! that a shrinker frees the objects: an open socket's inode is counted there, and is on no list of unused
 //! inodes. The data about caches (docs/caches.md) tells the two apart by the ways that free objects.
 
-use crate::act::report::Line;
 use crate::state::Cache;
 use crate::what::Entry;
 
@@ -67,9 +66,4 @@ impl Reclaim {
     pub fn by_kernel(self) -> bool {
         matches!(self, Reclaim::Shrinker | Reclaim::PageCache | Reclaim::WithInodes)
     }
-}
-
-/// Bytes of the caches of one kind.
-pub(crate) fn bytes_of(lines: &[Line], of: Reclaim) -> u64 {
-    lines.iter().filter(|line| line.reclaim == of).fold(0, |sum, line| sum.saturating_add(line.split.bytes))
 }

@@ -4,7 +4,6 @@
 //! Neither /proc/slabinfo nor sysfs has the requested sizes. A recording has them for the objects that were
 //! allocated while it ran. Older objects may have other sizes, so the result does not include them.
 
-use crate::find::finding::{Finding, Kind, percent, size};
 use slablab_report::error::{Error, Result};
 use slablab_trace::{Batch, Columns, EventKind, Losses, NONE, Reader};
 use std::collections::BTreeMap;
@@ -73,34 +72,5 @@ impl Rounding {
     /// Bytes given beyond those asked for.
     pub fn bytes(&self) -> u64 {
         self.allocated.saturating_sub(self.requested)
-    }
-
-    /// The finding, if rounding is a tenth of the bytes given and at least `worth` bytes.
-    pub(crate) fn finding(&self, worth: u64) -> Option<Finding> {
-        const PERCENT: u64 = 10;
-        let bytes = self.bytes();
-        if bytes < worth || bytes < self.allocated / 100 * PERCENT {
-            return None;
-        }
-        let of = |class: &(&u32, &(u64, u64))| {
-            u64::from(*class.0) * class.1.0 - class.1.1.min(u64::from(*class.0) * class.1.0)
-        };
-        let worst = self.classes.iter().max_by_key(of).map_or(String::new(), |class| {
-            format!("; most by {} objects of {} bytes, {}", class.1.0, class.0, size(of(&class)))
-        });
-        Some(Finding {
-            kind: Kind::Rounding,
-            caches: Vec::new(),
-            bytes,
-            text: format!(
-                "kmalloc rounds up: the {} objects that the recording allocated and did not free asked for \
-                 {} and got {}, {} more ({}){worst}",
-                self.objects,
-                size(self.requested),
-                size(self.allocated),
-                size(bytes),
-                percent(bytes, self.allocated)
-            ),
-        })
     }
 }

@@ -1,6 +1,6 @@
 //! What the list of caches is sorted by: slabtop's letters, and the doctor's own.
 
-use crate::act::report::Line;
+use super::line::Line;
 use std::cmp::Ordering;
 
 /// A column to sort by.

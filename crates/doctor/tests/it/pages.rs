@@ -80,7 +80,7 @@ fn what_the_doctor_found_is_a_page() {
         assert!(page.to_lowercase().contains(&words.to_lowercase()), "no {words:?}");
     }
     for said in report
-        .findings
+        .found.findings
         .iter()
         .map(|finding| &finding.text)
         .chain(report.actions.iter().map(|action| &action.command))

@@ -1,7 +1,7 @@
 //! The columns of the caches: of what slabinfo and sysfs say, of the split, of growth.
 
 use super::PARTS;
-use crate::act::report::Line;
+use crate::measure::Line;
 use crate::measure::split::{Metadata, Split};
 use crate::state::Cache;
 use slablab_report::column::Columns;

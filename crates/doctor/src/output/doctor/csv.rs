@@ -1,7 +1,7 @@
 //! CSV and typed columns: one row per cache.
 
 use super::columns;
-use crate::act::report::Report;
+use crate::act::Report;
 use slablab_report::frame::Frame;
 
 /// Every cache in the order of the input. An unknown value is empty.
@@ -11,5 +11,5 @@ pub fn doctor_csv(report: &Report) -> String {
 
 /// The rows of [`doctor_csv`].
 pub fn doctor_frame(report: &Report) -> Frame {
-    columns::caches().frame(&report.lines)
+    columns::caches().frame(&report.measured.lines)
 }

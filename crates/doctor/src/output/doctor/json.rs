@@ -1,8 +1,9 @@
 //! JSON: everything. Units are in the keys.
 
 use super::{PARTS, columns, evidence, messages};
+use crate::act::Report;
 use crate::act::knobs::knobs;
-use crate::act::report::{Line, Report};
+use crate::measure::Line;
 use crate::measure::grown::Grown;
 use crate::measure::history::Growth;
 use crate::measure::split::Split;
@@ -15,7 +16,7 @@ const SCHEMA: &str = "slablab.doctor.1";
 
 /// The report as JSON.
 pub fn doctor_json(report: &Report) -> Value {
-    let (state, columns) = (report.state, columns::caches());
+    let (state, columns) = (report.measured.state, columns::caches());
     json!({
         "schema": SCHEMA,
         "input": state.path.display().to_string(),
@@ -28,9 +29,9 @@ pub fn doctor_json(report: &Report) -> Value {
         "nodes": state.dump.nodes.len(),
         "taken_s": state.taken_s,
         "up_s": state.up_s,
-        "total": split(&report.total),
-        "object_sizes_unknown": report.unknown_sizes,
-        "meminfo": report.meminfo.as_ref().map(|meminfo| json!({
+        "total": split(&report.measured.total),
+        "object_sizes_unknown": report.measured.unknown_sizes,
+        "meminfo": report.measured.meminfo.as_ref().map(|meminfo| json!({
             "slab_bytes": meminfo.slab,
             "reclaimable_bytes": meminfo.reclaimable,
             "unreclaimable_bytes": meminfo.unreclaimable,
@@ -38,15 +39,15 @@ pub fn doctor_json(report: &Report) -> Value {
             "counters_lag_bytes": meminfo.lag,
             "explanation": state.has_all_caches().then(|| meminfo.explanation()),
         })),
-        "growth": report.history.as_ref().map(|history| json!({
+        "growth": report.measured.history.as_ref().map(|history| json!({
             "hours": history.hours,
             "snapshots": history.points(),
             "times_from": history.times_from,
             "total": growth(&history.total()),
             "snapshots_from": history.states().iter().map(|state| state.path.display().to_string()).collect::<Vec<_>>(),
-            "groups": report.grown.iter().map(|group| grown(report, group)).collect::<Vec<_>>(),
+            "groups": report.measured.grown.iter().map(|group| grown(report, group)).collect::<Vec<_>>(),
         })),
-        "cgroups": report.charged.iter().map(|charged| json!({
+        "cgroups": report.measured.charged.iter().map(|charged| json!({
             "path": charged.cgroup.path,
             "name": charged.name,
             "reclaimable_bytes": charged.cgroup.reclaimable,
@@ -55,7 +56,7 @@ pub fn doctor_json(report: &Report) -> Value {
             "growth_bytes": charged.growth,
         })).collect::<Vec<_>>(),
         "dying_cgroups": state.dump.owners.dying(),
-        "kmalloc": report.rounding.map(|rounding| json!({
+        "kmalloc": report.measured.rounding.map(|rounding| json!({
             "recording": rounding.path.display().to_string(),
             "live_objects": rounding.objects,
             "requested_bytes": rounding.requested,
@@ -66,7 +67,7 @@ pub fn doctor_json(report: &Report) -> Value {
                 "object_bytes": allocated, "live_objects": objects, "requested_bytes": requested,
             })).collect::<Vec<_>>(),
         })),
-        "findings": report.findings.iter().map(|finding| json!({
+        "findings": report.found.findings.iter().map(|finding| json!({
             "kind": finding.kind.key(),
             "bytes": finding.bytes,
             "caches": finding.caches.iter().map(|(cache, ordinal)| json!({
@@ -89,7 +90,7 @@ pub fn doctor_json(report: &Report) -> Value {
         "knobs": knobs(state).map(|knob| json!({
             "knob": knob.key, "name": knob.name, "when": knob.way.words(),
         })).collect::<Vec<_>>(),
-        "caches": report.lines.iter().map(|line| cache(&columns, line)).collect::<Vec<_>>(),
+        "caches": report.measured.lines.iter().map(|line| cache(&columns, line)).collect::<Vec<_>>(),
         "evidence": evidence(report),
         "missing": state.missing.iter().map(|missing| json!({
             "file": missing.file, "why": missing.why, "costs": missing.costs, "command": missing.command,
@@ -112,7 +113,7 @@ fn split(split: &Split) -> Value {
 
 /// Caches that grew together.
 fn grown(report: &Report, group: &Grown) -> Value {
-    let caches = group.lines.iter().map(|at| &report.lines[*at].cache);
+    let caches = group.lines.iter().map(|at| &report.measured.lines[*at].cache);
     json!({
         "caches": caches.map(|cache| json!({ "cache": cache.name, "ordinal": cache.ordinal })).collect::<Vec<_>>(),
         "names": group.names,

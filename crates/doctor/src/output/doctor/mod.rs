@@ -14,12 +14,12 @@ pub(super) use page::machine;
 pub use prometheus::doctor_prometheus;
 pub use table::{Shown, doctor_table};
 
-use crate::act::report::Report;
-use crate::find::finding::{counted, size};
+use crate::act::Report;
 use crate::measure::reclaim::Reclaim;
 use crate::measure::split::Split;
 use crate::state::{Missing, State};
 use crate::what::Failure;
+use crate::words::{counted, size};
 use std::path::Path;
 
 /// A part of the split.
@@ -91,12 +91,8 @@ pub(crate) fn parts(split: &Split) -> impl Iterator<Item = (&'static Part, i64)>
 /// What /proc/meminfo counts as reclaimable, the part of that which no shrinker frees, and what it counts as
 /// not reclaimable.
 pub(crate) fn meminfo_parts(report: &Report) -> impl Iterator<Item = (&'static str, u64)> {
-    let meminfo = report.meminfo.as_ref();
-    let held: u64 = report
-        .lines
-        .iter()
-        .filter(|line| line.reclaim == Reclaim::Holder)
-        .fold(0, |sum, line| sum.saturating_add(line.split.bytes));
+    let meminfo = report.measured.meminfo.as_ref();
+    let held = report.measured.bytes_of(Reclaim::Holder);
     let parts = [
         ("SReclaimable", meminfo.and_then(|meminfo| meminfo.reclaimable)),
         ("  of it held, no shrinker", Some(held).filter(|held| *held > 0)),
@@ -107,23 +103,23 @@ pub(crate) fn meminfo_parts(report: &Report) -> impl Iterator<Item = (&'static s
 
 /// The limits of the answer: files that could not be read, and assumptions.
 pub(crate) fn evidence(report: &Report) -> Vec<String> {
-    let mut said: Vec<String> = report.state.found();
-    if report.unknown_sizes > 0 {
+    let mut said: Vec<String> = report.measured.state.found();
+    if report.measured.unknown_sizes > 0 {
         said.push(format!(
             "the object size without padding is not in the input for {} of {} caches: their alignment and \
              metadata count as in use and free, and their loss is against objsize",
-            report.unknown_sizes,
-            report.lines.len()
+            report.measured.unknown_sizes,
+            report.measured.lines.len()
         ));
     }
-    if report.meminfo.is_none() && report.state.dump.pasted.is_none() {
+    if report.measured.meminfo.is_none() && report.measured.state.dump.pasted.is_none() {
         said.push("/proc/meminfo is not in the input: large kmallocs cannot be told".into());
     }
     let lacking =
         |missing: &Missing| format!("{}: {}; unknown: {}", missing.file, missing.why, missing.costs);
-    said.extend(report.missing().map(lacking));
-    said.extend(report.state.assumed.iter().map(|text| format!("assumed: {text}")));
-    if let Some(history) = &report.history {
+    said.extend(report.measured.missing().map(lacking));
+    said.extend(report.measured.state.assumed.iter().map(|text| format!("assumed: {text}")));
+    if let Some(history) = &report.measured.history {
         said.push(match &history.hours {
             Some(hours) => format!(
                 "growth is over {:.3} hours and {} snapshots, by {}{}",
@@ -143,7 +139,8 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
 
 /// The commands that make missing files readable, each once.
 pub(crate) fn remedies<'a>(report: &'a Report) -> Vec<&'a str> {
-    let mut commands: Vec<&str> = report.missing().filter_map(|missing| missing.command.as_deref()).collect();
+    let mut commands: Vec<&str> =
+        report.measured.missing().filter_map(|missing| missing.command.as_deref()).collect();
     commands.sort();
     commands.dedup();
     commands
@@ -151,7 +148,7 @@ pub(crate) fn remedies<'a>(report: &'a Report) -> Vec<&'a str> {
 
 /// The messages of the kernel in the input.
 pub(crate) fn messages(report: &Report) -> Vec<Failure> {
-    let state = report.state;
+    let state = report.measured.state;
     let failures = state.dump.pasted.iter().flat_map(|pasted| &pasted.failures).cloned();
     Failure::all(&failures.collect::<Vec<_>>(), state.release, state.page_size)
 }
@@ -167,7 +164,7 @@ pub(crate) fn title(state: &State) -> String {
 
 /// One line that describes the examined input.
 pub(crate) fn subject(report: &Report) -> String {
-    let state = report.state;
+    let state = report.measured.state;
     let mut words = vec![match &state.dump.release {
         Some(release) => format!("Linux {release}"),
         None => "an unknown kernel".into(),
@@ -179,7 +176,7 @@ pub(crate) fn subject(report: &Report) -> String {
         words.push(counted(state.dump.nodes.len() as u64, "node"));
     }
     words.push(format!("{} K pages", state.page_size / 1024));
-    words.push(counted(report.lines.len() as u64, "cache"));
+    words.push(counted(report.measured.lines.len() as u64, "cache"));
     words.join(", ")
 }
 

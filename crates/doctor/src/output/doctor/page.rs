@@ -2,11 +2,12 @@
 
 use super::columns::{self, signed};
 use super::{Shown, evidence, meminfo_parts, messages, parts, remedies, saving, subject, title};
+use crate::act::Report;
 use crate::act::actions::Action;
-use crate::act::report::{Line, Report};
-use crate::find::finding::{named, worth};
+use crate::measure::Line;
 use crate::measure::SortKey;
 use crate::measure::grown::Grown;
+use crate::measure::named;
 use crate::measure::rounding::Rounding;
 use crate::measure::split::{Metadata, Split};
 use crate::state::State;
@@ -27,12 +28,12 @@ const LOSS: usize = 2;
 
 /// What the doctor found, as a page with as many caches as `shown` says; `command` is what made it.
 pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
-    let mut page = Page::new(&format!("Slab memory of {}", machine(report.state)), command);
+    let mut page = Page::new(&format!("Slab memory of {}", machine(report.measured.state)), command);
     page.lede(&format!("{}.", capital(&report.verdict.text)));
     page.text(&lede(report));
     facts(report, &mut page);
     // Growth leads where it is asked for: it is what may be wrong.
-    if report.history.is_some() {
+    if report.measured.history.is_some() {
         growth(report, shown, &mut page);
         said(report, &mut page);
         cgroups(report, shown, &mut page);
@@ -44,7 +45,7 @@ pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
         caches(report, shown, &mut page);
         cgroups(report, shown, &mut page);
     }
-    if let Some(rounding) = report.rounding {
+    if let Some(rounding) = report.measured.rounding {
         kmalloc(rounding, &mut page);
     }
     page.evidence(&evidence(report));
@@ -75,9 +76,9 @@ fn said(report: &Report, page: &mut Page) {
 /// All slabs by what is in them.
 fn split(report: &Report, page: &mut Page) {
     page.section("Where it is");
-    let whole = Bar { label: "all caches".into(), values: sizes(&report.total).to_vec() };
+    let whole = Bar { label: "all caches".into(), values: sizes(&report.measured.total).to_vec() };
     page.figure(
-        match report.total.parked_unknown {
+        match report.measured.total.parked_unknown {
             false => {
                 "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to \
                  the byte."
@@ -87,7 +88,8 @@ fn split(report: &Report, page: &mut Page) {
         &bars(report, 0, vec![whole], "slab memory"),
         &split_table(report),
     );
-    if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
+    if let Some(meminfo) = report.measured.meminfo.as_ref().filter(|_| report.measured.state.has_all_caches())
+    {
         page.note(&format!("Outside caches: {}.", meminfo.explanation()));
     }
 }
@@ -98,7 +100,7 @@ pub(in crate::output) fn machine(state: &State) -> String {
 }
 
 fn lede(report: &Report) -> String {
-    let total = &report.total;
+    let total = &report.measured.total;
     let share = |bytes: f64| number::percent(100.0 * bytes / total.bytes as f64);
     let parked = match (total.parked.low, total.parked.high) {
         _ if total.parked_unknown => String::new(),
@@ -123,22 +125,23 @@ fn lede(report: &Report) -> String {
 
 fn facts(report: &Report, page: &mut Page) {
     let mut facts = Vec::new();
-    if let Some(history) = &report.history {
+    if let Some(history) = &report.measured.history {
         let growth = history.total();
         facts.push(("Grown", Cell::ByteChange(growth.bytes)));
-        let climbed = report.grown.iter().filter(|group| !group.benign).map(|group| group.bytes).sum();
+        let climbed =
+            report.measured.grown.iter().filter(|group| !group.benign).map(|group| group.bytes).sum();
         facts.push(("not reclaimable", Cell::Bytes(climbed)));
         facts.extend(growth.fit.map(|fit| ("Grown an hour", Cell::ByteChange(fit.bytes_per_hour as i64))));
     }
-    facts.push(("Slab memory", Cell::Bytes(report.total.bytes)));
-    if let Some(meminfo) = &report.meminfo {
+    facts.push(("Slab memory", Cell::Bytes(report.measured.total.bytes)));
+    if let Some(meminfo) = &report.measured.meminfo {
         facts.extend(meminfo.reclaimable.map(|bytes| ("SReclaimable", Cell::Bytes(bytes))));
         facts.extend(meminfo.unreclaimable.map(|bytes| ("SUnreclaim", Cell::Bytes(bytes))));
         facts.extend(meminfo.total.map(|total| ("Memory", Cell::Bytes(total))));
     }
-    facts.push(("Loss", signed(report.total.loss())));
-    if !report.total.parked_unknown {
-        facts.push(("Parked, at most", Cell::Bytes(report.total.parked.high)));
+    facts.push(("Loss", signed(report.measured.total.loss())));
+    if !report.measured.total.parked_unknown {
+        facts.push(("Parked, at most", Cell::Bytes(report.measured.total.parked.high)));
     }
     page.facts(facts);
 }
@@ -155,11 +158,11 @@ fn sizes(split: &Split) -> [f64; 6] {
 /// Bars of the parts from the first one on, without the last ones that no cache has any of: debugging,
 /// mostly.
 fn bars(report: &Report, first: usize, mut bars: Vec<Bar>, label: &str) -> Bars {
-    let last = sizes(&report.total).iter().rposition(|bytes| *bytes > 0.0).unwrap_or(0).max(first);
+    let last = sizes(&report.measured.total).iter().rposition(|bytes| *bytes > 0.0).unwrap_or(0).max(first);
     let mut parts: Vec<String> = PARTS[first..=last].iter().map(|part| (*part).into()).collect();
     bars.iter_mut().for_each(|bar| bar.values.truncate(parts.len()));
     // A part that is not known has no colour either: all charts of the page leave it out.
-    let unknown = report.total.parked_unknown;
+    let unknown = report.measured.total.parked_unknown;
     if unknown && (first..=last).contains(&PARKED) {
         parts.remove(PARKED - first);
         for bar in &mut bars {
@@ -177,13 +180,15 @@ fn bars(report: &Report, first: usize, mut bars: Vec<Bar>, label: &str) -> Bars 
 
 fn split_table(report: &Report) -> Table {
     let mut table = Table::new([Head::text("slab memory"), Head::number("bytes"), Head::number("of all")]);
-    let all = report.total.bytes;
+    let all = report.measured.total.bytes;
     let mut add = |name: String, bytes: i64| {
         let percent = (all > 0).then(|| 100.0 * bytes as f64 / all as f64);
         table.row([Cell::Text(name), signed(bytes), Cell::Percent(percent)]);
     };
-    parts(&report.total).for_each(|(part, bytes)| add("\u{2003}".repeat(part.depth) + part.name, bytes));
-    if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
+    parts(&report.measured.total)
+        .for_each(|(part, bytes)| add("\u{2003}".repeat(part.depth) + part.name, bytes));
+    if let Some(meminfo) = report.measured.meminfo.as_ref().filter(|_| report.measured.state.has_all_caches())
+    {
         add("outside caches".into(), meminfo.gap);
         add("meminfo Slab".into(), i64::try_from(meminfo.slab).unwrap_or(i64::MAX));
         for (name, bytes) in meminfo_parts(report) {
@@ -196,17 +201,17 @@ fn split_table(report: &Report) -> Table {
 }
 
 fn findings(report: &Report, page: &mut Page) {
-    if report.findings.is_empty() {
+    if report.found.findings.is_empty() {
         page.text("None of at least 1 % of slab memory and 64 KiB.");
         return;
     }
     let mut table = Table::new([Head::number("about"), Head::text("finding")]);
-    for finding in &report.findings {
+    for finding in &report.found.findings {
         let about = if finding.bytes == 0 { Cell::Empty } else { Cell::Bytes(finding.bytes) };
         table.row([about, Cell::Text(finding.text.clone())]);
     }
     page.table(
-        match report.history {
+        match report.measured.history {
             Some(_) => {
                 "What is worth saying: growth, then most bytes first. One byte can be in several findings."
             }
@@ -218,7 +223,7 @@ fn findings(report: &Report, page: &mut Page) {
 
 fn actions(report: &Report, page: &mut Page) {
     if report.actions.is_empty() {
-        page.text(match report.state.release {
+        page.text(match report.measured.state.release {
             Some(_) => "No setting of this kernel would save enough slab memory to be worth its cost.",
             None => {
                 "The input does not name the kernel's release, so its settings are unknown. \
@@ -271,16 +276,21 @@ fn capital(words: &str) -> String {
 /// The caches by the key that the user asked for, and those with most loss.
 fn caches(report: &Report, shown: &Shown, page: &mut Page) {
     page.section("Caches");
-    let lines: Vec<&Line> = report.sorted(shown.sort).into_iter().take(shown.lines).collect();
+    let lines: Vec<&Line> = report.measured.sorted(shown.sort).into_iter().take(shown.lines).collect();
     let bar = |first: usize| {
         move |line: &&Line| Bar { label: named(line), values: sizes(&line.split)[first..].to_vec() }
     };
     page.figure(
-        &format!("The first {} of {} caches by {}.", lines.len(), report.lines.len(), shown.sort.words()),
+        &format!(
+            "The first {} of {} caches by {}.",
+            lines.len(),
+            report.measured.lines.len(),
+            shown.sort.words()
+        ),
         &bars(report, 0, lines.iter().map(bar(0)).collect(), "slab memory"),
-        &caches_table(&lines, report.history.is_some()),
+        &caches_table(&lines, report.measured.history.is_some()),
     );
-    let mut worst = report.sorted(SortKey::Loss);
+    let mut worst = report.measured.sorted(SortKey::Loss);
     worst.retain(|line| line.split.loss() > 0);
     worst.truncate(shown.lines);
     page.figure(
@@ -330,9 +340,10 @@ fn loss_table(lines: &[&Line]) -> Table {
 
 /// The caches that changed most since the first snapshot.
 fn growth(report: &Report, shown: &Shown, page: &mut Page) {
-    let Some(history) = &report.history else { return };
+    let Some(history) = &report.measured.history else { return };
     page.section("Growth");
     let mut grown: Vec<(&Line, i64)> = report
+        .measured
         .lines
         .iter()
         .filter_map(|line| Some((line, line.growth.as_ref()?)))
@@ -373,11 +384,11 @@ const CURVES: usize = 6;
 
 /// Slab memory of what grew most, over the time of the snapshots.
 fn curves(report: &Report, hours: &[f64], y: Axis) -> Lines {
-    let worth = worth(report);
+    let worth = report.measured.worth();
     let minutes = hours[hours.len() - 1] < 1.0;
     let (unit, factor) = if minutes { ("minutes", 60.0) } else { ("hours", 1.0) };
     let series = |group: &Grown| {
-        let line = &report.lines[group.lines[0]];
+        let line = &report.measured.lines[group.lines[0]];
         let points = line.growth.iter().flat_map(|growth| &growth.points);
         let points = hours.iter().zip(points).map(|(at, bytes)| (at * factor, *bytes as f64)).collect();
         Series { name: named(line), points, band: Vec::new() }
@@ -386,19 +397,26 @@ fn curves(report: &Report, hours: &[f64], y: Axis) -> Lines {
         x: Axis::new(&format!("{unit} since the first snapshot"), Scale::Number),
         y,
         shape: Shape::Straight,
-        series: report.grown.iter().filter(|group| group.bytes >= worth).take(CURVES).map(series).collect(),
+        series: report
+            .measured
+            .grown
+            .iter()
+            .filter(|group| group.bytes >= worth)
+            .take(CURVES)
+            .map(series)
+            .collect(),
     }
 }
 
 /// Kernel memory by cgroup.
 fn cgroups(report: &Report, shown: &Shown, page: &mut Page) {
-    if report.charged.is_empty() {
+    if report.measured.charged.is_empty() {
         return;
     }
     page.section("Cgroups");
     let columns = ["slabs or kernel memory", "reclaimable", "not reclaimable", "grown"].map(Head::number);
     let mut table = Table::new([Head::text("cgroup"), Head::text("path")].into_iter().chain(columns));
-    for charged in report.charged.iter().take(shown.lines) {
+    for charged in report.measured.charged.iter().take(shown.lines) {
         let bytes = |bytes: Option<u64>| bytes.map_or(Cell::Empty, Cell::Bytes);
         table.row([
             Cell::Name(charged.name.clone()),
@@ -409,13 +427,13 @@ fn cgroups(report: &Report, shown: &Shown, page: &mut Page) {
             charged.growth.map_or(Cell::Empty, Cell::ByteChange),
         ]);
     }
-    let dying = report.state.dump.owners.dying();
+    let dying = report.measured.state.dump.owners.dying();
     let dying = dying
         .map_or(String::new(), |dying| format!(" {} removed cgroups still hold memory.", grouped(dying)));
     let of = format!(
         "The first {} of {} cgroups without children; cgroups of version 1 count all kernel memory as one.{dying}",
         table.rows.len(),
-        report.charged.len()
+        report.measured.charged.len()
     );
     page.table(&of, &table);
 }

@@ -2,7 +2,8 @@
 //!
 //! Names of caches repeat, so that a series is told by `cache` and `ordinal` together.
 
-use crate::act::report::{Line, Report};
+use crate::act::Report;
+use crate::measure::Line;
 use slablab_report::visible;
 use std::fmt::Write;
 
@@ -43,7 +44,7 @@ pub fn doctor_prometheus(report: &Report) -> String {
     let mut out = String::new();
     for (name, help, value) in METRICS {
         header(&mut out, &format!("cache_{name}"), help);
-        for line in &report.lines {
+        for line in &report.measured.lines {
             if let Some(value) = value(line) {
                 let (cache, ordinal) = (escaped(&line.cache.name), line.cache.ordinal);
                 writeln!(out, "slablab_cache_{name}{{cache=\"{cache}\",ordinal=\"{ordinal}\"}} {value}")
@@ -51,16 +52,16 @@ pub fn doctor_prometheus(report: &Report) -> String {
             }
         }
     }
-    let meminfo = report.meminfo.as_ref();
+    let meminfo = report.measured.meminfo.as_ref();
     let totals = [
-        ("caches", "Caches.", Some(report.lines.len() as i64)),
+        ("caches", "Caches.", Some(report.measured.lines.len() as i64)),
         ("meminfo_slab_bytes", "Slab of /proc/meminfo.", meminfo.and_then(|meminfo| whole(meminfo.slab))),
         (
             "meminfo_outside_caches_bytes",
             "Slab of /proc/meminfo less the slabs of all caches: large kmallocs, and counters that lag.",
             meminfo.map(|meminfo| meminfo.gap),
         ),
-        ("missing_inputs", "Files that could not be read.", Some(report.state.missing.len() as i64)),
+        ("missing_inputs", "Files that could not be read.", Some(report.measured.state.missing.len() as i64)),
     ];
     for (name, help, value) in totals {
         if let Some(value) = value {

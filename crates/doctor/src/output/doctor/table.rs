@@ -3,8 +3,9 @@
 use super::{
     columns, evidence, meminfo_parts, messages as messages_of, parts, remedies, saving, subject, title,
 };
-use crate::act::report::{Line, Report};
-use crate::find::finding::worth;
+use crate::act::Report;
+use crate::measure::Line;
+
 use crate::measure::SortKey;
 use crate::measure::history::History;
 use crate::measure::meminfo::Meminfo;
@@ -29,10 +30,10 @@ pub struct Shown {
 
 /// The report as text.
 pub fn doctor_table(report: &Report, shown: &Shown) -> String {
-    let mut out = wrapped(&format!("{}: {}", title(report.state), subject(report)), "", "  ");
-    let has_caches = !report.lines.is_empty() || report.state.dump.pasted.is_none();
+    let mut out = wrapped(&format!("{}: {}", title(report.measured.state), subject(report)), "", "  ");
+    let has_caches = !report.measured.lines.is_empty() || report.measured.state.dump.pasted.is_none();
     out += &wrapped(&format!("Verdict: {}", report.verdict.text), "", "  ");
-    let held = match &report.meminfo {
+    let held = match &report.measured.meminfo {
         _ if has_caches => split_table(report),
         Some(meminfo) => meminfo_table(meminfo),
         None => String::new(),
@@ -40,7 +41,7 @@ pub fn doctor_table(report: &Report, shown: &Shown) -> String {
     let listed = if has_caches { caches(report, shown) } else { String::new() };
     let said = findings(report) + &messages(report);
     // Growth leads where it is asked for: it is what may be wrong.
-    if report.history.is_some() {
+    if report.measured.history.is_some() {
         out += &[said, actions(report), curves(report, shown), cgroups(report, shown)].concat();
         out += &format!("\n{listed}\n{held}");
     } else {
@@ -61,15 +62,16 @@ pub fn doctor_table(report: &Report, shown: &Shown) -> String {
 /// The split of all caches, and the comparison of their sum with /proc/meminfo.
 fn split_table(report: &Report) -> String {
     let mut table = Table::new(["Slab memory", "bytes", "%"]);
-    let all = report.total.bytes;
+    let all = report.measured.total.bytes;
     let percent = |bytes: i64| {
         if all == 0 { "-".into() } else { format!("{:.1}", 100.0 * bytes as f64 / all as f64) }
     };
-    for (part, bytes) in parts(&report.total) {
+    for (part, bytes) in parts(&report.measured.total) {
         table.row(["  ".repeat(part.depth) + part.name, signed(bytes), percent(bytes)]);
     }
     let mut explained = String::new();
-    if let Some(meminfo) = report.meminfo.as_ref().filter(|_| report.state.has_all_caches()) {
+    if let Some(meminfo) = report.measured.meminfo.as_ref().filter(|_| report.measured.state.has_all_caches())
+    {
         table.row(["outside caches".into(), signed(meminfo.gap), percent(meminfo.gap)]);
         table.row(["meminfo Slab".into(), grouped(meminfo.slab), percent(meminfo.slab as i64)]);
         for (name, bytes) in meminfo_parts(report) {
@@ -116,7 +118,7 @@ fn messages(report: &Report) -> String {
 
 /// The rounding of kmalloc among objects in use, from the recording.
 fn rounding(report: &Report) -> String {
-    let Some(rounding) = report.rounding else { return String::new() };
+    let Some(rounding) = report.measured.rounding else { return String::new() };
     let lost = match rounding.losses.events {
         0 => String::new(),
         lost => format!("; the recording lost {} events, so that some of these may be freed", grouped(lost)),
@@ -134,9 +136,9 @@ fn rounding(report: &Report) -> String {
 
 /// The first caches by the sort key.
 fn caches(report: &Report, shown: &Shown) -> String {
-    let lines = report.sorted(shown.sort);
+    let lines = report.measured.sorted(shown.sort);
     // Growth takes the place of what a table of 80 columns can do without.
-    let keys: &[&str] = match report.history.as_ref().map(History::has_rates) {
+    let keys: &[&str] = match report.measured.history.as_ref().map(History::has_rates) {
         Some(true) => &["mark", "space", "loss", "active_objects", "growth_bytes", "growth_objects", "rate"],
         Some(false) => {
             &["mark", "space", "loss", "active_objects", "objsize", "growth_bytes", "growth_objects"]
@@ -169,7 +171,7 @@ fn caches(report: &Report, shown: &Shown) -> String {
 
 /// Slab memory of caches in each snapshot, if there are more than two.
 fn curves(report: &Report, shown: &Shown) -> String {
-    let Some(history) = report.history.as_ref().filter(|history| history.points() > 2) else {
+    let Some(history) = report.measured.history.as_ref().filter(|history| history.points() > 2) else {
         return String::new();
     };
     let age = |hours: f64| match hours {
@@ -183,10 +185,10 @@ fn curves(report: &Report, shown: &Shown) -> String {
     });
     let heads: Vec<String> = ["Slab memory, KiB".into(), "Course".into()].into_iter().chain(heads).collect();
     let mut table = Table::new(heads).numbers(2..usize::MAX);
-    let worth = worth(report);
-    let worthy = report.grown.iter().filter(|group| group.bytes >= worth);
+    let worth = report.measured.worth();
+    let worthy = report.measured.grown.iter().filter(|group| group.bytes >= worth);
     for group in worthy.take(shown.lines.min(CURVES)) {
-        let line = &report.lines[group.lines[0]];
+        let line = &report.measured.lines[group.lines[0]];
         let points = line.growth.iter().flat_map(|growth| &growth.points);
         let course = if group.steady == Some(true) { "steady growth" } else { "not steady" };
         let cells = points.map(|bytes| grouped(bytes >> 10));
@@ -205,10 +207,10 @@ const CGROUPS: usize = 8;
 
 /// Slab memory by cgroup.
 fn cgroups(report: &Report, shown: &Shown) -> String {
-    if report.charged.is_empty() {
+    if report.measured.charged.is_empty() {
         return String::new();
     }
-    let counted = report.charged.iter().any(|charged| charged.cgroup.unreclaimable.is_some());
+    let counted = report.measured.charged.iter().any(|charged| charged.cgroup.unreclaimable.is_some());
     let columns: &[&str] = match counted {
         true => &["Cgroup", "Slab K", "recl. K", "unrecl. K", "Grown K"],
         // Version 1 counts all kernel memory as one.
@@ -216,7 +218,7 @@ fn cgroups(report: &Report, shown: &Shown) -> String {
     };
     let kib = |bytes: Option<u64>| bytes.map_or("-".into(), |bytes| grouped(bytes >> 10));
     let mut table = Table::new(columns);
-    for charged in report.charged.iter().take(shown.lines.min(CGROUPS)) {
+    for charged in report.measured.charged.iter().take(shown.lines.min(CGROUPS)) {
         let grown = charged.growth.map_or("-".into(), |growth| signed(growth / 1024));
         let mut row = vec![cut(&charged.name, 40), kib(Some(charged.bytes))];
         if counted {
@@ -224,21 +226,21 @@ fn cgroups(report: &Report, shown: &Shown) -> String {
         }
         table.row(row.into_iter().chain([grown]));
     }
-    let more = report.charged.len().saturating_sub(shown.lines.min(CGROUPS));
+    let more = report.measured.charged.len().saturating_sub(shown.lines.min(CGROUPS));
     let mut words = Vec::new();
     if more > 0 {
         words.push(format!("{more} more"));
     }
-    words.extend(report.state.dump.owners.dying().map(|dying| format!("{} dying", grouped(dying))));
+    words.extend(report.measured.state.dump.owners.dying().map(|dying| format!("{} dying", grouped(dying))));
     let rest = if words.is_empty() { String::new() } else { format!("... and {}\n", words.join(", ")) };
     format!("\n{}{rest}", table.print())
 }
 
 fn findings(report: &Report) -> String {
-    if report.findings.is_empty() {
+    if report.found.findings.is_empty() {
         return "\nFindings\n- none of at least 1 % of slab memory and 64 KiB\n".into();
     }
-    let said = report.findings.iter().map(|finding| wrapped(&finding.text, "- ", "  "));
+    let said = report.found.findings.iter().map(|finding| wrapped(&finding.text, "- ", "  "));
     "\nFindings\n".to_string() + &said.collect::<String>()
 }
 

@@ -13,9 +13,9 @@ pub use page::whatif_page;
 pub use per_cpu::{per_cpu_csv, per_cpu_json, per_cpu_table};
 pub use table::whatif_table;
 
-use crate::find::finding::size;
 use crate::measure::split::Split;
 use crate::state::State;
+use crate::words::size;
 
 /// How the waste of a prediction and the loss of `slablab doctor` go together, in a line: both of today.
 fn reconciled(state: &State) -> String {

@@ -22,7 +22,7 @@ fn check(knob: &str, name: &str, edit: fn(&mut State), command: &str) {
         assert!(action.saves.0 <= action.saves.1 && action.saves != (0, 0), "{shown}");
         assert!(!action.basis.is_empty() && !action.cost.is_empty(), "{shown}");
         for kind in &action.because {
-            assert!(report.findings.iter().any(|finding| finding.kind == *kind), "{shown}");
+            assert!(report.found.findings.iter().any(|finding| finding.kind == *kind), "{shown}");
         }
         assert!(!action.because.is_empty(), "{shown}");
     }
