@@ -5,9 +5,10 @@
 //! of that machine (its architecture and number of CPUs).
 
 use super::against::Against;
+use super::change::Change;
 use super::errors::{Class, LogError, half_width, is_loaded};
 use super::percpu::{Kernel, PerCpu};
-use super::predict::{Change, predict_with};
+use super::predict::predict_with;
 use super::rules::Rules;
 use super::{layout, merge, reach, touch};
 use crate::state::State;

@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! predict            a State and a Change become a Prediction
-//!   Rules            what chooses orders, today and then
-//!   layout           bytes per object, with and without debugging
-//!   merge            which caches share slabs
-//!   touch            which CPUs hold slabs, which objects there are for each CPU
-//!   fill             slabs: one for each such CPU, and those full of objects
+//!   Case             the state and the change, with what chooses orders, today and then (Rules, Policy)
+//!   Cpus             which CPUs hold slabs, which objects there are for each CPU (touch)
+//!     held           where the objects of a cache are today
+//!     PerCpu         what the kernel allocates for each CPU
+//!     Touches        how often programs touch caches (reach)
+//!   caches           each cache: bytes per object (layout), who shares slabs (merge), slabs (fill)
+//!   assumptions      what had to be assumed, in words
+//!   Range            how far such predictions were off (errors)
 //! Against            a Prediction, compared with the dump of a boot that had the change
 //! Grid               several values of several knobs
+//! boots              every dump of a kernel predicts every other one: the errors of the ranges
 //! ```
 //!
 //! Orders and objects per slab are arithmetic and exact: the kernel's own rule on size, pages and CPUs. Slabs
@@ -19,22 +23,31 @@
 //! how often caches are touched ([`reach`]), and errors.
 
 mod against;
+mod assumptions;
 pub mod boots;
 mod caches;
+mod case;
+mod change;
 pub mod errors;
+mod figures;
 pub mod fill;
 mod grid;
+mod held;
 mod layout;
 mod merge;
 mod percpu;
+mod policy;
 mod predict;
 pub mod reach;
 mod rules;
 pub mod touch;
 
 pub use against::{Against, Mismatch};
+pub use change::Change;
+pub use figures::{Figures, Row, Total};
 pub use grid::Grid;
 pub use layout::Debug;
 pub use percpu::{COLUMNS as PER_CPU_COLUMNS, Kernel, PerCpu, Rate};
-pub use predict::{Change, Figures, Prediction, Row, Total, evidence, missing, predict, predict_with};
-pub use rules::{Policy, Rules};
+pub use policy::Policy;
+pub use predict::{Prediction, evidence, missing, predict, predict_with};
+pub use rules::Rules;

@@ -1,37 +1,15 @@
 //! A state and a change become a prediction.
 
-use super::caches::Caches;
+use super::case::Case;
+use super::change::Change;
 use super::errors::{Class, Range};
-use super::layout::Debug;
+use super::figures::{Row, Total};
 use super::percpu::PerCpu;
-use super::rules::{Policy, Rules};
-use crate::state::{Cache, Missing, State};
-use slablab_report::error::{Error, Result};
-use slablab_slabs::Preset;
-use std::fmt;
-
-/// What is different; `None` is as today.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    /// Another engine or release.
-    pub engine: Option<Preset>,
-    /// Another order rule, or other CPUs for it.
-    pub policy: Option<Policy>,
-    /// `slub_max_order`.
-    pub max_order: Option<u8>,
-    /// `slub_min_order`.
-    pub min_order: Option<u8>,
-    /// `slub_min_objects`.
-    pub min_objects: Option<u32>,
-    /// Bytes in a page.
-    pub page_size: Option<u64>,
-    /// CPUs.
-    pub cpus: Option<u32>,
-    /// Whether caches share slabs.
-    pub merge: Option<bool>,
-    /// Debugging of all caches.
-    pub debug: Option<Debug>,
-}
+use super::rules::Rules;
+use super::touch::Cpus;
+use super::{assumptions, caches};
+use crate::state::{Missing, State};
+use slablab_report::error::Result;
 
 /// What slabs would be like.
 #[derive(Clone, Debug)]
@@ -55,55 +33,6 @@ pub struct Prediction {
     pub unexplained: Vec<String>,
     /// The assumptions, as sentences.
     pub assumed: Vec<String>,
-}
-
-/// A cache, today and with the change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// The name as in the state.
-    pub cache: String,
-    /// 0 for the first cache of that name.
-    pub ordinal: u32,
-    /// Today.
-    pub today: Figures,
-    /// With the change.
-    pub whatif: Figures,
-}
-
-/// What a cache takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Bytes from one object to the next.
-    pub size: u64,
-    /// Pages of a slab, log2.
-    pub order: u32,
-    /// Objects in a slab.
-    pub objects_per_slab: u64,
-    /// Objects there is room for.
-    pub objects: u64,
-    /// Slabs.
-    pub slabs: u64,
-    /// Bytes of the slabs.
-    pub bytes: u64,
-    /// Bytes behind the last object of all slabs.
-    pub waste: u64,
-}
-
-/// Sums over caches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Total {
-    /// Slabs.
-    pub slabs: u64,
-    /// Objects there is room for.
-    pub objects: u64,
-    /// Bytes of the slabs.
-    pub bytes: u64,
-    /// The least that is likely ([`Range`]); equal to `bytes` for today.
-    pub low: u64,
-    /// The most that is likely.
-    pub high: u64,
-    /// Bytes behind the last object of all slabs.
-    pub waste: u64,
 }
 
 /// Files whose absence costs a prediction nothing.
@@ -134,33 +63,17 @@ pub fn predict(state: &State, change: &Change) -> Result<Prediction> {
 /// # Errors
 /// Those of [`predict`].
 pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result<Prediction> {
-    if state.caches.is_empty() || state.caches.iter().any(|cache| cache.bytes_only) {
-        let what = "has no counts of objects; expected /proc/slabinfo, slabtop's list or vmstat -m";
-        return Err(Error::new(&state.path, what));
-    }
     let mut assumed = Vec::new();
-    let rules = Rules::of(state, &mut assumed)?;
-    let rules_whatif = rules.with(change)?;
-    let caches = Caches::new(state, change, rules, rules_whatif, tables, &mut assumed)?;
-    let mut rows = Vec::with_capacity(state.caches.len());
-    for (at, cache) in state.caches.iter().enumerate() {
-        rows.push(caches.predict(at, cache));
-        rows.extend(caches.apart(cache));
-    }
-    let unexplained = state.caches.iter().filter(|cache| !rules.explain(cache));
-    let unexplained: Vec<String> = unexplained.map(|cache| cache.name.clone()).collect();
-    caches.assume(&unexplained, &mut assumed);
-    let same = rows.iter().all(|row: &Row| row.today == row.whatif);
-    let range = match caches.measured() {
-        false if caches.other_release().is_some() => Range::Unknown,
-        false => Range::guess(),
-        true if same => Range::Unchanged,
-        true => Range::measured(Class::of(state, change, &rules_whatif)),
-    };
+    let case = Case::new(state, change, &mut assumed)?;
+    let cpus = Cpus::new(state, case.cpus(), tables);
+    let rows = caches::rows(&case, &cpus);
+    let unexplained = case.rules.unexplained(state);
+    assumed.extend(assumptions::of(&case, &cpus, &unexplained));
+    let range = range(&case, &cpus, &rows);
     Ok(Prediction {
         change: *change,
-        rules,
-        rules_whatif,
+        rules: case.rules,
+        rules_whatif: case.rules_whatif,
         today: Total::of(rows.iter().map(|row| &row.today), Range::Unchanged),
         whatif: Total::of(rows.iter().map(|row| &row.whatif), range),
         range,
@@ -170,57 +83,17 @@ pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result
     })
 }
 
-impl Figures {
-    pub(super) fn of(cache: &Cache, page_size: u64) -> Figures {
-        let figures = Figures::new(cache.size, cache.order, cache.objects_per_slab, cache.slabs, page_size);
-        Figures { objects: cache.total_objects, ..figures }
+/// Where the range of the prediction is from. Boots measured predictions where CPUs hold objects in CPU slabs,
+/// which the input counts, pages keep their size, and the kernel stays the same one.
+fn range(case: &Case, cpus: &Cpus, rows: &[Row]) -> Range {
+    if case.other_release().is_some() {
+        return Range::Unknown;
     }
-
-    pub(super) fn new(size: u64, order: u32, objects_per_slab: u64, slabs: u64, page_size: u64) -> Figures {
-        let slab_bytes = page_size << order;
-        Figures {
-            size,
-            order,
-            objects_per_slab,
-            objects: slabs.saturating_mul(objects_per_slab),
-            slabs,
-            bytes: slabs.saturating_mul(slab_bytes),
-            waste: slabs.saturating_mul(slab_bytes.saturating_sub(objects_per_slab.saturating_mul(size))),
-        }
+    if case.holds_otherwise().is_some() || !cpus.are_counted() || case.other_pages() {
+        return Range::guess();
     }
-}
-
-impl Total {
-    fn of<'a>(rows: impl Iterator<Item = &'a Figures>, range: Range) -> Total {
-        let mut total = Total::default();
-        for figures in rows {
-            total.slabs = total.slabs.saturating_add(figures.slabs);
-            total.objects = total.objects.saturating_add(figures.objects);
-            total.bytes = total.bytes.saturating_add(figures.bytes);
-            total.waste = total.waste.saturating_add(figures.waste);
-        }
-        let (low, high) = range.around(total.bytes);
-        Total { low, high, ..total }
-    }
-}
-
-impl fmt::Display for Change {
-    /// The knobs that are not as today, as `max_order=0 page_size=4096`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = |name: &str, value: Option<u64>| value.map(|value| format!("{name}={value}"));
-        let words = [
-            self.engine.map(|engine| format!("engine={engine}")),
-            self.policy.map(|policy| format!("policy={}", policy.name())),
-            number("max_order", self.max_order.map(u64::from)),
-            number("min_order", self.min_order.map(u64::from)),
-            number("min_objects", self.min_objects.map(u64::from)),
-            self.page_size.map(|bytes| format!("page_size={}K", bytes >> 10)),
-            number("cpus", self.cpus.map(u64::from)),
-            self.merge.map(|on| format!("merge={}", if on { "on" } else { "off" })),
-            self.debug.map(|debug| format!("debug={debug}")),
-        ];
-        let said: Vec<String> = words.into_iter().flatten().collect();
-        f.write_str(if said.is_empty() { "as today" } else { "" })?;
-        f.write_str(&said.join(" "))
+    match rows.iter().all(|row| row.today == row.whatif) {
+        true => Range::Unchanged,
+        false => Range::measured(Class::of(case.state, case.change, &case.rules_whatif)),
     }
 }

@@ -1,7 +1,7 @@
 //! What the error of a prediction depends on, and the width of the range of a class.
 
 use crate::state::State;
-use crate::whatif::predict::Change;
+use crate::whatif::change::Change;
 use crate::whatif::rules::Rules;
 use std::fmt;
 
