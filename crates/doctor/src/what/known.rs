@@ -1,9 +1,8 @@
 //! Everything that is known about caches, and how an entry is found.
 
 use super::data::{self, Entry, Method};
-use crate::Result;
 use rustc_hash::FxHashMap;
-use slablab_report::error::{At, Error};
+use slablab_report::error::{At, Error, Result};
 use std::path::Path;
 use std::sync::OnceLock;
 

@@ -1,6 +1,6 @@
 //! The columns of the caches: of what slabinfo and sysfs say, of the split, of growth.
 
-use super::PARTS;
+use super::parts::PARTS;
 use crate::measure::Line;
 use crate::measure::split::{Metadata, Split};
 use crate::state::Cache;

@@ -1,6 +1,8 @@
 //! JSON: everything. Units are in the keys.
 
-use super::{PARTS, columns, evidence, messages};
+use super::columns;
+use super::parts::PARTS;
+use super::words::{evidence, messages};
 use crate::act::Report;
 use crate::act::knobs::knobs;
 use crate::measure::Line;

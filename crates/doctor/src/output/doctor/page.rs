@@ -1,7 +1,9 @@
 //! The page of the doctor: where slab memory is, what is worth saying of it, what can be done.
 
 use super::columns::{self, signed};
-use super::{Shown, evidence, meminfo_parts, messages, parts, remedies, saving, subject, title};
+use super::parts::{meminfo_parts, parts};
+use super::table::Shown;
+use super::words::{evidence, machine, messages, remedies, saving, subject};
 use crate::act::Report;
 use crate::act::actions::Action;
 use crate::measure::Line;
@@ -10,13 +12,11 @@ use crate::measure::grown::Grown;
 use crate::measure::named;
 use crate::measure::rounding::Rounding;
 use crate::measure::split::{Metadata, Split};
-use crate::state::State;
 use crate::what::Known;
 use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Pair, Pairs, Scale, Series, Shape};
 use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
 use slablab_report::text::grouped;
 use std::cmp::Reverse;
-use std::path::Path;
 
 /// The parts of slabs, as the bars name them.
 const PARTS: [&str; 6] =
@@ -92,11 +92,6 @@ fn split(report: &Report, page: &mut Page) {
     {
         page.note(&format!("Outside caches: {}.", meminfo.explanation()));
     }
-}
-
-/// Where the state came from, for titles.
-pub(in crate::output) fn machine(state: &State) -> String {
-    if state.path == Path::new("/") { title(state) } else { name_of(&state.path) }
 }
 
 fn lede(report: &Report) -> String {

@@ -1,8 +1,8 @@
 //! Text for people: paragraphs as wide as the terminal, tables of at most 80 columns.
 
-use super::{
-    columns, evidence, meminfo_parts, messages as messages_of, parts, remedies, saving, subject, title,
-};
+use super::columns;
+use super::parts::{meminfo_parts, parts};
+use super::words::{evidence, messages as messages_of, remedies, saving, subject, title};
 use crate::act::Report;
 use crate::measure::Line;
 

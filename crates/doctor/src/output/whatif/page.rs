@@ -1,7 +1,7 @@
 //! The page of a what-if: slab memory over the values of a knob, or today and then, cache by cache.
 
 use super::figures::counts;
-use super::reconciled;
+use super::reconciled::reconciled;
 use crate::output::doctor::machine;
 use crate::state::State;
 use crate::whatif::errors::Range;

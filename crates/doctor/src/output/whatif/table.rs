@@ -1,7 +1,7 @@
 //! Text for people, at most 80 columns wide.
 
 use super::figures::counts;
-use super::reconciled;
+use super::reconciled::reconciled;
 use crate::output::doctor::title;
 use crate::state::State;
 use crate::whatif::errors::Range;
