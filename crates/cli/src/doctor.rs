@@ -4,12 +4,12 @@ use crate::input::{InputArgs, command_line, open};
 use crate::outcome::{Done, Failure};
 use crate::output::{Form, OutputArgs, named};
 use crate::watch;
-use slablab_doctor::measure::rounding::Rounding;
-use slablab_doctor::{Options, examine};
 use slablab_doctor::measure::SortKey;
+use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::output::doctor_page;
 use slablab_doctor::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
 use slablab_doctor::state::save;
+use slablab_doctor::{Options, examine};
 use std::path::PathBuf;
 
 /// Prints the uses of slab memory.

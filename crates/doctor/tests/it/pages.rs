@@ -80,7 +80,8 @@ fn what_the_doctor_found_is_a_page() {
         assert!(page.to_lowercase().contains(&words.to_lowercase()), "no {words:?}");
     }
     for said in report
-        .found.findings
+        .found
+        .findings
         .iter()
         .map(|finding| &finding.text)
         .chain(report.actions.iter().map(|action| &action.command))

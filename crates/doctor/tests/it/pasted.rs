@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const SHOWN: Shown = Shown { sort: SortKey::CacheSize, lines: 15, aliases: false, bytes: false };
 
 fn sample(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/testdata/pasted").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../readers/testdata/pasted").join(name)
 }
 
 fn sample_text(name: &str) -> String {

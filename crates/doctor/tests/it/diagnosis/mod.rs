@@ -23,9 +23,9 @@ const DUMPS: [(&str, &str); 8] = [
     ("debugging", "../examples/dumps/amd64_smp4_debugFZPU.after.tar.xz"),
     ("modules", "../examples/dumps/amd64_612_smp4_mods.after.tar.xz"),
     ("160 CPUs", "../examples/dumps/ppc64_smp160.after.tar.xz"),
-    ("memoryless", "kernel/testdata/amd64_smp8_numa4_memless/before.tar.xz"),
-    ("memoryless 64K", "kernel/testdata/ppc64_smp16_memless/before.tar.xz"),
-    ("host", "kernel/testdata/host_618/before.tar.xz"),
+    ("memoryless", "readers/testdata/amd64_smp8_numa4_memless/before.tar.xz"),
+    ("memoryless 64K", "readers/testdata/ppc64_smp16_memless/before.tar.xz"),
+    ("host", "readers/testdata/host_618/before.tar.xz"),
 ];
 
 fn read(path: PathBuf) -> State {

@@ -250,7 +250,7 @@ fn random(state: &mut u64) -> usize {
 
 #[test]
 fn mutated_dumps_give_sums_or_errors() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/corpus/input/dump.txt");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../readers/corpus/input/dump.txt");
     let whole = std::fs::read(corpus).unwrap();
     let path = folder("mutated").join("dump.txt");
     let (mut seed, mut states) = (1, 0);

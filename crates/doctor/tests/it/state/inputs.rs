@@ -58,7 +58,7 @@ fn a_slabinfo_alone_is_enough() {
     let (_, text) = members.files.iter().find(|(name, _)| name == "proc/slabinfo").unwrap();
     let folder = folder("slabinfo");
     let csv = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../kernel/testdata/ppc64_smp16_memless/slabinfo_before.csv.xz");
+        .join("../readers/testdata/ppc64_smp16_memless/slabinfo_before.csv.xz");
     let expected = read(real("ppc64_smp16_memless"));
     for (name, bytes) in
         [("plain", text.clone()), ("packed", xz(text)), ("tidy", std::fs::read(csv).unwrap())]
@@ -82,7 +82,7 @@ fn a_slabinfo_alone_is_enough() {
 
 #[test]
 fn slabinfos_of_2_4_are_states_too() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/corpus/slabinfo/1.1");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../readers/corpus/slabinfo/1.1");
     assert!(bare(&path, None, None).unwrap_err().contains("does not tell the page size"));
     let state = bare(&path, Some(4096), Some(2)).unwrap();
     let cache = state.cache("UDP Lite").unwrap();

@@ -87,7 +87,7 @@ fn what_is_empty_or_gone_is_named() {
 
 #[test]
 fn kernels_with_slab_have_no_sysfs_to_ask_for() {
-    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/corpus/slabinfo");
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../readers/corpus/slabinfo");
     let text = std::fs::read_to_string(corpus.join("2.1_statistics")).unwrap();
     let state = state("slab", &Members::default().file("proc/slabinfo", &text));
     assert!(state.caches.iter().all(|cache| cache.attrs.is_none() && cache.size > 0));

@@ -10,7 +10,7 @@ use tar::{Archive, Builder, EntryType, Header};
 
 /// The path of a real dump.
 pub(crate) fn real(run: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../kernel/testdata/{run}/before.tar.xz"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../readers/testdata/{run}/before.tar.xz"))
 }
 
 /// A new empty folder. Tests run side by side: no two calls give the same folder.
