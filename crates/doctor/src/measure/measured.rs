@@ -3,7 +3,7 @@
 use super::allocator::Allocator;
 use super::cgroups::{self, Charged};
 use super::grown::{self, Grown};
-use super::history::{Growth, History};
+use super::history::History;
 use super::line::Line;
 use super::meminfo::Meminfo;
 use super::reclaim::Reclaim;
@@ -94,16 +94,9 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
 
 /// Every cache of the state, with its growth if there are earlier snapshots.
 fn lines<'a>(state: &'a State, history: Option<&History<'a>>) -> Vec<Line<'a>> {
-    let mut growth: Vec<Option<Growth>> = match history {
-        Some(history) => history.growth().into_iter().map(Some).collect(),
-        None => vec![None; state.caches.len()],
-    };
-    state
-        .caches
-        .iter()
-        .zip(&mut growth)
-        .map(|(cache, growth)| Line::of(cache, state, growth.take()))
-        .collect()
+    let growth = history.map_or_else(Vec::new, History::growth);
+    let growth = growth.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+    state.caches.iter().zip(growth).map(|(cache, growth)| Line::of(cache, state, growth)).collect()
 }
 
 impl<'a> Measured<'a> {
