@@ -1,8 +1,11 @@
-//! What is worth saying, in plain words, each with a number.
+//! A finding: its kind, its caches, its bytes, its words.
 //!
-//! A finding is reported only if its bytes reach [`WORTH_PERCENT`](crate::measure::WORTH_PERCENT) of the slab memory and [`WORTH_BYTES`](crate::measure::WORTH_BYTES), or
+//! A finding is reported only if its bytes reach [`WORTH_PERCENT`] of the slab memory and [`WORTH_BYTES`], or
 //! if it is about the trust in the numbers. The other thresholds are next to their findings. docs/doctor.md
 //! lists all.
+//!
+//! [`WORTH_BYTES`]: crate::measure::WORTH_BYTES
+//! [`WORTH_PERCENT`]: crate::measure::WORTH_PERCENT
 
 use crate::measure::Line;
 

@@ -7,7 +7,8 @@ use super::touch::{Cpus, THREADS_PER_CPU};
 /// Caches that one sentence names.
 const NAMED: usize = 5;
 
-/// The assumptions of a prediction. `unexplained` are the caches whose order today is not what the rules give.
+/// The assumptions of a prediction. `unexplained` are the caches whose order today is not what the rules
+/// give.
 pub(super) fn of(case: &Case, cpus: &Cpus, unexplained: &[String]) -> Vec<String> {
     let mut assumed: Vec<String> = case.holds_otherwise().map(String::from).into_iter().collect();
     if !case.has_sheaves_only() && !cpus.are_counted() {

@@ -83,8 +83,8 @@ pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result
     })
 }
 
-/// Where the range of the prediction is from. Boots measured predictions where CPUs hold objects in CPU slabs,
-/// which the input counts, pages keep their size, and the kernel stays the same one.
+/// Where the range of the prediction is from. Boots measured predictions where CPUs hold objects in CPU
+/// slabs, which the input counts, pages keep their size, and the kernel stays the same one.
 fn range(case: &Case, cpus: &Cpus, rows: &[Row]) -> Range {
     if case.other_release().is_some() {
         return Range::Unknown;

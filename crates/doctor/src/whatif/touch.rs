@@ -8,9 +8,9 @@
 //!
 //! A touch is equally likely to be on any CPU ([`reach`](super::reach)).
 //!
-//! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of [`PER_THREAD`](super::held::PER_THREAD).
-//! If the object count of a cache is known to within a quarter of the number of CPUs, and the bounds contain
-//! a multiple of that number, the objects scale with the CPUs. The number of all other objects stays.
+//! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of `PER_THREAD`. If
+//! the object count of a cache is known to within a quarter of the number of CPUs, and the bounds contain a
+//! multiple of that number, the objects scale with the CPUs. The number of all other objects stays.
 
 use super::fill::{Held, Then};
 use super::held::{self, PER_THREAD, named_of_every_cpu};
@@ -132,8 +132,8 @@ impl<'a> Cpus<'a> {
     }
 
     /// How the number of slabs on CPUs' partial lists follows the number of CPUs that hold slabs. If frees
-    /// come from one load that does not grow, the number stays; if each CPU has a load of its own, it grows as
-    /// the CPUs do. Where no dumps tell, halfway between the two is assumed, as factors.
+    /// come from one load that does not grow, the number stays; if each CPU has a load of its own, it grows
+    /// as the CPUs do. Where no dumps tell, halfway between the two is assumed, as factors.
     fn listed_ratio(&self, cpus: f64) -> f64 {
         cpus.powf(self.table().and_then(|table| table.lists).unwrap_or(0.5))
     }

@@ -3,6 +3,7 @@
 mod actions;
 mod leak;
 mod truth;
+mod verdict;
 
 use slablab_doctor::find::Kind;
 use slablab_doctor::measure::history::Fit;
