@@ -39,7 +39,7 @@ pub struct Kernel {
 /// A cache's objects for each CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Objects for each CPU: the median over pairs of dumps, as [`super::fill`] counts objects.
+    /// Objects for each CPU: the median over pairs of dumps, as [`fill`](crate::whatif::fill) counts objects.
     pub objects: f64,
     /// The least that is possible, whatever CPU slabs hold: the median over pairs.
     pub low: f64,
