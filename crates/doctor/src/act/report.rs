@@ -1,4 +1,4 @@
-//! The report: a machine measured, what is worth saying of it, the verdict and what can be done.
+//! The report: a measured machine, the findings about it, the verdict, and actions.
 
 use super::actions::{self, Action};
 use super::verdict::{self, Verdict};
@@ -8,17 +8,17 @@ use crate::measure::Measured;
 /// The answer of the doctor.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {
-    /// What was counted.
+    /// The machine in numbers.
     pub measured: Measured<'a>,
-    /// What is worth saying.
+    /// The findings.
     pub found: Found,
     /// The answer in one sentence.
     pub verdict: Verdict,
-    /// What can be done about it on this kernel, most likely savings first.
+    /// Actions that this kernel allows, most likely savings first.
     pub actions: Vec<Action>,
 }
 
-/// Judges what was measured and found, and offers what can be done about it.
+/// Judges a measured machine and the findings about it, and offers actions.
 pub fn act<'a>(measured: Measured<'a>, found: Found) -> Report<'a> {
     let verdict = verdict::of(&measured);
     let actions = actions::offer(&measured, &found);

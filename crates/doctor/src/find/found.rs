@@ -1,17 +1,17 @@
-//! Everything that is worth saying of a machine.
+//! All findings about a machine, in their order.
 
 use super::finding::{Finding, Kind};
 use super::{caches, climbing, dying, machine, pasted, rounding, trust};
 use crate::measure::Measured;
 
-/// What is worth saying: growth first, then most bytes first.
+/// The findings about a machine: growth first, then most bytes first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// The findings.
     pub findings: Vec<Finding>,
 }
 
-/// Finds what is worth saying of a machine that was measured: growth in its own order, then most bytes first.
+/// Finds the facts about a measured machine that are worth a sentence.
 pub fn find(measured: &Measured) -> Found {
     let worth = measured.worth();
     let mut found: Vec<Finding> = caches::find(measured, worth);

@@ -1,4 +1,4 @@
-//! What is worth saying of a machine that was measured, in plain words, each with a number.
+//! Findings: facts about a measured machine that are worth a sentence, each with a number.
 //!
 //! ```text
 //! find                Measured becomes Found

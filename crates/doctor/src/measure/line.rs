@@ -1,4 +1,4 @@
-//! A cache with everything that is counted of it: one line of the report.
+//! A cache in numbers: one line of the report.
 
 use super::history::{Fit, Growth};
 use super::reclaim::Reclaim;
@@ -7,7 +7,7 @@ use crate::state::{Cache, State};
 use crate::what::{Entry, Known};
 use std::fmt::Write;
 
-/// A cache and its bytes.
+/// A cache in numbers.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {
     /// The cache.

@@ -1,4 +1,4 @@
-//! A machine with everything that is counted of it.
+//! A machine in numbers: every cache, and the sums over caches.
 
 use super::allocator::Allocator;
 use super::cgroups::{self, Charged};
@@ -37,7 +37,7 @@ pub struct Options<'a> {
     pub force: bool,
 }
 
-/// What was counted on a machine.
+/// A machine in numbers.
 #[derive(Clone, Debug)]
 pub struct Measured<'a> {
     /// The state that was measured: the newest one.
@@ -131,7 +131,8 @@ impl<'a> Measured<'a> {
         Some(self.state.dump.pasted.as_ref()?.totals?.bytes?.1)
     }
 
-    /// Bytes of all slabs that the input tells of: by meminfo, by slabtop's head, or as the sum of the caches.
+    /// Bytes of all slabs that the input tells of: by meminfo, by slabtop's head, or as the sum of the
+    /// caches.
     pub(crate) fn all_bytes(&self) -> u64 {
         let counted = self.meminfo.as_ref().map(|meminfo| meminfo.slab);
         counted.unwrap_or(0).max(self.in_head().unwrap_or(0)).max(self.total.bytes)

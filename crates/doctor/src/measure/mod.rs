@@ -1,4 +1,4 @@
-//! What can be counted on a machine, without any judgement.
+//! A machine's slab memory in numbers, without any judgement.
 //!
 //! ```text
 //! measure             a State becomes Measured

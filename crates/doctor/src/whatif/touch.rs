@@ -8,9 +8,9 @@
 //!
 //! A touch is equally likely to be on any CPU ([`reach`](super::reach)).
 //!
-//! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of `PER_THREAD`. If
-//! the object count of a cache is known to within a quarter of the number of CPUs, and the bounds contain a
-//! multiple of that number, the objects scale with the CPUs. The number of all other objects stays.
+//! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of `PER_THREAD`.
+//! If the object count of a cache is known to within a quarter of the number of CPUs, and the bounds contain
+//! a multiple of that number, the objects scale with the CPUs. The number of all other objects stays.
 
 use super::fill::{Held, Then};
 use super::held::{self, PER_THREAD, named_of_every_cpu};

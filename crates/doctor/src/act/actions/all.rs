@@ -6,7 +6,7 @@ use crate::find::Found;
 use crate::measure::Measured;
 use std::cmp::Reverse;
 
-/// What can be done about what was found, most likely savings first.
+/// The actions against these findings, most likely savings first.
 pub(crate) fn offer(measured: &Measured, found: &Found) -> Vec<Action> {
     let offer = Offer { measured, found, worth: measured.worth() };
     let mut actions: Vec<Action> = Vec::new();

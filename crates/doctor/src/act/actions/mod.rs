@@ -8,10 +8,10 @@
 //!   boot      on the whole machine, at the next boot
 //! ```
 //!
-//! An action is offered only for a finding, only if [`knobs`](super::knobs) says that this kernel has the knob
-//! and lets it be turned, and for a file of a cache only if the dump has that cache's directory. The predicted
-//! effect is a range: bounds where the counters give bounds, the measured error of the prediction where a
-//! model speaks.
+//! An action is offered only for a finding, only if [`knobs`](super::knobs) says that this kernel has the
+//! knob and lets it be turned, and for a file of a cache only if the dump has that cache's directory. The
+//! predicted effect is a range: bounds where the counters give bounds, the measured error of the prediction
+//! where a model speaks.
 
 mod all;
 mod boot;

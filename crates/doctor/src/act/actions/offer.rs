@@ -5,7 +5,7 @@ use crate::find::{Finding, Found, Kind};
 use crate::measure::{Line, Measured};
 use slablab_readers::sysfs::SlabAttrs;
 
-/// Something to do.
+/// An action: a command or a boot parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
     /// The knob.
