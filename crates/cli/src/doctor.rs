@@ -5,11 +5,12 @@ use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use crate::record::dead_instances;
 use crate::watch;
-use slablab_doctor::diagnosis::rounding::Rounding;
-use slablab_doctor::diagnosis::{Options, SortKey, examine};
+use slablab_doctor::measure::SortKey;
+use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::output::doctor_page;
 use slablab_doctor::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
 use slablab_doctor::state::save;
+use slablab_doctor::{Options, examine};
 use std::path::PathBuf;
 
 /// Prints the uses of slab memory.
@@ -159,11 +160,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         tell_dead_recorders();
     }
     let over = |limit: u64| {
-        let grown = report.history.as_ref().map(|history| history.total().bytes);
-        i128::from(grown.unwrap_or(report.total.loss())) > i128::from(limit)
+        let grown = report.measured.history.as_ref().map(|history| history.total().bytes);
+        i128::from(grown.unwrap_or(report.measured.total.loss())) > i128::from(limit)
     };
     if args.fail_over.is_some_and(over) {
         return Ok(Done::OverThreshold);
     }
-    Ok(if report.is_incomplete() { Done::Incomplete } else { Done::Complete })
+    Ok(if report.measured.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }

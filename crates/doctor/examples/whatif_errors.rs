@@ -13,10 +13,10 @@
 //! FOLDER has the dumps as files `*.tar.xz`, or as folders with such files.
 
 use slablab_doctor::state::{self, Input, State};
-use slablab_doctor::whatif::errors::measure::{
-    Boot, Measured, Summary, machine, measure, measure_with, summary, touched_twice, without,
+use slablab_doctor::whatif::boots::{
+    Boot, Comparison, Summary, machine, measure, measure_with, summary, touched_twice, without,
 };
-use slablab_doctor::whatif::errors::{COLUMNS, Question, row};
+use slablab_doctor::whatif::errors::{COLUMNS, Question};
 use slablab_doctor::whatif::reach::{Touches, slope};
 use slablab_doctor::whatif::touch::touched;
 use slablab_doctor::whatif::{Kernel, PER_CPU_COLUMNS, PerCpu};
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
         "tables" => tables(&boots)?,
         "csv" => {
             println!("{}", COLUMNS.join(","));
-            measure(&boots)?.iter().for_each(|one| println!("{}", row(one).join(",")));
+            measure(&boots)?.iter().for_each(|one| println!("{}", one.row().join(",")));
         }
         "per-cpu" => {
             println!("{}", PER_CPU_COLUMNS.join(","));
@@ -102,7 +102,7 @@ fn touches(boots: &[Boot]) {
     );
 }
 
-fn pair(one: &Measured) {
+fn pair(one: &Comparison) {
     let percent = 100.0 * one.error();
     let (from, to, class, change) = (&one.from, &one.to, one.class, &one.change);
     println!("{from} {to} [{class}] {change}: {} {} {percent:+.1} %", one.predicted >> 10, one.real >> 10);
@@ -110,11 +110,11 @@ fn pair(one: &Measured) {
 
 /// The caches that carry the errors of predictions for other CPUs, by machine and direction: KiB too many,
 /// and their size, on average over predictions.
-fn caches(measured: &[Measured]) {
-    let asked = |one: &&Measured| {
+fn caches(measured: &[Comparison]) {
+    let asked = |one: &&Comparison| {
         one.change.cpus.is_some() && one.change.merge.is_none() && one.class.question == Question::Cpus
     };
-    let mut groups: BTreeMap<(&str, bool, bool), Vec<&Measured>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, bool, bool), Vec<&Comparison>> = BTreeMap::new();
     for one in measured.iter().filter(asked) {
         groups.entry((&one.machine, one.fewer, one.class.loaded)).or_default().push(one);
     }
@@ -163,10 +163,10 @@ fn tables(boots: &[Boot]) -> Result<()> {
     Ok(())
 }
 
-fn table(measured: &[Measured]) {
+fn table(measured: &[Comparison]) {
     println!("| question | machine | state | n | median | worst | bias | inside | width |");
     println!("|---|---|---|---|---|---|---|---|---|");
-    let line = |words: [&str; 3], wanted: &dyn Fn(&Measured) -> bool| {
+    let line = |words: [&str; 3], wanted: &dyn Fn(&Comparison) -> bool| {
         let Summary { count, median, worst, bias, coverage, width } = summary(measured, wanted);
         if count > 0 {
             let [question, machine, state] = words;
@@ -189,7 +189,7 @@ fn table(measured: &[Measured]) {
         }
         line([question.name(), "all", "all"], &|one| one.class.question == question);
     }
-    let has_cpus = |one: &Measured| one.change.cpus.is_some();
+    let has_cpus = |one: &Comparison| one.change.cpus.is_some();
     line(["any with cpus", "all", "all"], &has_cpus);
     for (large, machine) in [(false, "to 8 CPUs"), (true, "more CPUs")] {
         for fewer in [true, false] {

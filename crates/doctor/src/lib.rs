@@ -4,7 +4,9 @@
 //! | module | what |
 //! |---|---|
 //! | [`state`] | a dump, a live machine or a bare slabinfo becomes a list of caches |
-//! | [`diagnosis`] | where slab memory goes and what would help |
+//! | [`measure`] | where its slab memory is, and how that grew |
+//! | [`find`] | what is worth saying of that |
+//! | [`act`] | the verdict, and what this kernel lets its user do |
 //! | [`whatif`] | the same machine with another policy, other pages or CPUs |
 //! | [`what`] | what caches are for and how to shrink them |
 //! | [`orders`] | which sizes two order rules treat differently |
@@ -13,16 +15,31 @@
 //!
 //! No allocator runs here: everything is arithmetic on a [`state::State`].
 
-pub mod diagnosis;
+pub mod act;
+pub mod find;
+pub mod measure;
 pub mod orders;
 pub mod output;
 pub mod state;
 pub mod watch;
 pub mod what;
 pub mod whatif;
+mod words;
 
+pub use act::Report;
+pub use measure::Options;
 pub use slablab_readers::cgroups::Owners;
 pub use slablab_report::{Error, Result};
+
+/// Examines a machine: measures it, finds what is worth saying, judges.
+///
+/// # Errors
+/// Snapshots that cannot be compared with the state.
+pub fn examine<'a>(state: &'a state::State, options: &Options<'a>) -> Result<Report<'a>> {
+    let measured = measure::measure(state, options)?;
+    let found = find::find(&measured);
+    Ok(act::act(measured, found))
+}
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

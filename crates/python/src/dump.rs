@@ -7,14 +7,15 @@ use crate::values::{answer, answer_text, python};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use serde_json::Value;
-use slablab_doctor::diagnosis::rounding::Rounding;
-use slablab_doctor::diagnosis::{Options, Report, SortKey, examine};
+use slablab_doctor::measure::SortKey;
+use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::output::{
     Shown, changes_frame, doctor_frame, doctor_json, doctor_page, doctor_prometheus, doctor_table,
     whatif_frame, whatif_json, whatif_mail, whatif_page, whatif_table,
 };
 use slablab_doctor::state::{Input, Moment, State, read, read_at};
 use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, Prediction, missing, predict_with};
+use slablab_doctor::{Options, Report, examine};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -212,7 +213,7 @@ impl Diagnosis {
             text: doctor_table(report, shown),
             html: doctor_page(report, "slablab.doctor()", shown),
             prometheus: doctor_prometheus(report),
-            is_incomplete: report.is_incomplete(),
+            is_incomplete: report.measured.is_incomplete(),
         }
     }
 }

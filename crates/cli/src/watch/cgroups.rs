@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use slablab_doctor::Owners;
-use slablab_doctor::diagnosis::cgroups::charged;
+use slablab_doctor::measure::cgroups::charged;
 
 /// The cgroups as lines of text: a head, a line for each, and how many are dying.
 pub(super) fn lines(now: &Owners, first: &Owners) -> Vec<String> {

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use slablab_doctor::diagnosis::split::Split;
+use slablab_doctor::measure::split::Split;
 use slablab_doctor::state::{Cache, State};
 use slablab_doctor::watch::{Track, percent};
 use slablab_doctor::what::Entry;

@@ -1,10 +1,10 @@
 //! The answers as text tables, pages, JSON, CSV. A fact has one name in all of them.
 
-pub(crate) mod diagnosis;
+pub(crate) mod doctor;
 mod orders;
 mod whatif;
 
-pub use diagnosis::{
+pub use doctor::{
     Shown, doctor_csv, doctor_frame, doctor_json, doctor_page, doctor_prometheus, doctor_table,
 };
 pub use orders::{orders_csv, orders_json, orders_table};

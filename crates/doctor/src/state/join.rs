@@ -10,7 +10,7 @@
 //!    counts;
 //! 4. the same, in the order of their counts: inside one geometry, sums hold whichever is whose.
 
-use super::Cache;
+use super::machine::Cache;
 use slablab_readers::bundle::Dump;
 use slablab_readers::slabinfo::SlabinfoRow;
 use slablab_readers::sysfs::SlabAttrs;

@@ -1,8 +1,32 @@
 //! What a state does not say, why, what that costs, and the one command that would make it readable.
 
-use super::{Missing, Origin};
+use super::machine::Missing;
 use slablab_readers::bundle::Dump;
 use std::io;
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Live,
+    Directory,
+    Bundle,
+    Text,
+    Slabinfo,
+    Pasted,
+}
+
+impl Origin {
+    /// Why a file is not there.
+    pub(super) fn without(self) -> &'static str {
+        match self {
+            Origin::Live => "this kernel has none",
+            Origin::Directory => "not in the directory",
+            Origin::Bundle => "not in the bundle",
+            Origin::Text | Origin::Pasted => "not in the text",
+            Origin::Slabinfo => "the input is a slabinfo alone",
+        }
+    }
+}
 
 /// A shell command that writes all files that this module reads into one text, on any machine. If this
 /// program is on the machine, `slablab doctor --save FILE` writes them too.
@@ -89,9 +113,6 @@ fn has_attributes(dump: &Dump) -> bool {
 
 /// What `dump` does not say. A slabinfo alone lacks all the rest: that is said in three lines, not in ten.
 pub(super) fn missing(dump: &Dump, origin: Origin, refused: &[(String, io::Error)]) -> Vec<Missing> {
-    if let Some(pasted) = &dump.pasted {
-        return super::pasted::missing(dump, pasted);
-    }
     let lacking = WANTS.iter().filter(|want| !(want.has)(dump) || refusal(want, refused).is_some());
     let mut missing: Vec<Missing> = lacking.map(|want| of(want, dump, origin, refused)).collect();
     if origin == Origin::Slabinfo && missing.len() > 2 {

@@ -1,7 +1,9 @@
 //! One cache of the running machine: its row, its directory, and the caches merged with it. A screen asks for
 //! it repeatedly, so nothing of the other caches is read.
 
-use super::{Missing, State, counted, join};
+use super::join;
+use super::machine::{Missing, State};
+use super::read::counted;
 use slablab_readers::bundle::{Dump, Node, PageSizeFrom};
 use slablab_readers::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_readers::sysfs::SlabAttrs;

@@ -1,7 +1,8 @@
 //! The state that a text tells: its caches, what was inferred about them, and what it lacks.
 
+use super::join;
+use super::machine::{Cache, Missing, State};
 use super::missing::COLLECT;
-use super::{Cache, Missing, State, join};
 use slablab_readers::bundle::Dump;
 use slablab_readers::pasted::{Caches, Kind, Pasted};
 use slablab_report::text::grouped;
@@ -241,6 +242,16 @@ pub(super) fn missing(dump: &Dump, pasted: &Pasted) -> Vec<Missing> {
 }
 
 impl State {
+    /// Whether the list has all caches of the machine. A text may have a part of them, or none.
+    pub fn has_all_caches(&self) -> bool {
+        self.dump.pasted.as_ref().is_none_or(|pasted| is_whole(pasted, self.caches.len()))
+    }
+
+    /// Earlier snapshots in the same input, oldest first.
+    pub fn earlier(&self) -> Vec<State> {
+        earlier(self)
+    }
+
     /// What was found in the text that was read, and what was left out of it; nothing for other inputs.
     pub fn found(&self) -> Vec<String> {
         self.dump.pasted.as_ref().map_or_else(Vec::new, |pasted| found(pasted))

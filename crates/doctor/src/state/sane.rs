@@ -1,6 +1,7 @@
 //! Refuses numbers that no machine has, so that products of accepted numbers fit 64 bits everywhere else.
 
-use super::{Cache, Input};
+use super::input::Input;
+use super::machine::Cache;
 use slablab_readers::sysfs::SlabAttrs;
 use slablab_readers::text::{Breakdown, ID_LIMIT};
 use slablab_report::error::{Error, Result};

@@ -4,7 +4,10 @@
 //! that this program reads.
 
 use super::archive::{self, Content, member};
-use super::{Input, State, folder::Folder, live_from, state};
+use super::folder::Folder;
+use super::input::Input;
+use super::machine::State;
+use super::read::{live_from, state};
 use slablab_report::error::{At, Error, Result};
 use slablab_trace::AtomicFile;
 use std::io::{self, BufWriter, Write};

@@ -1,6 +1,6 @@
 //! The sort keys of the list of caches: slabtop's keys, and growth.
 
-use super::{Track, Watch};
+use super::samples::{Track, Watch};
 use std::cmp::Ordering;
 
 /// A column to sort by.
@@ -80,7 +80,7 @@ impl SortKey {
     }
 
     /// Largest first, names ascending; equals by bytes, then by name.
-    pub(super) fn compare(self, watch: &Watch, a: &Track, b: &Track) -> Ordering {
+    fn compare(self, watch: &Watch, a: &Track, b: &Track) -> Ordering {
         let largest = |value: fn(&Track) -> u64| value(b).cmp(&value(a));
         let order = match self {
             SortKey::Active => largest(|track| track.row.info.active_objs),
@@ -101,6 +101,21 @@ impl SortKey {
             SortKey::GrowthSinceStart => b.since_start().cmp(&a.since_start()),
         };
         order.then(b.row.bytes.cmp(&a.row.bytes)).then_with(|| by_name(a, b))
+    }
+}
+
+impl Watch {
+    /// Caches of the latest sample whose name has `filter` in it, in any case.
+    pub fn list(&self, key: SortKey, inverted: bool, filter: &str) -> Vec<&Track> {
+        let filter = filter.to_lowercase();
+        let fits =
+            |track: &&Track| track.is_present() && track.row.info.name.to_lowercase().contains(&filter);
+        let mut list: Vec<&Track> = self.tracks().iter().filter(fits).collect();
+        list.sort_by(|a, b| key.compare(self, a, b));
+        if inverted {
+            list.reverse();
+        }
+        list
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sources of samples: the running machine, or recorded states.
 
-use super::{Row, Sample};
+use super::sample::{Memory, Row, Sample};
 use crate::state::{self, Input, Missing, State};
 use slablab_readers::bundle::DumpBuilder;
 use slablab_readers::cgroups::Owners;
@@ -182,7 +182,7 @@ impl Live {
         sample.at_s = self.started.elapsed().as_secs_f64();
         if let Some(file) = &mut self.meminfo {
             let text = reread(file, &mut self.buffer).at(Path::new(MEMINFO))?;
-            sample.memory = super::Memory::of(&parse_numbers(text).at(Path::new(MEMINFO))?);
+            sample.memory = Memory::of(&parse_numbers(text).at(Path::new(MEMINFO))?);
         }
         Ok(sample)
     }

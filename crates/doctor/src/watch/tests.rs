@@ -99,7 +99,7 @@ fn only_so_much_is_kept() {
     for at in 0..3 * HISTORY as u64 {
         watch.push(sample(at as f64, &format!("a 1 device-{at} 1")));
     }
-    assert!(watch.tracks.len() <= HISTORY + 1, "{} caches are followed", watch.tracks.len());
+    assert!(watch.tracks().len() <= HISTORY + 1, "{} caches are followed", watch.tracks().len());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The same message in a log is told once, with how often it is there: cgroup, cache, order and flags make it
 //! the same.
 
-use super::Known;
+use super::known::Known;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use slablab_readers::gfp::{GfpFlag, GfpTable};

@@ -1,6 +1,9 @@
 //! An entry as a page for people, as a line of a list, as JSON.
 
-use super::{Entry, Failure, Flag, Known, Merged};
+use super::data::{Entry, Size};
+use super::known::Known;
+use super::merged::{Flag, Merged};
+use super::message::Failure;
 use serde_json::{Value, json as value};
 use slablab_report::visible::{self, shell_word};
 use std::fmt::Write;
@@ -175,7 +178,7 @@ impl Page {
 
     /// One line per size, the machines in a column of their own.
     fn sizes(&mut self, entry: &Entry) {
-        let machines: Vec<String> = entry.sizes.iter().map(super::Size::machine).collect();
+        let machines: Vec<String> = entry.sizes.iter().map(Size::machine).collect();
         let widest = machines.iter().map(|machine| machine.len()).max().unwrap_or(0);
         for (row, (size, machine)) in entry.sizes.iter().zip(&machines).enumerate() {
             let bytes = match (size.bytes, size.at_most) {

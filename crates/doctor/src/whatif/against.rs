@@ -3,7 +3,8 @@
 //! Beside its error stand those of two guesses that know nothing: memory stays as it is; memory goes with the
 //! number of CPUs.
 
-use super::{Prediction, Row};
+use super::figures::Row;
+use super::predict::Prediction;
 use crate::state::{Cache, State};
 use slablab_readers::sysfs::SlabAttrs;
 use std::collections::{HashMap, HashSet};

@@ -1,6 +1,8 @@
 //! Several values of several knobs: every combination is a change.
 
-use super::{Change, Debug, Policy};
+use super::change::Change;
+use super::layout::Debug;
+use super::policy::Policy;
 use slablab_report::error::{Error, Result};
 use slablab_slabs::Preset;
 

@@ -3,7 +3,7 @@
 
 use crate::name_check::{HOSTILE, check_characters, check_names, with_apostrophe};
 use crate::state::tars::folder;
-use slablab_doctor::diagnosis::{Options, SortKey, examine};
+use slablab_doctor::measure::SortKey;
 use slablab_doctor::output::{
     Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table, whatif_csv, whatif_json,
     whatif_mail, whatif_page, whatif_table,
@@ -11,6 +11,7 @@ use slablab_doctor::output::{
 use slablab_doctor::state::{self, Input, State};
 use slablab_doctor::what::{self, Entry, Known, Merged, Method, line, page, slot_json, slot_page};
 use slablab_doctor::whatif::{Against, Change, predict};
+use slablab_doctor::{Options, examine};
 use slablab_report::json;
 
 /// Two caches whose names set a terminal's title, colour it, turn the direction of text and start a formula.

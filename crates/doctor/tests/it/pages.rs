@@ -1,11 +1,12 @@
 //! Pages of the doctor without a browser, of hostile names too.
 
 use crate::page_check::check_page;
-use slablab_doctor::diagnosis::rounding::Rounding;
-use slablab_doctor::diagnosis::{self, SortKey, examine};
+use slablab_doctor::measure::SortKey;
+use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::output::{Shown, doctor_page, whatif_page};
 use slablab_doctor::state::{self, State};
 use slablab_doctor::whatif::{Against, Grid, Policy, Prediction, predict};
+use slablab_doctor::{Options, examine};
 use slablab_trace::Losses;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ fn names_of_others_are_only_names() {
     }
     machine.path = PathBuf::from(HOSTILE[2].replace('/', ""));
     machine.assumed.push(HOSTILE[0].into());
-    let report = examine(&machine, &diagnosis::Options::default()).expect("examined");
+    let report = examine(&machine, &Options::default()).expect("examined");
     let grid = Grid { max_orders: vec![0], ..Grid::default() };
     let predictions = predictions(&machine, &grid);
     let against = Against::new(&predictions[0], &machine);
@@ -71,7 +72,7 @@ fn what_the_doctor_found_is_a_page() {
         classes: [(1024, (30, 30 * 520))].into(),
         losses: Losses::default(),
     };
-    let options = diagnosis::Options { rounding: Some(&rounding), ..diagnosis::Options::default() };
+    let options = Options { rounding: Some(&rounding), ..Options::default() };
     let report = examine(&machine, &options).expect("examined");
     let page = doctor_page(&report, COMMAND, &SHOWN);
     check_page(&page, COMMAND);
@@ -79,6 +80,7 @@ fn what_the_doctor_found_is_a_page() {
         assert!(page.to_lowercase().contains(&words.to_lowercase()), "no {words:?}");
     }
     for said in report
+        .found
         .findings
         .iter()
         .map(|finding| &finding.text)
@@ -91,7 +93,7 @@ fn what_the_doctor_found_is_a_page() {
         state("../../examples/data/hackbench-6.18.slabinfo-end.txt"),
         [state("../../examples/data/hackbench-6.18.slabinfo-start.txt")],
     );
-    let options = diagnosis::Options { since: &before, hours: Some(2.0), ..diagnosis::Options::default() };
+    let options = Options { since: &before, hours: Some(2.0), ..Options::default() };
     let report = examine(&now, &options).expect("examined");
     let page = doctor_page(&report, COMMAND, &SHOWN);
     check_page(&page, COMMAND);

@@ -1,9 +1,10 @@
 //! Evidence as people paste it: each sample of crates/readers/testdata/pasted with the question that was
 //! asked, and the same tables in other dress.
 
-use slablab_doctor::diagnosis::{Options, SortKey, examine};
+use slablab_doctor::measure::SortKey;
 use slablab_doctor::output::{Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table};
 use slablab_doctor::state::{Input, State, read};
+use slablab_doctor::{Options, examine};
 use std::path::{Path, PathBuf};
 
 const SHOWN: Shown = Shown { sort: SortKey::CacheSize, lines: 15, aliases: false, bytes: false };
@@ -36,7 +37,7 @@ fn state_of(text: &[u8]) -> Result<State, String> {
 fn answer(state: &State) -> String {
     let earlier = state.earlier();
     let report = examine(state, &Options { since: &earlier, ..Options::default() }).unwrap();
-    assert!(report.is_incomplete(), "a text lacks something");
+    assert!(report.measured.is_incomplete(), "a text lacks something");
     let page = doctor_page(&report, "slablab doctor", &SHOWN);
     doctor_json(&report);
     doctor_csv(&report);

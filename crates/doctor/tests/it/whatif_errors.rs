@@ -1,8 +1,8 @@
 //! The tables that were measured on dumps, derived anew from them, and what is claimed of predictions.
 
 use slablab_doctor::state::{self, Input};
-use slablab_doctor::whatif::errors::measure::{Boot, Measured, measure, summary, touched_twice, without};
-use slablab_doctor::whatif::errors::{COLUMNS, Question, Range, is_loaded, row};
+use slablab_doctor::whatif::boots::{Boot, Comparison, measure, summary, touched_twice, without};
+use slablab_doctor::whatif::errors::{COLUMNS, Question, Range, is_loaded};
 use slablab_doctor::whatif::reach::{LN_MOST_DEVIATION, LN_MOST_MEAN, REPEATED, Touches, slope};
 use slablab_doctor::whatif::touch::touched;
 use slablab_doctor::whatif::{Change, PER_CPU_COLUMNS, PerCpu, predict, predict_with};
@@ -25,7 +25,7 @@ static BOOTS: LazyLock<Vec<Boot>> = LazyLock::new(|| {
     paths.into_iter().map(boot).collect()
 });
 
-static MEASURED: LazyLock<Vec<Measured>> =
+static MEASURED: LazyLock<Vec<Comparison>> =
     LazyLock::new(|| measure(&BOOTS).unwrap_or_else(|error| panic!("{error}")));
 
 fn boot(name: &str) -> &'static Boot {
@@ -42,7 +42,7 @@ fn lines<const N: usize>(columns: [&str; N], rows: impl Iterator<Item = [String;
 /// examples/dumps`, and `per-cpu` for the other.
 #[test]
 fn the_built_in_tables_are_those_of_the_dumps() {
-    let errors = lines(COLUMNS, MEASURED.iter().map(row));
+    let errors = lines(COLUMNS, MEASURED.iter().map(Comparison::row));
     assert!(errors == include_str!("../../data/whatif-errors.csv"), "write data/whatif-errors.csv anew");
     let rows: Vec<[String; 9]> = without("", &BOOTS).iter().flat_map(PerCpu::rows).collect();
     let per_cpu = lines(PER_CPU_COLUMNS, rows.into_iter());
@@ -62,7 +62,7 @@ fn nine_of_ten_boots_are_in_their_ranges() {
     }
     // A machine of 160 CPUs is predicted from 16 with a range from predictions of 16 CPUs, which are better.
     for (large, least) in [(false, 0.88), (true, 0.85)] {
-        let of = |one: &Measured| one.class.large == large && one.change.cpus.is_some();
+        let of = |one: &Comparison| one.class.large == large && one.change.cpus.is_some();
         let one = summary(&MEASURED, of);
         assert!((least..0.95).contains(&one.coverage), "large {large}: {one:?}");
     }
@@ -73,7 +73,7 @@ fn nine_of_ten_boots_are_in_their_ranges() {
 /// 2 %.
 #[test]
 fn other_cpus_have_no_bias() {
-    let asked = |one: &Measured| one.change.cpus.is_some();
+    let asked = |one: &Comparison| one.change.cpus.is_some();
     let all = summary(&MEASURED, asked);
     assert!(all.count == 148 && all.median < 0.05 && all.bias.abs() < 0.02, "{all:?}");
     for fewer in [true, false] {

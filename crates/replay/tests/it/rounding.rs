@@ -1,6 +1,6 @@
 //! What a recording says of kmalloc's classes, for the doctor.
 
-use slablab_doctor::diagnosis::rounding::Rounding;
+use slablab_doctor::measure::rounding::Rounding;
 use slablab_replay::import::{Input, open};
 
 /// A recording of 40,000 kmallocs of 520 bytes in objects of 1,024, a tenth of them freed.

@@ -13,7 +13,7 @@ use std::fmt::Write;
 const WIDTHS: (usize, usize) = (17, 16);
 
 /// One of the mail's two tables.
-struct Figure {
+struct MailTable {
     title: &'static str,
     /// Letters before it, as in the mail.
     indent: usize,
@@ -24,8 +24,8 @@ struct Figure {
     reduced: &'static str,
 }
 
-const FIGURES: [Figure; 2] = [
-    Figure {
+const TABLES: [MailTable; 2] = [
+    MailTable {
         title: "Total wastage in slub memory",
         indent: 10,
         moments: [" After Boot", "After Hackbench"],
@@ -33,7 +33,7 @@ const FIGURES: [Figure; 2] = [
         unit: " Kb",
         reduced: "Wastage reduce",
     },
-    Figure {
+    MailTable {
         title: "Total slub memory",
         indent: 12,
         moments: [" After Boot", " After Hackbench"],
@@ -48,7 +48,7 @@ pub fn whatif_mail(boot: &Prediction, hackbench: Option<&Prediction>) -> String 
     let predictions: Vec<&Prediction> = [boot].into_iter().chain(hackbench).collect();
     let (cpus, page_size) = (boot.rules.cpus.present, boot.rules.page_size);
     let mut text = format!("On {cpus} CPUs with {}K Page size\n", page_size / 1024);
-    for figure in &FIGURES {
+    for figure in &TABLES {
         text += "\n";
         let numbers =
             |prediction: &&Prediction| ((figure.of)(&prediction.today), (figure.of)(&prediction.whatif));
@@ -63,7 +63,7 @@ pub fn whatif_mail(boot: &Prediction, hackbench: Option<&Prediction>) -> String 
     text
 }
 
-impl Figure {
+impl MailTable {
     /// Bytes today and with the change, for each moment.
     fn table(&self, numbers: &[(u64, u64)]) -> String {
         let number = |bytes: u64| format!(" {}{}", (bytes + 512) / 1024, self.unit);
@@ -103,12 +103,12 @@ fn reduced(today: u64, whatif: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::FIGURES;
+    use super::TABLES;
 
     /// Numbers in KiB, today and with the change.
     fn check(figure: usize, numbers: &[(u64, u64)], expected: &str) {
         let bytes: Vec<_> = numbers.iter().map(|(today, whatif)| (today * 1024, whatif * 1024)).collect();
-        assert_eq!(Some(FIGURES[figure].table(&bytes).as_str()), expected.strip_prefix('\n'));
+        assert_eq!(Some(TABLES[figure].table(&bytes).as_str()), expected.strip_prefix('\n'));
     }
 
     /// The mail's tables of 160 CPUs, letter by letter.

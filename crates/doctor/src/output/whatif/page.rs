@@ -1,8 +1,8 @@
 //! The page of a what-if: slab memory over the values of a knob, or today and then, cache by cache.
 
 use super::figures::counts;
-use super::reconciled;
-use crate::output::diagnosis::machine;
+use super::reconciled::reconciled;
+use crate::output::doctor::machine;
 use crate::state::State;
 use crate::whatif::errors::Range;
 use crate::whatif::{Against, Change, Prediction, Row, Total};

@@ -1,8 +1,8 @@
 //! Text for people, at most 80 columns wide.
 
 use super::figures::counts;
-use super::reconciled;
-use crate::output::diagnosis::title;
+use super::reconciled::reconciled;
+use crate::output::doctor::title;
 use crate::state::State;
 use crate::whatif::errors::Range;
 use crate::whatif::{Against, Prediction, Row, evidence, missing};

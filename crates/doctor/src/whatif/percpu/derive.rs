@@ -12,10 +12,11 @@
 //! for each thread, since a node has threads of its own, and kmem_cache_node, with an object for each node
 //! and cache.
 
-use super::{Kernel, MANY, PerCpu, Rate};
+use super::table::{Kernel, MANY, PerCpu, Rate};
 use crate::state::State;
 use crate::whatif::fill::Held;
-use crate::whatif::{Debug, layout, merge, touch};
+use crate::whatif::layout::{self, Debug};
+use crate::whatif::{held, merge};
 use slablab_report::error::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -94,13 +95,13 @@ impl<'a> Boot<'a> {
         let cpus = state.cpus.filter(|cpus| cpus.online > 0).ok_or_else(|| {
             Error::new(&state.path, "does not tell how many CPUs there are; --input-cpus says it")
         })?;
-        let has_attrs = touch::has_attrs(state);
+        let has_attrs = held::has_attrs(state);
         let held = state.caches.iter().filter(|cache| cache.ordinal == 0);
         let held =
-            held.map(|cache| (cache.name.as_str(), touch::held(cache, state, has_attrs, None))).collect();
+            held.map(|cache| (cache.name.as_str(), held::held(cache, state, has_attrs, None))).collect();
         let nodes = state.dump.nodes.len().max(1);
         let caches = (merge::is_on(state), layout::of_most(state));
-        Ok(Boot { state, cpus: cpus.online, nodes, caches, threads: touch::threads(state), held })
+        Ok(Boot { state, cpus: cpus.online, nodes, caches, threads: held::threads(state), held })
     }
 }
 
@@ -111,7 +112,7 @@ fn pairs<'a, 'b>(boots: &'b [Boot<'a>]) -> Vec<(&'b Boot<'a>, &'b Boot<'a>)> {
 }
 
 fn rate(name: &str, boots: &[Boot<'_>], pairs: &[(&Boot<'_>, &Boot<'_>)]) -> Option<Rate> {
-    let of_nodes = touch::PER_THREAD.contains(&name) || name == "kmem_cache_node";
+    let of_nodes = held::PER_THREAD.contains(&name) || name == "kmem_cache_node";
     let (mut lows, mut highs, mut counted) = (Vec::new(), Vec::new(), Vec::new());
     for pair in pairs.iter().filter(|(fewer, more)| !of_nodes || fewer.nodes == more.nodes) {
         let (fewer, more) = pair;
@@ -150,7 +151,7 @@ fn some_cpus(boots: &[Boot<'_>]) -> BTreeSet<String> {
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for boot in boots.iter().filter(|boot| boot.cpus > 1 && !boot.caches.1.is_on()) {
         let named =
-            boot.held.iter().filter(|(name, held)| touch::named_of_every_cpu(name) && held.cpu_slabs > 0);
+            boot.held.iter().filter(|(name, held)| held::named_of_every_cpu(name) && held.cpu_slabs > 0);
         for (name, held) in named {
             let (some, all) = counts.entry(name).or_default();
             *some += usize::from(held.cpu_slabs < boot.cpus.into());

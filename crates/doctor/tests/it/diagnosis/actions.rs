@@ -1,10 +1,10 @@
 //! What the user is told to do, by kernel.
 
 use super::{as_it_is, attrs, cache, dump, report};
-use slablab_doctor::diagnosis::knobs::{KNOBS, Way, knobs};
-use slablab_doctor::diagnosis::rounding::Rounding;
-use slablab_doctor::diagnosis::{Options, examine};
+use slablab_doctor::act::knobs::{KNOBS, Way, knobs};
+use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::state::State;
+use slablab_doctor::{Options, examine};
 use slablab_slabs::Release;
 use slablab_trace::Losses;
 
@@ -22,7 +22,7 @@ fn check(knob: &str, name: &str, edit: fn(&mut State), command: &str) {
         assert!(action.saves.0 <= action.saves.1 && action.saves != (0, 0), "{shown}");
         assert!(!action.basis.is_empty() && !action.cost.is_empty(), "{shown}");
         for kind in &action.because {
-            assert!(report.findings.iter().any(|finding| finding.kind == *kind), "{shown}");
+            assert!(report.found.findings.iter().any(|finding| finding.kind == *kind), "{shown}");
         }
         assert!(!action.because.is_empty(), "{shown}");
     }

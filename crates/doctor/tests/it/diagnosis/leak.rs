@@ -1,12 +1,12 @@
 //! A made leak: 200,000 UNIX sockets that 16 processes open and keep, before and after.
 
 use super::{Kind, cache, check_in, dump};
-use slablab_doctor::diagnosis::SortKey;
-use slablab_doctor::diagnosis::reclaim::Reclaim;
-use slablab_doctor::diagnosis::verdict::Judgement;
-use slablab_doctor::diagnosis::{Options, Report, examine};
+use slablab_doctor::act::verdict::Judgement;
+use slablab_doctor::measure::SortKey;
+use slablab_doctor::measure::reclaim::Reclaim;
 use slablab_doctor::output::{Shown, doctor_json, doctor_page, doctor_table};
 use slablab_doctor::state::State;
+use slablab_doctor::{Options, Report, examine};
 use std::path::Path;
 
 fn leak(name: &str) -> State {
@@ -34,8 +34,8 @@ fn the_leak_leads_with_its_names_and_who_holds_it() {
     let (before, after) = ([leak("before")], leak("after"));
     let report = since(&after, &before);
     assert_eq!(report.verdict.judgement, Judgement::Climbing);
-    assert_eq!(report.findings[0].kind, Kind::Growth);
-    let first = &report.findings[0].text;
+    assert_eq!(report.found.findings[0].kind, Kind::Growth);
+    let first = &report.found.findings[0].text;
     check_order(
         first,
         &["sock_inode_cache", "grew together, by 19", "objects each", "no shrinker frees them"],
@@ -46,7 +46,7 @@ fn the_leak_leads_with_its_names_and_who_holds_it() {
     let action = &report.actions[0];
     assert!(action.knob == "owner" && action.command.starts_with("ss -s"), "{action:?}");
     assert!(action.saves.1 > 400 << 20, "{action:?}");
-    let charged = &report.charged[0];
+    let charged = &report.measured.charged[0];
     assert!(charged.name == "/session-server" && charged.growth.is_some_and(|bytes| bytes > 400 << 20));
 
     let text = doctor_table(&report, &SHOWN);
@@ -68,7 +68,8 @@ fn the_leak_leads_with_its_names_and_who_holds_it() {
 fn held_inodes_are_not_saved_by_drop_caches() {
     let after = leak("after");
     let report = super::report(&after);
-    let line = |name: &str| report.lines.iter().find(|line| line.cache.name == name).expect("a cache");
+    let line =
+        |name: &str| report.measured.lines.iter().find(|line| line.cache.name == name).expect("a cache");
     for (name, expected) in [
         ("sock_inode_cache", Reclaim::Holder),
         ("dentry", Reclaim::Shrinker),
@@ -80,16 +81,23 @@ fn held_inodes_are_not_saved_by_drop_caches() {
     }
     let saves = report.actions.iter().find(|action| action.command.ends_with("3 > /proc/sys/vm/drop_caches"));
     let saves = saves.expect("offered").saves.1;
-    let reclaimable = report.meminfo.as_ref().and_then(|meminfo| meminfo.reclaimable).expect("known");
-    let held: u64 =
-        report.lines.iter().filter(|line| line.reclaim == Reclaim::Holder).map(|line| line.split.bytes).sum();
+    let reclaimable =
+        report.measured.meminfo.as_ref().and_then(|meminfo| meminfo.reclaimable).expect("known");
+    let held: u64 = report
+        .measured
+        .lines
+        .iter()
+        .filter(|line| line.reclaim == Reclaim::Holder)
+        .map(|line| line.split.bytes)
+        .sum();
     assert!(held >= line("sock_inode_cache").split.bytes && held > 100 << 20);
     assert_eq!(saves, (reclaimable - held) as i64);
     // Without sysfs, the data about caches says it.
     let mut bare = leak("after");
     bare.caches.iter_mut().for_each(|cache| cache.attrs = None);
     let report = super::report(&bare);
-    let sockets = report.lines.iter().find(|line| line.cache.name == "sock_inode_cache").expect("there");
+    let sockets =
+        report.measured.lines.iter().find(|line| line.cache.name == "sock_inode_cache").expect("there");
     assert_eq!(sockets.reclaim, Reclaim::Holder);
 }
 
@@ -99,8 +107,8 @@ fn snapshots_are_sorted_by_time() {
     let (before, after) = ([leak("before")], [leak("after")]);
     let forwards = since(&after[0], &before);
     let backwards = since(&before[0], &after);
-    assert_eq!(backwards.state.path, after[0].path, "the newest is examined");
-    assert_eq!(backwards.findings, forwards.findings);
+    assert_eq!(backwards.measured.state.path, after[0].path, "the newest is examined");
+    assert_eq!(backwards.found.findings, forwards.found.findings);
     let mut later = leak("before");
     later.up_s = after[0].up_s.map(|up| up + 3600.0);
     let over = since(&later, &after);
@@ -165,9 +173,9 @@ fn benign_growth_and_joined_caches() {
     }
     let options = Options { since: &before, hours: Some(2.0), ..Options::default() };
     let report = examine(&now, &options).expect("examined");
-    let joined: Vec<&[String]> = report.grown.iter().map(|group| &group.names[..]).collect();
+    let joined: Vec<&[String]> = report.measured.grown.iter().map(|group| &group.names[..]).collect();
     assert_eq!(joined, [&["kmalloc-64"][..], &["proc_inode_cache", "dentry"]]);
-    assert_eq!(report.grown.iter().map(|group| group.benign).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(report.measured.grown.iter().map(|group| group.benign).collect::<Vec<_>>(), [false, true]);
     assert_eq!(report.verdict.judgement, Judgement::Climbing);
     check_in("grown", &report, Kind::CacheGrowth, &["dentry", "209,900 objects each", "frees unused ones"]);
     check_in("grown", &report, Kind::Growth, &["kmalloc-64 grew by", "an hour", "no shrinker"]);
@@ -196,7 +204,7 @@ fn curves_over_several_snapshots() {
     let (now, since) = states.split_last().expect("four");
     let report = examine(now, &Options { since, ..Options::default() }).expect("examined");
     check_in("curves", &report, Kind::Leak, &["possibly a leak, more in each of 4 snapshots", "in 60 s"]);
-    assert_eq!(report.grown[0].steady, Some(true));
+    assert_eq!(report.measured.grown[0].steady, Some(true));
     let text = doctor_table(&report, &SHOWN);
     check_order(&text, &["Slab memory, KiB", "0 s", "20 s", "40 s", "60 s", "kmalloc-64", "steady growth"]);
     assert!(doctor_page(&report, "slablab doctor", &SHOWN).contains("in each snapshot"));

@@ -3,13 +3,14 @@
 mod actions;
 mod leak;
 mod truth;
+mod verdict;
 
-use slablab_doctor::diagnosis::findings::Kind;
-use slablab_doctor::diagnosis::meminfo::threshold;
-use slablab_doctor::diagnosis::since::Fit;
-use slablab_doctor::diagnosis::split::Split;
-use slablab_doctor::diagnosis::{Options, Report, examine};
+use slablab_doctor::find::Kind;
+use slablab_doctor::measure::history::Fit;
+use slablab_doctor::measure::meminfo::threshold;
+use slablab_doctor::measure::split::Split;
 use slablab_doctor::state::{self, Cache, Input, State};
+use slablab_doctor::{Options, Report, examine};
 use slablab_readers::sysfs::SlabAttrs;
 use slablab_readers::text::{Breakdown, Count};
 use slablab_slabs::Release;
@@ -23,9 +24,9 @@ const DUMPS: [(&str, &str); 8] = [
     ("debugging", "../examples/dumps/amd64_smp4_debugFZPU.after.tar.xz"),
     ("modules", "../examples/dumps/amd64_612_smp4_mods.after.tar.xz"),
     ("160 CPUs", "../examples/dumps/ppc64_smp160.after.tar.xz"),
-    ("memoryless", "kernel/testdata/amd64_smp8_numa4_memless/before.tar.xz"),
-    ("memoryless 64K", "kernel/testdata/ppc64_smp16_memless/before.tar.xz"),
-    ("host", "kernel/testdata/host_618/before.tar.xz"),
+    ("memoryless", "readers/testdata/amd64_smp8_numa4_memless/before.tar.xz"),
+    ("memoryless 64K", "readers/testdata/ppc64_smp16_memless/before.tar.xz"),
+    ("host", "readers/testdata/host_618/before.tar.xz"),
 ];
 
 fn read(path: PathBuf) -> State {
@@ -67,15 +68,15 @@ fn loss_of_slabinfo(state: &State) -> (i128, i128) {
 fn check_sums(state: &State, shown: &str) {
     let report = report(state);
     let (bytes, loss) = loss_of_slabinfo(state);
-    assert_eq!(i128::from(report.total.bytes), bytes, "{shown}: bytes");
-    assert_eq!(i128::from(report.total.loss()), loss, "{shown}: loss");
+    assert_eq!(i128::from(report.measured.total.bytes), bytes, "{shown}: bytes");
+    assert_eq!(i128::from(report.measured.total.loss()), loss, "{shown}: loss");
     check_parts(&report, shown);
 }
 
 #[track_caller]
 fn check_parts(report: &Report, shown: &str) {
     let mut summed = Split::default();
-    for line in &report.lines {
+    for line in &report.measured.lines {
         let (name, split) = (&line.cache.name, &line.split);
         assert_eq!(split.sum(), i128::from(split.bytes), "{shown}: {name}: {split:?}");
         assert!(split.parked.low <= split.parked.high, "{shown}: {name}: {split:?}");
@@ -83,8 +84,8 @@ fn check_parts(report: &Report, shown: &str) {
         assert!(split.raced <= 0, "{shown}: {name}: {split:?}");
         summed.add(split);
     }
-    assert_eq!(summed, report.total, "{shown}");
-    assert_eq!(report.total.sum(), i128::from(report.total.bytes), "{shown}");
+    assert_eq!(summed, report.measured.total, "{shown}");
+    assert_eq!(report.measured.total.sum(), i128::from(report.measured.total.bytes), "{shown}");
 }
 
 #[test]
@@ -103,8 +104,8 @@ fn splits_of_odd_counters_add_up() {
         edit(&mut state);
         let report = report(&state);
         check_parts(&report, "odd");
-        assert_eq!(report.total.raced < 0, raced, "raced: {:?}", report.total);
-        assert_eq!(report.unknown_sizes > 0, unknown);
+        assert_eq!(report.measured.total.raced < 0, raced, "raced: {:?}", report.measured.total);
+        assert_eq!(report.measured.unknown_sizes > 0, unknown);
     }
     check(|_| {}, false, false);
     check(|state| cache(state, "dentry").active_objects += 1_000_000, true, false);
@@ -119,7 +120,7 @@ fn splits_of_odd_counters_add_up() {
 /// The first finding of a kind on a dump says all of `words`; with no words there is none.
 #[track_caller]
 fn check_in(name: &str, report: &Report, kind: Kind, words: &[&str]) {
-    let found = report.findings.iter().find(|finding| finding.kind == kind);
+    let found = report.found.findings.iter().find(|finding| finding.kind == kind);
     let said = found.map(|finding| finding.text.as_str());
     assert_eq!(said.is_some(), !words.is_empty(), "{kind:?} on {name}: {said:?}");
     for word in words {
@@ -363,10 +364,13 @@ fn real_growth() {
     let (before, after) = (dump("plain before"), dump("plain"));
     let options = Options { since: std::slice::from_ref(&before), hours: Some(0.5), ..Options::default() };
     let report = examine(&after, &options).unwrap();
-    let total = report.history.as_ref().unwrap().total();
+    let total = report.measured.history.as_ref().unwrap().total();
     assert_eq!(total.bytes, (42_956 - 15_820) << 10);
     assert_eq!(total.fit.unwrap().bytes_per_hour, f64::from((42_956 - 15_820) << 11));
-    assert_eq!(report.lines.iter().map(|line| line.growth.as_ref().unwrap().bytes).sum::<i64>(), total.bytes);
+    assert_eq!(
+        report.measured.lines.iter().map(|line| line.growth.as_ref().unwrap().bytes).sum::<i64>(),
+        total.bytes
+    );
     check_in("plain", &report, Kind::Growth, &["shmem_inode_cache", "two snapshots"]);
 
     let mut other = dump("plain before");

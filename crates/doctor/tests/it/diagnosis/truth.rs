@@ -18,9 +18,9 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 fn row(name: &str, state: &State) -> String {
     let report = report(state);
     let kib = |bytes: i64| bytes / 1024;
-    let (caches, loss) = (report.lines.len(), kib(report.total.loss()));
-    let bytes = kib(report.total.bytes as i64);
-    let Some(meminfo) = &report.meminfo else {
+    let (caches, loss) = (report.measured.lines.len(), kib(report.measured.total.loss()));
+    let bytes = kib(report.measured.total.bytes as i64);
+    let Some(meminfo) = &report.measured.meminfo else {
         return format!("| {name} | {caches} | {loss} | {bytes} | not in the dump | | | |");
     };
     let (gap, lag) = (meminfo.gap, meminfo.lag.expect("CPUs") as i64);
@@ -63,7 +63,7 @@ fn every_recorded_machine_adds_up() {
             check_parts(&shown, &name);
             // Without sysfs the size is the padded one: slabinfo -L on such a file says the same.
             check_sums(&state, &name);
-            assert_eq!(shown.unknown_sizes, shown.lines.len(), "{name}");
+            assert_eq!(shown.measured.unknown_sizes, shown.measured.lines.len(), "{name}");
             tables += 1;
         }
     }

@@ -1,0 +1,106 @@
+//! Findings of growth: which caches grew, whether along a line, what for, and who holds the objects.
+
+use super::finding::{Finding, Kind};
+use super::holders::{self, Who};
+use crate::measure::grown::Grown;
+use crate::measure::history::{Fit, Growth, History};
+use crate::measure::{Line, Measured};
+use crate::what::Entry;
+use crate::words::{listed, size};
+use slablab_report::text::grouped;
+
+/// Least part of the variance that a line must explain to make a suspect.
+const SUSPECT_R2: f64 = 0.9;
+/// Least snapshots, the examined state included, of which a line says something.
+const SUSPECT_POINTS: usize = 3;
+
+/// What grew, caches of equal growth in one finding; what the kernel does not free by itself first.
+pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
+    let Some(history) = &measured.history else { return Vec::new() };
+    let worthy = measured.grown.iter().filter(|group| group.bytes >= worth);
+    worthy.map(|group| finding(measured, history, group)).collect()
+}
+
+fn finding(measured: &Measured, history: &History, group: &Grown) -> Finding {
+    let lines: Vec<&Line> = group.lines.iter().map(|at| &measured.lines[*at]).collect();
+    let (kind, course) = course(history, group, lines[0].growth.as_ref());
+    let (names, bytes, span) = (listed(&group.names), size(group.bytes), history.span_words());
+    let objects = grouped(group.objects.unsigned_abs());
+    let more = if group.objects < 0 { "fewer" } else { "more" };
+    let mut text = match lines.len() {
+        1 => format!("{names} grew by {bytes}{span}, with {objects} active objects {more}"),
+        count => {
+            format!("{names} grew together, by {objects} objects each: {bytes} in {count} caches{span}")
+        }
+    };
+    text += &course;
+    if group.benign {
+        text += "; the kernel frees unused ones when it needs memory";
+    } else {
+        text += "; no shrinker frees them";
+        text += &group.what.map_or(String::new(), about);
+        let who = group.what.and_then(|entry| holders::who(entry, measured.state, history.first()));
+        text += &who.map_or(String::new(), |who| holds(measured, &who));
+    }
+    Finding::of_caches(kind, &lines, group.bytes, text)
+}
+
+/// What kind of growth this is, and how fast.
+fn course(history: &History, group: &Grown, growth: Option<&Growth>) -> (Kind, String) {
+    let points = history.points();
+    let suspect = if group.benign { Kind::CacheGrowth } else { Kind::Leak };
+    let grew = if group.benign { Kind::CacheGrowth } else { Kind::Growth };
+    let possibly = if group.benign { "along a line" } else { "possibly a leak" };
+    match growth.and_then(|growth| growth.fit) {
+        Some(Fit { bytes_per_hour, error: Some(error), r2: Some(r2), points }) => {
+            let along = points >= SUSPECT_POINTS && r2 >= SUSPECT_R2 && bytes_per_hour > 2.0 * error;
+            if along && group.objects > 0 {
+                let (rate, error) = (size(bytes_per_hour as u64), size(error as u64));
+                let text = format!(
+                    ": {possibly}, {rate} an hour, plus or minus {error} (R2 {r2:.3} of {points} snapshots)"
+                );
+                return (suspect, text);
+            }
+            let rate = size(bytes_per_hour.max(0.0) as u64);
+            (grew, format!(", {rate} an hour, but not along a line (R2 {r2:.3} of {points} snapshots)"))
+        }
+        Some(fit) => {
+            let rate = size(fit.bytes_per_hour.max(0.0) as u64);
+            (grew, format!(", {rate} an hour; two snapshots fit any line"))
+        }
+        None if group.steady == Some(true) => {
+            (suspect, format!(": {possibly}, more in each of {points} snapshots"))
+        }
+        None if group.steady == Some(false) => {
+            (grew, format!(", but not in each interval of {points} snapshots"))
+        }
+        None => (grew, String::new()),
+    }
+}
+
+/// What the objects are, and with what they grow.
+fn about(entry: &Entry) -> String {
+    let what = entry.what.split_once(". ").map_or(entry.what.as_str(), |(first, _)| first);
+    let grows = entry.grows_with.as_ref().map_or(String::new(), |with| format!("; grows with {with}"));
+    format!(". {}{grows}", what.trim_end_matches('.'))
+}
+
+/// Who holds them.
+fn holds(measured: &Measured, who: &Who) -> String {
+    let owners = &measured.state.dump.owners;
+    let cgroup = match who.cgroup.as_str() {
+        "" | "/" => String::new(),
+        path => format!(", cgroup {}", owners.name_of(path)),
+    };
+    let more = match who.more {
+        Some(more) if more > 0 => format!(", {} more than before", grouped(more.unsigned_abs())),
+        _ => String::new(),
+    };
+    let plural = if who.count == 1 { "" } else { "s" };
+    let (count, kind) = (grouped(who.count), &who.kind);
+    let holder = match who.processes {
+        1 => format!("{} (pid {}{cgroup}) holds", who.comm, who.pid),
+        many => format!("{many} processes {} (most: pid {}{cgroup}) hold", who.comm, who.pid),
+    };
+    format!(". Who: {holder} about {count} {kind}{plural}{more}")
+}

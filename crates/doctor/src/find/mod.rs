@@ -1,0 +1,30 @@
+//! Findings: facts about a measured machine that are worth a sentence, each with a number.
+//!
+//! ```text
+//! find                Measured becomes Found
+//!   climbing          caches that grew
+//!     holders         which processes hold what grew
+//!   caches            where the bytes of caches are
+//!   machine           meminfo, nodes, free blocks
+//!   trust             the numbers themselves
+//!   pasted            a text: its messages, and what one moment tells
+//!   dying             removed cgroups
+//!   rounding          kmalloc's classes, by a recording
+//! Finding             one of them: its kind, its caches, its bytes, its words
+//! ```
+//!
+//! A finder reads [`Measured`](crate::measure::Measured) and nothing else: it knows no knob and no verdict.
+
+mod caches;
+mod climbing;
+mod dying;
+mod finding;
+mod found;
+mod holders;
+mod machine;
+pub(crate) mod pasted;
+mod rounding;
+mod trust;
+
+pub use finding::{Finding, Kind};
+pub use found::{Found, find};

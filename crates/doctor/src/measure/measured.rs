@@ -1,0 +1,166 @@
+//! A machine in numbers: every cache, and the sums over caches.
+
+use super::allocator::Allocator;
+use super::cgroups::{self, Charged};
+use super::grown::{self, Grown};
+use super::history::History;
+use super::line::Line;
+use super::meminfo::Meminfo;
+use super::reclaim::Reclaim;
+use super::rounding::Rounding;
+use super::sort::SortKey;
+use super::split::Split;
+use crate::state::{Missing, State};
+use slablab_report::error::Result;
+
+/// Percent of all slab memory from which on something is worth saying.
+pub const WORTH_PERCENT: u64 = 1;
+/// Bytes from which on something is worth saying.
+pub const WORTH_BYTES: u64 = 64 << 10;
+
+/// Per cent of the machine's memory below which slabs are no problem: freeing all of them would not be felt.
+const LITTLE_PERCENT: u64 = 1;
+/// Bytes below which slabs are no problem where the machine's memory is not known: [`LITTLE_PERCENT`] of
+/// 6.4 GiB, less than most machines have.
+const LITTLE_BYTES: u64 = 64 << 20;
+
+/// Optional inputs of a measurement, in addition to the state.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'a> {
+    /// Earlier snapshots of the same machine, in the order the user gave them.
+    pub since: &'a [State],
+    /// Hours from the first snapshot to the state, where the snapshots do not tell.
+    pub hours: Option<f64>,
+    /// A recording of the machine's kmallocs.
+    pub rounding: Option<&'a Rounding>,
+    /// Whether to compare snapshots of other machines, kernels and boots.
+    pub force: bool,
+}
+
+/// A machine in numbers.
+#[derive(Clone, Debug)]
+pub struct Measured<'a> {
+    /// The state that was measured: the newest one.
+    pub state: &'a State,
+    /// Every cache, in the order of the input.
+    pub lines: Vec<Line<'a>>,
+    /// All caches together.
+    pub total: Split,
+    /// Caches whose object size is not known, so that their metadata is not in the total.
+    pub unknown_sizes: usize,
+    /// The sum of the caches, compared with /proc/meminfo.
+    pub meminfo: Option<Meminfo>,
+    /// Earlier snapshots, if there are any.
+    pub history: Option<History<'a>>,
+    /// Caches that grew, those of equal growth together: first those that the kernel does not free by itself.
+    pub grown: Vec<Grown>,
+    /// Memory cgroups that are charged for kernel memory.
+    pub charged: Vec<Charged<'a>>,
+    /// What kmalloc's classes cost, if a recording tells.
+    pub rounding: Option<&'a Rounding>,
+}
+
+/// Files that the doctor does not read anything from.
+const UNUSED: [&str; 2] = ["/proc/vmstat", "/boot/config"];
+/// Files that add details about the machine but change neither the split nor the totals nor the knobs.
+const DETAILS: [&str; 4] = ["/sys/devices/system/node", "/proc/zoneinfo", "/proc/buddyinfo", "/proc/cmdline"];
+
+/// Measures a machine. Of several snapshots the newest is measured, the others tell how it grew.
+///
+/// # Errors
+/// Snapshots that cannot be compared with the state.
+pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'a>> {
+    let history = match options.since {
+        [] => None,
+        since => Some(History::new(state, since, options.hours, options.force)?),
+    };
+    let state = history.as_ref().map_or(state, History::last);
+    let lines = lines(state, history.as_ref());
+    let mut total = Split { parked_unknown: lines.is_empty(), ..Split::default() };
+    lines.iter().for_each(|line| total.add(&line.split));
+    let first = history.as_ref().map(|history| &history.first().dump.owners);
+    Ok(Measured {
+        state,
+        unknown_sizes: state.caches.iter().filter(|cache| cache.object_size.is_none()).count(),
+        meminfo: Meminfo::of(state, total.bytes),
+        grown: grown::grown(&lines),
+        charged: cgroups::charged(&state.dump.owners, first),
+        rounding: options.rounding,
+        lines,
+        total,
+        history,
+    })
+}
+
+/// Every cache of the state, with its growth if there are earlier snapshots.
+fn lines<'a>(state: &'a State, history: Option<&History<'a>>) -> Vec<Line<'a>> {
+    let growth = history.map_or_else(Vec::new, History::growth);
+    let growth = growth.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+    state.caches.iter().zip(growth).map(|(cache, growth)| Line::of(cache, state, growth)).collect()
+}
+
+impl<'a> Measured<'a> {
+    /// The least bytes that are worth saying on this machine.
+    pub fn worth(&self) -> u64 {
+        (self.total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES)
+    }
+
+    /// Whose slabs these are.
+    pub(crate) fn allocator(&self) -> Allocator {
+        Allocator::of(self.state)
+    }
+
+    /// Bytes of the caches whose objects are freed in this way.
+    pub(crate) fn bytes_of(&self, reclaim: Reclaim) -> u64 {
+        let lines = self.lines.iter().filter(|line| line.reclaim == reclaim);
+        lines.fold(0, |sum, line| sum.saturating_add(line.split.bytes))
+    }
+
+    /// The cache with most bytes; none if all are empty.
+    pub(crate) fn largest(&self) -> Option<&Line<'a>> {
+        self.lines.iter().filter(|line| line.split.bytes > 0).max_by_key(|line| line.split.bytes)
+    }
+
+    /// The name of the sum of the caches: slab memory, unless a text has a part of the caches.
+    pub(crate) fn sum_name(&self) -> &'static str {
+        if self.state.has_all_caches() { "slab memory" } else { "the caches in the text" }
+    }
+
+    /// The total in slabtop's head.
+    pub(crate) fn in_head(&self) -> Option<u64> {
+        Some(self.state.dump.pasted.as_ref()?.totals?.bytes?.1)
+    }
+
+    /// Bytes of all slabs that the input tells of: by meminfo, by slabtop's head, or as the sum of the
+    /// caches.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        let counted = self.meminfo.as_ref().map(|meminfo| meminfo.slab);
+        counted.unwrap_or(0).max(self.in_head().unwrap_or(0)).max(self.total.bytes)
+    }
+
+    /// Whether slabs have too little memory to be a problem.
+    pub(crate) fn is_little(&self) -> bool {
+        let all = self.all_bytes();
+        match self.meminfo.as_ref().and_then(|meminfo| meminfo.total).filter(|total| *total > 0) {
+            Some(total) => all < total / 100 * LITTLE_PERCENT,
+            None => all < LITTLE_BYTES,
+        }
+    }
+
+    /// Files that were not in the input and would have told the doctor more.
+    pub fn missing(&self) -> impl Iterator<Item = &'a Missing> + use<'a> {
+        self.state.missing.iter().filter(|missing| !UNUSED.contains(&missing.file.as_str()))
+    }
+
+    /// Whether a part of the answer is missing, because a file is.
+    pub fn is_incomplete(&self) -> bool {
+        self.missing().any(|missing| !DETAILS.contains(&missing.file.as_str()))
+    }
+
+    /// The caches by this key.
+    pub fn sorted(&self, key: SortKey) -> Vec<&Line<'a>> {
+        let mut lines: Vec<&Line> = self.lines.iter().collect();
+        lines.sort_by(|a, b| key.compare(a, b));
+        lines
+    }
+}

@@ -1,0 +1,37 @@
+//! A machine's slab memory in numbers, without any judgement.
+//!
+//! ```text
+//! measure             a State becomes Measured
+//!   History           earlier snapshots, in the order of time; growth against them
+//!     comparable      which snapshots belong together
+//!   Line              each cache: its bytes, its growth, who frees its objects
+//!     Split           bytes that add up to slabinfo's Loss
+//!       parked        bounds of the objects that are parked with CPUs
+//!     Reclaim         who frees the objects of a cache
+//!   Meminfo           the sum of the caches, compared with /proc/meminfo's Slab
+//!   Grown             which caches grew together, and under which names
+//!   Charged           memory cgroups
+//! Rounding            what kmalloc's classes cost, by a recording
+//! alike               caches with nearly the same number of objects
+//! ```
+//!
+//! Nothing here reads a file of the machine or a clock: the input is a [`State`](crate::state::State).
+
+pub(crate) mod alike;
+pub mod allocator;
+pub mod cgroups;
+mod comparable;
+pub mod grown;
+pub mod history;
+mod line;
+mod measured;
+pub mod meminfo;
+pub mod parked;
+pub mod reclaim;
+pub mod rounding;
+mod sort;
+pub mod split;
+
+pub use line::{Line, named};
+pub use measured::{Measured, Options, WORTH_BYTES, WORTH_PERCENT, measure};
+pub use sort::SortKey;

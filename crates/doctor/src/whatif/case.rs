@@ -1,0 +1,110 @@
+//! One machine and one change, with the rules that choose orders today and then.
+
+use super::change::Change;
+use super::held::SHEAVES_ONLY_SINCE;
+use super::layout::Debug;
+use super::rules::Rules;
+use crate::state::State;
+use slablab_report::error::{Error, Result};
+use slablab_slabs::engines::slub::Sheaves;
+use slablab_slabs::{Preset, Release};
+
+/// What is predicted.
+pub(super) struct Case<'a> {
+    pub(super) state: &'a State,
+    pub(super) change: &'a Change,
+    /// The rules that gave today's orders.
+    pub(super) rules: Rules,
+    /// The rules with the change.
+    pub(super) rules_whatif: Rules,
+}
+
+impl<'a> Case<'a> {
+    /// Adds to `assumed` what had to be assumed.
+    ///
+    /// # Errors
+    /// A state that does not tell what the rules need, or a value that no kernel takes.
+    pub(super) fn new(state: &'a State, change: &'a Change, assumed: &mut Vec<String>) -> Result<Case<'a>> {
+        if state.caches.is_empty() || state.caches.iter().any(|cache| cache.bytes_only) {
+            let what = "has no counts of objects; expected /proc/slabinfo, slabtop's list or vmstat -m";
+            return Err(Error::new(&state.path, what));
+        }
+        let rules = Rules::of(state, assumed)?;
+        let case = Case { state, change, rules, rules_whatif: rules.with(change)? };
+        case.check()?;
+        assumed.extend(case.debug().assumed(case.release()));
+        Ok(case)
+    }
+
+    fn check(&self) -> Result<()> {
+        let Case { state, change, .. } = self;
+        let needs_attrs = change.debug.is_some() || change.merge == Some(true);
+        if needs_attrs && state.caches.iter().all(|cache| cache.attrs.is_none()) {
+            let what =
+                "has nothing of /sys/kernel/slab: --debug and --merge on need the sizes and flags there";
+            return Err(Error::new(&state.path, what));
+        }
+        let debug = self.debug();
+        if change.merge == Some(true) && debug.prevents_merging() {
+            return Err(Error::new("--merge on", format!("caches with debugging {debug} are never merged")));
+        }
+        Ok(())
+    }
+
+    /// The debugging asked for.
+    fn debug(&self) -> Debug {
+        self.change.debug.unwrap_or_default()
+    }
+
+    /// CPUs online: today, and with the change.
+    pub(super) fn cpus(&self) -> (u32, u32) {
+        (self.rules.cpus.online, self.rules_whatif.cpus.online)
+    }
+
+    /// The release whose layout of objects is predicted.
+    pub(super) fn release(&self) -> Release {
+        match self.change.engine {
+            Some(Preset::Slub(policy)) => policy.release,
+            _ => self.state.release.unwrap_or(Release::new(6, 1, 0)),
+        }
+    }
+
+    /// The release asked for, if the dump is of another, or of none that it tells.
+    pub(super) fn other_release(&self) -> Option<Release> {
+        let Some(Preset::Slub(policy)) = self.change.engine else { return None };
+        let minor = |release: Release| (release.major, release.minor);
+        let same = self.state.release.is_some_and(|own| minor(own) == minor(policy.release));
+        (!same).then_some(policy.release)
+    }
+
+    /// Whether pages have another size.
+    pub(super) fn other_pages(&self) -> bool {
+        self.rules.page_size != self.rules_whatif.page_size
+    }
+
+    /// Whether names that share slabs come apart.
+    pub(super) fn comes_apart(&self) -> bool {
+        self.change.merge == Some(false) || self.debug().prevents_merging()
+    }
+
+    /// The assumption for engines whose CPUs hold objects elsewhere than in CPU slabs, which are all that the
+    /// theory covers.
+    pub(super) fn holds_otherwise(&self) -> Option<&'static str> {
+        match self.change.engine {
+            Some(Preset::Slqb(_)) => Some("SLQB's queues are taken to hold as much as SLUB's CPU slabs."),
+            Some(Preset::Slab(_)) => Some("SLAB's arrays are taken to hold as much as SLUB's CPU slabs."),
+            Some(Preset::Slub(policy)) if !policy.cpu_slab || policy.sheaves == Sheaves::All => {
+                Some("Sheaves are not predicted: they are taken to hold as much as CPU slabs do today.")
+            }
+            _ if self.has_sheaves_only() => {
+                Some("Sheaves are not predicted: slabs are taken for as full as today.")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether CPUs of this kernel hold no slabs.
+    pub(super) fn has_sheaves_only(&self) -> bool {
+        self.state.release.is_some_and(|release| release >= SHEAVES_ONLY_SINCE)
+    }
+}

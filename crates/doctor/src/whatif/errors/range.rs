@@ -1,0 +1,101 @@
+//! The errors that are built in, and the range of a prediction.
+
+use super::class::{COVERAGE, Class, LogError, Question, half_width};
+use std::fmt;
+use std::sync::LazyLock;
+
+const BUILTIN: &str = include_str!("../../../data/whatif-errors.csv");
+
+/// The columns of the table.
+pub const COLUMNS: [&str; 9] =
+    ["from", "to", "machine", "change", "question", "large", "loaded", "predicted_bytes", "real_bytes"];
+
+/// Measured errors.
+static ERRORS: LazyLock<Vec<LogError>> =
+    LazyLock::new(|| BUILTIN.lines().skip(1).filter_map(error).collect());
+
+/// The width of the widest range.
+static WIDEST: LazyLock<f64> = LazyLock::new(|| {
+    let widths = ERRORS.iter().map(|error| half_width(ERRORS.iter(), error.class));
+    widths.fold(0.0, f64::max)
+});
+
+fn error(line: &str) -> Option<LogError> {
+    let cells: Vec<&str> = line.split(',').collect();
+    let [_, _, machine, _, question, large, loaded, predicted, real] = <[&str; 9]>::try_from(cells).ok()?;
+    let question = Question::ALL.into_iter().find(|known| known.name() == question)?;
+    let number = |cell: &str| cell.parse::<f64>().ok().filter(|bytes| *bytes > 0.0);
+    let class = Class { question, large: large == "yes", loaded: loaded == "yes" };
+    Some(LogError { class, machine: machine.into(), ln: (number(real)? / number(predicted)?).ln() })
+}
+
+/// Where the range beside a prediction is from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Range {
+    /// The change has no effect on any cache: there is no range.
+    Unchanged,
+    /// Predictions of this class were compared with boots.
+    Measured {
+        /// What the error depends on.
+        class: Class,
+        /// Half of the width, as a logarithm.
+        ln: f64,
+    },
+    /// Another release was asked for: what it allocates is not known, and the dump is no bound.
+    Unknown,
+    /// No boot was there for comparison. The range is the widest of any class, a guess.
+    Guess {
+        /// Half of the width, as a logarithm.
+        ln: f64,
+    },
+}
+
+impl Range {
+    /// The range of a class.
+    pub fn measured(class: Class) -> Range {
+        Range::Measured { class, ln: half_width(ERRORS.iter(), class) }
+    }
+
+    /// The widest range of any class.
+    pub fn guess() -> Range {
+        Range::Guess { ln: *WIDEST }
+    }
+
+    /// Half of the width, as a logarithm.
+    pub fn ln(self) -> f64 {
+        match self {
+            Range::Unchanged | Range::Unknown => 0.0,
+            Range::Measured { ln, .. } | Range::Guess { ln } => ln,
+        }
+    }
+
+    /// The least and the most bytes around a prediction.
+    pub fn around(self, bytes: u64) -> (u64, u64) {
+        let factor = self.ln().exp();
+        ((bytes as f64 / factor) as u64, (bytes as f64 * factor) as u64)
+    }
+
+    /// Whether boots measured predictions of this kind.
+    pub fn is_measured(self) -> bool {
+        matches!(self, Range::Unchanged | Range::Measured { .. })
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = 100.0 * COVERAGE;
+        match self {
+            Range::Unchanged => f.write_str("the change alters no cache"),
+            Range::Measured { class, .. } => {
+                write!(f, "{percent:.0} % of measured boots fall inside; {class}")
+            }
+            Range::Unknown => {
+                f.write_str("range unknown: what another release allocates is not in the dump of this one")
+            }
+            Range::Guess { .. } => write!(
+                f,
+                "assumed: as wide as the widest measured range; no boot has measured such a prediction"
+            ),
+        }
+    }
+}
