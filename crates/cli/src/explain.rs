@@ -22,6 +22,7 @@ use slablab_lab::output::{
 use slablab_lab::pressure;
 use slablab_lab::replay::{Evidence, Options};
 use slablab_report::nearest::nearest;
+use slablab_slabs::preset::Text;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -127,7 +128,7 @@ fn is_experiment(given: &Path) -> bool {
 
 /// Whether a choice is one of page replacement.
 fn is_vm(name: &str) -> bool {
-    name.split(['@', ',']).next() == Some("vm")
+    Text::split(name).name == "vm"
 }
 
 fn vm(text: &str, what: &str) -> Result<pressure::preset::Preset, String> {
