@@ -47,7 +47,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "bench",
-        &["slabs", "native", "malloc", "objects", "trace", "report", "platform", "model", "machines", "sim"],
+        &[
+            "slabs", "native", "malloc", "objects", "trace", "report", "stats", "platform", "model",
+            "machines", "sim",
+        ],
     ),
     // The program is the user interface of `lab`. It names presets and traces to parse its arguments.
     // `slablab top` reads the directory that `malloc` writes.
