@@ -35,6 +35,19 @@ pub enum Preset {
     Registered(Registered),
 }
 
+/// One expression for the policy of any engine of this crate, and one for a registered engine.
+macro_rules! each {
+    ($preset:expr, $policy:ident: $ours:expr, $own:ident: $theirs:expr) => {
+        match $preset {
+            Preset::Slub($policy) => $ours,
+            Preset::Slqb($policy) => $ours,
+            Preset::Slab($policy) => $ours,
+            Preset::Slob($policy) => $ours,
+            Preset::Registered($own) => $theirs,
+        }
+    };
+}
+
 /// Engines in the grammar, with the aliases behind them.
 pub const ENGINES: &[&str] = &["slub", "slqb", "slab", "slob", SHEAVES];
 /// `sheaves@7.0` is another name of `slub@7.0`: SLUB since it has sheaves for every cache.
@@ -100,35 +113,17 @@ impl Preset {
 
     /// The engine's name.
     pub fn engine(&self) -> &'static str {
-        match self {
-            Preset::Slub(_) => SlubPolicy::NAME,
-            Preset::Slqb(_) => SlqbPolicy::NAME,
-            Preset::Slab(_) => SlabPolicy::NAME,
-            Preset::Slob(_) => SlobPolicy::NAME,
-            Preset::Registered(own) => own.engine(),
-        }
+        each!(self, policy: name(policy), own: own.engine())
     }
 
     /// The release of the preset.
     pub fn release(&self) -> Release {
-        match self {
-            Preset::Slub(policy) => policy.release,
-            Preset::Slqb(policy) => policy.release,
-            Preset::Slab(policy) => policy.release,
-            Preset::Slob(policy) => policy.release,
-            Preset::Registered(own) => own.release(),
-        }
+        each!(self, policy: policy.release, own: own.release())
     }
 
     /// The page allocator of the preset's kernel. SLQB was posted against 2.6.29 and 2.6.31.
     pub fn pages(&self) -> PagesPolicy {
-        let mode = match self {
-            Preset::Slub(policy) => policy.zone_reclaim(),
-            Preset::Slqb(policy) => policy.zone_reclaim(),
-            Preset::Slab(policy) => policy.zone_reclaim(),
-            Preset::Slob(policy) => policy.zone_reclaim(),
-            Preset::Registered(own) => own.zone_reclaim(),
-        };
+        let mode = each!(self, policy: policy.zone_reclaim(), own: own.zone_reclaim());
         let usual = self.usual_pages();
         match mode {
             ZoneReclaimMode::Boot => usual,
@@ -160,13 +155,7 @@ impl Preset {
     /// The policy of this index, in the order in which policies are printed; `None` beyond the last. Presets
     /// of one engine have the same policies.
     pub fn setting(&self, index: usize) -> Option<Setting> {
-        match self {
-            Preset::Slub(policy) => setting(policy, index),
-            Preset::Slqb(policy) => setting(policy, index),
-            Preset::Slab(policy) => setting(policy, index),
-            Preset::Slob(policy) => setting(policy, index),
-            Preset::Registered(own) => own.setting(index),
-        }
+        each!(self, policy: setting(policy, index), own: own.setting(index))
     }
 
     /// Sets the policy of this index to a value that [`Setting::values`] has.
@@ -174,14 +163,16 @@ impl Preset {
     /// # Panics
     /// If there is no such policy or value.
     pub fn set(&mut self, index: usize, value: u64) {
-        match self {
-            Preset::Slub(policy) => (SlubPolicy::KNOBS[index].set)(policy, value),
-            Preset::Slqb(policy) => (SlqbPolicy::KNOBS[index].set)(policy, value),
-            Preset::Slab(policy) => (SlabPolicy::KNOBS[index].set)(policy, value),
-            Preset::Slob(policy) => (SlobPolicy::KNOBS[index].set)(policy, value),
-            Preset::Registered(own) => own.set(index, value),
-        }
+        each!(self, policy: set(policy, index, value), own: own.set(index, value))
     }
+}
+
+fn name<T: Policy>(_: &T) -> &'static str {
+    T::NAME
+}
+
+fn set<T: Policy>(policy: &mut T, index: usize, value: u64) {
+    (T::KNOBS[index].set)(policy, value);
 }
 
 fn setting<T: Policy>(policy: &T, index: usize) -> Option<Setting> {
