@@ -1,11 +1,9 @@
-//! Medians and their intervals.
+//! Medians and their intervals: the statistics of `slablab-stats` in the form of the tables.
 
-use crate::random::Random;
+use slablab_stats::{Bootstrap, Method, Sample, quantile};
 
-/// The number of resamples for an interval.
-const RESAMPLES: usize = 2000;
-/// The part of the resamples that lies inside an interval.
-const INSIDE: f64 = 0.95;
+/// The interval of a median: the middle of 2,000 resamples' medians.
+const INTERVAL: Bootstrap = Bootstrap { resamples: 2_000, level: 0.95, method: Method::Percentile, seed: 0 };
 
 /// A median and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -25,73 +23,29 @@ impl Estimate {
     }
 }
 
-/// A quantile of sorted numbers, interpolated between neighbours. NaN if there are no numbers.
-pub fn quantile(sorted: &[f64], part: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
-    let place = part.clamp(0.0, 1.0) * last as f64;
-    let (below, rest) = (place.floor() as usize, place.fract());
-    let above = sorted[(below + 1).min(last)];
-    sorted[below] + (above - sorted[below]) * rest
-}
-
 /// The median. NaN if there are no numbers.
 pub fn median(values: &[f64]) -> f64 {
-    quantile(&sorted(values), 0.5)
+    Sample::new(values).map_or(f64::NAN, |sample| sample.median())
 }
 
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted
-}
-
-/// The median, and the interval that contains the medians of 95 % of the resamples. A resample draws as many
-/// values as there are, with replacement (Efron's percentile bootstrap). `None` if there are no values. The
-/// seed decides the draws.
+/// The median, and the interval that contains the medians of 95 % of the resamples. `None` if there are no
+/// values. The seed decides the draws; the order of the values does not matter.
 pub fn estimate(values: &[f64], seed: u64) -> Option<Estimate> {
-    if values.is_empty() {
-        return None;
-    }
-    let mut random = Random::new(seed);
-    let mut drawn = vec![0.0; values.len()];
-    let mut medians: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            drawn.fill_with(|| values[random.below(values.len() as u64) as usize]);
-            drawn.sort_by(f64::total_cmp);
-            quantile(&drawn, 0.5)
-        })
-        .collect();
-    medians.sort_by(f64::total_cmp);
-    let outside = (1.0 - INSIDE) / 2.0;
-    Some(Estimate {
-        median: median(values),
-        low: quantile(&medians, outside),
-        high: quantile(&medians, 1.0 - outside),
-    })
+    let sample = Sample::new(values).ok()?;
+    let interval = Bootstrap { seed, ..INTERVAL }.interval(&sample, |sorted| quantile(sorted, 0.5)).ok()?;
+    Some(Estimate { median: sample.median(), low: interval.low, high: interval.high })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     #[test]
-    fn quantiles_of_known_numbers() {
-        // Values of R's quantile(type = 7), which is also numpy's default.
-        let cases: [(&[f64], f64, f64); 8] = [
-            (&[7.0], 0.5, 7.0),
-            (&[1.0, 2.0], 0.5, 1.5),
-            (&[1.0, 2.0, 4.0], 0.5, 2.0),
-            (&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25, 2.0),
-            (&[15.0, 20.0, 35.0, 40.0, 50.0], 0.4, 29.0),
-            (&[3.0, 6.0, 7.0, 8.0, 8.0, 10.0, 13.0, 15.0, 16.0, 20.0], 0.75, 14.5),
-            (&[1.0, 2.0], 0.0, 1.0),
-            (&[1.0, 2.0], 1.0, 2.0),
-        ];
-        for (values, part, expected) in cases {
-            assert!((quantile(values, part) - expected).abs() < 1e-12, "{part} of {values:?}");
-        }
-        assert!(quantile(&[], 0.5).is_nan());
+    fn medians() {
+        assert!(median(&[]).is_nan());
         assert_eq!(median(&[9.0, 1.0, 5.0]), 5.0, "it sorts");
+        assert_eq!(median(&[4.0, 1.0]), 2.5);
     }
 
     #[test]
@@ -105,6 +59,19 @@ mod tests {
         // Of 13 drawn values, 7 are among the first 3 in 1.6 % of the resamples, and among the first 4 in 7.1
         // % (binomial).
         assert_eq!((all.low, all.median, all.high), (4.0, 7.0, 10.0));
+    }
+
+    /// The figures of 11 runs, as bench printed them before it had its statistics from `slablab-stats`. They
+    /// do not depend on the order of the runs.
+    #[test]
+    fn figures_of_fixed_samples() {
+        let mut runs = [12.5, 11.0, 14.25, 10.75, 13.0, 12.0, 30.5, 11.5, 12.25, 10.5, 13.75];
+        let printed = Estimate { median: 12.25, low: 11.0, high: 13.75 };
+        for seed in 0..4 {
+            assert_eq!(estimate(&runs, seed), Some(printed), "seed {seed}");
+            runs.rotate_left(3);
+        }
+        assert_eq!(format!("{:.4}", printed.give_or_take_percent()), "11.2245");
     }
 
     /// For many samples of a known distribution, about 95 % of the intervals contain its median.

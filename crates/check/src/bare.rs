@@ -15,16 +15,14 @@
 mod slots;
 
 use crate::queue::{Queue, next_random};
-use slablab_platform::bytes::{Piece, find_other, pieces, put};
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{
-    Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, MAP_BYTES, NodeId, Pfn, Platform,
-    Rank, Reclaim, Reclaimed, Time, Topology, Word, Work, safe_memory,
+    Base, Context, CpuId, Descriptor, Event, Field, Frame, Frames, Gfp, Hooks, MAP_BYTES, NodeId, Pfn,
+    Platform, Rank, Real, RealMemory, Reclaim, Reclaimed, Time, Topology, Work, delegate, safe_memory,
 };
 pub use slots::{Alone, Cpus, Held, Nodes, Slots};
 use std::cell::Cell;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Mutex, PoisonError};
 
 /// The world; `COUNT` says whether events are counted in slots.
@@ -37,20 +35,20 @@ const PAGE_SHIFT: u32 = 12;
 const NODE_FRAMES: usize = 1 << 10;
 const WORDS: usize = (NODES * NODE_FRAMES) << (PAGE_SHIFT - 3);
 
-static MEMORY: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+static MEMORY: [Real; WORDS] = [const { Real::new(0) }; WORDS];
 /// A bit for each word of memory: whether the object that starts at the word is allocated.
-static LIVE: [AtomicU64; WORDS / 64] = [const { AtomicU64::new(0) }; WORDS / 64];
+static LIVE: [Real; WORDS / 64] = [const { Real::new(0) }; WORDS / 64];
 /// A bit for every [`MAP_BYTES`] of memory.
-static MAPS: [Real; MAP_WORDS] = [Real::ZERO; MAP_WORDS];
+static MAPS: [Real; MAP_WORDS] = [const { Real::new(0) }; MAP_WORDS];
 const MAP_WORDS: usize = WORDS * 8 / (64 * MAP_BYTES as usize);
 static FRAMES: [Descriptor<Real, Real>; NODES * NODE_FRAMES] = [const {
     Descriptor {
-        state: Real::ZERO,
-        slab: Real::ZERO,
-        link: Real::ZERO,
-        owner: Real::ZERO,
-        extra: Real::ZERO,
-        block: Real::ZERO,
+        state: Real::new(0),
+        slab: Real::new(0),
+        link: Real::new(0),
+        owner: Real::new(0),
+        extra: Real::new(0),
+        block: Real::new(0),
     }
 }; NODES * NODE_FRAMES];
 static ENTERED: Mutex<()> = Mutex::new(());
@@ -91,7 +89,7 @@ impl<const COUNT: bool> Bare<COUNT> {
     pub fn enter<R>(f: impl FnOnce() -> R) -> R {
         // The lock of a check that panicked is still usable: all state is reset below.
         let _entered = ENTERED.lock().unwrap_or_else(PoisonError::into_inner);
-        MEMORY.iter().chain(&LIVE).for_each(|word| word.store(0, Relaxed));
+        MEMORY.iter().chain(&LIVE).for_each(|word| word.set(0));
         for frame in &FRAMES {
             let words = [&frame.state, &frame.slab, &frame.link, &frame.owner, &frame.extra, &frame.block];
             words.into_iter().for_each(|word| word.set(0));
@@ -105,20 +103,6 @@ impl<const COUNT: bool> Bare<COUNT> {
             rest.queue.clear();
         });
         f()
-    }
-
-    #[inline]
-    fn memory(object: Place, offset: u32) -> &'static AtomicU64 {
-        &MEMORY[((object.0.get() + offset as u64) >> 3) as usize & (WORDS - 1)]
-    }
-
-    /// The words of a range of bytes.
-    fn words(at: Place, bytes: u32) -> impl Iterator<Item = (Piece, &'static AtomicU64)> {
-        let first = at.0.get() & !7;
-        (first..)
-            .step_by(8)
-            .zip(pieces(at.0.get() as u32 & 7, bytes))
-            .map(|(at, piece)| (piece, &MEMORY[(at >> 3) as usize & (WORDS - 1)]))
     }
 }
 
@@ -203,54 +187,26 @@ impl<const COUNT: bool> Frames for Bare<COUNT> {
 }
 
 safe_memory! { impl[const COUNT: bool] Bare<COUNT>;
+    delegate! { Bare<COUNT> => RealMemory<Bare<COUNT>>: link set_link half set_half storage_attach storage_load
+        storage_store storage_detach fill differs word set_word mark_live }
+}
+
+impl<const COUNT: bool> Base for Bare<COUNT> {
     #[inline]
-    fn link(object: Place, offset: u32) -> Option<Place> {
-        Place::from_raw(Self::memory(object, offset).load(Relaxed))
-    }
-    #[inline]
-    fn set_link(object: Place, offset: u32, next: Option<Place>) {
-        Self::memory(object, offset).store(Place::raw(next), Relaxed);
-    }
-    #[inline]
-    fn half(at: Place) -> u16 {
-        (Self::memory(at, 0).load(Relaxed) >> ((at.0.get() & 6) * 8)) as u16
+    fn at(object: Place, offset: u32) -> &'static Real {
+        &MEMORY[((object.0.get() + offset as u64) >> 3) as usize & (WORDS - 1)]
     }
     #[inline]
-    fn set_half(at: Place, value: u16) {
-        let (word, shift) = (Self::memory(at, 0), (at.0.get() & 6) * 8);
-        word.store(word.load(Relaxed) & !(0xffff << shift) | (value as u64) << shift, Relaxed);
-    }
-    fn storage_attach(object: Place, words: u32) {
-        (0..words).for_each(|index| Self::set_link(object, index * 8, None));
+    fn to_raw(object: Place) -> u64 {
+        object.0.get()
     }
     #[inline]
-    fn storage_load(object: Place, index: u32) -> Option<Place> {
-        Self::link(object, index * 8)
+    fn from_raw(raw: u64) -> Option<Place> {
+        Place::from_raw(raw)
     }
-    #[inline]
-    fn storage_store(object: Place, index: u32, value: Option<Place>) {
-        Self::set_link(object, index * 8, value);
-    }
-    fn storage_detach(_object: Place) {}
-    fn fill(at: Place, bytes: u32, value: u8) {
-        for (piece, word) in Self::words(at, bytes) {
-            word.store(put(word.load(Relaxed), piece, value), Relaxed);
-        }
-    }
-    fn differs(at: Place, bytes: u32, value: u8) -> Option<(u32, u8)> {
-        Self::words(at, bytes).find_map(|(piece, word)| find_other(word.load(Relaxed), piece, value))
-    }
-    fn word(at: Place) -> u64 {
-        Self::memory(at, 0).load(Relaxed)
-    }
-    fn set_word(at: Place, value: u64) {
-        Self::memory(at, 0).store(value, Relaxed);
-    }
-    fn mark_live(object: Place, live: bool) -> bool {
+    fn mark(object: Place) -> (&'static Real, u32) {
         let index = (object.0.get() >> 3) as usize & (WORDS - 1);
-        let (word, bit) = (&LIVE[index / 64], 1 << (index % 64));
-        let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
-        before & bit != 0
+        (&LIVE[index / 64], index as u32 % 64)
     }
 }
 
@@ -339,56 +295,5 @@ impl<const COUNT: bool> Testable for Bare<COUNT> {
         Self::on_cpu(first.0, || (first.1)(&shared))?;
         Self::on_cpu(second.0, || (second.1)(&shared))?;
         last(&shared)
-    }
-}
-
-/// A word or field of real memory.
-#[derive(Debug)]
-pub struct Real(AtomicU64);
-
-impl Real {
-    #[expect(clippy::declare_interior_mutable_const, reason = "each use is a word of its own")]
-    const ZERO: Real = Real(AtomicU64::new(0));
-}
-
-impl Word for Real {
-    #[inline]
-    fn new(value: u64) -> Self {
-        Real(AtomicU64::new(value))
-    }
-    #[inline]
-    fn load(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-    #[inline]
-    fn load_acquire(&self) -> u64 {
-        self.0.load(Acquire)
-    }
-    #[inline]
-    fn store(&self, value: u64) {
-        self.0.store(value, Relaxed);
-    }
-    #[inline]
-    fn store_release(&self, value: u64) {
-        self.0.store(value, Release);
-    }
-    #[inline]
-    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange(current, new, AcqRel, Acquire)
-    }
-}
-
-impl Field for Real {
-    #[inline]
-    fn new(value: u64) -> Self {
-        Real(AtomicU64::new(value))
-    }
-    #[inline]
-    fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-    #[inline]
-    fn set(&self, value: u64) {
-        self.0.store(value, Relaxed);
     }
 }

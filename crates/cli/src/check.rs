@@ -5,6 +5,7 @@ use crate::output::write_out;
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_engines::parse;
 use slablab_slabs::Preset;
+use slablab_slabs::preset::Text;
 use slablab_slabs::registered::Registered;
 use std::time::{Duration, Instant};
 
@@ -59,7 +60,7 @@ impl Args {
         if check.is_none() && is_check(&first) && !is_engine(&first) {
             return Ok(Asked { engine: None, check: Some(first), policies: None });
         }
-        let name = first.split([',', '@']).next().unwrap_or_default();
+        let name = Text::split(&first).name;
         if name == first || !is_engine(name) {
             return Ok(Asked { engine: Some(first), check, policies: None });
         }

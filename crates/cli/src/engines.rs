@@ -4,7 +4,7 @@ use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use slablab_engines::{parse, registered};
 use slablab_slabs::Preset;
-use slablab_slabs::knob::{Setting, Values};
+use slablab_slabs::knob::Setting;
 use slablab_slabs::wrap::Wrap;
 use std::fmt::Write;
 
@@ -46,14 +46,7 @@ fn describe(presets: &[Preset], text: &mut String) -> std::fmt::Result {
 }
 
 fn list(text: &mut String, setting: &Setting, default: &str) -> std::fmt::Result {
-    let values = match setting.values {
-        Values::Number(least, most) => format!("{least}..{most}"),
-        Values::Auto(least, most) => format!("auto, {least}..{most}"),
-        Values::Words(words) => words.join("|"),
-        Values::Bytes(most) => format!("bytes, as 64K or 1M, at most {}M", most >> 20),
-        Values::Letters(letters) => format!("off, letters of {letters}"),
-    };
-    writeln!(text, "  {:<18} {values}", setting.name)?;
+    writeln!(text, "  {:<18} {}", setting.name, setting.values)?;
     writeln!(text, "  {:<18}   {}", "", setting.what)?;
     writeln!(text, "  {:<18}   default: {default}", "")
 }

@@ -20,6 +20,7 @@ use slablab_replay::explain::{EXACT_MOST, EXACT_USUALLY, Explained, Question, SA
 use slablab_replay::output::{explain_json, explain_page, explain_table, remarks};
 use slablab_replay::replay::{Evidence, Options};
 use slablab_report::nearest::nearest;
+use slablab_slabs::preset::Text;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,7 +126,7 @@ fn is_experiment(given: &Path) -> bool {
 
 /// Whether a choice is one of page replacement.
 fn is_vm(name: &str) -> bool {
-    name.split(['@', ',']).next() == Some("vm")
+    Text::split(name).name == "vm"
 }
 
 fn vm(text: &str, what: &str) -> Result<pressure::preset::Preset, String> {

@@ -10,7 +10,7 @@ use slablab_machines as machine;
 use slablab_replay::import::{self, Input};
 use slablab_replay::replay::Options;
 use slablab_replay::replay::before::Before;
-use slablab_slabs::preset::Choice as Wrapped;
+use slablab_slabs::preset::{Choice as Wrapped, Text};
 use slablab_slabs::{Preset, Release};
 use slablab_trace::Reader;
 use std::io::IsTerminal;
@@ -157,7 +157,7 @@ pub(crate) fn engine(text: &str, what: &str) -> Result<Wrapped, Failure> {
 
 /// Says which preset stands for a release that has none.
 fn tell_stand_in(text: &str, what: &str, preset: Preset) {
-    let asked = text.split(['@', ',']).nth(1).filter(|_| text.contains('@')).and_then(Release::parse);
+    let asked = Text::split(text).release.and_then(Release::parse);
     if asked.is_some_and(|asked| asked != preset.release()) {
         tell(format_args!("{what} {text}: the newest preset that is not newer is {preset}"));
     }

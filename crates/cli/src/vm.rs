@@ -2,7 +2,6 @@
 
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
-use slablab_experiment::pressure::knob::{Setting, Values};
 use slablab_experiment::pressure::preset::Preset;
 use std::fmt::Write;
 
@@ -46,7 +45,7 @@ fn choices(preset: &Preset) -> Result<String, std::fmt::Error> {
         let had = before.and_then(|before| before.setting(place)).filter(|had| had.value != setting.value);
         let had = had.map_or(String::new(), |had| format!(" (before: {had})"));
         writeln!(text, "  {:<18} {setting}{had}", setting.name)?;
-        writeln!(text, "  {:<18}   {}; {}", "", setting.what, values(&setting))?;
+        writeln!(text, "  {:<18}   {}; {}", "", setting.what, setting.values)?;
     }
     Ok(text)
 }
@@ -57,12 +56,4 @@ fn before(preset: &Preset) -> Option<Preset> {
     let own =
         all.iter().position(|other| other.release == preset.release && other.family() == preset.family())?;
     all[..own].iter().rfind(|other| other.family() == preset.family()).copied()
-}
-
-fn values(setting: &Setting) -> String {
-    match setting.values {
-        Values::Number(least, most) => format!("{least}..{most}"),
-        Values::Auto(least, most) => format!("auto, {least}..{most}"),
-        Values::Words(words) => words.join("|"),
-    }
 }

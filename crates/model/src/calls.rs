@@ -6,7 +6,7 @@
 //! equal clocks, that on the CPU with the smallest number.
 
 use crate::hardware::Ps;
-use crate::world::Call;
+use crate::state::Call;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use slablab_platform::CpuId;

@@ -3,12 +3,6 @@
 //! A frame has contents from the first write on that is not of zeros; until then, and until its slab goes, it
 //! reads as 0.
 
-use crate::level::Level;
-use crate::memory::{Addr, Memory};
-use slablab_platform::Pfn;
-use slablab_platform::bytes::{find_other, pieces, put};
-use std::cell::Cell;
-
 /// What was written into one frame. Empty until it is needed.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
@@ -20,97 +14,21 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// The number of bytes that the written contents take.
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         (self.words.len() + self.live.len()) * 8
     }
-}
 
-impl<L: Level> Memory<L> {
-    /// Calls `f` with a frame's contents, made if there are none and `make` says so.
-    fn with_contents<T>(&self, pfn: Pfn, make: bool, f: impl FnOnce(&mut Contents) -> T) -> Option<T> {
-        let cell = self.contents(pfn);
-        let mut contents = match cell.take() {
-            Some(contents) => contents,
-            None if make => Box::default(),
-            None => return None,
-        };
-        let before = contents.bytes();
-        let result = f(&mut contents);
-        self.count_contents(contents.bytes() as isize - before as isize);
-        cell.set(Some(contents));
-        Some(result)
+    /// The frame's words, all of them.
+    pub(crate) fn whole(&mut self, page_shift: u32) -> &mut [u64] {
+        self.words.resize(1 << (page_shift - 3), 0);
+        &mut self.words
     }
 
-    /// Drops a frame's contents.
-    pub(crate) fn drop_contents(&self, cell: &Cell<Option<Box<Contents>>>) {
-        if let Some(contents) = cell.take() {
-            self.count_contents(-(contents.bytes() as isize));
-        }
-    }
-
-    /// A range of bytes by frames: the frame, the first byte in it, bytes in it, and how many of the range
-    /// came before.
-    fn by_frame(&self, at: Addr, bytes: u32) -> impl Iterator<Item = (Pfn, u32, u32, u32)> {
-        let (mut pfn, mut offset) = self.locate(at);
-        let mut before = 0;
-        std::iter::from_fn(move || {
-            let here = (bytes - before).min((1 << self.page_shift()) - offset);
-            let part = (pfn, offset, here, before);
-            (pfn, offset, before) = (pfn.plus(1), 0, before + here);
-            (here > 0).then_some(part)
-        })
-    }
-
-    /// The contents' words, all of them.
-    fn whole<'a>(&self, contents: &'a mut Contents) -> &'a mut [u64] {
-        contents.words.resize(1 << (self.page_shift() - 3), 0);
-        &mut contents.words
-    }
-
-    pub(crate) fn fill(&self, at: Addr, bytes: u32, value: u8) {
-        for (pfn, offset, bytes, _) in self.by_frame(at, bytes) {
-            self.with_contents(pfn, value != 0, |contents| {
-                let words = &mut self.whole(contents)[offset as usize / 8..];
-                for (word, piece) in words.iter_mut().zip(pieces(offset & 7, bytes)) {
-                    *word = put(*word, piece, value);
-                }
-            });
-        }
-    }
-
-    pub(crate) fn differs(&self, at: Addr, bytes: u32, value: u8) -> Option<(u32, u8)> {
-        self.by_frame(at, bytes).find_map(|(pfn, offset, bytes, before)| {
-            let find = |contents: &mut Contents| {
-                let words = &self.whole(contents)[offset as usize / 8..];
-                let mut pairs = words.iter().zip(pieces(offset & 7, bytes));
-                pairs.find_map(|(word, piece)| find_other(*word, piece, value))
-            };
-            let untouched = || (value != 0).then_some((0, 0));
-            let (at, found) = self.with_contents(pfn, false, find).unwrap_or_else(untouched)?;
-            Some((before + at, found))
-        })
-    }
-
-    pub(crate) fn word(&self, at: Addr) -> u64 {
-        let (pfn, offset) = self.locate(at);
-        let read = |contents: &mut Contents| self.whole(contents)[offset as usize / 8];
-        self.with_contents(pfn, false, read).unwrap_or(0)
-    }
-
-    pub(crate) fn set_word(&self, at: Addr, value: u64) {
-        let (pfn, offset) = self.locate(at);
-        self.with_contents(pfn, value != 0, |contents| self.whole(contents)[offset as usize / 8] = value);
-    }
-
-    pub(crate) fn mark(&self, object: Addr, live: bool) -> bool {
-        let (pfn, offset) = self.locate(object);
-        let (word, bit) = (offset as usize / 512, 1 << (offset / 8 % 64));
-        let marked = self.with_contents(pfn, live, |contents| {
-            contents.live.resize(1 << (self.page_shift() - 9), 0);
-            let before = contents.live[word];
-            contents.live[word] = if live { before | bit } else { before & !bit };
-            before & bit != 0
-        });
-        marked.unwrap_or(false)
+    /// Sets the bit of an object, and returns what it was.
+    pub(crate) fn mark(&mut self, page_shift: u32, (word, bit): (usize, u64), live: bool) -> bool {
+        self.live.resize(1 << (page_shift - 9), 0);
+        let before = self.live[word];
+        self.live[word] = if live { before | bit } else { before & !bit };
+        before & bit != 0
     }
 }

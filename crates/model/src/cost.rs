@@ -21,8 +21,9 @@ use crate::hardware::{Hardware, Ps};
 use crate::level::{Access, Level, Path, Place};
 use crate::memory::Addr;
 use crate::spec::{BadSpec, MachineSpec};
+use crate::state::{Entered, State, WORD};
 use crate::waiters::{LockLines, Waiters};
-use crate::world::{MachineAt, Modelled, State, WORD};
+use crate::world::{MachineAt, Modelled};
 use slablab_platform::{CpuId, Event, NodeId, Pfn, Rank, Reclaim, Reclaimed, Topology};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -37,10 +38,6 @@ pub type Timed = Modelled<Cost>;
 pub type TimedMachine = MachineAt<Cost>;
 
 impl State<Cost> {
-    fn cpu(&self) -> CpuId {
-        self.call.cpu.get()
-    }
-
     /// The node of the CPU.
     fn node(&self) -> u16 {
         self.spec.cpu_node[self.cpu().0 as usize]
@@ -134,18 +131,6 @@ impl Level for Cost {
     type Held<'a> = &'a Waiters;
     type Clocks = Clocks;
 
-    #[inline]
-    fn with<T>(f: impl FnOnce(&State<Self>) -> T) -> T {
-        MACHINE.with(f)
-    }
-
-    fn enter<T>(state: &State<Self>, f: impl FnOnce() -> T) -> T {
-        MACHINE.set(state, || {
-            let _ending = Ending(state);
-            f()
-        })
-    }
-
     fn line() -> LineId {
         Self::with(|state| state.clocks.new_word(state.node()))
     }
@@ -162,23 +147,8 @@ impl Level for Cost {
         Self::with(|state| state.word(line, access));
     }
 
-    #[inline]
-    fn line_bytes(state: &State<Self>) -> u32 {
-        state.clocks.caches.line_bytes()
-    }
-
-    #[inline]
-    fn object(state: &State<Self>, beside: &Cell<u64>, at: Place, bytes: u32, access: Access) {
-        state.clocks.object(state.cpu(), beside, at, bytes, access);
-    }
-
     fn lines(words: u32, home: u16) -> Lines {
         Self::with(|state| state.clocks.storage_lines(words, home))
-    }
-
-    #[inline]
-    fn storage(state: &State<Self>, lines: &Lines, index: u32, access: Access) {
-        state.clocks.storage(state.cpu(), lines, index, access);
     }
 
     fn path(path: Path, line: LineId) {
@@ -194,16 +164,6 @@ impl Level for Cost {
         if let Some(watch) = watch {
             watch(event);
         }
-    }
-
-    #[inline]
-    fn link(state: &State<Self>, object: Addr) -> Option<Addr> {
-        state.timed_link(object)
-    }
-
-    #[inline]
-    fn set_link(state: &State<Self>, object: Addr, next: Option<Addr>) {
-        state.set_timed_link(object, next);
     }
 
     fn lock_lines() -> LockLines {
@@ -225,6 +185,63 @@ impl Level for Cost {
 
     fn unlock<R: Rank>(waiters: &Waiters) {
         Self::with(|state| state.unlock::<R>(waiters));
+    }
+
+    fn reclaim(ask: Reclaim) -> Reclaimed {
+        reclaim_policy().map_or(Reclaimed::NOTHING, |policy| policy.reclaim(ask))
+    }
+
+    fn requested(order: u8) {
+        if let Some(policy) = reclaim_policy() {
+            policy.requested(order);
+        }
+    }
+
+    fn clean_frames(node: NodeId, zone: u8) -> u64 {
+        reclaim_policy().map_or(0, |policy| policy.clean_frames(node, zone))
+    }
+
+    fn keeps_freed(pfn: Pfn, order: u8) -> bool {
+        reclaim_policy().is_some_and(|policy| policy.keeps_freed(pfn, order))
+    }
+}
+
+impl Entered for Cost {
+    #[inline]
+    fn with<T>(f: impl FnOnce(&State<Self>) -> T) -> T {
+        MACHINE.with(f)
+    }
+
+    fn enter<T>(state: &State<Self>, f: impl FnOnce() -> T) -> T {
+        MACHINE.set(state, || {
+            let _ending = Ending(state);
+            f()
+        })
+    }
+
+    #[inline]
+    fn line_bytes(state: &State<Self>) -> u32 {
+        state.clocks.caches.line_bytes()
+    }
+
+    #[inline]
+    fn object(state: &State<Self>, beside: &Cell<u64>, at: Place, bytes: u32, access: Access) {
+        state.clocks.object(state.cpu(), beside, at, bytes, access);
+    }
+
+    #[inline]
+    fn storage(state: &State<Self>, lines: &Lines, index: u32, access: Access) {
+        state.clocks.storage(state.cpu(), lines, index, access);
+    }
+
+    #[inline]
+    fn link(state: &State<Self>, object: Addr) -> Option<Addr> {
+        state.timed_link(object)
+    }
+
+    #[inline]
+    fn set_link(state: &State<Self>, object: Addr, next: Option<Addr>) {
+        state.set_timed_link(object, next);
     }
 
     fn now_ns(state: &State<Self>) -> u64 {
@@ -256,24 +273,6 @@ impl Level for Cost {
 
     fn bytes(state: &State<Self>) -> usize {
         state.clocks.bytes()
-    }
-
-    fn reclaim(ask: Reclaim) -> Reclaimed {
-        reclaim_policy().map_or(Reclaimed::NOTHING, |policy| policy.reclaim(ask))
-    }
-
-    fn requested(order: u8) {
-        if let Some(policy) = reclaim_policy() {
-            policy.requested(order);
-        }
-    }
-
-    fn clean_frames(node: NodeId, zone: u8) -> u64 {
-        reclaim_policy().map_or(0, |policy| policy.clean_frames(node, zone))
-    }
-
-    fn keeps_freed(pfn: Pfn, order: u8) -> bool {
-        reclaim_policy().is_some_and(|policy| policy.keeps_freed(pfn, order))
     }
 }
 

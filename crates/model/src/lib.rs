@@ -20,6 +20,10 @@
 //! | module | contents |
 //! |---|---|
 //! | `level` | what differs between the levels: hooks, empty at level `count` |
+//! | `memory`, `bytes` | frames, links, storage; bytes that were written |
+//! | `state` | a machine's state, and the hooks that take it |
+//! | `slots`, `lock` | slots, values of nodes and CPUs, locks: the world's types over a state |
+//! | `world` | the machine and its side of the contract |
 //! | `cost` | level `cost`: its hooks, and what a simulation calls |
 //! | `clocks` | what level `cost` keeps: clocks, lines, prices, where time went |
 //! | `calls` | calls as coroutines, in the order of their clocks |
@@ -35,19 +39,23 @@
 //! in the crate `check`: the conformance suite, the oracle, the sizes of its tables, calls and locks.
 #![deny(unsafe_code)]
 
+mod bytes;
 #[expect(unsafe_code, reason = "the running coroutine finds its own yielder")]
 mod calls;
 mod clocks;
 mod coherence;
 mod contents;
 mod cost;
+mod count;
 pub mod disk;
 mod hardware;
 mod level;
 mod lock;
 mod memory;
+mod random;
 mod slots;
 mod spec;
+mod state;
 mod testable;
 mod timers;
 mod tlb;
@@ -57,10 +65,12 @@ mod world;
 pub use calls::CallId;
 pub use clocks::{LockTimes, LockWait, Paths, ReclaimPolicy, Spent};
 pub use cost::{Cost, Timed, TimedMachine};
+pub use count::Count;
 pub use hardware::{Costs, Handover, Hardware, Ps};
-pub use level::{Access, Count, Level};
+pub use level::{Access, Level};
 pub use memory::Addr;
 pub use spec::{BadSpec, MachineSpec, NodeSpec};
+pub use state::Entered;
 pub use world::{Machine, MachineAt, Model, Modelled};
 
 /// The example of README.md is a test.

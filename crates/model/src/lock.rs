@@ -3,14 +3,14 @@
 //! At level `count` a lock is never contended, because one CPU runs at a time; at level `cost` calls wait for
 //! it. The order in which locks are taken is checked at both.
 
-use crate::level::Level;
+use crate::state::Entered;
 use slablab_platform::{Lock, Rank};
 use std::cell::{RefCell, RefMut};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 /// A lock that checks its place in the order and counts.
-pub struct Ranked<L: Level, R, T> {
+pub struct Ranked<L: Entered, R, T> {
     value: RefCell<T>,
     lines: L::LockLines,
     waiters: L::Waiters,
@@ -18,13 +18,13 @@ pub struct Ranked<L: Level, R, T> {
 }
 
 /// A lock held.
-pub struct Guard<'a, L: Level, R: Rank, T> {
+pub struct Guard<'a, L: Entered, R: Rank, T> {
     value: RefMut<'a, T>,
     held: L::Held<'a>,
     rank: PhantomData<fn() -> R>,
 }
 
-impl<L: Level, R: Rank, T> Lock<T> for Ranked<L, R, T> {
+impl<L: Entered, R: Rank, T> Lock<T> for Ranked<L, R, T> {
     type Guard<'a>
         = Guard<'a, L, R, T>
     where
@@ -49,7 +49,7 @@ impl<L: Level, R: Rank, T> Lock<T> for Ranked<L, R, T> {
     }
 }
 
-impl<L: Level, R: Rank, T> Ranked<L, R, T> {
+impl<L: Entered, R: Rank, T> Ranked<L, R, T> {
     fn taken<'a>(&'a self, held: L::Held<'a>) -> Option<Guard<'a, L, R, T>> {
         let value = self.value.try_borrow_mut().ok()?;
         if !L::TIMED {
@@ -59,7 +59,7 @@ impl<L: Level, R: Rank, T> Ranked<L, R, T> {
     }
 }
 
-impl<L: Level, R: Rank, T> Drop for Guard<'_, L, R, T> {
+impl<L: Entered, R: Rank, T> Drop for Guard<'_, L, R, T> {
     fn drop(&mut self) {
         if L::TIMED {
             L::unlock::<R>(self.held);
@@ -69,14 +69,14 @@ impl<L: Level, R: Rank, T> Drop for Guard<'_, L, R, T> {
     }
 }
 
-impl<L: Level, R: Rank, T> Deref for Guard<'_, L, R, T> {
+impl<L: Entered, R: Rank, T> Deref for Guard<'_, L, R, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.value
     }
 }
 
-impl<L: Level, R: Rank, T> DerefMut for Guard<'_, L, R, T> {
+impl<L: Entered, R: Rank, T> DerefMut for Guard<'_, L, R, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }

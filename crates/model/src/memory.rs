@@ -6,8 +6,7 @@
 
 use crate::contents::Contents;
 use crate::level::{Access, Level};
-use crate::world::Modelled;
-use slablab_platform::{Field, Frame, HotArray, NodeId, Pfn, Word};
+use slablab_platform::{Descriptor, Field, HotArray, NodeId, Pfn, Word};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -90,6 +89,9 @@ impl<L: Level> Field for Plain<L> {
     }
 }
 
+/// A frame's descriptor.
+pub(crate) type Frame<L> = Descriptor<Plain<L>, Plain<L>>;
+
 /// Frames made together when one of them is touched: one largest block of 4 KiB pages.
 pub(crate) const CHUNK: u32 = 1024;
 /// Links made together.
@@ -102,7 +104,7 @@ const NO_HALVES: (Pfn, u32) = (Pfn(0), 0);
 /// A cache line each: a walk over frames touches one per frame.
 #[repr(align(64))]
 struct Record<L: Level> {
-    frame: Frame<Modelled<L>>,
+    frame: Frame<L>,
     /// First link of this frame's objects plus 1; 0 while the frame holds no slab.
     links: Cell<u32>,
     /// log2 of the bytes that share one link.
@@ -120,7 +122,7 @@ struct Record<L: Level> {
 
 impl<L: Level> Record<L> {
     fn new(home: NodeId) -> Self {
-        let (frame, line) = L::together(Some(home), || (<Frame<Modelled<L>>>::new(), L::line()));
+        let (frame, line) = L::together(Some(home), || (<Frame<L>>::new(), L::line()));
         Record {
             frame,
             line,
@@ -247,7 +249,7 @@ impl<L: Level> Memory<L> {
     }
 
     #[inline]
-    pub(crate) fn frame(&self, pfn: Pfn) -> &Frame<Modelled<L>> {
+    pub(crate) fn frame(&self, pfn: Pfn) -> &Frame<L> {
         &self.record(pfn).frame
     }
 
@@ -461,6 +463,13 @@ impl<L: Level> Memory<L> {
     #[inline]
     pub(crate) fn contents(&self, pfn: Pfn) -> &Cell<Option<Box<Contents>>> {
         &self.record(pfn).contents
+    }
+
+    /// Drops a frame's contents.
+    fn drop_contents(&self, cell: &Cell<Option<Box<Contents>>>) {
+        if let Some(contents) = cell.take() {
+            self.count_contents(-(contents.bytes() as isize));
+        }
     }
 
     /// Counts what contents take more, or less.

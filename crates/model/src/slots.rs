@@ -1,24 +1,23 @@
 //! Per-CPU slots and per-node values of the model.
 
-use crate::level::{Access, Level, Path};
+use crate::level::{Access, Path};
 use crate::memory::Addr;
-use crate::world::Modelled;
+use crate::state::{Entered, State};
 use slablab_platform::{
-    CpuId, CpuShared, Event, HotArray, HotList, Local, Memory, NodeId, PerCpu, PerNode, Shortcut, Topology,
-    Want,
+    CpuId, CpuShared, Event, HotArray, HotList, Local, NodeId, PerCpu, PerNode, Shortcut, Want,
 };
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 /// One slot per CPU, made when first used.
-pub struct Slots<L: Level, T> {
+pub struct Slots<L: Entered, T> {
     slots: Box<[LazySlot<L, T>]>,
 }
 
 type LazySlot<L, T> = OnceCell<Box<Slot<L, T>>>;
 
-struct Slot<L: Level, T> {
+struct Slot<L: Entered, T> {
     line: L::Line,
     held: Cell<bool>,
     asked: Cell<bool>,
@@ -28,7 +27,7 @@ struct Slot<L: Level, T> {
     cold: RefCell<T>,
 }
 
-impl<L: Level, T: Default> Slots<L, T> {
+impl<L: Entered, T: Default> Slots<L, T> {
     #[inline]
     fn slot(&self, cpu: CpuId) -> &Slot<L, T> {
         match self.slots[cpu.0 as usize].get() {
@@ -42,7 +41,7 @@ impl<L: Level, T: Default> Slots<L, T> {
     fn fresh_slot(&self, cpu: CpuId) -> &Slot<L, T> {
         self.slots[cpu.0 as usize].get_or_init(|| {
             Box::new(Slot {
-                line: L::together(Some(Modelled::<L>::cpu_node(cpu)), L::line),
+                line: L::together(Some(L::with(|state| state.cpu_node(cpu))), L::line),
                 held: Cell::new(false),
                 asked: Cell::new(false),
                 list: Cell::new(HotList::EMPTY),
@@ -55,7 +54,7 @@ impl<L: Level, T: Default> Slots<L, T> {
 
     #[inline]
     fn mine(&self) -> &Slot<L, T> {
-        self.slot(Modelled::<L>::cpu())
+        self.slot(L::with(State::cpu))
     }
 
     fn hold(&self, cpu: CpuId) -> Option<Held<'_, L, T>> {
@@ -68,7 +67,7 @@ impl<L: Level, T: Default> Slots<L, T> {
     }
 }
 
-impl<L: Level, T> Slot<L, T> {
+impl<L: Entered, T> Slot<L, T> {
     /// Charges an operation on the slot.
     #[inline]
     fn charged(&self, path: Path) {
@@ -83,14 +82,14 @@ impl<L: Level, T> Slot<L, T> {
     }
 }
 
-impl<L: Level, T: Default> PerCpu<Addr, T> for Slots<L, T> {
+impl<L: Entered, T: Default> PerCpu<Addr, T> for Slots<L, T> {
     type Local<'a>
         = Held<'a, L, T>
     where
         T: 'a;
 
     fn new(_link_offset: u32) -> Self {
-        Slots { slots: (0..Modelled::<L>::cpus()).map(|_| OnceCell::new()).collect() }
+        Slots { slots: (0..L::with(State::cpus)).map(|_| OnceCell::new()).collect() }
     }
 
     #[inline]
@@ -102,7 +101,7 @@ impl<L: Level, T: Default> PerCpu<Addr, T> for Slots<L, T> {
             return None;
         }
         slot.charged(Path::ListPop);
-        let head = Modelled::<L>::link(object, 0);
+        let head = L::with(|state| L::link(state, object));
         slot.list.set(HotList { head, count: list.count - 1, tag: list.tag });
         if let (true, Some(next)) = (L::TIMED, head) {
             L::with(|state| state.memory.warm(next));
@@ -119,7 +118,7 @@ impl<L: Level, T: Default> PerCpu<Addr, T> for Slots<L, T> {
             return false;
         }
         slot.charged(Path::ListPush);
-        Modelled::<L>::set_link(object, 0, list.head);
+        L::with(|state| L::set_link(state, object, list.head));
         slot.list.set(HotList { head: Some(object), count: list.count + 1, tag: list.tag });
         slot.count(event, 1);
         true
@@ -134,7 +133,8 @@ impl<L: Level, T: Default> PerCpu<Addr, T> for Slots<L, T> {
         }
         slot.charged(Path::ArrayPop);
         let size = array.size - 1;
-        let object = Modelled::<L>::storage_load(array.storage?, HotArray::<Addr>::HEADER + size);
+        let storage = array.storage?;
+        let object = L::with(|state| state.storage_load(storage, HotArray::<Addr>::HEADER + size));
         slot.array.set(HotArray { size, ..array });
         slot.count(event, 1);
         object
@@ -148,14 +148,15 @@ impl<L: Level, T: Default> PerCpu<Addr, T> for Slots<L, T> {
             return false;
         };
         slot.charged(Path::ArrayPush);
-        Modelled::<L>::storage_store(storage, HotArray::<Addr>::HEADER + array.size, Some(object));
+        let index = HotArray::<Addr>::HEADER + array.size;
+        L::with(|state| state.storage_store(storage, index, Some(object)));
         slot.array.set(HotArray { size: array.size + 1, ..array });
         slot.count(event, 1);
         true
     }
 
     fn local(&self) -> Option<Held<'_, L, T>> {
-        self.hold(Modelled::<L>::cpu())
+        self.hold(L::with(State::cpu))
     }
 
     fn claim(&self, cpu: CpuId) -> Option<Held<'_, L, T>> {
@@ -184,38 +185,38 @@ impl<L: Level, T: Default> PerCpu<Addr, T> for Slots<L, T> {
 }
 
 /// A slot held exclusively.
-pub struct Held<'a, L: Level, T> {
+pub struct Held<'a, L: Entered, T> {
     slot: &'a Slot<L, T>,
     cpu: CpuId,
     cold: RefMut<'a, T>,
 }
 
-impl<L: Level, T> Drop for Held<'_, L, T> {
+impl<L: Entered, T> Drop for Held<'_, L, T> {
     fn drop(&mut self) {
         self.slot.held.set(false);
     }
 }
 
-impl<L: Level, T> Deref for Held<'_, L, T> {
+impl<L: Entered, T> Deref for Held<'_, L, T> {
     type Target = T;
     fn deref(&self) -> &T {
         &self.cold
     }
 }
 
-impl<L: Level, T> DerefMut for Held<'_, L, T> {
+impl<L: Entered, T> DerefMut for Held<'_, L, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.cold
     }
 }
 
 /// No operation has a cheaper first part here. Tests call on the model what a malloc calls on its own world.
-impl<L: Level, T: Default> Shortcut<Addr, T> for Slots<L, T> {
+impl<L: Entered, T: Default> Shortcut<Addr, T> for Slots<L, T> {
     type Arrays = ();
     fn arrays(&self) {}
 }
 
-impl<L: Level, T> Local<Addr, T> for Held<'_, L, T> {
+impl<L: Entered, T> Local<Addr, T> for Held<'_, L, T> {
     fn cpu(&self) -> CpuId {
         self.cpu
     }
@@ -257,9 +258,9 @@ pub struct Nodes<L, T> {
     level: PhantomData<L>,
 }
 
-impl<L: Level, T: Default> PerNode<T> for Nodes<L, T> {
+impl<L: Entered, T: Default> PerNode<T> for Nodes<L, T> {
     fn new() -> Self {
-        let values = (0..Modelled::<L>::nodes()).map(|_| OnceCell::new()).collect();
+        let values = (0..L::with(State::nodes)).map(|_| OnceCell::new()).collect();
         Nodes { values, level: PhantomData }
     }
     #[inline]
@@ -277,14 +278,14 @@ pub struct Cpus<L, T> {
     level: PhantomData<L>,
 }
 
-impl<L: Level, T: Default> CpuShared<T> for Cpus<L, T> {
+impl<L: Entered, T: Default> CpuShared<T> for Cpus<L, T> {
     fn new() -> Self {
-        let values = (0..Modelled::<L>::cpus()).map(|_| OnceCell::new()).collect();
+        let values = (0..L::with(State::cpus)).map(|_| OnceCell::new()).collect();
         Cpus { values, level: PhantomData }
     }
     #[inline]
     fn get(&self, cpu: CpuId) -> &T {
-        let made = || L::together(Some(Modelled::<L>::cpu_node(cpu)), Box::default);
+        let made = || L::together(Some(L::with(|state| state.cpu_node(cpu))), Box::default);
         self.values[cpu.0 as usize].get_or_init(made)
     }
     fn peek(&self, cpu: CpuId) -> Option<&T> {

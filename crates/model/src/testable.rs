@@ -1,11 +1,11 @@
 //! What the contract's checks ask of the model beyond the contract.
 
-use crate::level::Level;
+use crate::state::Entered;
 use crate::world::Modelled;
 use slablab_platform::conformance::{Racer, Testable, Verdict};
 use slablab_platform::{CpuId, Event, Time, Topology, Work};
 
-impl<L: Level> Testable for Modelled<L> {
+impl<L: Entered> Testable for Modelled<L> {
     /// Between two events nothing else runs.
     const STANDS_STILL: bool = true;
     /// Distances are the machine file's.

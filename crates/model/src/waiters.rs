@@ -12,6 +12,7 @@ use crate::clocks::{Clocks, LineId, LockWait, Spent};
 use crate::coherence;
 use crate::hardware::{Handover, Ps};
 use crate::level::Access;
+use crate::random::split_mix;
 use slablab_platform::CpuId;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -190,7 +191,7 @@ impl Clocks {
         if self.hardware.costs.handover == Handover::TestAndSet && count > 1 {
             let nearest = waiting.iter().map(price).min()?;
             let near = waiting.iter().filter(|waiter| price(waiter) == nearest).count() as u64;
-            let (seed, drawn) = crate::world::split_mix(self.random.get());
+            let (seed, drawn) = split_mix(self.random.get());
             self.random.set(seed);
             let places = waiting.iter().enumerate().filter(|(_, waiter)| price(waiter) == nearest);
             at = places.map(|(place, _)| place).nth((drawn % near) as usize)?;

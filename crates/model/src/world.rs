@@ -1,23 +1,24 @@
-//! The machine's state and its side of the contract.
+//! The machine, and its side of the contract.
 
-use crate::level::{Access, Count, Level, Place};
+use crate::count::Count;
+use crate::level::Access;
 use crate::lock::Ranked;
-use crate::memory::{self, Addr, CHUNK, Plain};
+use crate::memory::{Addr, Plain};
+use crate::random::{mixed, split_mix};
 use crate::slots::{Cpus, Nodes, Slots};
 use crate::spec::{BadSpec, MachineSpec};
-use crate::timers::Timers;
+use crate::state::{Entered, State, WORD};
 use slablab_platform::{
     Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Reclaimed, Time,
     Topology, Work, safe_memory,
 };
-use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
 /// A modelled machine of one level. Two machines can alternate on one thread; one machine is on one thread at
 /// a time.
 #[derive(Debug)]
-pub struct MachineAt<L: Level>(pub(crate) State<L>);
+pub struct MachineAt<L: Entered>(pub(crate) State<L>);
 
 /// A machine of level `count`.
 pub type Machine = MachineAt<Count>;
@@ -29,87 +30,10 @@ pub struct Modelled<L>(PhantomData<L>, Infallible);
 /// The world of level `count`.
 pub type Model = Modelled<Count>;
 
-/// What belongs to the running call rather than to the machine: a machine whose calls can be suspended
-/// switches this with the call.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) cpu: Cell<CpuId>,
-    context: Cell<Context>,
-    /// The levels of the locks held, a bit each.
-    held: Cell<u128>,
-    /// Whether it frees memory for others (`PF_MEMALLOC`).
-    reclaimer: Cell<bool>,
-}
-
-impl Call {
-    /// A call that holds nothing.
-    pub(crate) const fn on(cpu: CpuId) -> Call {
-        let (context, held) = (Cell::new(Context::Task), Cell::new(0));
-        Call { cpu: Cell::new(cpu), context, held, reclaimer: Cell::new(false) }
-    }
-
-    /// Exchanges two calls.
-    pub(crate) fn swap(&self, other: &Call) {
-        self.cpu.swap(&other.cpu);
-        self.context.swap(&other.context);
-        self.held.swap(&other.held);
-        self.reclaimer.swap(&other.reclaimer);
-    }
-}
-
-/// The state of a machine.
-#[derive(Debug)]
-pub struct State<L: Level> {
-    /// The running call.
-    pub(crate) call: Call,
-    now_ns: Cell<u64>,
-    next_timer_ns: Cell<u64>,
-    pub(crate) memory: memory::Memory<L>,
-    /// What the level keeps.
-    pub(crate) clocks: L::Clocks,
-    counts: Box<[Cell<u64>; Event::COUNT]>,
-    timers: RefCell<Timers>,
-    random: Cell<u64>,
-    cpu_memory_node: Vec<NodeId>,
-    node_frames: Vec<(Pfn, u32)>,
-    online: Vec<Cell<bool>>,
-    /// For each CPU, the bytes that engines counted for its slots.
-    pub(crate) reserved: Vec<Cell<u64>>,
-    pub(crate) spec: MachineSpec,
-}
-
-impl<L: Level> MachineAt<L> {
+impl<L: Entered> MachineAt<L> {
     /// A machine with untouched memory and unused slots, and what its level keeps.
     pub(crate) fn with_clocks(spec: MachineSpec, clocks: L::Clocks) -> Result<Self, BadSpec> {
-        spec.check()?;
-        // Each node starts at a multiple of the largest block. The first block stays unused: address 0 is no
-        // object's.
-        let mut next = CHUNK;
-        let mut node_frames = Vec::new();
-        for node in &spec.nodes {
-            let frames = (node.bytes >> spec.page_shift) as u32;
-            node_frames.push((Pfn(next), frames));
-            next = (next + frames).next_multiple_of(CHUNK);
-        }
-        let memory_node =
-            |node: &u16| NodeId(if spec.memoryless_nodes { spec.nearest_memory(*node) } else { *node });
-        Ok(MachineAt(State {
-            call: Call::on(CpuId(0)),
-            now_ns: Cell::new(0),
-            next_timer_ns: Cell::new(u64::MAX),
-            memory: memory::Memory::new(spec.page_shift, next, &node_frames),
-            counts: Box::new([const { Cell::new(0) }; Event::COUNT]),
-            timers: RefCell::default(),
-            random: Cell::new(spec.seed),
-            cpu_memory_node: spec.cpu_node.iter().map(memory_node).collect(),
-            node_frames,
-            online: (0..spec.cpu_node.len())
-                .map(|cpu| Cell::new(spec.cpu_online.get(cpu).copied().unwrap_or(true)))
-                .collect(),
-            reserved: spec.cpu_node.iter().map(|_| Cell::new(0)).collect(),
-            clocks,
-            spec,
-        }))
+        Ok(MachineAt(State::new(spec, clocks)?))
     }
 
     /// Runs `f` on this machine.
@@ -138,58 +62,7 @@ impl Machine {
     }
 }
 
-impl<L: Level> State<L> {
-    pub(crate) fn take_rank<R: Rank>(&self) {
-        let held = self.call.held.get();
-        let bit = 1u128 << R::LEVEL;
-        self.check_rank::<R>();
-        self.call.held.set(held | bit);
-        self.count(R::EVENT, 1);
-    }
-
-    #[inline]
-    pub(crate) fn check_rank<R: Rank>(&self) {
-        let (held, bit) = (self.call.held.get(), 1u128 << R::LEVEL);
-        assert!(held < bit, "{} (level {}) taken while holding level {}", R::NAME, R::LEVEL, held.ilog2());
-    }
-
-    pub(crate) fn drop_rank<R: Rank>(&self) {
-        self.call.held.set(self.call.held.get() & !(1u128 << R::LEVEL));
-    }
-
-    /// Charges that `bytes` bytes of an object of a slab are touched.
-    #[inline]
-    pub(crate) fn touch(&self, at: Addr, bytes: u32, access: Access) {
-        if L::TIMED {
-            let (beside, home) = self.memory.beside(at, L::line_bytes(self));
-            L::object(self, beside, Place { address: at.0.get(), home }, bytes, access);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn set_event_ns(&self, now_ns: u64) {
-        self.now_ns.set(self.now_ns.get().max(now_ns));
-    }
-
-    /// Event time.
-    #[inline]
-    pub(crate) fn event_ns(&self) -> u64 {
-        self.now_ns.get()
-    }
-
-    fn count(&self, event: Event, n: u64) {
-        let count = &self.counts[event as usize];
-        count.set(count.get() + n);
-    }
-
-    fn defer(&self, cpu: CpuId, delay_ns: u64, work: Work) {
-        let mut timers = self.timers.borrow_mut();
-        timers.defer(L::now_ns(self) + delay_ns, cpu, work);
-        self.next_timer_ns.set(timers.earliest());
-    }
-}
-
-impl<L: Level> Modelled<L> {
+impl<L: Entered> Modelled<L> {
     /// Continues on another CPU.
     #[inline]
     pub fn run_on(cpu: CpuId) {
@@ -263,30 +136,12 @@ impl<L: Level> Modelled<L> {
     }
 }
 
-/// Bytes of a word.
-pub(crate) const WORD: u32 = 8;
-
-/// SplitMix64 (Steele, Lea, Flood 2014): one word of state that grows by this, passes BigCrush.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// The next state of a stream, and a number of it.
-pub(crate) fn split_mix(state: u64) -> (u64, u64) {
-    let state = state.wrapping_add(GOLDEN);
-    (state, mixed(state))
-}
-
-fn mixed(seed: u64) -> u64 {
-    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
-
-impl<L: Level> Topology for Modelled<L> {
+impl<L: Entered> Topology for Modelled<L> {
     fn cpus() -> u16 {
-        L::with(|state| state.spec.cpu_node.len() as u16)
+        L::with(State::cpus)
     }
     fn nodes() -> u16 {
-        L::with(|state| state.spec.nodes.len() as u16)
+        L::with(State::nodes)
     }
     #[inline]
     fn page_shift() -> u32 {
@@ -294,11 +149,11 @@ impl<L: Level> Topology for Modelled<L> {
     }
     #[inline]
     fn cpu() -> CpuId {
-        L::with(|state| state.call.cpu.get())
+        L::with(State::cpu)
     }
     #[inline]
     fn cpu_node(cpu: CpuId) -> NodeId {
-        L::with(|state| NodeId(state.spec.cpu_node[cpu.0 as usize]))
+        L::with(|state| state.cpu_node(cpu))
     }
     #[inline]
     fn cpu_memory_node(cpu: CpuId) -> NodeId {
@@ -315,7 +170,7 @@ impl<L: Level> Topology for Modelled<L> {
     }
 }
 
-impl<L: Level> Frames for Modelled<L> {
+impl<L: Entered> Frames for Modelled<L> {
     type Ptr = Addr;
     type Word = Plain<L>;
     type Field = Plain<L>;
@@ -342,7 +197,7 @@ impl<L: Level> Frames for Modelled<L> {
     }
 }
 
-safe_memory! { impl[L: Level] Modelled<L>;
+safe_memory! { impl[L: Entered] Modelled<L>;
     #[inline]
     fn link(object: Addr, _offset: u32) -> Option<Addr> {
         L::with(|state| L::link(state, object))
@@ -370,21 +225,11 @@ safe_memory! { impl[L: Level] Modelled<L>;
     }
     #[inline]
     fn storage_load(object: Addr, index: u32) -> Option<Addr> {
-        L::with(|state| {
-            state.memory.stored(object, index, |storage, word| {
-                L::storage(state, storage, index, Access::Read);
-                word.get().try_into().ok().map(Addr)
-            })
-        })
+        L::with(|state| state.storage_load(object, index))
     }
     #[inline]
     fn storage_store(object: Addr, index: u32, value: Option<Addr>) {
-        L::with(|state| {
-            state.memory.stored(object, index, |storage, word| {
-                L::storage(state, storage, index, Access::Write);
-                word.set(value.map_or(0, |value| value.0.get()));
-            });
-        });
+        L::with(|state| state.storage_store(object, index, value));
     }
     fn storage_detach(object: Addr) {
         L::with(|state| state.memory.detach(object));
@@ -418,7 +263,7 @@ safe_memory! { impl[L: Level] Modelled<L>;
     }
 }
 
-impl<L: Level> Time for Modelled<L> {
+impl<L: Entered> Time for Modelled<L> {
     fn now() -> u64 {
         L::with(|state| L::now_ns(state))
     }
@@ -436,7 +281,7 @@ impl<L: Level> Time for Modelled<L> {
     }
 }
 
-impl<L: Level> Hooks for Modelled<L> {
+impl<L: Entered> Hooks for Modelled<L> {
     fn random() -> u32 {
         L::with(|state| {
             let (seed, drawn) = split_mix(state.random.get());
@@ -469,7 +314,7 @@ impl<L: Level> Hooks for Modelled<L> {
     }
 }
 
-impl<L: Level> Platform for Modelled<L> {
+impl<L: Entered> Platform for Modelled<L> {
     type Ground = Self;
     type Lock<R: Rank, T> = Ranked<L, R, T>;
     type PerCpu<T: Default> = Slots<L, T>;

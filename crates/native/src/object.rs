@@ -1,9 +1,9 @@
 //! Addresses of objects, and words of mapped memory.
 
-use slablab_platform::{Field, HotArray, Word};
+use slablab_platform::HotArray;
+pub use slablab_platform::Real;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// An object's address. A number, so that it may go to another thread. Having one permits nothing: only a
 /// world [`crate::Native`] reads or writes the bytes at an address, and that takes [`crate::Trusted`].
@@ -44,50 +44,3 @@ impl fmt::Debug for Object {
 
 /// Bytes before the first address of an array of addresses.
 pub(crate) const FIRST_BYTES: u32 = HotArray::<Object>::HEADER * 8;
-
-/// A word or field of mapped memory.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Real(AtomicU64);
-
-impl Word for Real {
-    #[inline]
-    fn new(value: u64) -> Self {
-        Real(AtomicU64::new(value))
-    }
-    #[inline]
-    fn load(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-    #[inline]
-    fn load_acquire(&self) -> u64 {
-        self.0.load(Acquire)
-    }
-    #[inline]
-    fn store(&self, value: u64) {
-        self.0.store(value, Relaxed);
-    }
-    #[inline]
-    fn store_release(&self, value: u64) {
-        self.0.store(value, Release);
-    }
-    #[inline]
-    fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange(current, new, AcqRel, Acquire)
-    }
-}
-
-impl Field for Real {
-    #[inline]
-    fn new(value: u64) -> Self {
-        Real(AtomicU64::new(value))
-    }
-    #[inline]
-    fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-    #[inline]
-    fn set(&self, value: u64) {
-        self.0.store(value, Relaxed);
-    }
-}

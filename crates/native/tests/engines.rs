@@ -197,7 +197,7 @@ where
     E::Policy: Policy,
 {
     for policy in E::Policy::PRESETS {
-        check::<Native, E>(&format!("{}@{}", E::Policy::ENGINE, policy.release()), policy);
+        check::<Native, E>(&format!("{}@{}", E::Policy::NAME, policy.release()), policy);
     }
 }
 

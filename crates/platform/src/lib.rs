@@ -20,6 +20,7 @@
 //! | [`gfp`] | allocation flags, independent of any kernel's bit numbers |
 //! | [`bytes`] | ranges of bytes in memory that is words |
 //! | [`starts`] | where the objects of a slab start |
+//! | [`real`], [`plain_slots`] | parts of worlds over real memory, to delegate to |
 //! | [`delegate!`] | a world around a world, stated by what differs |
 //! | [`conformance`] | the contract as checks that every world must pass |
 //!
@@ -39,7 +40,9 @@ pub mod gfp;
 pub mod hooks;
 #[expect(unsafe_code, reason = "declares the unsafe trait")]
 pub mod memory;
+pub mod plain_slots;
 pub mod rank;
+pub mod real;
 pub mod reclaim;
 pub mod slots;
 pub mod starts;
@@ -53,7 +56,9 @@ pub use frames::{Descriptor, Frame, FrameKind, FrameState, Frames, MAP_BYTES, NO
 pub use gfp::Gfp;
 pub use hooks::Hooks;
 pub use memory::Memory;
+pub use plain_slots::{Counts, Interrupts, PlainHeld, PlainSlots};
 pub use rank::Rank;
+pub use real::{Base, Real, RealMemory};
 pub use reclaim::{Reclaim, ReclaimStep, Reclaimed};
 pub use slots::{HotArray, HotList, Local, PerCpu, Shortcut, Want};
 pub use starts::Starts;

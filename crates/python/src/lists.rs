@@ -13,7 +13,7 @@ use slablab_slabs::knob::Policy;
 #[pyfunction]
 pub(crate) fn engines() -> Vec<String> {
     fn of<T: Policy>() -> impl Iterator<Item = String> {
-        T::PRESETS.iter().map(|preset| format!("{}@{}", T::ENGINE, preset.release()))
+        T::PRESETS.iter().map(|preset| format!("{}@{}", T::NAME, preset.release()))
     }
     of::<SlubPolicy>().chain(of::<SlqbPolicy>()).chain(of::<SlabPolicy>()).chain(of::<SlobPolicy>()).collect()
 }

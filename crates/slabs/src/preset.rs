@@ -8,11 +8,15 @@ use crate::engines::slab::SlabPolicy;
 use crate::engines::slob::SlobPolicy;
 use crate::engines::slqb::SlqbPolicy;
 use crate::engines::slub::{FreeList, SlubPolicy};
-use crate::knob::{Around, BadKind, BadPreset, Needs, Policy, Setting, assemble, near, newest_not_newer};
+use crate::knob::{
+    BadKind, BadPreset, Knobs, Needs, Policy, Setting, With, assemble, newest_not_newer, no_preset,
+};
 use crate::registered::{Registered, Registration};
 use crate::release::{Release, ZoneReclaimMode};
 use crate::wrap::Wrap;
 use core::fmt;
+pub use slablab_choices::Text;
+use slablab_choices::{near, print_changed};
 use slablab_pages::PagesPolicy;
 use slablab_pages::policy::ZoneReclaim;
 
@@ -29,6 +33,19 @@ pub enum Preset {
     Slob(SlobPolicy),
     /// A registered engine.
     Registered(Registered),
+}
+
+/// One expression for the policy of any engine of this crate, and one for a registered engine.
+macro_rules! each {
+    ($preset:expr, $policy:ident: $ours:expr, $own:ident: $theirs:expr) => {
+        match $preset {
+            Preset::Slub($policy) => $ours,
+            Preset::Slqb($policy) => $ours,
+            Preset::Slab($policy) => $ours,
+            Preset::Slob($policy) => $ours,
+            Preset::Registered($own) => $theirs,
+        }
+    };
 }
 
 /// Engines in the grammar, with the aliases behind them.
@@ -67,30 +84,24 @@ impl Preset {
     fn parse_around<'a>(
         text: &'a str,
         own: &[&'static Registration],
-        around: &mut dyn Around,
+        around: &mut dyn Knobs,
     ) -> Result<Preset, BadPreset<'a>> {
-        let (head, knobs) = text.split_once(',').map_or((text, ""), |(head, knobs)| (head, knobs));
-        let (engine, release) = head.split_once('@').map_or((head, None), |(engine, at)| (engine, Some(at)));
-        match engine {
-            SlubPolicy::ENGINE => assemble(release, knobs, around).map(Preset::Slub),
-            SlqbPolicy::ENGINE => assemble(release, knobs, around).map(Preset::Slqb),
-            SlabPolicy::ENGINE => assemble(release, knobs, around).map(Preset::Slab),
-            SlobPolicy::ENGINE => assemble(release, knobs, around).map(Preset::Slob),
-            SHEAVES => match assemble::<SlubPolicy>(release, knobs, around)? {
+        let text = Text::split(text);
+        match text.name {
+            SlubPolicy::NAME => assemble(text, around).map(Preset::Slub),
+            SlqbPolicy::NAME => assemble(text, around).map(Preset::Slqb),
+            SlabPolicy::NAME => assemble(text, around).map(Preset::Slab),
+            SlobPolicy::NAME => assemble(text, around).map(Preset::Slob),
+            SHEAVES => match assemble::<SlubPolicy>(text, around)? {
                 policy if policy.release >= SHEAVES_SINCE => Ok(Preset::Slub(policy)),
-                _ => Err(BadPreset {
-                    kind: BadKind::Release,
-                    given: release.unwrap_or_default(),
-                    nearest: [""; 3],
-                }),
+                _ => Err(no_preset(text.release.unwrap_or_default())),
             },
-            _ => match own.iter().find(|own| own.engine() == engine) {
-                Some(own) => own.assemble(release, knobs, around).map(Preset::Registered),
-                None => Err(BadPreset {
-                    kind: BadKind::Engine,
-                    given: engine,
-                    nearest: near(engine, ENGINES.iter().copied().chain(own.iter().map(|own| own.engine()))),
-                }),
+            name => match own.iter().find(|own| own.engine() == name) {
+                Some(own) => own.assemble(text, around).map(Preset::Registered),
+                None => {
+                    let names = ENGINES.iter().copied().chain(own.iter().map(|own| own.engine()));
+                    Err(BadPreset { kind: BadKind::Name("engine"), given: name, nearest: near(name, names) })
+                }
             },
         }
     }
@@ -102,35 +113,17 @@ impl Preset {
 
     /// The engine's name.
     pub fn engine(&self) -> &'static str {
-        match self {
-            Preset::Slub(_) => SlubPolicy::ENGINE,
-            Preset::Slqb(_) => SlqbPolicy::ENGINE,
-            Preset::Slab(_) => SlabPolicy::ENGINE,
-            Preset::Slob(_) => SlobPolicy::ENGINE,
-            Preset::Registered(own) => own.engine(),
-        }
+        each!(self, policy: name(policy), own: own.engine())
     }
 
     /// The release of the preset.
     pub fn release(&self) -> Release {
-        match self {
-            Preset::Slub(policy) => policy.release,
-            Preset::Slqb(policy) => policy.release,
-            Preset::Slab(policy) => policy.release,
-            Preset::Slob(policy) => policy.release,
-            Preset::Registered(own) => own.release(),
-        }
+        each!(self, policy: policy.release, own: own.release())
     }
 
     /// The page allocator of the preset's kernel. SLQB was posted against 2.6.29 and 2.6.31.
     pub fn pages(&self) -> PagesPolicy {
-        let mode = match self {
-            Preset::Slub(policy) => policy.zone_reclaim(),
-            Preset::Slqb(policy) => policy.zone_reclaim(),
-            Preset::Slab(policy) => policy.zone_reclaim(),
-            Preset::Slob(policy) => policy.zone_reclaim(),
-            Preset::Registered(own) => own.zone_reclaim(),
-        };
+        let mode = each!(self, policy: policy.zone_reclaim(), own: own.zone_reclaim());
         let usual = self.usual_pages();
         match mode {
             ZoneReclaimMode::Boot => usual,
@@ -162,13 +155,7 @@ impl Preset {
     /// The policy of this index, in the order in which policies are printed; `None` beyond the last. Presets
     /// of one engine have the same policies.
     pub fn setting(&self, index: usize) -> Option<Setting> {
-        match self {
-            Preset::Slub(policy) => setting(policy, index),
-            Preset::Slqb(policy) => setting(policy, index),
-            Preset::Slab(policy) => setting(policy, index),
-            Preset::Slob(policy) => setting(policy, index),
-            Preset::Registered(own) => own.setting(index),
-        }
+        each!(self, policy: setting(policy, index), own: own.setting(index))
     }
 
     /// Sets the policy of this index to a value that [`Setting::values`] has.
@@ -176,27 +163,36 @@ impl Preset {
     /// # Panics
     /// If there is no such policy or value.
     pub fn set(&mut self, index: usize, value: u64) {
-        match self {
-            Preset::Slub(policy) => (SlubPolicy::KNOBS[index].set)(policy, value),
-            Preset::Slqb(policy) => (SlqbPolicy::KNOBS[index].set)(policy, value),
-            Preset::Slab(policy) => (SlabPolicy::KNOBS[index].set)(policy, value),
-            Preset::Slob(policy) => (SlobPolicy::KNOBS[index].set)(policy, value),
-            Preset::Registered(own) => own.set(index, value),
-        }
+        each!(self, policy: set(policy, index, value), own: own.set(index, value))
     }
+}
+
+fn name<T: Policy>(_: &T) -> &'static str {
+    T::NAME
+}
+
+fn set<T: Policy>(policy: &mut T, index: usize, value: u64) {
+    (T::KNOBS[index].set)(policy, value);
 }
 
 fn setting<T: Policy>(policy: &T, index: usize) -> Option<Setting> {
     Some(T::KNOBS.get(index)?.setting(policy))
 }
 
+impl Knobs for Preset {
+    fn setting(&self, index: usize) -> Option<Setting> {
+        Preset::setting(self, index)
+    }
+
+    fn set(&mut self, index: usize, value: u64) {
+        Preset::set(self, index, value);
+    }
+}
+
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.engine(), self.release())?;
-        let usual = self.usual();
-        let settings = |of: Preset| (0..).map_while(move |index| of.setting(index));
-        let changed = settings(*self).zip(settings(usual)).filter(|(own, usual)| own.value != usual.value);
-        changed.into_iter().try_for_each(|(own, _)| write!(f, ",{}={own}", own.name))
+        print_changed(f, self, &self.usual())
     }
 }
 
@@ -243,14 +239,15 @@ impl Choice {
     /// # Errors
     /// As [`Choice::parse`].
     pub fn parse_among<'a>(text: &'a str, own: &[&'static Registration]) -> Result<Choice, BadPreset<'a>> {
-        let mut wrap = Wrap::default();
+        let mut wrap = With(Wrap::default(), Wrap::KNOBS);
         let preset = Preset::parse_around(text, own, &mut wrap)?;
+        let wrap = wrap.0;
         if let Preset::Slub(policy) = &preset
             && policy.freelist == FreeList::Map
             && wrap.encoded
         {
             let needs = Needs { knob: "freelist", value: "map", needs: "harden=off or harden=random" };
-            return Err(BadPreset { kind: BadKind::Needs(needs), given: needs.value, nearest: [""; 3] });
+            return Err(needs.into());
         }
         if wrap.hardened && !Choice::can_be_hardened(&preset, &wrap) {
             let needs = Needs {
@@ -258,7 +255,7 @@ impl Choice {
                 value: "on",
                 needs: "slub from 7.0 on without freelist=links, debug=, quarantine= and init=alloc",
             };
-            return Err(BadPreset { kind: BadKind::Needs(needs), given: needs.value, nearest: [""; 3] });
+            return Err(needs.into());
         }
         Ok(Choice { preset, wrap })
     }
@@ -268,8 +265,6 @@ impl Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.preset.fmt(f)?;
-        let usual = Wrap::default();
-        let mut changed = Wrap::KNOBS.iter().filter(|knob| (knob.get)(&self.wrap) != (knob.get)(&usual));
-        changed.try_for_each(|knob| write!(f, ",{}={}", knob.name, knob.setting(&self.wrap)))
+        print_changed(f, &With(self.wrap, Wrap::KNOBS), &With(Wrap::default(), Wrap::KNOBS))
     }
 }

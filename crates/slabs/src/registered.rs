@@ -9,29 +9,28 @@
 //! there are ([`crate::Preset::parse_among`]).
 
 use crate::engine::Engine;
-use crate::knob::{Around, BadPreset, Policy, Setting, assemble};
+use crate::knob::{BadPreset, Knobs, Policy, Setting, assemble};
 use crate::release::{Release, ZoneReclaimMode};
 use core::any::Any;
 use core::fmt;
+pub use slablab_choices::KNOBS_MAX;
+use slablab_choices::{Erased, Text};
 use slablab_platform::Platform;
 
 /// An engine, as its type in every world.
 pub trait Family: 'static {
-    /// Its policies. [`Policy::ENGINE`] is its name in the grammar.
+    /// Its policies. [`Policy::NAME`] is its name in the grammar.
     type Policy: Policy + fmt::Debug + Send + Sync;
     /// A cache of it in the world `P`.
     type On<P: Platform>: Engine<P, Policy = Self::Policy> + 'static;
 }
-
-/// The most knobs that a registered engine may have.
-pub const KNOBS_MAX: usize = 12;
 
 /// The policies of a registered engine, without their type: their release, and the value of each knob.
 #[derive(Clone, Copy)]
 pub struct Registered {
     registration: &'static Registration,
     release: Release,
-    values: [u64; KNOBS_MAX],
+    values: Erased,
 }
 
 /// A table of functions for one user of engines.
@@ -40,7 +39,7 @@ pub type Table = dyn Any + Send + Sync;
 /// A registered engine, without its type.
 pub struct Registration {
     engine: &'static str,
-    assemble: for<'a> fn(&'static Self, Option<&'a str>, &'a str, &mut dyn Around) -> Assembled<'a>,
+    assemble: for<'a> fn(&'static Self, Text<'a>, &mut dyn Knobs) -> Assembled<'a>,
     preset: fn(&'static Self, usize) -> Option<Registered>,
     setting: fn(&Registered, usize) -> Option<Setting>,
     zone_reclaim: fn(&Registered) -> ZoneReclaimMode,
@@ -55,9 +54,9 @@ impl Registration {
         assert!(T::KNOBS.len() <= KNOBS_MAX, "more knobs than a registered engine may have");
         assert!(!T::PRESETS.is_empty(), "an engine has at least one preset");
         Registration {
-            engine: T::ENGINE,
-            assemble: |own, release, knobs, around| {
-                assemble::<T>(release, knobs, around).map(|policy| Registered::of(own, &policy))
+            engine: T::NAME,
+            assemble: |own, text, around| {
+                assemble::<T>(text, around).map(|policy| Registered::of(own, &policy))
             },
             preset: |own, index| T::PRESETS.get(index).map(|policy| Registered::of(own, policy)),
             setting: |of, index| Some(T::KNOBS.get(index)?.setting(&of.policy::<T>())),
@@ -81,22 +80,15 @@ impl Registration {
         self.tables.iter().find_map(|table| (*table as &dyn Any).downcast_ref())
     }
 
-    /// Parses what follows the engine's name.
-    pub(crate) fn assemble<'a>(
-        &'static self,
-        release: Option<&'a str>,
-        knobs: &'a str,
-        around: &mut dyn Around,
-    ) -> Assembled<'a> {
-        (self.assemble)(self, release, knobs, around)
+    /// The engine that a text of its name describes.
+    pub(crate) fn assemble<'a>(&'static self, text: Text<'a>, around: &mut dyn Knobs) -> Assembled<'a> {
+        (self.assemble)(self, text, around)
     }
 }
 
 impl Registered {
     fn of<T: Policy>(registration: &'static Registration, policy: &T) -> Registered {
-        let mut values = [0; KNOBS_MAX];
-        values.iter_mut().zip(T::KNOBS).for_each(|(value, knob)| *value = (knob.get)(policy));
-        Registered { registration, release: policy.release(), values }
+        Registered { registration, release: policy.release(), values: Erased::of(policy, T::KNOBS) }
     }
 
     /// The policies with their type, which the engine was registered with.
@@ -105,9 +97,8 @@ impl Registered {
     /// If `T` has no preset of this release: it is another engine's.
     pub fn policy<T: Policy>(&self) -> T {
         let preset = T::PRESETS.iter().find(|preset| preset.release() == self.release);
-        let mut policy = *preset.expect("these are the policies of the engine that was registered");
-        T::KNOBS.iter().zip(self.values).for_each(|(knob, value)| (knob.set)(&mut policy, value));
-        policy
+        let preset = preset.expect("these are the policies of the engine that was registered");
+        self.values.policy(*preset, T::KNOBS)
     }
 
     /// What the engine was registered as.
@@ -145,7 +136,7 @@ impl Registered {
     /// Sets the knob of this index to a value that it allows.
     pub(crate) fn set(&mut self, index: usize, value: u64) {
         assert!(self.setting(index).is_some(), "{} has no knob {index}", self.engine());
-        self.values[index] = value;
+        self.values.set(index, value);
     }
 
     /// The preset of its release, as it is without a knob.

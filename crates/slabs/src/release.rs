@@ -1,6 +1,6 @@
-//! Kernel releases, by which eras are told apart.
+//! Kernel releases, by which eras are told apart, and what an engine's kernel is told beside its engine.
 
-use core::fmt;
+pub use slablab_choices::Release;
 
 /// `zone_reclaim_mode`: whether a request frees pages of a near zone before a farther node serves it
 /// (docs/theory/pagealloc.md 6). The page allocator's, but an engine's kernel is chosen with the engine.
@@ -12,59 +12,4 @@ pub enum ZoneReclaimMode {
     Off,
     /// 1, set by the administrator.
     On,
-}
-
-/// A kernel release, or the date of a posting (year, month).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Release {
-    /// 2 in 2.6.32, 6 in 6.1; the year of a posting.
-    pub major: u16,
-    /// 6 in 2.6.32, 1 in 6.1; the month of a posting.
-    pub minor: u16,
-    /// 32 in 2.6.32, 0 in 6.1.
-    pub patch: u16,
-}
-
-impl Release {
-    /// A release by its numbers.
-    pub const fn new(major: u16, minor: u16, patch: u16) -> Release {
-        Release { major, minor, patch }
-    }
-
-    /// Reads the leading numbers of a release string; what follows them is a distribution's own.
-    pub fn parse(text: &str) -> Option<Release> {
-        let mut numbers = [0u16; 3];
-        let mut rest = text;
-        for (place, number) in numbers.iter_mut().enumerate() {
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            *number = rest.get(..digits)?.parse().ok()?;
-            rest = &rest[digits..];
-            match rest.as_bytes().first() {
-                Some(b'.' | b'-') if rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit) => {
-                    // 6.1.0-50-amd64: a dash after a kernel's number ends it; after a year it is a date.
-                    match rest.starts_with('-') && *number < 1000 {
-                        true if place == 0 => return None,
-                        true => break,
-                        false => {}
-                    }
-                    rest = &rest[1..];
-                }
-                _ if place == 0 => return None,
-                _ => break,
-            }
-        }
-        Some(Release { major: numbers[0], minor: numbers[1], patch: numbers[2] })
-    }
-}
-
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.major, self.patch) {
-            (1000.., _) => write!(f, "{}-{:02}", self.major, self.minor),
-            (2, 0) => write!(f, "2.{}", self.minor),
-            (2, patch) => write!(f, "2.{}.{patch}", self.minor),
-            (major, 0) => write!(f, "{major}.{}", self.minor),
-            (major, patch) => write!(f, "{major}.{}.{patch}", self.minor),
-        }
-    }
 }

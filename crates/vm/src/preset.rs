@@ -2,17 +2,18 @@
 //!
 //! `vm@6.1,swappiness=200` is the preset of 6.1 with one choice changed; `vm@6.1,lru_gen` is the other policy
 //! of that kernel. A release between presets takes the newest that is not newer; a kernel's own release
-//! string (`6.12.117+deb12`) is valid. The names of 2.4's columns are exact, as their patches differ. Without
+//! string (`6.12.117+deb12`) is valid. The names of 2.4's presets are exact, as their patches differ. Without
 //! a release: the newest preset. Printing a parsed preset and parsing what was printed are inverse.
 
 use crate::classic::Choices as ClassicChoices;
 use crate::generations::Rules as GenerationRules;
-use crate::knob::{BadKind, BadPreset, Knob, Policy, Setting, knob, near};
+use crate::knob::{self, BadKind, BadPreset, Knob, Knobs, Policy, Setting, knob};
 use crate::registered::{Refused, Registered, Registration, register as register_among, registered};
 use crate::settings::Settings;
 use crate::split::Choices as SplitChoices;
 use crate::v24;
 use crate::vm::Replacement;
+use slablab_choices::{Release, Text, change, near, newest_not_newer, print_changed};
 use std::fmt;
 
 /// The families: a builder adds a row here, and nothing else.
@@ -29,23 +30,12 @@ macro_rules! families {
             Registered(Registered),
         }
 
-        /// All columns, family by family.
-        fn columns() -> Vec<Preset> {
+        /// All presets, family by family.
+        fn presets() -> Vec<Preset> {
             let mut all = Vec::new();
-            $(all.extend(<$choices>::COLUMNS.iter().map(|column| Preset {
-                release: column.release,
-                kernel: column.kernel,
-                what: column.what,
-                settings: column.settings,
-                policies: Policies::$family(column.policies),
-            }));)+
-            all.extend(registered().iter().flat_map(|own| own.columns()).map(|column| Preset {
-                release: column.release,
-                kernel: column.kernel,
-                what: column.what,
-                settings: column.settings,
-                policies: Policies::Registered(column.policies),
-            }));
+            $(all.extend(<$choices>::PRESETS.iter().map(|preset| preset.map(Policies::$family)));)+
+            let own = registered().iter().flat_map(|own| own.presets());
+            all.extend(own.map(|preset| preset.map(Policies::Registered)));
             all
         }
 
@@ -128,24 +118,13 @@ pub fn register(own: Vec<&'static Registration>) -> Result<(), Refused> {
     register_among(own, &WORDS)
 }
 
-/// A column with its choices.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Preset {
-    /// The column's name, behind `vm@`.
-    pub release: &'static str,
-    /// The kernel whose rules hold for page allocator (`PagesPolicy::for_release`), page cache and files.
-    pub kernel: [u32; 3],
-    /// The column in one line.
-    pub what: &'static str,
-    /// The administrator's settings.
-    pub settings: Settings,
-    policies: Policies,
-}
+/// A preset with its choices.
+pub type Preset = knob::Preset<Policies>;
 
 impl Preset {
     /// Every preset there is, oldest first; of one release, the usual one first.
     pub fn all() -> Vec<Preset> {
-        let mut all = columns();
+        let mut all = presets();
         all.sort_by_key(|preset| preset.kernel);
         all
     }
@@ -154,34 +133,19 @@ impl Preset {
     ///
     /// # Errors
     /// The unknown release, knob or value, with the nearest names.
-    pub fn parse(text: &str) -> Result<Preset, BadPreset> {
-        let mut parts = text.split(',');
-        let head = parts.next().unwrap_or_default();
-        let (name, release) = head.split_once('@').map_or((head, None), |(name, at)| (name, Some(at)));
-        if name != "vm" {
-            return Err(BadPreset { kind: BadKind::Name, given: name.into(), nearest: Vec::new() });
+    pub fn parse(text: &str) -> Result<Preset, BadPreset<'_>> {
+        let text = Text::split(text);
+        if text.name != "vm" {
+            let kind = BadKind::Name("policy of page replacement");
+            return Err(BadPreset { kind, given: text.name, nearest: ["vm", "", ""] });
         }
-        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-        let words =
-            || columns().into_iter().map(|preset| preset.policies.word()).filter(|word| !word.is_empty());
-        let word = words().find(|word| parts.contains(word)).unwrap_or_default();
-        let mut preset = column(release, word)?;
-        parts.into_iter().filter(|part| *part != word).try_for_each(|part| preset.change(part))?;
+        let words: Vec<_> = presets().iter().map(|preset| preset.policies.word()).collect();
+        let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let word = words.iter().find(|word| text.parts().any(|part| part == **word)).unwrap_or(&"");
+        let mut preset = preset(text.release, word)?;
+        let knobs = text.parts().filter(|part| part != word);
+        knobs.into_iter().try_for_each(|part| change(part, &mut [&mut preset], &words))?;
         Ok(preset)
-    }
-
-    fn change(&mut self, part: &str) -> Result<(), BadPreset> {
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        let found = self.settings().enumerate().find(|(_, setting)| setting.name == name);
-        let Some((index, setting)) = found else {
-            let words = columns().into_iter().map(|preset| preset.policies.word());
-            let names =
-                self.settings().map(|setting| setting.name).chain(words.filter(|word| !word.is_empty()));
-            let nearest = near(name, names);
-            return Err(BadPreset { kind: BadKind::Knob, given: name.into(), nearest });
-        };
-        self.set(index, setting.read(value)?);
-        Ok(())
     }
 
     /// The policies' family: presets of one family have the same knobs.
@@ -220,43 +184,52 @@ impl Preset {
     }
 }
 
-/// The column of a release and a word.
-fn column(release: Option<&str>, word: &str) -> Result<Preset, BadPreset> {
-    let ours = || Preset::all().into_iter().filter(|preset| preset.policies.word() == word);
-    let Some(text) = release else { return Ok(ours().next_back().expect("a family has a column")) };
-    if let Some(preset) = ours().find(|preset| preset.release == text) {
-        return Ok(preset);
+impl Knobs for Preset {
+    fn setting(&self, index: usize) -> Option<Setting> {
+        Preset::setting(self, index)
     }
-    let unknown = || {
-        let nearest = near(text, ours().map(|preset| preset.release));
-        BadPreset { kind: BadKind::Release, given: text.into(), nearest }
-    };
-    let kernel = numbers(text).ok_or_else(unknown)?;
-    // Columns that are named by their numbers stand for the releases from them on.
-    let is_plain = |preset: &Preset| numbers(preset.release) == Some(preset.kernel);
-    ours().rfind(|preset| is_plain(preset) && preset.kernel <= kernel).ok_or_else(unknown)
+
+    fn set(&mut self, index: usize, value: u64) {
+        Preset::set(self, index, value);
+    }
 }
 
-/// The leading numbers of a kernel's release. `None` for a name that its numbers do not tell.
-fn numbers(text: &str) -> Option<[u32; 3]> {
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let mut numbers = [0; 3];
-    for (place, number) in text[..end].trim_end_matches('.').split('.').take(3).enumerate() {
-        numbers[place] = number.parse().ok()?;
+/// The preset of a release and a word.
+fn preset<'a>(release: Option<&'a str>, word: &str) -> Result<Preset, BadPreset<'a>> {
+    let ours = || Preset::all().into_iter().filter(|preset| preset.policies.word() == word);
+    let Some(given) = release else { return Ok(ours().next_back().expect("a family has a preset")) };
+    if let Some(preset) = ours().find(|preset| preset.release == given) {
+        return Ok(preset);
     }
-    let is_patched = numbers[0] == 2 && end < text.len();
-    (!is_patched).then_some(numbers)
+    // Presets that are named by their kernel's numbers stand for the releases from them on.
+    let of = |preset: &Preset| numbers(preset.release);
+    let named = ours().filter(|preset| of(preset).is_some_and(|release| kernel(release) == preset.kernel));
+    let found = numbers(given)
+        .and_then(|release| newest_not_newer(named, |preset| of(preset).expect("named by numbers"), release));
+    found.ok_or_else(|| {
+        let nearest = near(given, ours().map(|preset| preset.release));
+        BadPreset { kind: BadKind::Release("slablab vm"), given, nearest }
+    })
+}
+
+/// The release of a text. `None` for one of 2.x with more than numbers: 2.4's patched kernels differ.
+fn numbers(text: &str) -> Option<Release> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    Release::parse(text).filter(|release| release.major != 2 || is_plain)
+}
+
+fn kernel(Release { major, minor, patch }: Release) -> [u32; 3] {
+    [major, minor, patch].map(u32::from)
 }
 
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.policies.word();
-        let usual = column(Some(self.release), word).expect("a preset has a column");
+        let usual = preset(Some(self.release), word).expect("it is a preset");
         write!(f, "vm@{}", self.release)?;
         if !word.is_empty() {
             write!(f, ",{word}")?;
         }
-        let changed = self.settings().zip(usual.settings()).filter(|(own, usual)| own.value != usual.value);
-        changed.into_iter().try_for_each(|(own, _)| write!(f, ",{}={own}", own.name))
+        print_changed(f, self, &usual)
     }
 }

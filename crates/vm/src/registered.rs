@@ -1,29 +1,28 @@
 //! Registered policies, in the grammar beside the families of this crate.
 
-use crate::knob::{Column, Policy, Setting};
+use crate::knob::{Policy, Preset, Setting};
 use crate::vm::Replacement;
+use slablab_choices::Erased;
+pub use slablab_choices::KNOBS_MAX;
 use std::fmt;
 use std::sync::OnceLock;
 
 static REGISTERED: OnceLock<Vec<&'static Registration>> = OnceLock::new();
 
-/// The most knobs that a registered family may have.
-pub const KNOBS_MAX: usize = 12;
-
 /// A registered family, without its type.
 pub struct Registration {
     word: &'static str,
-    column: fn(&'static Registration, usize) -> Option<Column<Registered>>,
+    preset: fn(&'static Registration, usize) -> Option<Preset<Registered>>,
     setting: fn(&Registered, usize) -> Option<Setting>,
     build: fn(&Registered, String) -> Box<dyn Replacement>,
 }
 
-/// The policies of a registered family, without their type: their column, and the value of each knob.
+/// The policies of a registered family, without their type: their preset, and the value of each knob.
 #[derive(Clone, Copy)]
 pub struct Registered {
     registration: &'static Registration,
-    column: usize,
-    values: [u64; KNOBS_MAX],
+    preset: usize,
+    values: Erased,
 }
 
 impl Registration {
@@ -31,32 +30,28 @@ impl Registration {
     pub const fn new<T: Policy>() -> Registration {
         assert!(!T::WORD.is_empty(), "a word chooses the family");
         assert!(T::KNOBS.len() <= KNOBS_MAX, "more knobs than a registered family may have");
-        assert!(!T::COLUMNS.is_empty(), "a family has at least one column");
+        assert!(!T::PRESETS.is_empty(), "a family has at least one preset");
         Registration {
             word: T::WORD,
-            column: |own, column| {
-                let Column { release, kernel, what, settings, policies } = *T::COLUMNS.get(column)?;
-                let mut values = [0; KNOBS_MAX];
-                values.iter_mut().zip(T::KNOBS).for_each(|(value, knob)| *value = (knob.get)(&policies));
-                let policies = Registered { registration: own, column, values };
-                Some(Column { release, kernel, what, settings, policies })
+            preset: |own, index| {
+                let preset = *T::PRESETS.get(index)?;
+                let values = Erased::of(&preset.policies, T::KNOBS);
+                Some(preset.map(|_| Registered { registration: own, preset: index, values }))
             },
             setting: |of, index| Some(T::KNOBS.get(index)?.setting(&of.policies::<T>())),
             build: |of, name| of.policies::<T>().build(name),
         }
     }
 
-    /// The family's columns, oldest first.
-    pub(crate) fn columns(&'static self) -> impl Iterator<Item = Column<Registered>> {
-        (0..).map_while(move |column| (self.column)(self, column))
+    /// The family's presets, oldest first.
+    pub(crate) fn presets(&'static self) -> impl Iterator<Item = Preset<Registered>> {
+        (0..).map_while(move |index| (self.preset)(self, index))
     }
 }
 
 impl Registered {
     fn policies<T: Policy>(&self) -> T {
-        let mut policies = T::COLUMNS[self.column].policies;
-        T::KNOBS.iter().zip(self.values).for_each(|(knob, value)| (knob.set)(&mut policies, value));
-        policies
+        self.values.policy(T::PRESETS[self.preset].policies, T::KNOBS)
     }
 
     pub(crate) fn word(&self) -> &'static str {
@@ -70,7 +65,7 @@ impl Registered {
     /// Sets the knob of this index to a value that it allows.
     pub(crate) fn set(&mut self, index: usize, value: u64) {
         assert!(self.setting(index).is_some(), "{} has no knob {index}", self.word());
-        self.values[index] = value;
+        self.values.set(index, value);
     }
 
     pub(crate) fn build(&self, name: String) -> Box<dyn Replacement> {
@@ -80,13 +75,13 @@ impl Registered {
 
 impl PartialEq for Registered {
     fn eq(&self, other: &Registered) -> bool {
-        (self.word(), self.column, self.values) == (other.word(), other.column, other.values)
+        (self.word(), self.preset, self.values) == (other.word(), other.preset, other.values)
     }
 }
 
 impl fmt::Debug for Registered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(self.word()).field("column", &self.column).field("values", &self.values).finish()
+        f.debug_struct(self.word()).field("preset", &self.preset).field("values", &self.values).finish()
     }
 }
 

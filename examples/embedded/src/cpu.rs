@@ -23,7 +23,7 @@ fn enable() {
 
 /// Interrupts are off while one of these lives. They nest.
 #[derive(Debug)]
-pub(crate) struct Off(());
+pub struct Off(());
 
 impl Off {
     pub(crate) fn new() -> Off {

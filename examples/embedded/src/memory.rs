@@ -14,8 +14,7 @@ use crate::cpu::asked;
 use crate::world::Kernel;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering::*};
-use slablab_platform::{Descriptor, Field, MAP_BYTES, Memory, Pfn, Word};
+use slablab_platform::{Base, Descriptor, Field, MAP_BYTES, Memory, Pfn, Real, RealMemory, Word, delegate};
 
 /// What the one CPU uses.
 #[derive(Debug)]
@@ -39,10 +38,10 @@ struct Ram(UnsafeCell<[u8; MEMORY_BYTES]>);
 static MEMORY: OneCpu<Ram> = OneCpu(Ram(UnsafeCell::new([0; MEMORY_BYTES])));
 static FRAMES: OneCpu<[Frame; FRAME_COUNT]> = OneCpu([const { FRESH }; FRAME_COUNT]);
 static OWNERS: OneCpu<[Cell<u32>; FRAME_COUNT]> = OneCpu([const { Cell::new(0) }; FRAME_COUNT]);
-static LIVE: [AtomicU64; MEMORY_BYTES / 512] = [const { AtomicU64::new(0) }; MEMORY_BYTES / 512];
+static LIVE: [Real; MEMORY_BYTES / 512] = [const { Real::new(0) }; MEMORY_BYTES / 512];
 
 static MAPS: [Shared; MEMORY_BYTES / MAP_WORD_BYTES] =
-    [const { Shared(AtomicU64::new(0)) }; MEMORY_BYTES / MAP_WORD_BYTES];
+    [const { Shared(Real::new(0)) }; MEMORY_BYTES / MAP_WORD_BYTES];
 /// Bytes of memory for each word of a map.
 const MAP_WORD_BYTES: usize = (MAP_BYTES * u64::BITS) as usize;
 
@@ -50,8 +49,8 @@ type Frame = Descriptor<Shared, Owned>;
 
 #[expect(clippy::declare_interior_mutable_const, reason = "each use is a frame of its own")]
 const FRESH: Frame = Descriptor {
-    state: Shared(AtomicU64::new(0)),
-    slab: Shared(AtomicU64::new(0)),
+    state: Shared(Real::new(0)),
+    slab: Shared(Real::new(0)),
     link: Owned(Cell::new(0)),
     owner: Owned(Cell::new(0)),
     extra: Owned(Cell::new(0)),
@@ -106,137 +105,74 @@ pub(crate) fn locate(object: Object) -> (Pfn, u32) {
     (Pfn(FIRST + (at / PAGE) as u32), (at % PAGE) as u32)
 }
 
-/// The word at `offset` in an object.
-#[inline]
-pub(crate) fn word(object: Object, offset: u32) -> &'static AtomicU64 {
-    // SAFETY: engines owe `Memory` words of free objects and storage only: those are in the array, aligned,
-    // and no reference to their bytes exists.
-    unsafe { object.add(offset as usize).cast().as_ref() }
-}
-
-#[inline]
-pub(crate) fn half(at: Object) -> u16 {
-    // SAFETY: free memory of a mapped block, at an even address.
-    unsafe { at.cast().read() }
-}
-
-#[inline]
-pub(crate) fn set_half(at: Object, value: u16) {
-    // SAFETY: as above.
-    unsafe { at.cast().write(value) }
-}
-
-#[inline]
-pub(crate) fn fill(at: Object, bytes: u32, value: u8) {
-    // SAFETY: the bytes are the caller's, in one mapped block.
-    unsafe { at.write_bytes(value, bytes as usize) }
-}
-
-pub(crate) fn bytes<'a>(at: Object, bytes: u32) -> &'a [u8] {
-    // SAFETY: the bytes are the caller's, in one mapped block, and were written.
-    unsafe { core::slice::from_raw_parts(at.as_ptr(), bytes as usize) }
-}
-
-pub(crate) fn mark_live(object: Object, live: bool) -> bool {
-    let index = (object.addr().get() - base().addr()) / 8;
-    let (word, bit) = (&LIVE[index / 64], 1 << (index % 64));
-    let before = if live { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
-    before & bit != 0
-}
-
 // SAFETY: all objects lie in `RAM`, which this file alone reaches, and `address` keeps frames apart. That
 // only engines call the functions is the kernel's rule (see `Kernel`).
 unsafe impl Memory for Kernel {
-    #[inline]
-    fn link(object: Object, offset: u32) -> Option<Object> {
-        Self::storage_load(object, offset / 8)
-    }
-    #[inline]
-    fn set_link(object: Object, offset: u32, next: Option<Object>) {
-        Self::storage_store(object, offset / 8, next);
-    }
-    fn half(at: Object) -> u16 {
-        asked();
-        self::half(at)
-    }
-    fn set_half(at: Object, value: u16) {
-        asked();
-        self::set_half(at, value);
-    }
-    fn storage_attach(object: Object, words: u32) {
-        asked();
-        self::fill(object, words * 8, 0);
-    }
-    #[inline]
-    fn storage_load(object: Object, index: u32) -> Option<Object> {
-        asked();
-        let raw = self::word(object, index * 8).load(Relaxed) as usize;
-        Object::new(core::ptr::with_exposed_provenance_mut(raw))
-    }
-    #[inline]
-    fn storage_store(object: Object, index: u32, value: Option<Object>) {
-        asked();
-        let raw = value.map_or(0, |object| object.as_ptr().expose_provenance());
-        self::word(object, index * 8).store(raw as u64, Relaxed);
-    }
-    fn storage_detach(_object: Object) {
-        asked();
-    }
+    delegate! { Kernel => RealMemory<Kernel>: link set_link half set_half storage_attach storage_load storage_store
+    storage_detach differs word set_word mark_live }
+
     fn fill(at: Object, bytes: u32, value: u8) {
         asked();
-        self::fill(at, bytes, value);
+        // SAFETY: the bytes are the caller's, in one mapped block.
+        unsafe { at.write_bytes(value, bytes as usize) }
     }
-    fn differs(at: Object, bytes: u32, value: u8) -> Option<(u32, u8)> {
+}
+
+impl Base for Kernel {
+    #[inline]
+    fn at(object: Object, offset: u32) -> &'static Real {
         asked();
-        let other = |(_, byte): &(usize, &u8)| **byte != value;
-        self::bytes(at, bytes).iter().enumerate().find(other).map(|(offset, byte)| (offset as u32, *byte))
+        // SAFETY: engines owe `Memory` words of free objects and storage only: those are in the array,
+        // aligned, and no reference to their bytes exists.
+        unsafe { object.add(offset as usize).cast().as_ref() }
     }
-    fn word(at: Object) -> u64 {
-        asked();
-        self::word(at, 0).load(Relaxed)
+    #[inline]
+    fn to_raw(object: Object) -> u64 {
+        object.as_ptr().expose_provenance() as u64
     }
-    fn set_word(at: Object, value: u64) {
-        asked();
-        self::word(at, 0).store(value, Relaxed);
+    #[inline]
+    fn from_raw(raw: u64) -> Option<Object> {
+        Object::new(core::ptr::with_exposed_provenance_mut(raw as usize))
     }
-    fn mark_live(object: Object, live: bool) -> bool {
+    fn mark(object: Object) -> (&'static Real, u32) {
         asked();
-        self::mark_live(object, live)
+        let index = (object.addr().get() - base().addr()) / 8;
+        (&LIVE[index / 64], index as u32 % 64)
     }
 }
 
 /// A word that an interrupt may change between two looks: its operations are one instruction each.
 #[derive(Debug)]
-pub struct Shared(AtomicU64);
+pub struct Shared(Real);
 
 impl Word for Shared {
     fn new(value: u64) -> Self {
-        Shared(AtomicU64::new(value))
+        Shared(Real::new(value))
     }
     #[inline]
     fn load(&self) -> u64 {
         asked();
-        self.0.load(Relaxed)
+        self.0.load()
     }
     #[inline]
     fn load_acquire(&self) -> u64 {
         asked();
-        self.0.load(Acquire)
+        self.0.load_acquire()
     }
     #[inline]
     fn store(&self, value: u64) {
         asked();
-        self.0.store(value, Relaxed);
+        self.0.store(value);
     }
     #[inline]
     fn store_release(&self, value: u64) {
         asked();
-        self.0.store(value, Release);
+        self.0.store_release(value);
     }
     #[inline]
     fn compare_exchange(&self, current: u64, new: u64) -> Result<u64, u64> {
         asked();
-        self.0.compare_exchange(current, new, AcqRel, Acquire)
+        self.0.compare_exchange(current, new)
     }
 }
 
@@ -269,7 +205,7 @@ pub(crate) fn forget() {
         [&frame.link, &frame.owner, &frame.extra, &frame.block].into_iter().for_each(|field| field.set(0));
     }
     OWNERS.0.iter().for_each(|owner| owner.set(0));
-    LIVE.iter().for_each(|word| word.store(0, Relaxed));
+    LIVE.iter().for_each(|word| word.store(0));
     // SAFETY: tests call this before the first allocation, so no object exists.
     unsafe { base().write_bytes(0, MEMORY_BYTES) };
 }

@@ -1,213 +1,35 @@
 //! What the CPU keeps for itself of each cache, values made when first asked for, and locks.
 //!
-//! A slot's hot operations turn interrupts off for a few instructions. A slot that is held lets them in, and
-//! refuses them.
+//! The slots are the plain ones of `slablab-platform`: their hot operations turn interrupts off for a few
+//! instructions, and a slot that is held lets interrupts in, and refuses them.
 
 use crate::cpu::{Off, asked};
-use crate::memory::Object;
-use crate::world::{Kernel, count};
-use core::cell::{Cell, OnceCell, RefCell, RefMut};
+use crate::world::Kernel;
+use core::cell::{OnceCell, RefCell, RefMut};
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 use slablab_platform::{
-    CpuId, CpuShared, Event, Hooks, HotArray, HotList, Local, Lock, Memory, NodeId, PerCpu, PerNode, Rank,
-    Topology, Want,
+    CpuId, CpuShared, Hooks, Interrupts, Lock, NodeId, PerNode, PlainSlots, Rank, Topology,
 };
 
 /// The CPU's slot of one cache.
-#[derive(Debug)]
-pub struct Slots<T> {
-    held: Cell<bool>,
-    list: Cell<HotList<Object>>,
-    array: Cell<HotArray<Object>>,
-    asked: Cell<bool>,
-    used: Cell<bool>,
-    counts: [Cell<u64>; Event::COUNT],
-    cold: RefCell<T>,
-    link_offset: u32,
-}
+pub(crate) type Slots<T> = PlainSlots<Kernel, T, 1>;
 
-impl<T> Slots<T> {
-    fn hold(&self) -> Option<Held<'_, T>> {
-        asked();
-        // An interrupt between the look and the store has let go again when it returns.
-        if self.held.replace(true) {
-            #[cfg(test)]
-            crate::tests::machine::refused();
-            return None;
-        }
-        compiler_fence(SeqCst);
-        self.used.set(true);
-        Some(Held { cold: self.cold.borrow_mut(), slot: Holding(self) })
+impl Interrupts for Kernel {
+    type Off = Off;
+    fn off() -> Off {
+        Off::new()
     }
-}
-
-impl<T: Default> PerCpu<Object, T> for Slots<T> {
-    type Local<'a>
-        = Held<'a, T>
-    where
-        T: 'a;
-
-    fn new(link_offset: u32) -> Self {
-        Slots {
-            held: Cell::new(false),
-            list: Cell::new(HotList::EMPTY),
-            array: Cell::new(HotArray::NONE),
-            asked: Cell::new(false),
-            used: Cell::new(false),
-            counts: [const { Cell::new(0) }; Event::COUNT],
-            cold: RefCell::default(),
-            link_offset,
-        }
+    fn stands_still(cpu: CpuId) -> bool {
+        !Kernel::cpu_online(cpu)
     }
-
-    #[inline]
-    fn pop_if(&self, want: Want, event: Event) -> Option<Object> {
-        asked();
-        let _off = Off::new();
-        let mut list = self.list.get();
-        let object = list.head?;
-        if self.held.get() || !want.met(list.tag) {
-            return None;
-        }
-        list.head = Kernel::link(object, self.link_offset);
-        list.count -= 1;
-        self.list.set(list);
-        count(&self.counts, event, 1);
-        Some(object)
-    }
-
-    #[inline]
-    fn push_if(&self, want: Want, limit: u32, object: Object, event: Event) -> bool {
-        asked();
-        let _off = Off::new();
-        let mut list = self.list.get();
-        if self.held.get() || !want.met(list.tag) || list.count >= limit.min(HotList::<Object>::COUNT_MAX) {
-            return false;
-        }
-        Kernel::set_link(object, self.link_offset, list.head);
-        list.head = Some(object);
-        list.count += 1;
-        self.list.set(list);
-        self.used.set(true);
-        count(&self.counts, event, 1);
-        true
-    }
-
-    #[inline]
-    fn pop(&self, event: Event) -> Option<Object> {
-        asked();
-        let _off = Off::new();
-        let mut array = self.array.get();
-        if self.held.get() || array.size == 0 {
-            return None;
-        }
-        array.size -= 1;
-        let object = Kernel::storage_load(array.storage?, HotArray::<Object>::HEADER + array.size);
-        self.array.set(array);
-        count(&self.counts, event, 1);
-        object
-    }
-
-    #[inline]
-    fn push(&self, object: Object, event: Event) -> bool {
-        asked();
-        let _off = Off::new();
-        let mut array = self.array.get();
-        let Some(storage) = array.storage.filter(|_| !self.held.get() && array.size < array.capacity) else {
-            return false;
-        };
-        Kernel::storage_store(storage, HotArray::<Object>::HEADER + array.size, Some(object));
-        array.size += 1;
-        self.array.set(array);
-        count(&self.counts, event, 1);
-        true
-    }
-
-    fn local(&self) -> Option<Held<'_, T>> {
-        self.hold()
-    }
-
-    fn claim(&self, cpu: CpuId) -> Option<Held<'_, T>> {
-        if Kernel::cpu_online(cpu) { None } else { self.hold() }
-    }
-
-    fn ask(&self, _cpu: CpuId) {
-        self.asked.set(true);
-    }
-
-    #[inline]
-    fn count(&self, event: Event, n: u64) {
-        count(&self.counts, event, n);
-    }
-
-    fn counted(&self, _cpu: CpuId, event: Event) -> u64 {
-        self.counts[event as usize].get()
-    }
-
-    fn used(&self, _cpu: CpuId) -> bool {
-        self.used.get() || self.counts.iter().any(|count| count.get() > 0)
-    }
-}
-
-/// A slot held. The fields end in this order: the slot is free when nothing refers into it.
-#[derive(Debug)]
-pub struct Held<'a, T> {
-    cold: RefMut<'a, T>,
-    slot: Holding<'a, T>,
-}
-
-#[derive(Debug)]
-struct Holding<'a, T>(&'a Slots<T>);
-
-impl<T> Drop for Holding<'_, T> {
-    fn drop(&mut self) {
-        asked();
-        compiler_fence(SeqCst);
-        self.0.held.set(false);
+    #[inline(always)]
+    fn asked() {
         asked();
     }
-}
-
-impl<T> Deref for Held<'_, T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        &self.cold
-    }
-}
-
-impl<T> DerefMut for Held<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.cold
-    }
-}
-
-impl<T> Local<Object, T> for Held<'_, T> {
-    fn cpu(&self) -> CpuId {
-        CpuId(0)
-    }
-    fn list(&self) -> HotList<Object> {
-        asked();
-        self.slot.0.list.get()
-    }
-    fn set_list(&mut self, list: HotList<Object>) {
-        asked();
-        self.slot.0.list.set(list);
-    }
-    fn array(&self) -> HotArray<Object> {
-        asked();
-        self.slot.0.array.get()
-    }
-    fn set_array(&mut self, array: HotArray<Object>) {
-        asked();
-        self.slot.0.array.set(array);
-    }
-    fn asked(&mut self) -> bool {
-        self.slot.0.asked.replace(false)
-    }
-    fn count(&mut self, event: Event, n: u64) {
-        count(&self.slot.0.counts, event, n);
+    fn refused() {
+        #[cfg(test)]
+        crate::tests::machine::refused();
     }
 }
 

@@ -26,7 +26,7 @@ static COUNTS: OneCpu<[Cell<u64>; Event::COUNT]> = OneCpu([const { Cell::new(0) 
 static STOPPED: OneCpu<Cell<bool>> = OneCpu(Cell::new(false));
 
 /// Adds to a count; an interrupt does not come in between.
-pub(crate) fn count(counts: &[Cell<u64>; Event::COUNT], event: Event, n: u64) {
+fn count(counts: &[Cell<u64>; Event::COUNT], event: Event, n: u64) {
     let _off = Off::new();
     let count = &counts[event as usize];
     count.set(count.get() + n);

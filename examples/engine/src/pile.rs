@@ -34,7 +34,7 @@ pub(crate) struct PilePolicy {
 }
 
 impl Policy for PilePolicy {
-    const ENGINE: &'static str = "pile";
+    const NAME: &'static str = "pile";
     const PRESETS: &'static [PilePolicy] =
         &[PilePolicy { release: Release::new(7, 1, 0), max_order: 0, keep: 1 }];
     const KNOBS: &'static [Knob<PilePolicy>] = &[

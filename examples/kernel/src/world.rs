@@ -1,12 +1,12 @@
 //! The contract: the world `Kernel`, in the order of docs/porting.md.
 
 use crate::cpu::{self, CPUS, Off};
-use crate::memory::{self, FIRST, FRAME_COUNT, Object, PAGE, Shared};
-use crate::slots::{AllCpus, Counts, Made, Slots, Spin};
+use crate::memory::{self, FIRST, FRAME_COUNT, Object, PAGE};
+use crate::slots::{AllCpus, Made, Slots, Spin};
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Reclaimed, Time,
-    Topology, Work,
+    Context, Counts, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Real, Reclaim,
+    Reclaimed, Time, Topology, Work,
 };
 
 pub enum Kernel {}
@@ -103,14 +103,14 @@ impl Topology for Kernel {
 
 impl Frames for Kernel {
     type Ptr = Object;
-    type Word = Shared;
-    type Field = Shared;
+    type Word = Real;
+    type Field = Real;
     #[inline]
     fn with_frame<T>(pfn: Pfn, f: impl FnOnce(&Frame<Self>) -> T) -> T {
         f(memory::frame(pfn))
     }
     #[inline]
-    fn with_map<T>(pfn: Pfn, index: u32, f: impl FnOnce(&Shared) -> T) -> T {
+    fn with_map<T>(pfn: Pfn, index: u32, f: impl FnOnce(&Real) -> T) -> T {
         f(memory::map_word(pfn, index))
     }
     #[inline]

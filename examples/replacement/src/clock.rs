@@ -3,7 +3,7 @@
 
 use slablab_vm::counters::Counter;
 use slablab_vm::host::Mark;
-use slablab_vm::knob::{Column, Knob, Policy, knob};
+use slablab_vm::knob::{Knob, Policy, Preset, knob};
 use slablab_vm::pageout::{FileWrites, References, Scan, Writing, evict_batch, put_back};
 use slablab_vm::shrinker::{Owed, shrink_slab};
 use slablab_vm::{
@@ -28,7 +28,7 @@ pub(crate) struct Choices {
 
 impl Policy for Choices {
     const WORD: &'static str = "clock";
-    const COLUMNS: &'static [Column<Choices>] = &[Column {
+    const PRESETS: &'static [Preset<Choices>] = &[Preset {
         release: "6.1",
         kernel: [6, 1, 0],
         what: "one list, and a second chance for accessed pages",

@@ -1,6 +1,6 @@
 //! Additions to an engine, and their notation: `slub@6.1,debug=FZPU,quarantine=64K,harden=random,init=free`.
 
-use crate::knob::{BadPreset, Knob, Values};
+use crate::knob::{Knob, Values};
 use crate::release::Release;
 use crate::zones::Letters;
 
@@ -82,26 +82,6 @@ impl Wrap {
             set: |w, v| (w.zero_on_alloc, w.zero_on_free) = (v & 1 == 1, v & 2 == 2 || w.hardened),
         },
     ];
-    const NAMES: [&'static str; Wrap::KNOBS.len()] = {
-        let mut names = [""; Wrap::KNOBS.len()];
-        let mut index = 0;
-        while index < names.len() {
-            names[index] = Wrap::KNOBS[index].name;
-            index += 1;
-        }
-        names
-    };
-}
-
-impl crate::knob::Around for Wrap {
-    fn set<'a>(&mut self, name: &str, value: &'a str) -> Option<Result<(), BadPreset<'a>>> {
-        let knob = Wrap::KNOBS.iter().find(|knob| knob.name == name)?;
-        Some(knob.read(value).map(|value| (knob.set)(self, value)))
-    }
-
-    fn names(&self) -> &'static [&'static str] {
-        &Wrap::NAMES
-    }
 }
 
 /// The policies of an engine, and the additions to it.

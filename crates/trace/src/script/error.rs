@@ -1,5 +1,6 @@
 //! What can be wrong with a script.
 
+use slablab_choices::near::edits;
 use std::fmt;
 
 /// A line of a script that is not in the language.
@@ -37,19 +38,11 @@ impl std::error::Error for ScriptError {}
 /// The most names of [`ScriptError::near`].
 const NEAR: usize = 3;
 
-/// The names of `known` that begin and end like `found`: at least half of the longer one agrees.
+/// The names of `known` in which at least half of the longer one agrees.
 pub(super) fn near<'a>(found: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let agree = |a: &mut dyn Iterator<Item = (u8, u8)>| a.take_while(|(one, other)| one == other).count();
-    let mut names: Vec<(usize, &str)> = known
-        .filter_map(|name| {
-            let (one, other) = (found.as_bytes(), name.as_bytes());
-            let head = agree(&mut one.iter().copied().zip(other.iter().copied()));
-            let (one, other) = (one.iter().skip(head), other.iter().skip(head));
-            let tail = agree(&mut one.rev().copied().zip(other.rev().copied()));
-            let longer = found.len().max(name.len());
-            (2 * (head + tail) >= longer).then_some((longer - head - tail, name))
-        })
-        .collect();
+    let wrong = |name: &'a str| (edits(found, name), name);
+    let is_near = |&(edits, name): &(usize, &str)| 2 * edits <= found.len().max(name.len());
+    let mut names: Vec<(usize, &str)> = known.map(wrong).filter(is_near).collect();
     names.sort_unstable();
     names.into_iter().take(NEAR).map(|(_, name)| name.to_string()).collect()
 }

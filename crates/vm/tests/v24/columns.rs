@@ -65,8 +65,8 @@ fn a_patch_changes_what_it_says() {
 /// Every column becomes every other one by its knobs, and says so.
 #[test]
 fn knobs_make_every_column() {
-    for from in Choices::COLUMNS {
-        for to in Choices::COLUMNS {
+    for from in Choices::PRESETS {
+        for to in Choices::PRESETS {
             let pairs = knobs(from.release).into_iter().zip(knobs(to.release));
             let changed = pairs.filter(|(was, is)| was != is).map(|(_, (knob, is))| format!(",{knob}={is}"));
             let text = format!("vm@{}{}", from.release, changed.collect::<String>());

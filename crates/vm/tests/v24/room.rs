@@ -171,7 +171,7 @@ pub(crate) const USER: Caller = Caller { kswapd: false, io: true, fs: true, spac
 
 /// The choices of a column.
 pub(crate) fn column(release: &str) -> Choices {
-    Choices::COLUMNS.iter().find(|column| column.release == release).expect("a column").policies
+    Choices::PRESETS.iter().find(|column| column.release == release).expect("a column").policies
 }
 
 impl Room {
@@ -187,7 +187,7 @@ impl Room {
             let knob = Choices::KNOBS.iter().find(|known| known.name == *knob).expect("a knob");
             let value = match knob.values {
                 Values::Words(words) => words.iter().position(|known| known == word).expect("a word") as u64,
-                Values::Number(..) | Values::Auto(..) => word.parse().expect("a number"),
+                _ => word.parse().expect("a number"),
             };
             (knob.set)(&mut choices, value);
         }

@@ -9,8 +9,8 @@ pub(crate) mod machine;
 use crate::{Heap, Kernel, MEMORY_BYTES, cpu, memory};
 use core::alloc::Layout;
 use machine::{Struck, When, booted, interrupted};
-use slablab_platform::CpuId;
 use slablab_platform::conformance::checks;
+use slablab_platform::{CpuId, Memory};
 use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
 use slablab_slabs::engines::slqb::{Slqb, SlqbPolicy};
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
@@ -59,13 +59,13 @@ impl<E: Engine<Kernel> + 'static> Used<E> {
         };
         let number = self.numbers.get().wrapping_add(1);
         self.numbers.set(number);
-        memory::fill(object, bytes as u32, number);
+        Kernel::fill(object, bytes as u32, number);
         Some(Held { at: object.as_ptr(), bytes, number })
     }
 
     fn free(&self, held: Held) {
         let object = memory::Object::new(held.at).expect("an address");
-        let other = memory::bytes(object, held.bytes as u32).iter().position(|byte| *byte != held.number);
+        let other = Kernel::differs(object, held.bytes as u32, held.number);
         assert_eq!(other, None, "{:p} of {} bytes was written over", held.at, held.bytes);
         self.heap.free(held.at).expect("it was allocated");
     }

@@ -164,7 +164,7 @@ impl SlabPolicy {
 }
 
 impl Policy for SlabPolicy {
-    const ENGINE: &'static str = "slab";
+    const NAME: &'static str = "slab";
     const PRESETS: &'static [SlabPolicy] = &[SlabPolicy::V2_4, SlabPolicy::V2_6_29, SlabPolicy::V6_1];
     const KNOBS: &'static [Knob<SlabPolicy>] = &[
         knob!(

@@ -65,7 +65,7 @@ impl SlobPolicy {
 }
 
 impl Policy for SlobPolicy {
-    const ENGINE: &'static str = "slob";
+    const NAME: &'static str = "slob";
     const PRESETS: &'static [SlobPolicy] = &[SlobPolicy::V2_6_32, SlobPolicy::V6_1];
     const KNOBS: &'static [Knob<SlobPolicy>] = &[
         knob!(

@@ -65,7 +65,7 @@ impl SlqbPolicy {
 }
 
 impl Policy for SlqbPolicy {
-    const ENGINE: &'static str = "slqb";
+    const NAME: &'static str = "slqb";
     const PRESETS: &'static [SlqbPolicy] = &[SlqbPolicy::V2009_01, SlqbPolicy::V2009_09];
     const KNOBS: &'static [Knob<SlqbPolicy>] = &[
         knob!("min_order", "smallest order of a slab (slqb_min_order)", min_order: number 0 to 10),

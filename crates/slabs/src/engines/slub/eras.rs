@@ -115,7 +115,7 @@ impl SlubPolicy {
 }
 
 impl Policy for SlubPolicy {
-    const ENGINE: &'static str = "slub";
+    const NAME: &'static str = "slub";
     const PRESETS: &'static [SlubPolicy] = &[
         SlubPolicy::V2_6_29,
         SlubPolicy::V2_6_32,

@@ -17,7 +17,6 @@
 //!
 //! The word's head is `Some(0)` while it counts free objects: the tables of [`super::state`] need no more.
 
-use super::runs::Wrong;
 use super::{FreeList, SlabUpdate, Slub, Tally};
 use crate::backing::Backing;
 use crate::damage::damaged;
@@ -27,6 +26,9 @@ use slablab_platform::{Event, MAP_BYTES, PerCpu, Platform, Word};
 
 /// Objects that a word of the map has bits for.
 const WORD_OBJECTS: u32 = u64::BITS;
+
+/// What is wrong, and with which object.
+pub(super) type Wrong<P> = (Misuse, <P as slablab_platform::Frames>::Ptr);
 
 /// Freed objects of one slab on their way to the slab's map. The bits of one word are collected, and set in
 /// the map when an object of another word comes.

@@ -4,7 +4,7 @@
 //! search ends at the third object of another slab. A run goes back as a chain of links. With maps,
 //! [`Sorted`] finds all objects of a slab.
 
-use super::map::Freed;
+use super::map::{Freed, Wrong};
 use super::{Slub, Tally};
 use crate::backing::Backing;
 use crate::report::Misuse;
@@ -73,8 +73,6 @@ impl Sorted {
 
 /// A slab and the state of its first frame.
 type Found<P> = (Slab<P>, FrameState);
-/// What is wrong, and with which object.
-pub(super) type Wrong<P> = (Misuse, <P as slablab_platform::Frames>::Ptr);
 
 /// Some objects of a batch, a bit of `left` for each that no run took.
 struct Window<'a, Ptr> {

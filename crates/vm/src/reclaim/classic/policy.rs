@@ -1,7 +1,7 @@
 //! The choices of 6.x's classic policy, and what the releases chose.
 
 use super::Classic;
-use crate::knob::{Column, Knob, Policy, knob};
+use crate::knob::{Knob, Policy, Preset, knob};
 use crate::pageout::FileWrites;
 use crate::settings::Settings;
 use crate::vm::Replacement;
@@ -107,22 +107,22 @@ const V6_12: Choices = Choices {
 const V6_18: Choices = V6_12;
 
 impl Policy for Choices {
-    const COLUMNS: &'static [Column<Choices>] = &[
-        Column {
+    const PRESETS: &'static [Preset<Choices>] = &[
+        Preset {
             release: "6.1",
             kernel: [6, 1, 0],
             what: "active and inactive lists, refault distance, pressure by cost",
             settings: Settings::USUAL,
             policies: V6_1,
         },
-        Column {
+        Preset {
             release: "6.12",
             kernel: [6, 12, 0],
             what: "6.1, and pages scanned in vain cost; reclaim judges by sums up to 2 s old, writes no files",
             settings: Settings::USUAL,
             policies: V6_12,
         },
-        Column {
+        Preset {
             release: "6.18",
             kernel: [6, 18, 0],
             what: "as 6.12",

@@ -1,30 +1,30 @@
-//! The presets' columns and knobs: `vm@6.1,lru_gen`.
+//! The presets and their knobs: `vm@6.1,lru_gen`.
 
 use super::Generations;
 use super::policy::*;
-use crate::knob::{Column, Knob, Policy, knob};
+use crate::knob::{Knob, Policy, Preset, knob};
 use crate::settings::Settings;
 use crate::vm::Replacement;
 
 impl Policy for Rules {
     const WORD: &'static str = "lru_gen";
 
-    const COLUMNS: &'static [Column<Rules>] = &[
-        Column {
+    const PRESETS: &'static [Preset<Rules>] = &[
+        Preset {
             release: "6.1",
             kernel: [6, 1, 0],
             what: "generations; kswapd ages before each round",
             settings: Settings::USUAL,
             policies: Rules::V6_1,
         },
-        Column {
+        Preset {
             release: "6.12",
             kernel: [6, 12, 0],
             what: "generations; eviction ages, kswapd estimates its priority, all refaults are counted",
             settings: Settings::USUAL,
             policies: Rules::V6_12,
         },
-        Column {
+        Preset {
             release: "6.18",
             kernel: [6, 18, 0],
             what: "generations; four of them always, types move apart, a second look promotes",

@@ -1,7 +1,7 @@
 //! The choices of 2.6.29, each with a knob.
 
 use super::Split;
-use crate::knob::{Column, Knob, Policy, knob};
+use crate::knob::{Knob, Policy, Preset, knob};
 use crate::pageout::FileWrites;
 use crate::settings::Settings;
 use crate::vm::Replacement;
@@ -93,7 +93,7 @@ const V2_6_29: Choices = Choices {
 };
 
 impl Policy for Choices {
-    const COLUMNS: &'static [Column<Choices>] = &[Column {
+    const PRESETS: &'static [Preset<Choices>] = &[Preset {
         release: "2.6.29",
         kernel: [2, 6, 29],
         what: "split lists, pressure by use, lumpy reclaim for blocks",

@@ -2,7 +2,7 @@
 
 use super::V24;
 use super::policy::*;
-use crate::knob::{Column, Knob, Policy};
+use crate::knob::{Knob, Policy, Preset};
 use crate::settings::Settings;
 use crate::vm::Replacement;
 
@@ -156,12 +156,12 @@ const fn column(
     kernel: [u32; 3],
     what: &'static str,
     policies: Choices,
-) -> Column<Choices> {
-    Column { release, kernel, what, settings: SETTINGS, policies }
+) -> Preset<Choices> {
+    Preset { release, kernel, what, settings: SETTINGS, policies }
 }
 
 impl Policy for Choices {
-    const COLUMNS: &'static [Column<Choices>] = &[
+    const PRESETS: &'static [Preset<Choices>] = &[
         column("2.4.8", [2, 4, 8], "walk over page tables, page ages, three lists", V2_4_8),
         column("2.4.9", [2, 4, 9], "2.4.8 with another use-once and launder", V2_4_9),
         column("2.4.9-ac14", [2, 4, 9], "Alan Cox's tree: drop-behind, all dentries at once", AC14),
