@@ -1,7 +1,9 @@
 //! `slablab record`: a recording of the kernel's slab allocator while a command runs, or a program's
 //! allocation calls as a trace.
 
+mod ending;
 mod kernel;
+mod left;
 mod malloc;
 mod program;
 mod summary;
@@ -22,6 +24,7 @@ use std::time::Duration;
   slablab record --malloc -- python3 app.py                  a program's malloc, to python3.trace.parquet
   slablab record --malloc --process cc1 -- gcc -O2 -c big.c  a program that the command starts
   LD_PRELOAD=libjemalloc.so.2 slablab record --malloc -- ./server            under another allocator
+  slablab record --malloc --recover .slablab-record.814-90125                slablab was killed
 
 A recording of the kernel needs root, and perf or tracefs. The exit status is the command's. docs/record.md
 has more.")]
@@ -51,12 +54,16 @@ pub(crate) struct Args {
     /// program that ran last in the process that was started
     #[arg(long, value_name = "NAME|PID", requires = "malloc")]
     process: Option<String>,
+    /// With --malloc: make the trace of a recording whose slablab was killed, from its hidden folder
+    /// .slablab-record.PID-START
+    #[arg(long, value_name = "FOLDER", requires = "malloc", conflicts_with = "program")]
+    recover: Option<PathBuf>,
     /// With --malloc: largest size of a process's raw file in MB, 24 bytes a call; later calls are counted as
     /// lost
     #[arg(long, value_name = "MB", default_value_t = 8000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     limit: u64,
     /// Command and its arguments. Without it the kernel is recorded until Ctrl-C, or for the time of --for
-    #[arg(last = true, value_name = "COMMAND", required_if_eq("malloc", "true"))]
+    #[arg(last = true, value_name = "COMMAND")]
     program: Vec<OsString>,
 }
 
@@ -70,7 +77,11 @@ enum With {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    if args.malloc { malloc::run(args) } else { kernel::run(&args) }
+    match (&args.recover, args.malloc) {
+        (Some(folder), _) => malloc::recover(folder, &args),
+        (None, true) => malloc::run(&args),
+        (None, false) => kernel::run(&args),
+    }
 }
 
 /// A time with a unit.

@@ -15,9 +15,7 @@ use core::sync::atomic::{Ordering::*, compiler_fence};
 /// Records a call. `at` is the block's address, or 0; `align` 0 or a power of two.
 #[inline]
 pub(crate) fn record(kind: u8, at: *mut c_void, size: usize, align: usize) {
-    if is_off() {
-        return;
-    }
+    // Whether anything is recorded is asked on the slow path: this one has no branch for it.
     let event = [now(), at as u64, pack(kind, align, size)];
     // SAFETY: the thread's own window, in memory that stays mapped.
     match unsafe { current().as_ref() } {
@@ -54,19 +52,29 @@ fn write(thread: &Thread, event: [u64; 3]) -> bool {
 
 #[cold]
 fn record_slow(event: [u64; 3]) {
-    let nothing = event[1] == 0 && event[2] as u8 == kind::FREE;
+    if is_off() {
+        return;
+    }
+    let [time_ns, at, word] = event;
+    let nothing = at == 0 && word as u8 == kind::FREE;
     if nothing && current().is_null() {
         // The C library's last call of a thread, after `thread_ends`: not worth a window, which nobody would
         // take back.
         return;
     }
-    let Some(state) = process::lock() else { return };
-    let Some(this) = state.give(current()) else { return lost() };
-    let [time, ..] = event;
-    let opened = [time, thread(), pack(kind::THREAD, 0, this.serial() as usize)];
-    // A chunk has room for more than two events.
-    write(this, opened);
-    write(this, event);
+    if !process::pauses(time_ns) {
+        let Some(state) = process::lock() else { return };
+        if let Some(this) = state.give(current(), time_ns) {
+            let opened = [time_ns, thread(), pack(kind::THREAD, 0, this.serial() as usize)];
+            // A chunk has room for more than two events.
+            write(this, opened);
+            write(this, event);
+            return;
+        }
+    }
+    if !is_off() && !matches!(word as u8, kind::REALLOC_BEGIN | kind::END) {
+        lost();
+    }
 }
 
 /// The C library calls it when a thread ends, with the thread's window. Functions that run later may

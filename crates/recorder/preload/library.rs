@@ -6,8 +6,10 @@
 //!   operators   C++'s operator new and delete
 //!   next        the functions of the allocator behind this library; memory until they are known
 //!   events      a thread's window on its chunk of the process's file
-//!     process     the file; state that a forked child finds empty
-//!       system      the C library's functions
+//!     process     state that a forked child finds empty; threads and their windows
+//!       file        the process's file: its head, its chunks
+//!         folder      the recording's folders, and whether its recorder lives
+//!           system      the C library's functions
 //! ```
 //!
 //! **Order.** An event of an allocation has a time after the allocator answered, an event of a free one
@@ -24,6 +26,8 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod events;
+mod file;
+mod folder;
 mod next;
 mod operators;
 mod process;

@@ -1,6 +1,6 @@
 //! Functions of the C library, and numbers of Linux. `unsafe`: declares and calls them.
 
-use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
@@ -39,14 +39,15 @@ unsafe extern "C" {
     ) -> *mut c_void;
     pub(crate) fn munmap(at: *mut c_void, bytes: usize) -> c_int;
     pub(crate) fn madvise(at: *mut c_void, bytes: usize, advice: c_int) -> c_int;
-    pub(crate) fn open(path: *const c_char, flags: c_int, ...) -> c_int;
-    pub(crate) fn close(fd: c_int) -> c_int;
-    pub(crate) fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize;
-    pub(crate) fn ftruncate(fd: c_int, bytes: i64) -> c_int;
-    pub(crate) fn fallocate(fd: c_int, mode: c_int, offset: i64, bytes: i64) -> c_int;
-    pub(crate) fn getenv(name: *const c_char) -> *const c_char;
-    pub(crate) fn getpid() -> c_int;
-    pub(crate) fn getppid() -> c_int;
+    fn openat(folder: c_int, path: *const c_char, flags: c_int, ...) -> c_int;
+    fn close(fd: c_int) -> c_int;
+    fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize;
+    fn flock(fd: c_int, operation: c_int) -> c_int;
+    fn ftruncate(fd: c_int, bytes: i64) -> c_int;
+    fn fallocate(fd: c_int, mode: c_int, offset: i64, bytes: i64) -> c_int;
+    fn getenv(name: *const c_char) -> *const c_char;
+    fn getpid() -> c_int;
+    fn getppid() -> c_int;
     fn getpagesize() -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
     pub(crate) fn sched_yield() -> c_int;
@@ -72,16 +73,131 @@ pub(crate) const MAP_NORESERVE: c_int = 0x4000;
 pub(crate) const MAP_POPULATE: c_int = 0x8000;
 pub(crate) const MADV_DONTFORK: c_int = 10;
 pub(crate) const MADV_WIPEONFORK: c_int = 18;
-pub(crate) const O_CREATE_NEW: c_int = 0o302; // read and write
+pub(crate) const O_RDONLY: c_int = 0;
 pub(crate) const O_RDWR: c_int = 2;
-pub(crate) const O_CLOEXEC: c_int = 0o2000000;
-pub(crate) const MODE: c_int = 0o600;
+pub(crate) const O_CREAT: c_int = 0o100;
+/// Paths are from the folder that the process works in.
+pub(crate) const AT_FDCWD: c_int = -100;
+const O_NONBLOCK: c_int = 0o4000;
+const O_CLOEXEC: c_int = 0o2000000;
+#[cfg(target_arch = "x86_64")]
+const O_NOFOLLOW: c_int = 0o400000;
+#[cfg(not(target_arch = "x86_64"))]
+const O_NOFOLLOW: c_int = 0o100000;
+const MODE: c_int = 0o600;
+const LOCK_SHARED_NOW: c_int = 1 | 4;
 const CLOCK_MONOTONIC: c_int = 1;
 const SIG_SETMASK: c_int = 2;
 #[cfg(target_arch = "x86_64")]
 const SYS_GETTID: c_long = 186;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_GETTID: c_long = 178;
+
+/// A text that is put together, with a zero byte at its end.
+pub(crate) struct Text<const BYTES: usize>([u8; BYTES], usize);
+
+/// A path of a file.
+pub(crate) type Path = Text<1024>;
+
+/// The name of a file, without a folder.
+pub(crate) type Name = Text<64>;
+
+impl<const BYTES: usize> Text<BYTES> {
+    pub(crate) const EMPTY: Text<BYTES> = Text([0; BYTES], 0);
+    /// The most bytes, without the zero at the end.
+    pub(crate) const MOST: usize = BYTES - 1;
+
+    /// Puts a piece at the end, or as much of it as there is room for.
+    #[inline]
+    pub(crate) fn put(&mut self, piece: &[u8]) {
+        let length = piece.len().min(Self::MOST - self.1);
+        self.0[self.1..self.1 + length].copy_from_slice(&piece[..length]);
+        self.1 += length;
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0[..self.1]
+    }
+}
+
+/// An open file. Its end closes it.
+pub(crate) struct Open(c_int);
+
+impl Open {
+    /// Opens `path`, from the folder `at`; no link, and without waiting for the other end of a pipe.
+    pub(crate) fn at(at: c_int, path: &Path, flags: c_int) -> Option<Open> {
+        let flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+        // SAFETY: the path ends with a zero byte.
+        let fd = unsafe { openat(at, path.0.as_ptr().cast(), flags, MODE) };
+        (fd >= 0).then(|| Open(fd))
+    }
+
+    /// Reads the file's first bytes.
+    pub(crate) fn read(&self, to: &mut [u8]) {
+        // SAFETY: the bytes may be written. What cannot be read stays as it is.
+        unsafe { read(self.0, to.as_mut_ptr().cast(), to.len()) };
+    }
+
+    /// Whether the file has no lock of another process now.
+    pub(crate) fn is_unlocked(&self) -> bool {
+        // SAFETY: the descriptor is open.
+        unsafe { flock(self.0, LOCK_SHARED_NOW) == 0 }
+    }
+
+    /// Allocates `bytes` bytes behind the first `from`. `false`: the disk is full.
+    pub(crate) fn grow(&self, from: u64, bytes: u64) -> bool {
+        // SAFETY: the descriptor is open. Where a file system cannot allocate, the file gets longer.
+        unsafe {
+            fallocate(self.0, 0, from as i64, bytes as i64) == 0
+                || (!is_full() && ftruncate(self.0, (from + bytes) as i64) == 0)
+        }
+    }
+
+    /// Maps a part of the file; null if the kernel refuses.
+    ///
+    /// # Safety
+    /// `at` is null, or a mapping of that size which nobody uses.
+    pub(crate) unsafe fn map(&self, at: *mut c_void, offset: u64, bytes: usize) -> *mut u8 {
+        let fixed = if at.is_null() { 0 } else { MAP_FIXED };
+        let flags = MAP_SHARED | MAP_POPULATE | fixed;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let base = mmap(at, bytes, PROT, flags, self.0, offset as i64);
+            if base as isize == -1 {
+                return null_mut();
+            }
+            madvise(base, bytes, MADV_DONTFORK);
+            base.cast()
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this file's.
+        unsafe { close(self.0) };
+    }
+}
+
+/// Whether the last call failed because the disk, or the user's part of it, is full.
+fn is_full() -> bool {
+    const ENOSPC: c_int = 28;
+    const EDQUOT: c_int = 122;
+    matches!(errno(), ENOSPC | EDQUOT)
+}
+
+/// A variable of the environment; nothing without one.
+pub(crate) fn variable(name: &CStr) -> &'static [u8] {
+    // SAFETY: the name is a C string. The answer is null or a C string, which the program changes no sooner
+    // than it runs.
+    unsafe { getenv(name.as_ptr()).as_ref().map_or(&[], |text| CStr::from_ptr(text).to_bytes()) }
+}
+
+/// The numbers of this process and of its parent.
+pub(crate) fn processes() -> (u64, u64) {
+    // SAFETY: the functions have no preconditions.
+    unsafe { (getpid() as u64, getppid() as u64) }
+}
 
 /// The library that an address is in.
 pub(crate) fn library_of(at: *const c_void) -> Option<Found> {

@@ -102,7 +102,7 @@ pub fn convert<W: Write + Send + 'static>(
     known: Metadata,
     tick: &mut dyn FnMut(u64),
 ) -> Result<(W, Summary), Error> {
-    let io = |source| Error::Io { path: process.path.clone(), source };
+    let io = |source| Error::Io { path: process.paths[0].clone(), source };
     let mut writer = Writer::new(out)?;
     let comm = writer.texts().comm.id(process.name());
     let mut converter = Converter {

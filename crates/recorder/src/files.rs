@@ -5,18 +5,21 @@ use crate::raw::{
     word,
 };
 use rustc_hash::FxHashMap;
+use rustix::fs::OFlags;
 use std::cmp::Reverse;
+use std::collections::hash_map::Entry;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A process of a recording.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// The file.
-    pub path: PathBuf,
-    /// Bytes of the file.
+    /// The files: more than one if the process gave up the right to write to the first.
+    pub paths: Vec<PathBuf>,
+    /// Bytes of the files.
     pub bytes: u64,
     /// The process's number in the kernel.
     pub pid: u64,
@@ -36,6 +39,8 @@ pub struct Process {
     pub threads: u64,
     /// Calls that could not be written.
     pub lost: u64,
+    /// The start of the process's first file.
+    first: u64,
     segments: Vec<Segment>,
 }
 
@@ -45,11 +50,36 @@ impl Process {
         let first = self.command.first().map_or("", String::as_str);
         first.rsplit('/').next().unwrap_or(first).trim_start_matches('-')
     }
+
+    /// Whether the process called, and none of its calls could be written.
+    pub fn could_not_write(&self) -> bool {
+        self.calls == 0 && self.lost > 0
+    }
+
+    /// Adds another file of the process.
+    fn join(&mut self, other: Process) {
+        let files = self.paths.len();
+        self.segments
+            .extend(other.segments.iter().map(|segment| Segment { file: files + segment.file, ..*segment }));
+        self.paths.extend(other.paths);
+        self.bytes += other.bytes;
+        self.calls += other.calls;
+        self.lost = self.lost.saturating_add(other.lost);
+    }
+
+    fn count_threads(&mut self) {
+        let mut serials: Vec<u64> = self.segments.iter().map(|segment| segment.serial).collect();
+        serials.sort_unstable();
+        serials.dedup();
+        self.threads = serials.len() as u64;
+    }
 }
 
 /// Events of one thread that are next to each other in a chunk.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
+    /// The file, by its index in [`Process::paths`].
+    file: usize,
     serial: u64,
     thread: u64,
     offset: u64,
@@ -57,32 +87,58 @@ struct Segment {
     first_ns: u64,
 }
 
-/// The processes of a recording in the order of their starts. Files without a head, of processes that ended
-/// at their first call, are left out.
+/// The processes of a recording, which is in `folders`, in the order of their starts. Files without a head,
+/// of processes that ended at their first call, are left out. So is what is no regular file.
 ///
 /// # Errors
 /// A folder or a file that cannot be read.
-pub fn processes(folder: &Path) -> io::Result<Vec<Process>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "raw") {
-            found.extend(process(path)?);
+pub fn processes<P: AsRef<Path>>(folders: &[P]) -> io::Result<Vec<Process>> {
+    let mut files = Vec::new();
+    for folder in folders {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "raw") {
+                files.extend(process(path)?);
+            }
         }
     }
-    found.sort_by_key(|process| (process.start_ns, process.pid));
+    files.sort_by_key(|process| (process.start_ns, process.pid));
+    let mut found: Vec<Process> = Vec::new();
+    let mut indices: FxHashMap<(u64, u64), usize> = FxHashMap::default();
+    for file in files {
+        match indices.entry((file.pid, file.first)) {
+            Entry::Occupied(index) => found[*index.get()].join(file),
+            Entry::Vacant(index) => {
+                index.insert(found.len());
+                found.push(file);
+            }
+        }
+    }
+    found.iter_mut().for_each(Process::count_threads);
     Ok(found)
+}
+
+/// Opens a raw file. `None`: it is a link, a pipe or a device. Recorded programs know the folder, and may put
+/// anything there.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    if !path.symlink_metadata()?.is_file() {
+        return Ok(None);
+    }
+    // Another file may be there by now: no link is followed, and no pipe's other end is waited for.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 /// A file's process. `None`: it has no head.
 fn process(path: PathBuf) -> io::Result<Option<Process>> {
-    let mut file = File::open(&path)?;
+    let Some(file) = open(&path)? else { return Ok(None) };
     let bytes = file.metadata()?.len();
-    let mut head = vec![0; HEAD_BYTES];
-    if bytes < HEAD_BYTES as u64 {
+    let mut head = Vec::new();
+    (&file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+    if head.len() < HEAD_BYTES {
         return Ok(None);
     }
-    file.read_exact(&mut head)?;
     let word = |word: usize| number(&head[word * 8..]);
     if word(word::MAGIC) != MAGIC {
         return Ok(None);
@@ -100,21 +156,20 @@ fn process(path: PathBuf) -> io::Result<Option<Process>> {
         calls: 0,
         threads: 0,
         lost: word(word::LOST),
+        first: word(word::FIRST),
         segments: Vec::new(),
-        path,
+        paths: vec![path],
     };
-    let mut chunk = vec![0; CHUNK_BYTES];
-    let mut offset = HEAD_BYTES as u64;
+    let (mut chunk, mut offset) = (Vec::with_capacity(CHUNK_BYTES), HEAD_BYTES as u64);
     while offset < bytes {
-        let length = (bytes - offset).min(CHUNK_BYTES as u64) as usize;
-        file.read_exact(&mut chunk[..length])?;
-        process.look_through(&chunk[..length], offset);
-        offset += length as u64;
+        chunk.clear();
+        let length = (bytes - offset).min(CHUNK_BYTES as u64);
+        if (&file).take(length).read_to_end(&mut chunk)? == 0 {
+            break;
+        }
+        process.look_through(&chunk, offset);
+        offset += length;
     }
-    let mut serials: Vec<u64> = process.segments.iter().map(|segment| segment.serial).collect();
-    serials.sort_unstable();
-    serials.dedup();
-    process.threads = serials.len() as u64;
     Ok(Some(process))
 }
 
@@ -128,7 +183,7 @@ impl Process {
                 self.segments.extend(open.take().filter(|segment| segment.events > 0));
                 let offset = offset + ((index + 1) * EVENT_BYTES) as u64;
                 let (serial, thread) = (event.size, event.address);
-                open = Some(Segment { serial, thread, offset, events: 0, first_ns: event.time_ns });
+                open = Some(Segment { file: 0, serial, thread, offset, events: 0, first_ns: event.time_ns });
             } else if let Some(segment) = &mut open {
                 segment.events += 1;
                 self.calls += u64::from(event.is_call());
@@ -149,7 +204,12 @@ impl Process {
             waiting.entry(segment.serial).or_default().push_back(segment);
         }
         let heads = waiting.iter().map(|(serial, queue)| Reverse((queue[0].first_ns, *serial))).collect();
-        Ok(Events { file: File::open(&self.path)?, heads, waiting, loaded: FxHashMap::default() })
+        let files = self.paths.iter().map(|path| {
+            let gone = || io::Error::other(format!("{}: no longer a regular file", path.display()));
+            open(path)?.ok_or_else(gone)
+        });
+        let files = files.collect::<io::Result<_>>()?;
+        Ok(Events { files, heads, waiting, loaded: FxHashMap::default() })
     }
 }
 
@@ -194,7 +254,7 @@ fn number(bytes: &[u8]) -> u64 {
 /// The events of all threads, merged by their times. One segment of each thread that has begun is in memory.
 #[derive(Debug)]
 pub(crate) struct Events {
-    file: File,
+    files: Vec<File>,
     /// The time of each thread's next event.
     heads: BinaryHeap<Reverse<(u64, u64)>>,
     waiting: FxHashMap<u64, VecDeque<Segment>>,
@@ -230,8 +290,9 @@ impl Events {
             return Ok(None);
         };
         let mut bytes = vec![0; segment.events as usize * EVENT_BYTES];
-        self.file.seek(SeekFrom::Start(segment.offset))?;
-        self.file.read_exact(&mut bytes)?;
+        let mut file = &self.files[segment.file];
+        file.seek(SeekFrom::Start(segment.offset))?;
+        file.read_exact(&mut bytes)?;
         let of_thread = |event: Event| Event { serial, thread: segment.thread, ..event };
         let events = bytes.chunks_exact(EVENT_BYTES).map(Event::read).filter(|event| event.kind != 0);
         let mut events: Vec<Event> = events.map(of_thread).collect();

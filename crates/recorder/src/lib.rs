@@ -3,6 +3,9 @@
 //! ```text
 //! library    the file that is preloaded into the program (folder preload); it writes raw files
 //! raw        their layout
+//! folder     where they are, with the library; what killed recorders left
+//!   preloaded  the library as bytes, and the variables that it reads
+//!   owner      a process, told apart from later ones with its number
 //! files      the files of a recording: which processes there were, and their events in the order of time
 //! convert    a process's events become rows of a trace
 //!   objects    which object an address is
@@ -17,7 +20,10 @@
 
 mod convert;
 mod files;
+mod folder;
 mod objects;
+mod owner;
+mod preloaded;
 mod raw;
 
 #[cfg(clippy)]
@@ -26,15 +32,9 @@ mod preload;
 
 pub use convert::{KIND, Summary, convert};
 pub use files::{Process, processes};
-
-/// The file to preload; empty if this crate was built without a linker for its target.
-pub static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libslablab-record.so"));
-
-/// The variable of the environment that names the folder of a recording.
-pub const FOLDER: &str = "SLABLAB_RECORD";
-
-/// The variable of the environment with the largest size of a process's file, in bytes.
-pub const LIMIT: &str = "SLABLAB_RECORD_LIMIT";
+pub use folder::{Folder, Left};
+pub use owner::Owner;
+pub use preloaded::{COUNTS, DESCRIPTOR, FOLDER, LIBRARY, LIMIT};
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

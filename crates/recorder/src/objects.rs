@@ -61,7 +61,8 @@ impl Objects {
     /// A block begins at an address that is not live.
     pub(crate) fn begin(&mut self, address: u64, object: Object) {
         self.live.insert(address, object);
-        self.live_bytes += object.bytes;
+        // Saturating: a damaged file may have any sizes.
+        self.live_bytes = self.live_bytes.saturating_add(object.bytes);
         if self.live_bytes > self.peak_bytes {
             (self.peak_bytes, self.peak_blocks) = (self.live_bytes, self.live.len() as u64);
         }
@@ -76,7 +77,7 @@ impl Objects {
     /// The block at an address ends, by the CPU `by`, or unseen.
     pub(crate) fn end(&mut self, address: u64, by: Option<u16>) -> Option<Object> {
         let object = self.live.remove(&address)?;
-        self.live_bytes -= object.bytes;
+        self.live_bytes = self.live_bytes.saturating_sub(object.bytes);
         self.give_id(object.id);
         if let Some(cache) = self.caches.get_mut(object.cache as usize) {
             cache.counts.live_end -= 1;

@@ -31,8 +31,11 @@ pub(crate) mod word {
     pub(crate) const START: usize = 3;
     /// Bytes of a page.
     pub(crate) const PAGE: usize = 5;
-    /// Events that could not be written.
+    /// Calls that could not be written.
     pub(crate) const LOST: usize = 4;
+    /// [`START`] of the process's first file. A process that gave up the right to its file goes on in
+    /// another.
+    pub(crate) const FIRST: usize = 6;
 }
 
 /// Offset of the command line: words that each end with a zero byte.

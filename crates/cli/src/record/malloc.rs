@@ -2,62 +2,128 @@
 //!
 //! ```text
 //! run
-//!   Folder           the raw files, beside the trace
-//!   Preload          the library that records, in the folder for temporary files
+//!   left::clear      what killed recorders left is named
+//!   Folder           the raw files, beside the trace; the library that records
 //!   Program          the program; signals are passed on
-//!   chosen           which of its processes
-//!   convert          the trace, beside its place and renamed
-//!   summary::text    on standard error
+//!   write_trace
+//!     chosen           which of its processes
+//!     convert          the trace, beside its place and renamed
+//!     summary::text    on standard error
+//! recover            the same from a folder that is already there
 //! ```
 
-use super::{Args, program, summary};
+use super::ending::Ending;
+use super::{Args, left, program, summary};
 use crate::input::Progress;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::check;
-use slablab_recorder::{FOLDER, LIBRARY, LIMIT, Process, convert, processes};
+use slablab_recorder::{Folder, LIBRARY, Left, Process, convert};
 use slablab_trace::{AtomicFile, Metadata};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-pub(super) fn run(args: Args) -> Result<Done, Failure> {
+/// Records a program.
+pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     if LIBRARY.is_empty() {
         return Err(
             "this program was built without the recorder: its build needs Linux and a C compiler".into()
         );
     }
-    let output = args.output.clone().unwrap_or_else(|| default_output(&args.program[0]));
-    check([], [("-o", output.as_path())])?;
-    // Fails now where it would after a long run.
-    drop(AtomicFile::create(&output)?);
-    let folder = Folder::new(&output)?;
-    let library = Preload::new()?;
-    let environment = [
-        ("LD_PRELOAD", library.list()),
-        (FOLDER, folder.0.clone().into_os_string()),
-        (LIMIT, (args.limit * 1_000_000).to_string().into()),
-    ];
+    let Some(program) = args.program.first() else {
+        return Err("record --malloc: expected COMMAND behind --, or --recover FOLDER".into());
+    };
+    let output = writable_output(args, program)?;
+    let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let (parent, temporary) = (parent.unwrap_or(Path::new(".")), std::env::temp_dir());
+    left::clear(&[parent, &temporary]);
+    let mut folder = Folder::create(parent, &temporary)?;
+    let mut environment = folder.environment(args.limit * 1_000_000);
+    environment.push(("LD_PRELOAD", preloaded(&folder)));
+    let ending = Ending::new(folder.path().to_path_buf())?;
     let (ended, pid) = program::Program::start(&args.program, &environment)?.wait()?;
-    drop(library);
-    let all = processes(&folder.0).map_err(|error| format!("{}: {error}", folder.0.display()))?;
-    let process = chosen(&all, pid, &args)?;
-    let progress = Progress::new("convert");
-    let known = Metadata { release: kernel_release(), ..Metadata::default() };
-    // An event of `realloc` is two, so the bar may reach its end a little early.
-    let whole = process.calls;
-    let beside = AtomicFile::create(&output)?;
-    let (beside, result) = convert(process, beside, known, &mut |done| progress.at(done.min(whole), whole))?;
-    beside.commit()?;
-    drop(progress);
-    eprint!("{}", summary::text(&output, &all, process, &result));
-    if result.lost > 0 {
-        tell(format_args!("{} calls were lost: expected a larger --limit, or more disk space", result.lost));
+    ending.begin();
+    let written = folder
+        .processes()
+        .map_err(|error| format!("{}: {error}", folder.path().display()).into())
+        .and_then(|all| write_trace(&all, pid, args, &output, Some(&ending)));
+    let _whole = ending.hold();
+    if let Err(error) = written {
+        // What was recorded may have taken hours.
+        return Err(match folder.keep() {
+            true => {
+                tell(error);
+                left::tell_kept(folder.path());
+                "the trace was not made; the recording is kept".into()
+            }
+            false => error,
+        });
     }
     Ok(ended)
 }
 
-fn default_output(program: &std::ffi::OsStr) -> PathBuf {
+/// Makes the trace of a recording whose recorder was killed.
+pub(super) fn recover(folder: &Path, args: &Args) -> Result<Done, Failure> {
+    let left = Left::open(folder)?;
+    let all = left.processes().map_err(|error| format!("{}: {error}", folder.display()))?;
+    // The program that was started called first, as a rule.
+    let first = all.iter().find(|process| process.calls > 0);
+    let Some(first) = first else {
+        return Err(format!("{}: no call was recorded", folder.display()).into());
+    };
+    let output = match &args.process {
+        None => writable_output(args, OsStr::new(first.name()))?,
+        Some(_) => writable_output(args, OsStr::new(chosen(&all, first.pid, args)?.name()))?,
+    };
+    write_trace(&all, first.pid, args, &output, None)?;
+    tell(format_args!("the recording stays: `rm -r {}` removes it", folder.display()));
+    Ok(Done::Complete)
+}
+
+/// Writes the trace of the chosen process, and says what it has.
+fn write_trace(
+    all: &[Process],
+    pid: u64,
+    args: &Args,
+    output: &Path,
+    ending: Option<&Ending>,
+) -> Result<(), Failure> {
+    let process = chosen(all, pid, args)?;
+    let progress = Progress::new("convert");
+    let known = Metadata { release: kernel_release(), ..Metadata::default() };
+    // An event of `realloc` is two, so the bar may reach its end a little early.
+    let whole = process.calls;
+    let beside = AtomicFile::create(output)?;
+    let (beside, result) = convert(process, beside, known, &mut |done| progress.at(done.min(whole), whole))?;
+    let held = ending.map(Ending::hold);
+    beside.commit()?;
+    drop((held, progress));
+    eprint!("{}", summary::text(output, all, process, &result));
+    if result.lost > 0 {
+        tell(format_args!("{} calls were lost: expected a larger --limit, or more disk space", result.lost));
+    }
+    Ok(())
+}
+
+/// Where the trace will be. Fails now where it would after a long run.
+fn writable_output(args: &Args, program: &OsStr) -> Result<PathBuf, Failure> {
+    let output = args.output.clone().unwrap_or_else(|| default_output(program));
+    check([], [("-o", output.as_path())])?;
+    drop(AtomicFile::create(&output)?);
+    Ok(output)
+}
+
+/// The value of `LD_PRELOAD`: the library, and behind it what the user preloads.
+fn preloaded(folder: &Folder) -> OsString {
+    let mut list = folder.library().into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        list.push(":");
+        list.push(others);
+    }
+    list
+}
+
+fn default_output(program: &OsStr) -> PathBuf {
     let name = Path::new(program).file_name().unwrap_or(program);
     PathBuf::from(format!("{}.trace.parquet", name.to_string_lossy()))
 }
@@ -83,57 +149,23 @@ fn chosen<'a>(all: &'a [Process], pid: u64, args: &Args) -> Result<&'a Process, 
             names.dedup();
             format!("--process {asked}: expected a number, or one of {}", names.join(", ")).into()
         }
-        _ => {
-            let program = args.program[0].to_string_lossy();
-            let why = "no call was recorded: expected a program that is linked to its malloc dynamically, not a \
-                       static one, none with a malloc of its own, none with more rights than its user (setuid)";
-            format!("{program}: {why}").into()
-        }
+        _ => nothing_recorded(all, args).into(),
     })
 }
 
-/// A folder for the raw files. Its end removes it.
-struct Folder(PathBuf);
-
-impl Folder {
-    /// A folder in that of the trace: there is room for the raw files if there is room for the trace.
-    fn new(output: &Path) -> Result<Folder, Failure> {
-        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new(".")).canonicalize()?;
-        let path = parent.join(format!(".slablab-record.{}", std::process::id()));
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What is left would be found beside the trace.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The library, in a file that the loader finds. Its end removes it.
-struct Preload(Folder);
-
-impl Preload {
-    fn new() -> Result<Preload, Failure> {
-        let folder = Folder::new(&std::env::temp_dir().join("library"))?;
-        let path = folder.0.join("libslablab-record.so");
-        fs::write(&path, LIBRARY).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Preload(folder))
-    }
-
-    /// The value of `LD_PRELOAD`: the library, and behind it what the user preloads.
-    fn list(&self) -> OsString {
-        let mut list = self.0.0.join("libslablab-record.so").into_os_string();
-        if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-            list.push(":");
-            list.push(others);
-        }
-        list
-    }
+/// Why a program has no calls.
+fn nothing_recorded(all: &[Process], args: &Args) -> String {
+    let program =
+        args.program.first().map_or(String::new(), |program| program.to_string_lossy().into_owned());
+    let refused = all.iter().filter(|process| process.could_not_write()).count();
+    let why = match refused {
+        0 => "expected a program that is linked to its malloc dynamically, not a static one, none with a \
+              malloc of its own, none with more rights than its user (setuid)"
+            .to_string(),
+        _ => format!(
+            "{refused} processes could not write to the folder of the recording: expected another place of the \
+             trace (-o), which they can reach and which has room"
+        ),
+    };
+    format!("{program}: no call was recorded: {why}")
 }

@@ -49,15 +49,33 @@ pub(super) fn text(output: &Path, all: &[Process], process: &Process, found: &Su
         line("frees", format!("{} {why}", counted(found.unseen_frees)));
     }
     line("lost", counted(found.lost));
+    if let Some(others) = without_file(all) {
+        line("not written", others);
+    }
     line("allocator", process.allocator.clone());
     let who = format!("{} (process {})", process.name(), process.pid);
     let first = format!("{}: {} rows, {who}\n", output.display(), counted(found.rows));
     visible::lines(&first).to_string() + "\n" + &text + &others(all, process)
 }
 
+/// The processes that could not write, and their calls. They are of another user, or cannot reach the folder.
+fn without_file(all: &[Process]) -> Option<String> {
+    let refused: Vec<&Process> = all.iter().filter(|process| process.could_not_write()).collect();
+    let calls = refused.iter().fold(0u64, |sum, process| sum.saturating_add(process.lost));
+    let [first, ..] = refused[..] else { return None };
+    Some(format!(
+        "{} processes could not write their {} calls, among them {} ({}): they gave up rights, or their disk is \
+         full",
+        counted(refused.len() as u64),
+        counted(calls),
+        first.name(),
+        first.pid
+    ))
+}
+
 /// The processes that are not in the trace, those with most calls first.
 fn others(all: &[Process], process: &Process) -> String {
-    let mut others: Vec<&Process> = all.iter().filter(|other| other.path != process.path).collect();
+    let mut others: Vec<&Process> = all.iter().filter(|other| other.paths != process.paths).collect();
     if others.is_empty() {
         return String::new();
     }

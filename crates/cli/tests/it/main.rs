@@ -23,6 +23,7 @@ mod pressure_ends;
 mod pressure_views;
 mod progress;
 mod record;
+mod record_endings;
 mod record_kernel;
 mod run;
 mod schemas;

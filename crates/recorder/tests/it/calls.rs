@@ -1,9 +1,9 @@
 //! The library preloaded into programs in C and C++, and the traces of their calls.
 
-use slablab_recorder::{FOLDER, LIBRARY, LIMIT, Process, Summary, convert, processes};
+use crate::common::{built, folder, record, the_one};
+use slablab_recorder::{LIMIT, Process, Summary, convert};
 use slablab_trace::{Batch, Columns, EventKind, Metadata, Reader, flags};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// A row of a trace, as tests compare it.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,41 +18,9 @@ struct Call {
     flags: u8,
 }
 
-/// A folder of a test's own.
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recorder-{name}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("cargo's folder can be written to");
-    folder
-}
-
-/// Builds a program. `None`: the machine has no such compiler.
-fn built(folder: &Path, compiler: &str, source: &str, arguments: &[&str]) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
-    let program = folder.join(source.file_stem().expect("a name"));
-    let done = Command::new(compiler).args(arguments).arg(&source).arg("-o").arg(&program).output();
-    let done = match done {
-        Err(_) if compiler == "c++" && std::env::var_os("SLABLAB_CXX_REQUIRED").is_none() => return None,
-        done => done.unwrap_or_else(|error| panic!("{compiler}: {error}")),
-    };
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    Some(program)
-}
-
-/// Runs a command with the library in front of what `others` names.
-fn record(folder: &Path, command: &mut Command, others: &str) -> (Output, Vec<Process>) {
-    let library = folder.join("libslablab-record.so");
-    std::fs::write(&library, LIBRARY).expect("the test's folder");
-    let files = folder.join("raw");
-    std::fs::create_dir_all(&files).expect("the test's folder");
-    let list = format!("{}:{others}", library.display());
-    let output = command.env("LD_PRELOAD", list).env(FOLDER, &files).output().expect("it runs");
-    (output, processes(&files).expect("the files can be read"))
-}
-
 /// A process's trace.
 fn trace(process: &Process) -> (Vec<Call>, Metadata, Summary) {
-    let path = process.path.with_extension("trace.parquet");
+    let path = process.paths[0].with_extension("trace.parquet");
     let file = std::fs::File::create(&path).expect("the test's folder");
     let (_, summary) = convert(process, file, Metadata::default(), &mut |_| {}).expect("it can be converted");
     let reader = Reader::open(&path).expect("a trace");
@@ -95,12 +63,6 @@ fn check_objects(calls: &[Call]) {
 /// The rows of calls with these sizes.
 fn of_sizes(calls: &[Call], sizes: std::ops::Range<u32>) -> Vec<&Call> {
     calls.iter().filter(|call| sizes.contains(&call.bytes)).collect()
-}
-
-fn the_one<'a>(all: &'a [Process], name: &str) -> &'a Process {
-    let found: Vec<&Process> = all.iter().filter(|process| process.name() == name).collect();
-    assert_eq!(found.len(), 1, "{name} among {all:?}");
-    found[0]
 }
 
 #[test]

@@ -1,3 +1,5 @@
-//! The library preloaded into programs in C and C++, and the traces of their calls.
+//! The library preloaded into programs in C and C++, the traces of their calls, and how recordings end.
 
 mod calls;
+mod common;
+mod endings;
