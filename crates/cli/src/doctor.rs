@@ -1,8 +1,9 @@
 //! `slablab doctor`: the uses of slab memory, changes that would help, and settings that this kernel has.
 
 use crate::input::{InputArgs, command_line, open};
-use crate::outcome::{Done, Failure};
+use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
+use crate::record::dead_instances;
 use crate::watch;
 use slablab_doctor::diagnosis::rounding::Rounding;
 use slablab_doctor::diagnosis::{Options, SortKey, examine};
@@ -88,6 +89,17 @@ fn sort_key(letter: char) -> Result<SortKey, Failure> {
     })
 }
 
+/// Names what killed recorders left switched on in this machine's kernel.
+fn tell_dead_recorders() {
+    for path in dead_instances() {
+        tell(format_args!(
+            "{}: a slablab that was killed left it, and the kernel still traces for it: the next `slablab record \
+             --with tracefs` removes it, as does rmdir",
+            path.display()
+        ));
+    }
+}
+
 /// A number of bytes with a binary unit.
 fn size(text: &str) -> Result<u64, String> {
     let error = || format!("expected a number of bytes, or one with K, M, G or T, found {text}");
@@ -143,6 +155,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         Format::Prometheus => doctor_prometheus(&report),
     };
     args.out.write(&text)?;
+    if args.input.input.is_none() {
+        tell_dead_recorders();
+    }
     let over = |limit: u64| {
         let grown = report.history.as_ref().map(|history| history.total().bytes);
         i128::from(grown.unwrap_or(report.total.loss())) > i128::from(limit)

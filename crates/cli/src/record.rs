@@ -76,6 +76,8 @@ enum With {
     Tracefs,
 }
 
+pub(crate) use kernel::dead_instances;
+
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     match (&args.recover, args.malloc) {
         (Some(folder), _) => malloc::recover(folder, &args),

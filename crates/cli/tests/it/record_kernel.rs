@@ -260,3 +260,47 @@ fn tracefs_is_as_it_was() {
     assert_eq!(child.wait().expect("it ends").code(), None);
     until("the instance is gone", || instances().is_empty());
 }
+
+/// Instances of recorders that were killed together with their remover: the next recording removes them and
+/// says so, the doctor names them. Those of living processes and of others stay.
+#[test]
+fn dead_recorders_instances_are_removed() {
+    if !may_record() {
+        return;
+    }
+    let place = Place::new("record-instances", "exit 1");
+    let tracefs = place.0.join("tracefs");
+    let own = std::process::id();
+    let names =
+        ["slablab-8388608-77", "slablab-8388609", "other-8388608-77", "slablab-x", &format!("slablab-{own}")];
+    for name in names {
+        std::fs::create_dir_all(tracefs.join("instances").join(name)).expect("a folder");
+    }
+    // A process of the same number that started at another time.
+    std::fs::create_dir_all(tracefs.join(format!("instances/slablab-{own}-1"))).expect("a folder");
+    let root = format!("SLABLAB_TRACEFS='{}'", tracefs.display());
+    let doctor =
+        Command::new(env!("CARGO_BIN_EXE_slablab")).arg("doctor").env("SLABLAB_TRACEFS", &tracefs).output();
+    let said = text(&doctor.expect("it runs").stderr);
+    for name in ["slablab-8388608-77: ", "slablab-8388609: ", &format!("slablab-{own}-1: ")] {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let output = place.run(&root, &["--with", "tracefs", "-o", "one.tar", "--", "/bin/true"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for name in
+        ["slablab-8388608-77: removed", "slablab-8388609: removed", &format!("slablab-{own}-1: removed")]
+    {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+    // It has no files, so this recording failed, and its instance is gone, too.
+    assert!(said.contains("instances/slablab-") && said.contains("tracing_on"), "{said}");
+    let entries = std::fs::read_dir(tracefs.join("instances")).expect("a folder").flatten();
+    let mut left: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    left.sort();
+    let mut expected: Vec<&str> = names[2..].to_vec();
+    expected.sort();
+    assert_eq!(left, expected);
+}

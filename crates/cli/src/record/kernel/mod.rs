@@ -31,6 +31,7 @@ use spool::{Room, Spooled};
 use std::io::{Cursor, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+pub(crate) use tracefs::dead_instances;
 
 /// What to record.
 struct Wanted<'a> {
@@ -104,23 +105,10 @@ impl Recorder {
 }
 
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
-    let output = args.output.clone().unwrap_or_else(|| default_output(args));
-    check([], [("-o", output.as_path())])?;
-    if output == Path::new("-") || output.exists() && !output.is_file() {
-        let what =
-            "a recording has several parts, which are put together at its end: expected the name of a file";
-        return Err(format!("{}: {what}", output.display()).into());
-    }
+    let output = writable_output(args)?;
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
-    // Fails now where it would after a long run.
-    drop(slablab_trace::AtomicFile::create(&output)?);
-    let room = Room::of(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    if !room.is_enough() {
-        let what = "too little room for a recording: expected 16 MiB or more that are free, and no smaller limit \
-                    of a file's size (ulimit -f)";
-        return Err(format!("{}: {what}", folder.display()).into());
-    }
+    let room = enough_room(&folder)?;
     let events = tracefs::root().map(|root| facts::events(&root)).unwrap_or_default();
     let wanted = Wanted {
         events: &events,
@@ -140,38 +128,18 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let time = began.elapsed();
     let mut recorded = recorder.stop()?;
     let (after, _) = dump().map_err(|error| Failure::from(error.to_string()))?;
-    let stopped = recorded.streams.iter_mut().find_map(|stream| stream.stopped.take());
-    let full = stopped.map(|error| format!("the disk is full: {error}"));
-    let said = full.or(recorded.problem.take());
-    let problem = match end {
-        End::Room => end.problem().or(said),
-        // What the recorder says of itself is more exact.
-        _ => said.or(end.problem()),
-    };
+    let problem = problem(&end, &mut recorded);
     if let (Some(problem), true) = (&problem, session.runs()) {
         tell(format_args!("the recording ended: {problem}; the command runs on"));
     }
     let seconds = clock.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let about = json!({
-        "schema": "slablab.recording.1",
-        "program": format!("slablab {}", env!("CARGO_PKG_VERSION")),
-        "command": args.program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
-        "recorder": recorded.version,
-        "events": recorded.recorded,
-        "call_chains": args.call_chains,
-        "buffer_bytes_per_cpu": wanted.buffer_mb << 20,
-        "release": facts::word("/proc/sys/kernel/osrelease"),
-        "boot_id": facts::word("/proc/sys/kernel/random/boot_id"),
-        "page_size_bytes": state.page_size,
-        "cpus_online": state.cpus.map(|cpus| cpus.online),
-        "clock": "mono",
-        "started_s": seconds,
-        "up_s_at_start": up_s,
-        "duration_s": time.as_secs_f64(),
-        "events_recorded": recorded.events,
-        "events_lost": recorded.lost,
-        "cut_off": problem,
-    });
+    let mut about = about(args, &wanted, &recorded);
+    about["page_size_bytes"] = json!(state.page_size);
+    about["cpus_online"] = json!(state.cpus.map(|cpus| cpus.online));
+    about["started_s"] = json!(seconds);
+    about["up_s_at_start"] = json!(up_s);
+    about["duration_s"] = json!(time.as_secs_f64());
+    about["cut_off"] = json!(problem);
     let done = session.finish()?;
     let parts = Parts { about, before, after, start, last, kallsyms, seconds };
     let size = pack(&output, parts, &mut recorded, &mut session)?;
@@ -183,6 +151,60 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
         (None, End::Signal(signal)) if args.time.is_some() => Done::Ended { signal },
         _ if recorded.lost > 0 || problem.is_some() => Done::Incomplete,
         _ => Done::Complete,
+    })
+}
+
+/// Where the recording will be. Fails now where it would after a long run.
+fn writable_output(args: &Args) -> Result<PathBuf, Failure> {
+    let output = args.output.clone().unwrap_or_else(|| default_output(args));
+    check([], [("-o", output.as_path())])?;
+    if output == Path::new("-") || output.exists() && !output.is_file() {
+        let what =
+            "a recording has several parts, which are put together at its end: expected the name of a file";
+        return Err(format!("{}: {what}", output.display()).into());
+    }
+    drop(slablab_trace::AtomicFile::create(&output)?);
+    Ok(output)
+}
+
+/// The room that the recording has.
+fn enough_room(folder: &Path) -> Result<Room, Failure> {
+    let room = Room::of(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    if !room.is_enough() {
+        let what = "too little room for a recording: expected 16 MiB or more that are free, and no smaller limit \
+                    of a file's size (ulimit -f)";
+        return Err(format!("{}: {what}", folder.display()).into());
+    }
+    Ok(room)
+}
+
+/// Why the recording is not whole.
+fn problem(end: &End, recorded: &mut Recorded) -> Option<String> {
+    let stopped = recorded.streams.iter_mut().find_map(|stream| stream.stopped.take());
+    let full = stopped.map(|error| format!("the disk is full: {error}"));
+    let said = full.or(recorded.problem.take());
+    match end {
+        End::Room => end.problem().or(said),
+        // What the recorder says of itself is more exact.
+        _ => said.or(end.problem()),
+    }
+}
+
+/// The description of the recording, without the machine's state and the times.
+fn about(args: &Args, wanted: &Wanted, recorded: &Recorded) -> Value {
+    json!({
+        "schema": "slablab.recording.1",
+        "program": format!("slablab {}", env!("CARGO_PKG_VERSION")),
+        "command": args.program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
+        "recorder": recorded.version,
+        "events": recorded.recorded,
+        "call_chains": args.call_chains,
+        "buffer_bytes_per_cpu": wanted.buffer_mb << 20,
+        "release": facts::word("/proc/sys/kernel/osrelease"),
+        "boot_id": facts::word("/proc/sys/kernel/random/boot_id"),
+        "clock": "mono",
+        "events_recorded": recorded.events,
+        "events_lost": recorded.lost,
     })
 }
 

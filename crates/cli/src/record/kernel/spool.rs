@@ -1,7 +1,7 @@
 //! What a recorder hands over, compressed in a file without a name: however this process ends, nothing of it
 //! is left.
 
-use rustix::fs::fstatvfs;
+use rustix::fs::{Mode, OFlags, fstatvfs};
 use rustix::process::{Resource, getrlimit, setpriority_process};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -115,6 +115,11 @@ impl Read for Spooled {
 
 fn nameless(folder: &Path) -> io::Result<File> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR) {
+        return Ok(File::from(file));
+    }
+    // The file system has none that begin without a name.
     let number = COUNT.fetch_add(1, Relaxed);
     let path = folder.join(format!(".slablab-record.{}.{number}", std::process::id()));
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;

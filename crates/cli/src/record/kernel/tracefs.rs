@@ -2,15 +2,18 @@
 //! events and a clock of its own, so that nobody else's tracing is touched.
 //!
 //! A shell stands by, which removes the instance when its standard input ends: when this process has ended,
-//! however that came.
+//! however that came. If both are killed, the next recording removes the instance: its name has the number
+//! and the start of its process.
 
 use super::spool::{CLOSED, Spool, Spooled, hurry};
 use super::tracedat::{Head, Ring};
 use super::{Recorded, Wanted};
-use crate::outcome::Failure;
+use crate::outcome::{Failure, tell};
 use rustix::fs::OFlags;
 use slablab_doctor::state::TRACE_DAT;
+use slablab_recorder::Owner;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,6 +24,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// What the names of instances begin with.
+const PREFIX: &str = "slablab-";
 
 /// Clocks that all CPUs share, the wanted one first.
 const CLOCKS: [&str; 2] = ["mono", "global"];
@@ -64,6 +70,17 @@ impl Tracefs {
     /// Makes an instance, and switches the events on.
     pub(super) fn start(wanted: &Wanted) -> Result<Tracefs, Failure> {
         let root = root()?;
+        for path in dead(&root) {
+            match fs::remove_dir(&path) {
+                Ok(()) => tell(format_args!(
+                    "{}: removed; a slablab that was killed had left it, and the kernel traced on",
+                    path.display()
+                )),
+                // In use: its recorder lives in another container, whose processes are not seen here.
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
+                Err(error) => tell(format_args!("{}: {error}", path.display())),
+            }
+        }
         let instance = Instance::new(&root)?;
         Tracefs::begin(instance, wanted)
     }
@@ -269,7 +286,7 @@ struct Instance(PathBuf, Option<Child>);
 
 impl Instance {
     fn new(root: &Path) -> Result<Instance, Failure> {
-        let path = root.join("instances").join(format!("slablab-{}", std::process::id()));
+        let path = root.join("instances").join(format!("{PREFIX}{}", Owner::own()));
         // Before the instance is there: nobody may end this process in between and leave it.
         let mut command = Command::new("sh");
         command.args(["-c", REMOVE, "sh"]).arg(&path);
@@ -348,6 +365,23 @@ impl Drop for Instance {
             let _ = child.wait();
         }
     }
+}
+
+/// The instances of recorders that are dead, below `root`.
+fn dead(root: &Path) -> Vec<PathBuf> {
+    let is_dead = |path: &PathBuf| {
+        let name = path.file_name().and_then(OsStr::to_str);
+        name.and_then(|name| Owner::parse(name.strip_prefix(PREFIX)?)).is_some_and(|owner| !owner.is_alive())
+    };
+    let entries = fs::read_dir(root.join("instances")).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_dead).collect();
+    found.sort();
+    found
+}
+
+/// The instances of recorders that were killed, which the kernel still traces for.
+pub(crate) fn dead_instances() -> Vec<PathBuf> {
+    root().map(|root| dead(&root)).unwrap_or_default()
 }
 
 /// The bytes of a file, asked for in large pieces: `header_page` gives a reader that asks for a few bytes
