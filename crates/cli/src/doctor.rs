@@ -93,7 +93,7 @@ fn sort_key(letter: char) -> Result<SortKey, Failure> {
 fn tell_dead_recorders() {
     for path in dead_instances() {
         tell(format_args!(
-            "{}: a slablab that was killed left it, and the kernel still traces for it: the next `slablab record \
+            "{}: a slablab that was killed left it, and the kernel may still trace: the next `slablab record \
              --with tracefs` removes it, as does rmdir",
             path.display()
         ));

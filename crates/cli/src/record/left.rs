@@ -27,6 +27,6 @@ pub(super) fn clear(folders: &[&Path]) {
 pub(super) fn tell_kept(folder: &Path) {
     let path = folder.display();
     tell(format_args!(
-        "`slablab record --malloc --recover {path}` makes the trace, `rm -r {path}` removes the recording"
+        "`slablab record --malloc --recover {path} -o FILE` makes the trace, `rm -r {path}` removes the recording"
     ));
 }

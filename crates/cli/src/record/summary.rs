@@ -58,19 +58,17 @@ pub(super) fn text(output: &Path, all: &[Process], process: &Process, found: &Su
     visible::lines(&first).to_string() + "\n" + &text + &others(all, process)
 }
 
-/// The processes that could not write, and their calls. They are of another user, or cannot reach the folder.
+/// The processes that could not write, their calls, and the first of them.
 fn without_file(all: &[Process]) -> Option<String> {
     let refused: Vec<&Process> = all.iter().filter(|process| process.could_not_write()).collect();
     let calls = refused.iter().fold(0u64, |sum, process| sum.saturating_add(process.lost));
     let [first, ..] = refused[..] else { return None };
-    Some(format!(
-        "{} processes could not write their {} calls, among them {} ({}): they gave up rights, or their disk is \
-         full",
-        counted(refused.len() as u64),
-        counted(calls),
-        first.name(),
-        first.pid
-    ))
+    let who = match refused.len() {
+        1 => "1 process could not write its".to_string(),
+        many => format!("{} processes could not write their", counted(many as u64)),
+    };
+    let why = "they gave up rights, or the disk is full";
+    Some(format!("{who} {} calls ({}, process {}): {why}", counted(calls), first.name(), first.pid))
 }
 
 /// The processes that are not in the trace, those with most calls first.

@@ -73,7 +73,7 @@ impl Tracefs {
         for path in dead(&root) {
             match fs::remove_dir(&path) {
                 Ok(()) => tell(format_args!(
-                    "{}: removed; a slablab that was killed had left it, and the kernel traced on",
+                    "{}: removed; a slablab that was killed had left it, with its buffers",
                     path.display()
                 )),
                 // In use: its recorder lives in another container, whose processes are not seen here.
@@ -379,7 +379,7 @@ fn dead(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The instances of recorders that were killed, which the kernel still traces for.
+/// The instances of recorders that were killed: the kernel keeps their buffers, and may still trace.
 pub(crate) fn dead_instances() -> Vec<PathBuf> {
     root().map(|root| dead(&root)).unwrap_or_default()
 }
