@@ -27,7 +27,7 @@ fn run(place: &Path, args: &[&str]) -> (Option<i32>, String) {
 
 /// The names in the folder and in that for temporary files, sorted.
 fn left(place: &Path) -> Vec<String> {
-    let entries = [place.to_path_buf(), place.join("temporary")].map(|folder| std::fs::read_dir(folder));
+    let entries = [place.to_path_buf(), place.join("temporary")].map(std::fs::read_dir);
     let entries = entries.into_iter().flat_map(|entries| entries.expect("it is there")).flatten();
     let mut names: Vec<String> =
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
