@@ -1,7 +1,7 @@
 //! Addresses of objects, and words of mapped memory.
 
 use slablab_platform::HotArray;
-pub use slablab_platform::Real;
+pub(crate) use slablab_platform::Real;
 use std::fmt;
 use std::num::NonZeroUsize;
 

@@ -198,9 +198,7 @@ fn inherited(folder: &Path) -> Option<OwnedFd> {
 /// Whether the loader can load a library from this folder: it splits its list at spaces and colons.
 fn is_loadable(folder: &Path) -> bool {
     let splits = |byte: &u8| matches!(byte, b' ' | b':');
-    folder.is_dir()
-        && !is_noexec(folder)
-        && !folder.as_os_str().as_encoded_bytes().iter().any(|byte| splits(byte))
+    folder.is_dir() && !is_noexec(folder) && !folder.as_os_str().as_encoded_bytes().iter().any(splits)
 }
 
 fn is_noexec(folder: &Path) -> bool {

@@ -10,15 +10,15 @@ pub(super) fn clear(folders: &[&Path]) {
         let path = left.path.display();
         if left.bytes > 0 {
             tell(format_args!(
-                "{path}: {:.1} MB of a recording whose slablab was killed",
+                "{path}: a recording of {:.1} MB, whose slablab ended before it made the trace",
                 left.bytes as f64 / 1e6
             ));
             tell_kept(&left.path);
             continue;
         }
         match left.remove() {
-            Ok(()) => tell(format_args!("{path}: removed; a slablab that was killed had left it")),
-            Err(error) => tell(format_args!("{path}: a slablab that was killed left it: {error}")),
+            Ok(()) => tell(format_args!("{path}: removed; a slablab that has ended had left it")),
+            Err(error) => tell(format_args!("{path}: a slablab that has ended left it: {error}")),
         }
     }
 }

@@ -27,7 +27,7 @@ fn run(place: &Path, args: &[&str]) -> (Option<i32>, String) {
 
 /// The names in the folder and in that for temporary files, sorted.
 fn left(place: &Path) -> Vec<String> {
-    let entries = [place.to_path_buf(), place.join("temporary")].map(|folder| std::fs::read_dir(folder));
+    let entries = [place.to_path_buf(), place.join("temporary")].map(std::fs::read_dir);
     let entries = entries.into_iter().flat_map(|entries| entries.expect("it is there")).flatten();
     let mut names: Vec<String> =
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -150,7 +150,11 @@ fn a_killed_recorders_folder_is_named_and_recovered() {
     std::fs::create_dir_all(place.join(".slablab-record.8388608-1/raw-1")).expect("a folder");
     let (code, said) = run(&place, &["-o", "two.trace.parquet", "--", "ls", "/"]);
     assert_eq!(code, Some(0), "{said}");
-    check_order(&["next"], &said, &[folder, "whose slablab was killed", "--recover", "two.trace.parquet"]);
+    check_order(
+        &["next"],
+        &said,
+        &[folder, "ended before it made the trace", "--recover", "two.trace.parquet"],
+    );
     check_order(&["next"], &said, &[".slablab-record.8388608-1: removed"]);
     let (code, said) = run(&place, &["--recover", folder]);
     assert_eq!(code, Some(0), "{said}");
@@ -171,6 +175,7 @@ fn a_recording_without_a_trace_is_kept() {
     assert_eq!(code, Some(2), "{said}");
     check_order(&["nobody"], &said, &["expected a number, or one of ls", "--recover", "is kept"]);
     let kept = left(&place).remove(0);
+    assert!(!place.join("one.trace.parquet").exists());
     let (code, said) = run(&place, &["--recover", &kept, "--process", "ls"]);
     assert_eq!(code, Some(0), "{said}");
     check_order(&["ls"], &said, &["ls.trace.parquet: ", "rows, ls (process"]);
