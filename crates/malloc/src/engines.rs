@@ -24,8 +24,8 @@ use std::fmt;
 /// Bytes that a slot must have room for: those of the classes' caches, wrapped or not.
 const SLOT_BYTES: usize = 64 << 10;
 
-/// The page allocator and cache numbers for a further heap. `None` without memory or room in slots, and if the
-/// process has the largest number of heaps and caches.
+/// The page allocator and cache numbers for a further heap. `None` without memory or room in slots, and if
+/// the process has the largest number of heaps and caches.
 fn room() -> Option<(&'static Pages<Native>, Registration)> {
     // The process's own heap starts the world.
     engine::start_now();
