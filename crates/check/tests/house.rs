@@ -121,6 +121,7 @@ const UNSAFE: &[&str] = &[
     "crates/malloc/src/slow.rs",
     "crates/malloc/src/shared/tenants.rs",
     "crates/malloc/src/world.rs",
+    "crates/malloc/tests/alignment.rs",
     "crates/malloc/tests/global.rs",
     "crates/malloc/tests/misuse.rs",
     "crates/objects/src/checked.rs",

@@ -65,7 +65,7 @@ pub const fn size(class: usize) -> u32 {
 }
 
 /// A size of at least `bytes` whose class has objects that are a multiple of `align` bytes apart, a power of
-/// two. `None` if there is no such class. Whether the first object of a slab is aligned depends on the engine:
+/// two. `None` if there is no such class. The engine decides whether the first object of a slab is aligned:
 /// see `Heap::aligned`.
 #[inline]
 pub fn aligned(bytes: usize, align: usize) -> Option<usize> {

@@ -10,7 +10,7 @@ use crate::env;
 use crate::fast::Given;
 use crate::heap::Heap;
 use crate::policy::slub_here;
-use crate::shared;
+use crate::shared::{self, Registration};
 use crate::world::Native;
 use crate::wrapped::Serves;
 use slablab_pages::Pages;
@@ -21,6 +21,18 @@ use slablab_slabs::preset::Choice;
 use slablab_slabs::{Front, Preset};
 use std::fmt;
 
+/// Bytes that a slot must have room for: those of the classes' caches, wrapped or not.
+const SLOT_BYTES: usize = 64 << 10;
+
+/// The page allocator and cache numbers for a further heap. `None` without memory or room in slots, and if
+/// the process has the largest number of heaps and caches.
+fn room() -> Option<(&'static Pages<Native>, Registration)> {
+    // The process's own heap starts the world.
+    engine::start_now();
+    let pages = shared::pages()?;
+    if Native::has_room(SLOT_BYTES) { Some((pages, shared::register()?)) } else { None }
+}
+
 /// A further heap of the process, as an allocator. It stays until the process ends.
 pub struct ExtraHeap<E: Front<Native> + 'static>(&'static Heap<E>);
 
@@ -30,9 +42,7 @@ impl<E: Front<Native, Common: Sync> + Sync> ExtraHeap<E> {
     ///
     /// [`KNOWS_OWNERS`]: slablab_slabs::Engine::KNOWS_OWNERS
     pub fn open(policy: &E::Policy) -> Option<ExtraHeap<E>> {
-        // The process's own heap starts the world.
-        engine::start_now();
-        let (pages, mut registration) = (shared::pages()?, shared::register()?);
+        let (pages, mut registration) = room()?;
         let heap: &'static Heap<E> = Box::leak(Box::new(Heap::new(pages, registration.first(), policy)));
         shared::publish_static(&mut registration, heap);
         Some(ExtraHeap(heap))
@@ -79,11 +89,7 @@ impl ChosenHeap {
             let why = "harden=on is for the process's own heap: set SLABLAB_ENGINE";
             return Err(NoHeap::Engine(format!("{engine}: {why}")));
         }
-        // The process's own heap starts the world.
-        engine::start_now();
-        let (Some(pages), Some(mut registration)) = (shared::pages(), shared::register()) else {
-            return Err(NoHeap::Memory);
-        };
+        let (pages, mut registration) = room().ok_or(NoHeap::Memory)?;
         match placed_any(pages, registration.first(), &choice) {
             Some(heap) => {
                 shared::publish_static(&mut registration, heap.tenant());

@@ -101,8 +101,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     }
 
     /// The size to request for `bytes` bytes aligned to `align`, a power of two. `None` if no class has such
-    /// objects: the request needs page frames. Slabs of SLAB and SLQB start at a colour, and a red zone before
-    /// an object moves it, so only the engine knows how its objects are aligned.
+    /// objects: the request needs page frames. Slabs of SLAB and SLQB start at a colour, and a red zone moves
+    /// the object behind it, so only the engine knows how its objects are aligned.
     #[inline]
     pub(crate) fn aligned(&self, bytes: usize, align: usize) -> Option<usize> {
         let sized = classes::aligned(bytes, align)?;

@@ -265,6 +265,33 @@ fn chosen_heaps() {
     }
 }
 
+/// Each heap takes room in every slot. In a process of its own, which has no room for further heaps then.
+#[test]
+fn further_heaps_are_refused_when_slots_are_full() {
+    use slablab_malloc::{ChosenHeap, NoHeap};
+    const ALONE: &str = "FULL_SLOTS_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let this = std::env::current_exe().expect("this test is a program");
+        let mut alone = std::process::Command::new(this);
+        alone.args(["--exact", "further_heaps_are_refused_when_slots_are_full"]).env(ALONE, "1");
+        let done = alone.output().expect("it runs");
+        return assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    }
+    let mut engines =
+        ["slqb,debug=FZPU", "slub@2.6.29,debug=FZ", "slab,quarantine=8K", "slqb"].iter().cycle();
+    let mut heaps = Vec::new();
+    let refused = loop {
+        let engine = engines.next().expect("they begin anew");
+        match ChosenHeap::open(engine) {
+            Ok(heap) => heaps.push((heap, *engine)),
+            Err(why) => break why,
+        }
+    };
+    assert_eq!(refused, NoHeap::Memory);
+    assert!(heaps.len() >= 8, "{} heaps", heaps.len());
+    heaps.iter().for_each(|(heap, engine)| use_heap(*heap, engine, 1));
+}
+
 /// Allocates, fills, resizes and frees blocks of all sizes.
 fn use_heap(heap: slablab_malloc::ChosenHeap, engine: &str, seed: u64) {
     use slablab_malloc::Given;

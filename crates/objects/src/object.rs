@@ -1,7 +1,7 @@
 //! A value in an object, and objects taken in advance. `unsafe`: owns values in raw memory.
 //!
-//! The functions of a cache that hand out objects are here, and not beside the cache: files are in layers, and
-//! an object refers to its cache.
+//! The functions of a cache that hand out objects are here, and not beside the cache: files are in layers,
+//! and an object refers to its cache.
 
 use crate::cache::ObjectCache;
 use crate::constructor::{Mode, Plain, value};

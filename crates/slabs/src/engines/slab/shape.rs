@@ -95,8 +95,8 @@ impl Layout {
         })
     }
 
-    /// Of what the offsets of all first objects are multiples, in bytes: of the lowest bit of this number. 0 if
-    /// they start where the slab does.
+    /// The offsets of all first objects, in bytes, are multiples of the lowest bit of this number. 0 if they
+    /// start where the slab does.
     pub(super) fn first_step(&self) -> u32 {
         self.front | if self.colours > 1 { self.colour_offset } else { 0 }
     }
