@@ -21,6 +21,8 @@ mod compare;
 mod doctor;
 mod engines;
 mod explain;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod generated;
 mod import;
 mod input;

@@ -172,6 +172,14 @@ impl Program {
     }
 }
 
+/// Runs the verb that these words name, as the arguments of a process without the program's name.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn run_words(words: &[String]) -> Result<Done, String> {
+    let words = std::iter::once("slablab").chain(words.iter().map(String::as_str));
+    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+    cli.verb.run(Cli::command(), &[]).map_err(|error| error.to_string())
+}
+
 /// What the simulated kernel needs of `T`, for [`Program::replacement`].
 fn replacement<T: Replaces>() -> &'static Replacement {
     struct Of<T>(PhantomData<T>);

@@ -9,7 +9,7 @@ use slablab_model::Model;
 use slablab_report::error::Result;
 use slablab_slabs::registered::Registered;
 use slablab_slabs::wrap::Hardened;
-use slablab_slabs::{CacheId, Common, Engine, Family, Preset};
+use slablab_slabs::{Common, Engine, Family, Preset};
 
 impl Replayed {
     /// The functions of `F`.
@@ -20,7 +20,7 @@ impl Replayed {
             watched: run::<Watched<Model>, F>,
             watched_hardened: run::<Watched<Hardened<Model>>, F>,
             shares_pages: <<F::On<Model> as Engine<Model>>::Common as Common>::SHARES_PAGES,
-            order: |spec, own| F::On::<Model>::create(CacheId(0), spec, &own.policy()).geometry().order,
+            order: |spec, own| F::On::<Model>::layout(spec, &own.policy()).map(|layout| layout.order),
         }
     }
 }

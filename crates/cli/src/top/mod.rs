@@ -11,6 +11,8 @@
 //! The process does nothing for it: no signal, no stop, no store.
 
 mod directory;
+#[cfg(any(test, feature = "fuzz"))]
+mod noise;
 mod process;
 mod sample;
 #[cfg(test)]
@@ -21,6 +23,8 @@ use crate::outcome::{Done, Failure, tell};
 use crate::output::{Format, write_out};
 use crate::watch::terminal::{self, Screen, Wake};
 use directory::{Bad, Directory};
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use noise::fuzz;
 use process::{Memory, Process};
 use ratatui::crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::text::Line;

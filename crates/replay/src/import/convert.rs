@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use slablab_readers::event::{Alloc, Free, PageAlloc, PageFree, ZERO_SIZE_PTR};
+use slablab_readers::event::{Alloc, Free, LARGEST_BLOCK_BYTES, PageAlloc, PageFree, ZERO_SIZE_PTR};
 use slablab_readers::{Event, Item, Kind, Lost, Source};
 use slablab_trace::{
     ANY_NODE, EventKind, Import, Loss, Losses, Metadata, NO_CONTEXT, NONE, Repairs, Row, Writer, flags,
@@ -155,6 +155,10 @@ impl<S: Source, W: Write + Send + 'static> Conversion<'_, S, W> {
     }
 
     fn alloc(&mut self, row: Row, kind: EventKind, alloc: &Alloc) -> Done<S> {
+        if alloc.bytes_alloc.max(alloc.bytes_req) > LARGEST_BLOCK_BYTES {
+            self.repairs.damaged_sizes += 1;
+            return Ok(());
+        }
         let names = self.ahead.source().names();
         let cache = self.caches.name(alloc.cache.or(alloc.dir), names, &mut self.writer.texts().cache);
         let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);

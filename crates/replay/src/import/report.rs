@@ -82,6 +82,10 @@ impl Report {
                 (repairs.reordered, "events moved, as their order was impossible"),
                 (repairs.late, "events out of the order of time"),
                 (repairs.failed_allocs, "allocations that failed"),
+                (
+                    repairs.damaged_sizes,
+                    "damaged events, allocations of more than any kernel's largest block: left out",
+                ),
                 (repairs.pages_unchecked, "page events that could not be checked against objects"),
                 (repairs.forgotten, "times that the freed addresses were forgotten"),
             ];

@@ -16,6 +16,7 @@ use nodes::NodeSpan;
 use slablab_doctor::state::read_folder;
 use slablab_readers::bundle::{Dump, DumpBuilder, Form};
 use slablab_readers::counters::{ConstRow, StateRow};
+use slablab_readers::event::LARGEST_BLOCK_BYTES;
 use slablab_readers::recording::{self, Moment};
 use slablab_readers::slabinfo::Slabinfo;
 use slablab_readers::text::{Breakdown, Count};
@@ -59,7 +60,7 @@ pub struct Given {
 
 impl From<&Before> for Given {
     fn from(before: &Before) -> Given {
-        let active = before.caches.iter().map(|cache| cache.active).sum();
+        let active = before.caches.iter().fold(0, |sum: u64, cache| sum.saturating_add(cache.active));
         Given { path: before.path.clone(), caches: before.caches.len(), active }
     }
 }
@@ -130,6 +131,41 @@ pub struct Knobs {
     pub shared_objects: Option<u64>,
     /// SLUB: red zones, poison, users, checks or tracing.
     pub debugged: bool,
+}
+
+impl CacheBefore {
+    /// Whether a kernel can have such a cache, on a machine of about so many page frames. A dump may say any
+    /// numbers. Objects that are too large for the machine are found when the cache is created.
+    pub(super) fn is_possible(&self, frames: u64) -> bool {
+        /// Slabs that a machine may have whatever its memory: a machine file may make it small.
+        const SLABS_ALWAYS: u64 = 1 << 20;
+        /// `limit` of SLAB's arrays and a sheaf's capacity are 32 bits; no kernel has arrays of more objects.
+        const ARRAY_MAX: u64 = u16::MAX as u64;
+        /// The largest page of a kernel, and the largest order of its page allocator.
+        const PAGE: u64 = 65536;
+        const ORDER_MAX: u64 = 13;
+        let within = |most: u64| {
+            move |part: &Option<Breakdown>| {
+                let counts = |part: &Breakdown| {
+                    let parts = part.nodes.iter().chain(&part.cpus).map(|(_, count)| *count);
+                    parts
+                        .chain([part.total])
+                        .all(|Count { value, slabs }| value.max(slabs.unwrap_or(0)) <= most)
+                };
+                part.as_ref().is_none_or(counts)
+            }
+        };
+        let most = frames.max(SLABS_ALWAYS);
+        let slab = PAGE << self.order.min(ORDER_MAX);
+        self.order <= ORDER_MAX
+            && self.size.max(self.align.unwrap_or(0)) <= LARGEST_BLOCK_BYTES
+            && self.objects <= ARRAY_MAX
+            && self.objects * self.size <= slab
+            && self.sheaf_capacity <= ARRAY_MAX
+            && [&self.slabs, &self.partial, &self.cpu_slabs].into_iter().all(within(most))
+            && [&self.objects_partial, &self.cpu_partial].into_iter().all(within(most * ARRAY_MAX))
+            && self.active <= most * ARRAY_MAX
+    }
 }
 
 impl Before {

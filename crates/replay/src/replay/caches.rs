@@ -12,8 +12,8 @@ use slablab_platform::Gfp;
 use slablab_slabs::cache::WORD;
 use slablab_slabs::engines::slab::{Management, SlabPolicy};
 use slablab_slabs::kmalloc::{self, Class, KmallocConfig, KmallocRule, KmallocType};
-use slablab_slabs::order::OrderInput;
 use slablab_slabs::order::slab::{Orders, Shape};
+use slablab_slabs::order::{MAX_ORDER, OrderInput};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{CacheFlags, CacheSpec};
 use slablab_trace::{Metadata, NONE};
@@ -33,6 +33,8 @@ pub enum Home {
     Cache(u32),
     /// In pages of its own: 2^order.
     Large(u8),
+    /// Nowhere: its cache's objects are larger than the largest block of the machine.
+    TooLarge,
     /// Unknown.
     Unknown,
 }
@@ -78,7 +80,7 @@ pub struct CacheTable {
     /// The caches.
     pub entries: Vec<CacheEntry>,
     /// By the trace's cache id.
-    by_id: Vec<u32>,
+    by_id: Vec<Home>,
     /// By bytes / 8, then type.
     by_size: Vec<[u32; TYPES.len()]>,
     /// The normal kmalloc caches, smallest first.
@@ -87,11 +89,15 @@ pub struct CacheTable {
     page_shift: u32,
     /// Of the machine, which large kmallocs take pages of.
     machine_shift: u32,
+    /// Page frames of the machine.
+    frames: u64,
     kernel: Preset,
     kmalloc: KmallocRule,
     config: KmallocConfig,
     /// What the recording cannot tell about kmalloc caches, if this kernel has such.
     pub ambiguous: Option<String>,
+    /// Caches whose row in the dump has numbers that no kernel has: it counts as not in the dump.
+    pub damaged: Vec<String>,
 }
 
 impl CacheTable {
@@ -111,24 +117,26 @@ impl CacheTable {
             classes: Vec::new(),
             page_shift: recorded_shift,
             machine_shift: page_shift,
+            frames: machine.spec.nodes.iter().map(|node| node.bytes >> page_shift).sum(),
             kernel,
             kmalloc: KmallocRule::of(&kernel, recorded_shift),
             config: config_of(kernel, before),
             ambiguous: ambiguity(kernel, metadata),
+            damaged: Vec::new(),
         };
         let geometry = |size: u32| recorded_geometry(kernel, size, recorded_shift, machine.recorded_cpus);
         for cache in &metadata.caches {
             let directory = cache.directory.as_deref().unwrap_or(&cache.name);
-            let index = table.named(directory, &cache.name, cache.bytes_alloc as u32, before, &geometry);
-            table.by_id.push(index);
+            let home = table.named(directory, &cache.name, cache.bytes_alloc, before, &geometry);
+            table.by_id.push(home);
         }
         // Import lists the sizes there are; a trace of another program may have any.
-        let sizes: Vec<u32> = match &metadata.import {
-            Some(import) => import.kmalloc.iter().map(|cache| cache.bytes_alloc as u32).collect(),
-            None => table.kmalloc.class_sizes().collect(),
+        let sizes: Vec<u64> = match &metadata.import {
+            Some(import) => import.kmalloc.iter().map(|cache| cache.bytes_alloc).collect(),
+            None => table.kmalloc.class_sizes().map(u64::from).collect(),
         };
         for bytes in sizes.into_iter().filter(|bytes| *bytes > 0 && *bytes <= 2 << recorded_shift) {
-            table.add_size(bytes, before, &geometry);
+            table.add_size(bytes as u32, before, &geometry);
         }
         table.add_classes(&geometry);
         table
@@ -140,6 +148,9 @@ impl CacheTable {
         for (index, bytes) in self.kmalloc.class_sizes().enumerate() {
             let name = self.kmalloc.name(KmallocType::Normal, index as u8).to_string();
             let found = self.entries.iter().position(|entry| entry.name == name);
+            if found.is_none() && self.checked(bytes.into()).is_none() {
+                continue;
+            }
             let class = found.unwrap_or_else(|| {
                 self.entries.push(entry_from_size(name, bytes, geometry));
                 self.entries.len() - 1
@@ -152,10 +163,7 @@ impl CacheTable {
     #[inline]
     pub fn home(&self, cache: u32, bytes_alloc: u32, gfp: u32) -> Home {
         if cache != NONE {
-            return match self.by_id.get(cache as usize) {
-                Some(index) if *index != NONE => Home::Cache(*index),
-                _ => Home::Unknown,
-            };
+            return self.by_id.get(cache as usize).copied().unwrap_or(Home::Unknown);
         }
         if bytes_alloc == 0 {
             return Home::Unknown;
@@ -175,22 +183,35 @@ impl CacheTable {
         }
     }
 
+    /// Size of an object in bytes, if a block of the machine holds it. Sizes come from files, and may be any
+    /// numbers.
+    fn checked(&self, bytes: u64) -> Option<u32> {
+        let largest = 1u64 << (self.machine_shift + u32::from(MAX_ORDER));
+        (bytes <= largest).then_some(bytes as u32)
+    }
+
     fn named(
         &mut self,
         directory: &str,
         name: &str,
-        bytes: u32,
+        bytes: u64,
         before: Option<&Before>,
         geometry: &dyn Fn(u32) -> (u32, u32),
-    ) -> u32 {
+    ) -> Home {
         let found = before.and_then(|before| before.find(directory).or_else(|| before.find(name)));
         let canonical = found.map_or(directory, |(_, cache)| cache.name.as_str());
         if let Some(index) = self.entries.iter().position(|entry| entry.name == canonical) {
             self.entries[index].also_called(name);
-            return index as u32;
+            return Home::Cache(index as u32);
         }
+        if found.is_some_and(|(_, cache)| !cache.is_possible(self.frames)) {
+            self.damaged.push(canonical.to_string());
+        }
+        let found = found.filter(|(_, cache)| cache.is_possible(self.frames));
+        let size = found.map_or(0, |(_, cache)| cache.size);
+        let Some(bytes) = self.checked(if size > 0 { size } else { bytes }) else { return Home::TooLarge };
         if found.is_none() && bytes == 0 {
-            return NONE;
+            return Home::Unknown;
         }
         let entry = match found {
             Some((row, cache)) => entry_from_dump(cache, row, bytes),
@@ -207,7 +228,7 @@ impl CacheTable {
             entry.tuned = Tuned::of(cache, &self.kernel, 1 << self.page_shift);
         }
         self.entries.push(CacheEntry { cpu_partial: self.cpu_partial_slabs(&entry), ..entry });
-        self.entries.len() as u32 - 1
+        Home::Cache(self.entries.len() as u32 - 1)
     }
 
     /// The limit of a CPU's partial list in the recording kernel, slabs.
@@ -217,7 +238,7 @@ impl CacheTable {
             return 0;
         }
         let objects = entry.tuned.slub(&policy).cpu_partial_of(entry.size, 1 << self.page_shift);
-        (2 * objects).div_ceil(entry.objects.max(1))
+        objects.saturating_mul(2).div_ceil(entry.objects.max(1))
     }
 
     fn add_size(&mut self, bytes: u32, before: Option<&Before>, geometry: &dyn Fn(u32) -> (u32, u32)) {
@@ -233,16 +254,19 @@ impl CacheTable {
             };
             let name =
                 class.map_or(format!("kmalloc-{bytes}"), |index| self.kmalloc.name(kind, index).to_string());
-            let index = self.named(&name, &name, bytes, before, geometry);
-            self.entries[index as usize].spec.flags |= CacheFlags::KMALLOC;
-            self.by_size[row][column] = index;
+            if let Home::Cache(index) = self.named(&name, &name, bytes.into(), before, geometry) {
+                self.entries[index as usize].spec.flags |= CacheFlags::KMALLOC;
+                self.by_size[row][column] = index;
+            }
         }
     }
 }
 
-fn entry_from_dump(cache: &CacheBefore, row: usize, bytes: u32) -> CacheEntry {
-    let size = if cache.size > 0 { cache.size as u32 } else { bytes };
-    let mut spec = CacheSpec::of_size(cache.object_size.map_or(size, |bytes| bytes as u32).min(size).max(1));
+/// `size`: of an object with what is around it, from the dump if that says it. The dump's other numbers are
+/// [possible](CacheBefore::is_possible).
+fn entry_from_dump(cache: &CacheBefore, row: usize, size: u32) -> CacheEntry {
+    let object_size = cache.object_size.map_or(size, |bytes| bytes.min(size.into()) as u32);
+    let mut spec = CacheSpec::of_size(object_size.max(1));
     spec.known_size = size;
     spec.flags = cache.flags;
     spec.align = cache.align.unwrap_or(0) as u32;

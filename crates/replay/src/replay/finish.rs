@@ -1,7 +1,8 @@
 //! The end of a run: everything must balance, or the run is an error.
 
 use super::Variant;
-use super::outcome::{CacheOutcome, Counts, Outcome, Traffic};
+use super::caches::CacheEntry;
+use super::outcome::{CacheOutcome, Counts, NoLayout, Outcome, Traffic};
 use super::run::{Run, World};
 use slablab_model::Model;
 use slablab_platform::{Event, FrameState, Frames, Pfn, Time, Topology, Word, WorkKind};
@@ -96,6 +97,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         }
         self.pages.check().map_err(|imbalance| wrong(format!("page balance: {imbalance:?}")))?;
         let (slab_bytes, live_bytes) = self.held();
+        let no_layout = self.no_layout();
         Ok(Outcome {
             preset: variant.preset,
             wrap: variant.wrap,
@@ -104,6 +106,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
             timeline: self.sampler.finish(Model::now(), slab_bytes, live_bytes),
             global: Self::global().since(zero),
             large: self.large,
+            no_layout,
             shared,
             rows,
             page_size: 1 << Model::page_shift(),
@@ -115,6 +118,16 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
             model_bytes: 0,
             elapsed,
         })
+    }
+
+    fn no_layout(&self) -> Vec<NoLayout> {
+        let asked = self.job.table.entries.iter().zip(&self.unserved).filter(|(_, allocs)| **allocs > 0);
+        let of = |(entry, allocs): (&CacheEntry, &u64)| NoLayout {
+            name: entry.name.clone(),
+            object_size: entry.spec.object_size,
+            allocs: *allocs,
+        };
+        asked.map(of).collect()
     }
 
     /// Objects and counters of a cache must balance.

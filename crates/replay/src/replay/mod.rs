@@ -44,12 +44,13 @@ use slablab_engines as engines;
 use slablab_machines::MachineFile;
 use slablab_model::Model;
 use slablab_report::error::{Error, Result};
+use slablab_slabs::order::MAX_ORDER;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::{
-    CacheId, CacheSpec, Common, Engine, Release, engines::slab::SlabEngine, engines::slob::Slob,
-    engines::slqb::Slqb, engines::slub::Slub,
+    CacheSpec, Common, Engine, Release, engines::slab::SlabEngine, engines::slob::Slob, engines::slqb::Slqb,
+    engines::slub::Slub,
 };
 use slablab_trace::{Metadata, Reader};
 use std::path::{Path, PathBuf};
@@ -215,6 +216,7 @@ impl<'a> Prepared<'a> {
             0..0,
             unsuited.into_iter().chain(unknown).chain(suited::idle(&metadata, machine.spec.cpu_node.len())),
         );
+        warnings.extend(impossible(&metadata, &table, &survey, &machine));
         let commands = options.hotplug.clone();
         Ok(Prepared {
             reader,
@@ -254,8 +256,10 @@ impl<'a> Prepared<'a> {
     /// Runs with what they rest on.
     pub(crate) fn replay(self, outcomes: Vec<Outcome>) -> Replay {
         let path = self.path.to_path_buf();
-        let Prepared { metadata, machine, assumed, start, before, warnings, commands, fingerprint, .. } =
-            self;
+        let Prepared {
+            metadata, machine, assumed, start, before, mut warnings, commands, fingerprint, ..
+        } = self;
+        warnings.extend(outcomes.iter().flat_map(no_layout));
         let hotplug = commands;
         Replay { path, metadata, machine, assumed, start, before, warnings, hotplug, fingerprint, outcomes }
     }
@@ -310,10 +314,10 @@ pub(crate) fn takes_orders(preset: &Preset) -> bool {
     }
 }
 
-/// The order of a cache's slabs under a preset, on the machine that runs.
-fn order_under(preset: &Preset, spec: &CacheSpec) -> u8 {
-    fn of<E: Engine<Model>>(spec: &CacheSpec, policy: &E::Policy) -> u8 {
-        E::create(CacheId(0), spec, policy).geometry().order
+/// The order of a cache's slabs under a preset, on the machine that runs; `None` without a layout.
+fn order_under(preset: &Preset, spec: &CacheSpec) -> Option<u8> {
+    fn of<E: Engine<Model>>(spec: &CacheSpec, policy: &E::Policy) -> Option<u8> {
+        E::layout(spec, policy).map(|layout| layout.order)
     }
     match preset {
         Preset::Slub(policy) => of::<Slub<_>>(spec, policy),
@@ -327,17 +331,67 @@ fn order_under(preset: &Preset, spec: &CacheSpec) -> u8 {
 /// Caches are numbered in 16 bits, with the types of each kmalloc size.
 const CACHES_MAX: usize = 1 << 15;
 
+/// Bytes of the largest page that a kernel can be built with.
+const PAGE_MAX: u64 = 256 << 10;
+
 /// Numbers by which tables are made: a file may say anything.
 fn check_numbers(metadata: &Metadata, rows: u64, path: &Path) -> Result<()> {
     let ids = metadata.statistics.object_ids;
     if ids > rows {
         return Err(Error::new(path, format!("object ids below {ids} in {rows} rows: expected dense ids")));
     }
+    if let Some(bytes) = metadata.page_size_bytes
+        && !(bytes.is_power_of_two() && (1024..=PAGE_MAX).contains(&bytes))
+    {
+        let expected = format!("expected a power of two from 1024 to {PAGE_MAX}");
+        return Err(Error::new(path, format!("a page of {bytes} bytes: {expected}")));
+    }
     let caches = metadata.caches.len();
     if caches > CACHES_MAX {
         return Err(Error::new(path, format!("{caches} caches: expected at most {CACHES_MAX}")));
     }
     Ok(())
+}
+
+/// What the recording and the dump say that this machine, or any kernel, cannot have.
+fn impossible(
+    metadata: &Metadata,
+    table: &CacheTable,
+    survey: &survey::Survey,
+    machine: &Chosen,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    // A program's large blocks are mapped: their sizes are its own.
+    if survey.too_large > 0 && !is_malloc(metadata) {
+        let mib = (1u64 << (machine.spec.page_shift + u32::from(MAX_ORDER))) >> 20;
+        said.push(format!(
+            "{} allocations of more than {mib} MiB, the largest block of the machine's page allocator, fail in \
+             every engine: they are damaged, or of a machine with larger blocks",
+            survey.too_large
+        ));
+    }
+    if let Some(first) = table.damaged.first() {
+        let more = match table.damaged.len() - 1 {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        said.push(format!(
+            "the dump's row of {first}{more} has sizes that no kernel has: it counts as not in the dump"
+        ));
+    }
+    said
+}
+
+/// The caches that an engine has no layout for.
+fn no_layout(outcome: &Outcome) -> impl Iterator<Item = String> {
+    let engine = outcome.engine();
+    outcome.no_layout.iter().map(move |cache| {
+        format!(
+            "{engine} has no layout for {}: no block of the machine holds an object of {} bytes with what the \
+             engine puts around it; {} allocations are left out",
+            cache.name, cache.object_size, cache.allocs
+        )
+    })
 }
 
 fn is_malloc(metadata: &Metadata) -> bool {

@@ -27,6 +27,8 @@ pub struct Outcome {
     pub large: LargeOutcome,
     /// Pages that caches share, at the end.
     pub shared: Held,
+    /// Caches with allocations that the engine has no layout for.
+    pub no_layout: Vec<NoLayout>,
     /// Rows replayed.
     pub rows: u64,
     /// Bytes in a page.
@@ -75,6 +77,17 @@ impl Outcome {
     pub fn engine(&self) -> Choice {
         Choice { preset: self.preset, wrap: self.wrap }
     }
+}
+
+/// A cache whose objects, with what the engine puts around them, are larger than any block of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoLayout {
+    /// Its name.
+    pub name: String,
+    /// Bytes that a user gets.
+    pub object_size: u32,
+    /// Allocations, which the run leaves out.
+    pub allocs: u64,
 }
 
 /// What debugging found in a run.

@@ -14,6 +14,7 @@ use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Platform, Topology};
 use slablab_report::error::{At, Error, Result};
+use slablab_slabs::cache::WORD;
 use slablab_slabs::registered::Registered;
 use slablab_slabs::wrap::Hardened;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};
@@ -59,6 +60,7 @@ macro_rules! sheaf_memory {
             caches: &$run.caches,
             table: $run.job.table,
             windows: &$run.windows,
+            served: &$run.served,
             traffic: &$run.metadata,
         }
     };
@@ -103,8 +105,8 @@ pub struct Replayed {
     pub(crate) watched_hardened: RunOne,
     /// Whether objects of several caches lie in one page.
     pub(crate) shares_pages: bool,
-    /// The order of a cache's slabs.
-    pub(crate) order: fn(&CacheSpec, &Registered) -> u8,
+    /// The order of a cache's slabs; `None` without a layout.
+    pub(crate) order: fn(&CacheSpec, &Registered) -> Option<u8>,
 }
 
 /// What happens in a replay.
@@ -139,6 +141,11 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) pages: Pages<W::Ground>,
     pub(super) common: E::Common,
     pub(super) caches: Vec<E>,
+    /// Whether the engine has a layout for the cache. If not, its number has a cache of another size that no
+    /// row reaches.
+    pub(super) served: Vec<bool>,
+    /// Allocations of each cache that is not served.
+    pub(super) unserved: Vec<u64>,
     live: Vec<Live>,
     pub(super) old: Vec<Option<(Addr, u16)>>,
     /// The next entry of the plan's list of old frees.
@@ -199,15 +206,21 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         let cache_count = job.table.entries.len();
         assert!(cache_count < FAILED as usize, "{cache_count} caches: at most {FAILED} can be numbered");
         let create = |(id, entry): (usize, &super::caches::CacheEntry)| {
-            let known_order = variant.orders.map(|preset| order_under(&preset, &entry.spec));
+            let known_order = variant.orders.and_then(|preset| order_under(&preset, &entry.spec));
             let tuned = if job.takes_over { entry.tuned } else { Tuned::default() };
-            E::create(CacheId(id as u32), &CacheSpec { known_order, ..entry.spec }, &policy(&tuned))
+            let (spec, policy) = (CacheSpec { known_order, ..entry.spec }, policy(&tuned));
+            let is_served = E::layout(&spec, &policy).is_some();
+            let spec = if is_served { spec } else { CacheSpec::of_size(WORD) };
+            (E::create(CacheId(id as u32), &spec, &policy), is_served)
         };
+        let (caches, served) = job.table.entries.iter().enumerate().map(create).unzip();
         let mut run = Run {
             job,
             pages: Pages::new(variant.pages.pages()),
             common: E::Common::default(),
-            caches: job.table.entries.iter().enumerate().map(create).collect(),
+            caches,
+            served,
+            unserved: vec![0; cache_count],
             live: Vec::new(),
             old: vec![None; job.plan.old_objects as usize],
             next_old: 0,
@@ -225,14 +238,15 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             violations: Violations::default(),
             checks: variant.wrap.letters.checks,
         };
-        for cache in 0..cache_count {
-            run.seed(cache);
+        let served: Vec<usize> = (0..cache_count).filter(|cache| run.served[*cache]).collect();
+        for cache in &served {
+            run.seed(*cache);
         }
         for cpu in (0..run.cpus).map(CpuId).filter(|cpu| Model::cpu_online(*cpu)) {
             run.caches.iter().for_each(|cache| cache.cpu_up(cpu));
         }
-        for cache in 0..cache_count {
-            run.seed_arrays(cache);
+        for cache in &served {
+            run.seed_arrays(*cache);
         }
         run.live_start = run.caches.iter().map(live_bytes).sum();
         run
@@ -274,6 +288,9 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
     fn edges(&mut self) -> Vec<(u64, usize, bool)> {
         let mut edges = Vec::new();
         for (cache, (first, last)) in self.job.plan.windows.iter().enumerate() {
+            if !self.served[cache] {
+                continue;
+            }
             if *first == 0 {
                 self.edge((0, cache, true));
             } else {
@@ -387,7 +404,15 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
                     None => self.large.failed += 1,
                 }
             }
-            Home::Cache(_) | Home::Unknown => *slot = NOTHING,
+            Home::Cache(cache) => {
+                *slot = NOTHING;
+                self.unserved[cache as usize] += u64::from(!self.served[cache as usize]);
+            }
+            Home::TooLarge => {
+                *slot = Live { cache: FAILED, ..NOTHING };
+                self.large.failed += 1;
+            }
+            Home::Unknown => *slot = NOTHING,
         }
     }
 
@@ -467,7 +492,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         };
         match home {
             Home::Cache(cache) if self.windows[cache as usize].open => self.free_bulk(row, cache as usize),
-            Home::Cache(_) | Home::Large(_) => Ok(()),
+            Home::Cache(_) | Home::Large(_) | Home::TooLarge => Ok(()),
             Home::Unknown => {
                 self.unknown_frees += 1;
                 Ok(())
@@ -542,6 +567,7 @@ pub(super) struct SheafMemory<'a, W: World, E: Engine<W>> {
     pub(super) caches: &'a [E],
     pub(super) table: &'a CacheTable,
     pub(super) windows: &'a [Window],
+    pub(super) served: &'a [bool],
     pub(super) traffic: &'a [Cell<MetadataTraffic>],
 }
 
@@ -562,7 +588,7 @@ impl<W: World, E: Engine<W>> SheafMemory<'_, W, E> {
 
 impl<W: World, E: Engine<W>> Metadata<W> for SheafMemory<'_, W, E> {
     fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
-        let cache = self.table.metadata_cache(bytes)?;
+        let cache = self.table.metadata_cache(bytes).filter(|cache| self.served[*cache])?;
         let object = self.caches[cache].alloc(&self.plain, gfp, None);
         object.into_iter().for_each(|object| W::noted(Note::Allocated(object)));
         self.count(cache, |traffic| match object {

@@ -10,6 +10,7 @@ use super::before::Windows;
 use super::caches::{CacheTable, Home};
 use rustc_hash::FxHashMap;
 use slablab_report::error::{At, Error, Result};
+use slablab_slabs::order::MAX_ORDER;
 use slablab_trace::{Batch, Columns, EventKind, Reader, flags};
 use std::path::Path;
 
@@ -24,6 +25,8 @@ pub struct Survey {
     pub windows: Vec<(u64, u64)>,
     /// Frees whose cache is unknown.
     pub unknown_frees: u64,
+    /// Allocations of more than the largest block of the machine's page allocator.
+    pub too_large: u64,
     /// Where the kernel's linear map begins: an address minus its frame's number times the page size.
     pub linear_map: Option<u64>,
     /// Whether the recording has frees of pages.
@@ -230,7 +233,8 @@ impl Pass<'_> {
                 let object = batch.object[index] as usize;
                 match home {
                     Home::Cache(cache) => self.object(row, event, cache, object, address, batch.cpu[index]),
-                    Home::Large(_) => {}
+                    Home::Large(order) if order <= MAX_ORDER => {}
+                    Home::Large(_) | Home::TooLarge => self.survey.too_large += u64::from(event.is_alloc()),
                     Home::Unknown if event.is_free() => self.homeless.push((row, address)),
                     Home::Unknown => {}
                 }

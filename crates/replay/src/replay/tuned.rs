@@ -26,6 +26,10 @@ pub struct Tuned {
     pub debugged: bool,
 }
 
+/// The largest values that the knobs `limit` and `shared` of SLAB take. A dump may say any numbers.
+const LIMIT_MAX: u32 = 65535;
+const SHARED_MAX: u32 = 1024;
+
 impl Tuned {
     /// What the dump says of a cache of a machine that ran `kernel`. A value that is the kernel's rule is
     /// none: another release's engine has that release's rule.
@@ -47,9 +51,9 @@ impl Tuned {
                 }
             }
             Preset::Slab(_) => Tuned {
-                limit: knobs.limit.map(number),
-                batchcount: knobs.batchcount.map(number),
-                shared: knobs.shared.map(number),
+                limit: knobs.limit.map(|objects| number(objects).min(LIMIT_MAX)),
+                batchcount: knobs.batchcount.map(|objects| number(objects).min(LIMIT_MAX)),
+                shared: knobs.shared.map(|batches| number(batches).min(SHARED_MAX)),
                 ..Tuned::default()
             },
             Preset::Slqb(_) | Preset::Slob(_) | Preset::Registered(_) => Tuned::default(),

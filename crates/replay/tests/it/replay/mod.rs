@@ -10,6 +10,7 @@ mod hotplug;
 mod machines;
 mod program;
 mod rows;
+mod sizes;
 mod start;
 
 use program::trace;
