@@ -2,13 +2,13 @@
 //! machines of 4K and 64K pages. None of them panics, and each says what it left out.
 
 use super::{PRESETS, machine, presets};
+use slablab_readers::counters::ConstRow;
+use slablab_readers::event::LARGEST_BLOCK_BYTES;
 use slablab_replay::explain::{Question, explain};
 use slablab_replay::import::{self, Input};
 use slablab_replay::output::{caches_table, engines_table, explain_table, remarks, replay_json};
 use slablab_replay::replay::before::{Before, Windows};
 use slablab_replay::replay::{Options, replay};
-use slablab_readers::counters::ConstRow;
-use slablab_readers::event::LARGEST_BLOCK_BYTES;
 use slablab_slabs::Preset;
 use slablab_slabs::preset::Choice;
 use slablab_trace::Reader;
