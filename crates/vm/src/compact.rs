@@ -148,8 +148,13 @@ fn suitable(host: &dyn Host, zone: usize, wanted: &Wanted) -> Option<Compacted> 
     if host.free_pages(zone) <= host.mark(zone, mark) + (2 << wanted.order) {
         return Some(Compacted::Skipped);
     }
-    let index = host.fragmentation(zone, wanted.order);
-    (wanted.order > COSTLY && (0..=FRAGMENTED).contains(&index)).then_some(Compacted::Skipped)
+    lacks_memory(wanted.order, host.fragmentation(zone, wanted.order)).then_some(Compacted::Skipped)
+}
+
+/// Whether a request of an order fails for lack of memory, which no compaction helps: its fragmentation index
+/// says so.
+fn lacks_memory(order: u8, index: i32) -> bool {
+    order > COSTLY && (0..=FRAGMENTED).contains(&index)
 }
 
 /// One run over a zone.
@@ -351,4 +356,25 @@ fn move_page(vm: &Vm, state: &mut State, frame: Frame, target: Option<Frame>) ->
     vm.policy.put_back(state, target);
     state.count(Counter::PgMigrateSuccess);
     Moved::Done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lacks_memory;
+
+    #[test]
+    fn an_index_up_to_500_says_lack_of_memory() {
+        for (order, index, expected) in [
+            (4, 0, true),
+            (4, 500, true),
+            (4, 501, false),
+            (9, 1000, false),
+            // There is a block.
+            (4, -1000, false),
+            // Up to order 3 the index is not asked.
+            (3, 0, false),
+        ] {
+            assert_eq!(lacks_memory(order, index), expected, "order {order}, index {index}");
+        }
+    }
 }

@@ -53,13 +53,11 @@ pub fn reclaim(vm: &Vm, host: &dyn Host, zone: usize, ask: &Ask) -> Freed {
         freed: 0,
     };
     if files || rule == Rule::Node {
-        for priority in (0..=FIRST).rev() {
+        descend(wanted, |priority| {
             pass.priority = priority;
             vm.policy.shrink_near(vm, host, ask, &mut pass);
-            if pass.freed >= wanted {
-                break;
-            }
-        }
+            pass.freed
+        });
     }
     if rule == Rule::Zone && has_slabs(vm, host, &zones) {
         vm.policy.shrink_slabs_near(vm, host, &mut pass, wanted);
@@ -83,30 +81,121 @@ fn members(state: &State, rule: Rule, zone: usize) -> Vec<usize> {
     (0..state.zones.len()).filter(is_one).collect()
 }
 
-/// A percentage of the pages of zones.
-fn part(state: &State, zones: &[usize], percent: u8) -> u64 {
-    zones.iter().map(|zone| state.zones[*zone].managed * u64::from(percent) / 100).sum()
+/// Passes at falling priorities, until one of them says that so many pages are freed in all.
+fn descend(wanted: u64, mut pass: impl FnMut(u32) -> u64) {
+    for priority in (0..=FIRST).rev() {
+        if pass(priority) >= wanted {
+            break;
+        }
+    }
+}
+
+/// Whether zones have more pages of a kind than a ratio keeps: so many percent of each zone's pages.
+fn exceeds(state: &State, zones: &[usize], pages: u64, percent: u8) -> bool {
+    let kept = zones.iter().map(|zone| state.zones[*zone].managed * u64::from(percent) / 100).sum::<u64>();
+    pages > kept
 }
 
 /// Whether more pages of files could go than `min_unmapped_ratio` keeps.
 fn has_files(policy: &dyn crate::Replacement, state: &State, rule: Rule, zones: &[usize], mode: u8) -> bool {
     let sum = |of: &dyn Fn(usize) -> u64| zones.iter().map(|zone| of(*zone)).sum::<u64>();
     let files = sum(&|zone| policy.files_of(state, zone));
-    let mapped =
-        if rule == Rule::Zone || mode & UNMAP == 0 { sum(&|zone| state.near[zone].mapped) } else { 0 };
-    let dirty = if rule == Rule::Node && mode & WRITE == 0 { sum(&|zone| state.near[zone].dirty) } else { 0 };
-    files.saturating_sub(mapped).saturating_sub(dirty) > part(state, zones, state.settings.min_unmapped_ratio)
+    let mapped = sum(&|zone| state.near[zone].mapped);
+    let dirty = sum(&|zone| state.near[zone].dirty);
+    let files = could_go(rule, mode, files, mapped, dirty);
+    exceeds(state, zones, files, state.settings.min_unmapped_ratio)
+}
+
+/// Of the pages of files those that could go: without the mapped ones, and in a node without the dirty ones,
+/// unless the mode lets them go. In a zone mapped ones never count, and dirty ones always do.
+fn could_go(rule: Rule, mode: u8, files: u64, mapped: u64, dirty: u64) -> u64 {
+    let mapped = if rule == Rule::Zone || mode & UNMAP == 0 { mapped } else { 0 };
+    let dirty = if rule == Rule::Node && mode & WRITE == 0 { dirty } else { 0 };
+    files.saturating_sub(mapped).saturating_sub(dirty)
 }
 
 /// Whether reclaimable slabs have more pages than `min_slab_ratio` keeps.
 fn has_slabs(vm: &Vm, host: &dyn Host, zones: &[usize]) -> bool {
-    let least = vm.with(|state| part(state, zones, state.settings.min_slab_ratio));
-    host.reclaimable_slabs() > least
+    let slabs = host.reclaimable_slabs();
+    vm.with(|state| exceeds(state, zones, slabs, state.settings.min_slab_ratio))
 }
 
 /// Nothing is to be had from a zone for a while.
 fn fill(vm: &Vm, rule: Rule, zone: usize, now: u64) {
     if rule == Rule::Zone {
         vm.with(|state| state.near[zone].full_until = now + FULL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset::Preset;
+    use crate::state::Zone;
+    use crate::swap::{SlotRule, Swap};
+
+    #[test]
+    fn passes_go_down_until_the_wanted_pages_are_freed() {
+        // Pages that each pass frees; the priorities of the passes.
+        for (wanted, frees, expected) in [
+            (1, [0; 5].as_slice(), [4, 3, 2, 1, 0].as_slice()),
+            (1, &[1], &[4]),
+            (4, &[1, 2, 1], &[4, 3, 2]),
+            (4, &[1, 2, 0, 0, 1], &[4, 3, 2, 1, 0]),
+            (4, &[5], &[4]),
+        ] {
+            let (mut priorities, mut freed) = (Vec::new(), 0);
+            descend(wanted, |priority| {
+                freed += frees[priorities.len()];
+                priorities.push(priority);
+                freed
+            });
+            assert_eq!(priorities, expected, "{wanted} wanted, {frees:?} freed");
+        }
+    }
+
+    #[test]
+    fn mapped_and_dirty_pages_could_go_by_the_mode_and_the_release() {
+        for (rule, mode, expected) in [
+            (Rule::Node, 1, 60),
+            (Rule::Node, 1 | WRITE, 70),
+            (Rule::Node, 1 | UNMAP, 90),
+            (Rule::Node, 1 | WRITE | UNMAP, 100),
+            (Rule::Zone, 1, 70),
+            (Rule::Zone, 1 | WRITE, 70),
+            (Rule::Zone, 1 | WRITE | UNMAP, 70),
+        ] {
+            assert_eq!(could_go(rule, mode, 100, 30, 10), expected, "{rule:?} {mode}");
+        }
+        assert_eq!(could_go(Rule::Node, 1, 10, 9, 9), 0);
+    }
+
+    #[test]
+    fn ratios_keep_a_part_of_each_zone() {
+        let zone = |at: u32, managed| Zone {
+            name: "zone",
+            node: 0,
+            class: at as u8,
+            frames: at * 2000..(at + 1) * 2000,
+            managed,
+        };
+        for (knobs, zones, least_files, least_slabs) in [
+            // 1 and 5 percent of 1,000 pages, then of 1,000 and 1,990 each, rounded down.
+            ("", [0].as_slice(), 11, 51),
+            ("", &[0, 1], 10 + 19 + 1, 50 + 99 + 1),
+            (",min_slab_ratio=20", &[0], 11, 201),
+            (",min_unmapped_ratio=50", &[0], 501, 51),
+            (",min_slab_ratio=0,min_unmapped_ratio=0", &[0, 1], 1, 1),
+        ] {
+            let settings = Preset::parse(&format!("vm@6.1{knobs}")).expect("a preset").settings;
+            let swap = Swap::new(0, SlotRule::Next);
+            let state = State::new(vec![zone(0, 1000), zone(1, 1990)], swap, 0, settings);
+            for (least, percent) in
+                [(least_files, settings.min_unmapped_ratio), (least_slabs, settings.min_slab_ratio)]
+            {
+                assert!(exceeds(&state, zones, least, percent), "{knobs} {zones:?} {least}");
+                assert!(!exceeds(&state, zones, least - 1, percent), "{knobs} {zones:?} {least}");
+            }
+        }
     }
 }

@@ -70,3 +70,9 @@ pub fn competitors(lists: &Sizes, is_file: bool, swap_is_free: bool) -> u64 {
     let anon = lists.active_anon + if is_file { lists.inactive_anon } else { 0 };
     files + if swap_is_free { anon } else { 0 }
 }
+
+/// Whether a page comes back early enough to be active at once: the age that went by is no more than the
+/// pages it competes with.
+pub fn is_early(distance: u64, lists: &Sizes, is_file: bool, swap_is_free: bool) -> bool {
+    distance <= competitors(lists, is_file, swap_is_free)
+}

@@ -36,8 +36,25 @@ impl Limits {
         let limit = settings.dirty_limit.unwrap_or(DirtyLimit::Percent(limit));
         let background = settings.dirty_background.unwrap_or(DirtyLimit::Percent(background));
         let (background, limit) = (background.of(base), limit.of(base));
-        // A background limit that is not below the other one is half of it (`domain_dirty_limits`).
-        let background = if background >= limit { limit / 2 } else { background };
-        Limits { background, limit, base }
+        Limits { background: below(background, limit), limit, base }
+    }
+}
+
+/// A background limit that is not below the other one is half of it (`domain_dirty_limits`).
+fn below(background: u64, limit: u64) -> u64 {
+    if background >= limit { limit / 2 } else { background }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    #[test]
+    fn the_background_limit_is_below_the_limit() {
+        for (background, limit, expected) in
+            [(99, 100, 99), (100, 100, 50), (101, 100, 50), (0, 1, 0), (0, 0, 0)]
+        {
+            assert_eq!(below(background, limit), expected, "{background} and {limit}");
+        }
     }
 }

@@ -324,3 +324,23 @@ pub(super) fn enter_for_write(
     state.enter_mapping(frame, id, index, flags);
     vm.policy.enter(state, frame, Enter::File, None);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_grow_up_to_the_most() {
+        // The first window of a request of so many pages.
+        for (request, most, expected) in
+            [(1, 32, 4), (2, 32, 4), (3, 32, 8), (8, 32, 16), (9, 32, 32), (1, 8, 2)]
+        {
+            assert_eq!(first_size(request, most), expected, "{request} of {most}");
+        }
+        for (size, most, expected) in
+            [(1, 32, 4), (2, 32, 4), (3, 32, 6), (16, 32, 32), (17, 32, 32), (4, 31, 8), (15, 31, 30)]
+        {
+            assert_eq!(next_size(size, most), expected, "{size} of {most}");
+        }
+    }
+}

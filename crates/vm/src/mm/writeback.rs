@@ -62,7 +62,7 @@ fn write_old(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
     let mut written = 0;
     for id in dirty_mappings(vm) {
         let at = vm.with(|state| state.mappings.exists(id).then(|| state.mappings.get(id).dirtied_at));
-        if at.is_none_or(|at| at + old > now) {
+        if at.is_none_or(|at| !is_old(at, old, now)) {
             continue;
         }
         written += write_mapping(vm, host, rules, id, u64::MAX, false);
@@ -74,6 +74,11 @@ fn write_old(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
         });
     }
     written
+}
+
+/// Whether a file's first dirty page became dirty so long ago that the flusher writes it.
+fn is_old(dirtied_at: u64, expire: u64, now: u64) -> bool {
+    dirtied_at + expire <= now
 }
 
 fn write_background(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
@@ -335,4 +340,16 @@ pub(super) fn wait_for_oldest(vm: &Vm, host: &dyn Host) -> bool {
         host.wait(vm, frame, Waited::Writeback);
     }
     written.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_old;
+
+    #[test]
+    fn a_file_is_old_when_its_time_has_passed() {
+        for (now, expected) in [(0, false), (39, false), (40, true), (41, true)] {
+            assert_eq!(is_old(10, 30, now), expected, "at {now}");
+        }
+    }
 }

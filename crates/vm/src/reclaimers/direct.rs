@@ -126,9 +126,55 @@ fn is_compaction_ready(host: &dyn Host, zone: usize, order: u8, class: u8) -> bo
 
 /// A direct reclaimer that finds nothing sleeps for a tick (`consider_reclaim_throttle`).
 fn consider_throttle(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, round: &Round) {
-    if round.reclaimed > round.scanned >> 3 {
-        host.unthrottle(Throttle::NoProgress);
-    } else if round.priority == 1 && round.reclaimed == 0 && !policy.sleep_is_vain(vm, round.node) {
-        policy.throttle(host, Throttle::NoProgress, TICK);
+    match After::of(round.reclaimed, round.scanned, round.priority) {
+        After::Progress => host.unthrottle(Throttle::NoProgress),
+        After::Nothing if !policy.sleep_is_vain(vm, round.node) => {
+            policy.throttle(host, Throttle::NoProgress, TICK);
+        }
+        After::Nothing | After::Little => {}
+    }
+}
+
+/// What a pass over the nodes gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// More than an eighth of the pages that were scanned.
+    Progress,
+    /// No page at the last priority but one: the reclaimer sleeps.
+    Nothing,
+    Little,
+}
+
+impl After {
+    fn of(reclaimed: u64, scanned: u64, priority: u32) -> After {
+        if reclaimed > scanned >> 3 {
+            After::Progress
+        } else if priority == 1 && reclaimed == 0 {
+            After::Nothing
+        } else {
+            After::Little
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_an_eighth_is_progress_and_nothing_at_priority_1_a_reason_to_sleep() {
+        for (reclaimed, scanned, priority, expected) in [
+            (5, 32, 12, After::Progress),
+            (4, 32, 12, After::Little),
+            (1, 7, 1, After::Progress),
+            (1, 8, 1, After::Little),
+            (0, 0, 1, After::Nothing),
+            (0, 32, 1, After::Nothing),
+            (0, 32, 2, After::Little),
+            (0, 32, 0, After::Little),
+        ] {
+            let after = After::of(reclaimed, scanned, priority);
+            assert_eq!(after, expected, "{reclaimed} of {scanned} at {priority}");
+        }
     }
 }

@@ -135,11 +135,9 @@ fn sweep(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, round: &mut Round, b
         if *boost == 0 && balanced {
             return Sweep::Done;
         }
-        // Reclaim for a boost is gentle: no writes, no swap, and no lower priority than 10.
-        let mut raise = *boost == 0 || round.priority != FIRST - 2;
-        round.write = *boost == 0 || round.priority < FIRST - 2;
-        round.swap = *boost == 0;
-        round.scanned = 0;
+        let pass = Gentle::of(*boost > 0, round.priority);
+        let mut raise = pass.goes_down;
+        (round.write, round.swap, round.scanned) = (pass.writes, pass.swaps, 0);
         policy.age(vm, host, round);
         raise &= !shrink_for_kswapd(policy, vm, host, round);
         if allows_direct(policy, vm, host, round.node) {
@@ -177,6 +175,26 @@ fn shrink_for_kswapd(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, round: &
     round.scanned >= round.target
 }
 
+/// What a pass may do. Reclaim for a boost of the marks is gentle: no writes, no swap, and no lower priority
+/// than 10.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gentle {
+    writes: bool,
+    swaps: bool,
+    /// The next pass may have a lower priority.
+    goes_down: bool,
+}
+
+impl Gentle {
+    fn of(is_boosted: bool, priority: u32) -> Gentle {
+        Gentle {
+            writes: !is_boosted || priority < FIRST - 2,
+            swaps: !is_boosted,
+            goes_down: !is_boosted || priority != FIRST - 2,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sleep {
     /// Nothing came up in the short sleep.
@@ -191,4 +209,26 @@ enum Sleep {
 enum Sweep {
     Done,
     Again,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reclaim_for_a_boost_is_gentle() {
+        let all = Gentle { writes: true, swaps: true, goes_down: true };
+        let gentle = Gentle { writes: false, swaps: false, goes_down: true };
+        for (is_boosted, priority, expected) in [
+            (false, 12, all),
+            (false, 10, all),
+            (true, 12, gentle),
+            (true, 11, gentle),
+            // It stays at 10.
+            (true, 10, Gentle { goes_down: false, ..gentle }),
+            (true, 9, Gentle { writes: true, ..gentle }),
+        ] {
+            assert_eq!(Gentle::of(is_boosted, priority), expected, "boost {is_boosted}, priority {priority}");
+        }
+    }
 }

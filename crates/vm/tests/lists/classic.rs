@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use slablab_vm::shrinker::{Owed, share_by_priority, share_by_scan, shrink_slab, shrink_slab_by_scan};
-use slablab_vm::workingset::{Packing, Shadow, competitors};
+use slablab_vm::workingset::{Packing, Shadow, competitors, is_early};
 use slablab_vm::{Counter, Flags, Preset, Shrinker, Sizes};
 
 /// A preset and how it prints, or the message.
@@ -144,6 +144,28 @@ fn an_early_refault_lets_the_active_list_be_scanned() {
     assert!(!deactivated(false));
 }
 
+/// A request for a low zone meets older pages of a higher one at the tail of the inactive list. It takes none
+/// of them: they go to the head, the oldest in front.
+#[test]
+fn pages_of_higher_zones_go_round() {
+    let machine = Machine::of_two_zones("vm@6.1", 256);
+    let file = machine.file(512);
+    // The first pages get the frames of the low zone. They are read again, so that the others are older.
+    (0..512).for_each(|page| _ = machine.read(file, page));
+    (0..256).for_each(|page| machine.drop_page(file, page));
+    (0..256).for_each(|page| _ = machine.read(file, page));
+    let freed = machine.reclaim().pages;
+    let cached = machine.vm.with(|state| {
+        let frame = state.mappings.get(file).entry(300).frame().expect("in memory");
+        let list = state.lists.of(frame).expect("listed");
+        state.lists.from_tail(list).map(|frame| state.frames.index(frame)).collect::<Vec<_>>()
+    });
+    machine.check();
+    assert!(freed >= 32, "{freed}");
+    let expected: Vec<u32> = (freed..256).chain((256..512).rev()).collect();
+    assert_eq!(cached, expected);
+}
+
 #[test]
 fn since_6_12_a_pass_goes_by_the_last_sum() {
     let deactivated = |preset: &str| {
@@ -265,6 +287,14 @@ fn shadows_keep_node_age_and_workingset() {
     // 2^28 frames on 16 nodes need 29 bits, and 25 are left: four bits of the age are lost.
     let coarse = check(16, 1 << 28, Shadow { node: 15, age: 1_234_567, workingset: false });
     assert_eq!(coarse, Shadow { node: 15, age: 1_234_567 >> 4 << 4, workingset: false });
+    // As many bits as there are: 2^29 - 1 frames on one node. One more frame costs a bit.
+    for (nodes, frames, lost) in
+        [(1, (1 << 29) - 1, 0), (1, 1 << 29, 1), (2, 1 << 28, 1), (2, (1 << 28) - 1, 0), (1, u32::MAX, 3)]
+    {
+        let age = (1 << 25) - 1;
+        let kept = check(nodes, frames, Shadow { node: 0, age, workingset: false });
+        assert_eq!(kept.age, age >> lost << lost, "{frames} frames on {nodes} nodes");
+    }
     // Ages wrap: 29 bits on one node.
     assert_eq!(Packing::new(1, 1000).distance(3, (1 << 29) - 2), 5);
 }
@@ -276,6 +306,23 @@ fn a_refault_competes_with_the_other_type() {
     assert_eq!(competitors(&sizes, true, false), 1000);
     assert_eq!(competitors(&sizes, false, true), 1110);
     assert_eq!(competitors(&sizes, false, false), 1100);
+}
+
+#[test]
+fn a_refault_is_early_up_to_the_pages_it_competes_with() {
+    let sizes = Sizes { inactive_anon: 1, active_anon: 10, inactive_file: 100, active_file: 1000 };
+    for (distance, is_file, swap_is_free, expected) in [
+        (1011, true, true, true),
+        (1012, true, true, false),
+        (1000, true, false, true),
+        (1001, true, false, false),
+        (1110, false, true, true),
+        (1111, false, true, false),
+        (0, false, false, true),
+    ] {
+        let early = is_early(distance, &sizes, is_file, swap_is_free);
+        assert_eq!(early, expected, "{distance} {is_file} {swap_is_free}");
+    }
 }
 
 /// Passes over one cache, at these priorities. Returns objects left after each.

@@ -32,6 +32,23 @@ impl Machine {
         Machine { vm: Vm::new(state, policy), host: Instant::new(frames, marks, 0) }
     }
 
+    /// A node of two zones of so many frames each, the second of a higher class. The first zone's frames are
+    /// allocated first.
+    pub(crate) fn of_two_zones(preset: &str, frames: u32) -> Machine {
+        let preset = Preset::parse(preset).expect("a preset");
+        let policy = preset.policy();
+        let zone = |at: u32| Zone {
+            name: "zone",
+            node: 0,
+            class: at as u8,
+            frames: at * frames..(at + 1) * frames,
+            managed: frames.into(),
+        };
+        let swap = Swap::new(0, SlotRule::Next);
+        let state = State::new(vec![zone(0), zone(1)], swap, policy.lists(2, 1), preset.settings);
+        Machine { vm: Vm::new(state, policy), host: Instant::new(2 * frames, [0; 3], 0) }
+    }
+
     /// A file of so many pages.
     pub(crate) fn file(&self, pages: u32) -> MappingId {
         self.vm.with(|state| state.mappings.create(Kind::File, pages))

@@ -235,3 +235,23 @@ fn a_pass_over_a_part_looks_at_as_many_pages_as_over_the_whole() {
     // No more is due than there is.
     assert_eq!(looks(48, 1 << 12), 48);
 }
+
+#[test]
+fn a_page_that_was_read_keeps_its_slot_while_swap_is_not_full() {
+    for (preset, used, write, expected) in [
+        ("vm@2.6.29", 50, false, true),
+        ("vm@2.6.29", 51, false, false),
+        ("vm@2.6.29", 10, true, false),
+        ("vm@2.6.29,swap_full=80", 80, false, true),
+        ("vm@2.6.29,swap_full=80", 81, false, false),
+        ("vm@2.6.29,swap_full=0", 0, false, true),
+        ("vm@2.6.29,swap_full=0", 1, false, false),
+    ] {
+        let machine = Machine::new(preset, 128, 100);
+        let keeps = machine.vm.with(|state| {
+            (0..used).for_each(|frame| _ = state.swap.take(Frame(frame)).expect("a slot"));
+            machine.vm.policy.keeps_slot(state, write)
+        });
+        assert_eq!(keeps, expected, "{preset}: {used} of 100, write {write}");
+    }
+}

@@ -30,6 +30,8 @@ fn a_page_grows_old() {
         ("2.4.9-ac14", &[("age", "doubling")], 3, &[2, 1, 0]),
         ("2.4.9-ac14+aging", &[], 5, &[4, 3, 2, 1, 0]),
         ("2.4.9-ac14+aging", &[], 64, &linear),
+        ("2.4.9-ac14+aging", &[("age_decline", "2")], 5, &[3, 1, 0]),
+        ("2.4.9-ac14", &[("age", "doubling"), ("age_decline", "3")], 8, &[5, 2, 0]),
     ] {
         assert_eq!(ages(preset, knobs, start, expected.len()), expected, "{preset} {knobs:?} from {start}");
     }
@@ -116,5 +118,40 @@ fn many_buffers() {
         room.v24.refill(&room.vm, &room.host, 1, 1);
         assert_eq!(room.look(pages[0]), expected, "{preset} {kind:?} {}", pages.len());
         room.check();
+    }
+}
+
+/// A mapped page is deactivated or not by `deactivate_mapped`, whichever kernel it is added to.
+#[test]
+fn mapped_pages_that_are_old() {
+    for (preset, knob, expected) in [
+        ("2.4.9", "no", "active 0"),
+        ("2.4.9", "yes", "inactive 0"),
+        ("2.4.10", "no", "active 0"),
+        ("2.4.10", "yes", "inactive 0"),
+    ] {
+        let room = Room::new(preset, &[("deactivate_mapped", knob)]);
+        let (mapping, pages) = room.file(Kind::File, 1, 0, super::room::AHEAD);
+        room.make_active(pages[0], 0);
+        room.map(room.space(), mapping, 1);
+        room.v24.refill(&room.vm, &room.host, 1, 1);
+        assert_eq!(room.look(pages[0]), expected, "{preset} {knob}");
+        room.check();
+    }
+}
+
+/// A page that becomes active has the age of a new page at least.
+#[test]
+fn an_activated_page_keeps_a_higher_age() {
+    for (preset, age, expected) in
+        [("2.4.9", 0, "active 2"), ("2.4.9", 9, "active 9"), ("2.4.9-ac14+aging", 4, "active 5")]
+    {
+        let room = Room::new(preset, &[]);
+        let page = room.pages(1)[0];
+        room.vm.with(|state| {
+            state.frames.set_policy(page, age);
+            room.v24.activate(state, page);
+        });
+        assert_eq!(room.look(page), expected, "{preset} {age}");
     }
 }

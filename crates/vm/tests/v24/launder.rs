@@ -240,3 +240,55 @@ fn a_freed_page_ends_the_shortage() {
     assert_eq!(room.v24.launder(&room.vm, &room.host, &USER, 1), 2);
     assert_eq!(*room.host.freed.borrow(), pages[..2]);
 }
+
+/// An inactive page with an age is activated or cleaned by `launder_ages`.
+#[test]
+fn pages_with_an_age() {
+    for (preset, launder_ages, age, expected) in [
+        ("2.4.9", "no", 9, "clean 9"),
+        ("2.4.9", "yes", 9, "active 9"),
+        ("2.4.9", "yes", 0, "clean 0"),
+        ("2.4.9-ac14", "no", 9, "clean 9"),
+        ("2.4.9-ac14", "yes", 9, "active 9"),
+    ] {
+        let room = Room::new(preset, &[("launder_ages", launder_ages)]);
+        let page = room.pages(64)[0];
+        room.vm.with(|state| state.frames.set_policy(page, age));
+        room.host.marks.set([10, 20, 100]);
+        room.set_free(0);
+        room.v24.launder(&room.vm, &room.host, &USER, 1);
+        assert_eq!(room.look(page), expected, "{preset} {launder_ages} {age}");
+    }
+}
+
+/// The write to swap after the 128th that is in flight is waited for, where writes are limited.
+#[test]
+fn the_first_write_that_waits() {
+    for (limit_writes, pages, waits) in [("yes", 128, 0), ("yes", 129, 1), ("no", 129, 0)] {
+        let room = Room::new("2.4.8", &[("limit_writes", limit_writes)]);
+        room.anon(room.space(), pages);
+        for _ in 0..100 {
+            room.v24.walk(&room.vm, &room.host, &USER);
+        }
+        room.set_free(0);
+        room.v24.launder(&room.vm, &room.host, &USER, 1);
+        let found = (room.host.written.get(), room.host.waits.get());
+        assert_eq!(found, (pages, waits), "{limit_writes}");
+    }
+}
+
+/// Where writes begin and end is set by `write_above` and `write_below`.
+#[test]
+fn hysteresis_of_other_limits() {
+    for (knobs, dirty, writes) in [
+        ([("write_above", "25"), ("write_below", "10")], 26, true),
+        ([("write_above", "50"), ("write_below", "10")], 50, false),
+        ([("write_above", "50"), ("write_below", "10")], 51, true),
+    ] {
+        let room = Room::new("2.4.9-ac14+launder", &knobs);
+        room.set_free(0);
+        dirtied(&room, 100, dirty);
+        room.v24.launder(&room.vm, &room.host, &KSWAPD, 1);
+        assert_eq!(room.v24.is_writing(), writes, "{knobs:?} {dirty}");
+    }
+}

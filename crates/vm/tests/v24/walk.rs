@@ -39,12 +39,13 @@ fn the_end_of_a_space() {
 /// Which spaces of eight a walk visits, in which order over two walks.
 #[test]
 fn spaces_in_turn() {
-    for (preset, own, first, second) in [
-        ("2.4.9", None, vec![0, 1, 2], vec![3, 4, 5]),
-        ("2.4.9", Some(6), vec![0, 1, 2, 6], vec![3, 4, 5, 6]),
-        ("2.4.9-ac14+aging", None, vec![0, 1, 2, 3, 4], vec![0, 1, 5, 6, 7]),
+    for (preset, own_first, own, first, second) in [
+        ("2.4.9", "yes", None, vec![0, 1, 2], vec![3, 4, 5]),
+        ("2.4.9", "yes", Some(6), vec![0, 1, 2, 6], vec![3, 4, 5, 6]),
+        ("2.4.9", "no", Some(6), vec![0, 1, 2], vec![3, 4, 5]),
+        ("2.4.9-ac14+aging", "yes", None, vec![0, 1, 2, 3, 4], vec![0, 1, 5, 6, 7]),
     ] {
-        let room = Room::new(preset, &[]);
+        let room = Room::new(preset, &[("own_first", own_first)]);
         let spaces: Vec<_> = (0..8).map(|_| room.space()).collect();
         let regions: Vec<_> = spaces.iter().map(|space| room.anon(*space, 64).0).collect();
         // Ages of anonymous pages would keep them; here only the order counts.
@@ -55,7 +56,7 @@ fn spaces_in_turn() {
             room.v24.walk(&room.vm, &room.host, &caller);
             let taken: Vec<usize> = regions.iter().map(|region| room.unmapped(*region).len()).collect();
             let visited: Vec<usize> = (0..8).filter(|space| taken[*space] > last[*space]).collect();
-            assert_eq!(visited, expected, "{preset} {own:?}");
+            assert_eq!(visited, expected, "{preset} {own_first} {own:?}");
             last = taken;
         }
         room.check();
@@ -275,4 +276,21 @@ fn the_end_of_a_dirty_entry() {
         room.v24.launder(&room.vm, &room.host, &USER, 1);
     }
     assert!(room.vm.with(|state| state.frames.flags(pages[0]).any(Flags::DIRTY | Flags::WRITEBACK)));
+}
+
+/// A run of 2.4.10 that frees nothing made progress if a walk found enough pages, where walks count.
+#[test]
+fn a_walk_that_found_enough_is_progress() {
+    for (walk_counts, pages, success) in
+        [("yes", 200, true), ("yes", 100, false), ("no", 200, false), ("no", 100, false)]
+    {
+        let room = Room::new("2.4.10", &[("walk_counts", walk_counts), ("limit_writes", "no")]);
+        room.anon(room.space(), pages);
+        room.set_free(0);
+        let ran = room.v24.try_to_free(&room.vm, &room.host, &USER);
+        // A walk wants 128 pages. Their writes to swap have not ended.
+        assert_eq!((ran.pages, ran.success), (0, success), "{walk_counts} {pages}");
+        room.host.settle(&room.vm);
+        room.check();
+    }
 }

@@ -35,7 +35,7 @@ use crate::replacement::{Enter, Freed, Pass, Rule, Sizes};
 use crate::shrinker::Owed;
 use crate::state::State;
 use crate::vm::{Host, Replacement, Vm};
-use crate::workingset::{Packing, Shadow, competitors};
+use crate::workingset::{Packing, Shadow, is_early};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -92,14 +92,6 @@ struct Node {
 struct Sum {
     sizes: Sizes,
     activated: [u64; 2],
-}
-
-impl Sum {
-    /// Pages of a type: inactive, active ones.
-    fn of(&self, kind: usize) -> (u64, u64) {
-        let Sizes { inactive_anon, active_anon, inactive_file, active_file } = self.sizes;
-        if kind == ANON { (inactive_anon, active_anon) } else { (inactive_file, active_file) }
-    }
 }
 
 impl Node {
@@ -186,7 +178,7 @@ impl Classic {
         state.count_by_type(frame, Counter::RefaultAnon, Counter::RefaultFile);
         let (age, sizes) = self.node(shadow.node, |node| (node.age, node.known().sizes));
         let distance = packing.distance(age, shadow.age);
-        if distance > competitors(&sizes, kind == FILE, state.swap.free() > 0) {
+        if !is_early(distance, &sizes, kind == FILE, state.swap.free() > 0) {
             return;
         }
         state.frames.set(frame, Flags::ACTIVE);
@@ -203,18 +195,11 @@ impl Classic {
     }
 
     /// Pages of a type were written or came back, and pages were scanned in vain (`lru_note_cost`).
-    fn note_cost(&self, node: u16, kind: usize, io: u64, rotated: u64) {
-        let cost = match self.choices.cost {
-            Cost::Io => io,
-            Cost::IoAndRotations => io * BITE + rotated,
-        };
+    fn note_cost(&self, node: u16, kind: usize, io: u64, vain: u64) {
+        let cost = balance::cost_of(self.choices.cost, io, vain);
         self.node(node, |node| {
             node.cost[kind] += cost;
-            let Sizes { inactive_anon, active_anon, inactive_file, active_file } = node.known().sizes;
-            let size = inactive_anon + active_anon + inactive_file + active_file;
-            if node.cost[ANON] + node.cost[FILE] > size / 4 {
-                node.cost = node.cost.map(|cost| cost / 2);
-            }
+            node.cost = balance::decayed(node.cost, &node.known().sizes);
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Choices, Classic, FILE, INACTIVE, LISTS};
 use crate::host::Throttle;
-use crate::reclaimers::{Manners, Reclaimer, Round, TICK};
+use crate::reclaimers::{Manners, Met, Reclaimer, Round, TICK};
 use crate::replacement::Sizes;
 use crate::shrinker::shrink_slab;
 use crate::vm::{Host, Vm};
@@ -45,9 +45,7 @@ impl Reclaimer for Classic {
                 let owed = self.node(round.node, |node| Rc::clone(&node.owed));
                 round.reclaimed += shrink_slab(vm, host, &owed, round.priority);
             }
-            if round.reclaimed == this_pass && prepared.trim && self.choices.trim_ends {
-                round.trim_failed = true;
-            }
+            round.trim_failed |= trim_fails(&self.choices, prepared.trim, round.reclaimed - this_pass);
             self.look_at_writes(vm, host, round);
             if !self.should_continue(vm, host, round, round.reclaimed - this_pass) {
                 break;
@@ -85,9 +83,10 @@ impl Classic {
         let met = round.met;
         let congested = self.node(round.node, |node| {
             if round.kswapd {
-                node.met_writeback |= met.writeback > 0 && met.writeback == met.taken;
-                node.met_dirty |= met.unqueued_dirty == met.file_taken;
-                node.congested |= met.dirty > 0 && met.dirty == met.congested;
+                let only = Only::of(&met);
+                node.met_writeback |= only.writeback;
+                node.met_dirty |= only.dirty;
+                node.congested |= only.congested;
             }
             node.congested
         });
@@ -96,6 +95,73 @@ impl Classic {
         }
         if !round.kswapd && congested && !self.sleep_is_vain(vm, round.node) {
             self.throttle(host, Throttle::Congestion, TICK);
+        }
+    }
+}
+
+/// A pass met only pages of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Only {
+    /// Pages under writeback, that did not come round again.
+    writeback: bool,
+    /// Of pages of files dirty ones that nobody writes.
+    dirty: bool,
+    /// Of dirty pages those that are written and came round again.
+    congested: bool,
+}
+
+impl Only {
+    fn of(met: &Met) -> Only {
+        Only {
+            writeback: met.writeback > 0 && met.writeback == met.taken,
+            dirty: met.unqueued_dirty == met.file_taken,
+            congested: met.dirty > 0 && met.dirty == met.congested,
+        }
+    }
+}
+
+/// Whether a pass that trimmed freed too little for kswapd to go on so.
+fn trim_fails(choices: &Choices, trimmed: bool, reclaimed: u64) -> bool {
+    choices.trim_ends && trimmed && reclaimed == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reclaim::with_knobs;
+
+    #[test]
+    fn a_pass_remembers_that_it_met_pages_of_one_kind_only() {
+        let met = Met { taken: 32, file_taken: 20, dirty: 20, unqueued_dirty: 12, ..Met::default() };
+        let only = |writeback, dirty, congested| Only { writeback, dirty, congested };
+        for (met, expected) in [
+            (met, only(false, false, false)),
+            (Met { writeback: 31, ..met }, only(false, false, false)),
+            (Met { writeback: 32, ..met }, only(true, false, false)),
+            // All pages of files; the twelve anonymous ones do not count.
+            (Met { unqueued_dirty: 20, ..met }, only(false, true, false)),
+            (Met { unqueued_dirty: 32, ..met }, only(false, false, false)),
+            (Met { congested: 19, ..met }, only(false, false, false)),
+            (Met { congested: 20, ..met }, only(false, false, true)),
+            // A pass without pages of files met no clean one of them.
+            (Met { taken: 32, ..Met::default() }, only(false, true, false)),
+            (Met::default(), only(false, true, false)),
+        ] {
+            assert_eq!(Only::of(&met), expected, "{met:?}");
+        }
+    }
+
+    #[test]
+    fn kswapd_gives_trim_up_since_6_10_when_a_pass_frees_nothing() {
+        for (release, knobs, trimmed, reclaimed, expected) in [
+            ("6.12", "", true, 0, true),
+            ("6.12", "", true, 1, false),
+            ("6.12", "", false, 0, false),
+            ("6.12", "trim_ends=no", true, 0, false),
+            ("6.1", "", true, 0, false),
+        ] {
+            let fails = trim_fails(&with_knobs(release, knobs), trimmed, reclaimed);
+            assert_eq!(fails, expected, "{release},{knobs} {trimmed} {reclaimed}");
         }
     }
 }

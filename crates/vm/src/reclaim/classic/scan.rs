@@ -16,7 +16,7 @@ impl Classic {
     pub(super) fn shrink_lists(&self, vm: &Vm, host: &dyn Host, round: &mut Round, prepared: &Prepared) {
         let targets = vm.with(|state| self.scan_counts(state, round, prepared));
         let mut left = targets;
-        let all_of_it = !round.kswapd && round.priority == FIRST;
+        let all_of_it = scans_all(round.kswapd, round.priority);
         let mut reclaimed = 0;
         while left[INACTIVE[ANON]] > 0 || left[ACTIVE[FILE]] > 0 || left[INACTIVE[FILE]] > 0 {
             for (list, left) in left.iter_mut().enumerate() {
@@ -116,8 +116,8 @@ impl Classic {
         let evicted = self.evict(vm, host, round, pages);
         self.put_all(vm, host, &evicted.kept);
         self.release(round, kind, taken);
-        let vain = taken as u64 - u64::from(evicted.freed);
-        self.note_cost(round.node, kind, evicted.written.into(), vain);
+        let (written, vain) = bite_cost(taken as u64, &evicted);
+        self.note_cost(round.node, kind, written, vain);
         if u64::from(evicted.unqueued_dirty) == taken as u64 {
             host.wake_flushers(0);
         }
@@ -158,7 +158,7 @@ impl Classic {
     fn too_many_isolated(&self, round: &Round, kind: usize) -> bool {
         let (inactive, isolated) =
             self.node(round.node, |node| (node.all(INACTIVE[kind]), node.isolated[kind]));
-        !round.kswapd && isolated > if round.io && round.fs { inactive >> 3 } else { inactive }
+        !round.kswapd && isolated > most_isolated(inactive, round.io && round.fs)
     }
 
     /// Deactivates pages from the tail of an active list (`shrink_active_list`). A page that was accessed
@@ -172,7 +172,7 @@ impl Classic {
                 let looked = state.look(*frame);
                 entries += looked.entries;
                 let is_file = kind_of(state, *frame) == FILE;
-                if looked.exec && is_file && self.choices.keep_text {
+                if stays_active(self.choices.keep_text, looked.exec, is_file) {
                     rotated += 1;
                     kept.push(*frame);
                 } else {
@@ -192,6 +192,27 @@ impl Classic {
             self.note_cost(round.node, kind, 0, rotated);
         }
     }
+}
+
+/// Whether a pass scans all of its targets, however much it reclaims: an allocation's first one.
+fn scans_all(kswapd: bool, priority: u32) -> bool {
+    !kswapd && priority == FIRST
+}
+
+/// What a bite of so many pages costs its type: the pages that were written, and those scanned in vain.
+fn bite_cost(taken: u64, evicted: &Evicted) -> (u64, u64) {
+    (evicted.written.into(), taken - u64::from(evicted.freed))
+}
+
+/// Pages that reclaimers may hold of a list that has so many left: an eighth of them by those that may wait
+/// for I/O.
+fn most_isolated(inactive: u64, waits: bool) -> u64 {
+    if waits { inactive >> 3 } else { inactive }
+}
+
+/// Whether a page of an active list stays there: text of a program that was accessed.
+fn stays_active(keep_text: bool, accessed_text: bool, is_file: bool) -> bool {
+    accessed_text && is_file && keep_text
 }
 
 /// Enough pages are reclaimed: the type with less left to scan stops, and the other goes on until the same
@@ -214,7 +235,9 @@ fn stop_the_shorter(targets: &[u64; 4], left: &mut [u64; 4]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::stop_the_shorter;
+    use super::super::Choices;
+    use super::*;
+    use crate::reclaim::with_knobs;
 
     #[test]
     fn both_types_are_scanned_to_the_same_part() {
@@ -224,5 +247,46 @@ mod tests {
         // 50 of 101 are 49 %: files are scanned to 51 % of 400, of which 100 were.
         assert_eq!(left, [0, 0, 104, 0]);
         assert!(!stop_the_shorter(&[100, 0, 400, 0], &mut left));
+    }
+
+    #[test]
+    fn an_allocation_scans_all_of_its_first_targets() {
+        for (kswapd, priority, expected) in
+            [(false, FIRST, true), (false, FIRST - 1, false), (true, FIRST, false), (true, 1, false)]
+        {
+            assert_eq!(scans_all(kswapd, priority), expected, "kswapd {kswapd}, {priority}");
+        }
+    }
+
+    #[test]
+    fn pages_that_were_not_freed_are_scanned_in_vain() {
+        for (taken, freed, written, expected) in
+            [(32, 32, 0, (0, 0)), (32, 20, 5, (5, 12)), (1, 0, 1, (1, 1))]
+        {
+            let evicted = Evicted { freed, written, ..Evicted::default() };
+            assert_eq!(bite_cost(taken, &evicted), expected, "{taken} taken, {freed} freed");
+        }
+    }
+
+    #[test]
+    fn who_may_wait_leaves_seven_eighths_of_a_list() {
+        for (inactive, waits, expected) in [(80, true, 10), (79, true, 9), (80, false, 80)] {
+            assert_eq!(most_isolated(inactive, waits), expected, "{inactive} {waits}");
+        }
+    }
+
+    #[test]
+    fn accessed_text_of_files_stays_active() {
+        let keeps = |knobs: &str| with_knobs::<Choices>("6.1", knobs).keep_text;
+        for (knobs, accessed_text, is_file, expected) in [
+            ("", true, true, true),
+            ("", false, true, false),
+            // Text of a file in tmpfs.
+            ("", true, false, false),
+            ("keep_text=no", true, true, false),
+        ] {
+            let stays = stays_active(keeps(knobs), accessed_text, is_file);
+            assert_eq!(stays, expected, "{knobs} {accessed_text} {is_file}");
+        }
     }
 }

@@ -145,3 +145,42 @@ impl Generations {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reclaim::with_knobs;
+
+    /// Whether a new generation is due, and whether pages can go without one. `pages`: those of files of
+    /// each generation, the oldest first; the last one is the youngest.
+    #[track_caller]
+    fn is_due(knobs: &str, pages: &[u64], expected: (bool, bool)) {
+        let mut node = Node::new(Vec::new());
+        let count = pages.len() as u64;
+        // Generation 8 is the youngest; anonymous pages are in as many generations, and there are none.
+        node.max_seq = 8;
+        node.min_seq = [9 - count; 2];
+        for (at, pages) in pages.iter().enumerate() {
+            node.pages[Type::File as usize][usize::from(modulo(9 - count + at as u64))] = *pages;
+        }
+        let due = due(&node, &with_knobs("6.1", knobs), 60);
+        assert_eq!((due.age, due.evictable), expected, "{knobs} {pages:?}");
+        assert_eq!(due.pages, pages.iter().sum::<u64>());
+    }
+
+    #[test]
+    fn a_generation_is_due_by_how_many_there_are_and_by_their_pages() {
+        // Two: always, and nothing can go before.
+        is_due("", &[100, 0], (true, false));
+        is_due("aging=full", &[100, 0], (true, false));
+        // Three: the youngest has more than half of the pages, or the oldest less than a quarter.
+        is_due("", &[50, 0, 50], (false, true));
+        is_due("", &[50, 0, 51], (true, true));
+        is_due("", &[25, 75, 0], (false, true));
+        is_due("", &[24, 75, 0], (true, true));
+        is_due("aging=full", &[50, 0, 50], (true, true));
+        // Four: never.
+        is_due("", &[0, 0, 0, 100], (false, true));
+        is_due("aging=full", &[0, 0, 0, 100], (false, true));
+    }
+}

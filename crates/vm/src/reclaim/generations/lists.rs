@@ -29,6 +29,44 @@ pub(crate) fn modulo(seq: u64) -> u8 {
     (seq % GENERATIONS) as u8
 }
 
+/// What decides which generation a page enters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Entering {
+    /// A fault brings it, or it was in one of the youngest two.
+    is_active: bool,
+    /// It is of the working set.
+    workingset: bool,
+    /// It cannot go at once: it is anonymous without a slot, or is being written.
+    waits: bool,
+    /// Its write ended, and reclaim wants it.
+    rotates: bool,
+}
+
+impl Entering {
+    /// The number of the generation.
+    fn seq(self, placement: Placement, oldest: u64, youngest: u64) -> u64 {
+        let Entering { is_active, workingset, waits, rotates } = self;
+        match placement {
+            Placement::Oldest | Placement::SecondOldest if is_active => youngest,
+            Placement::Oldest if waits => oldest + 1,
+            Placement::Oldest => oldest,
+            Placement::SecondOldest if waits => youngest - 1,
+            Placement::SecondOldest if rotates || oldest + YOUNG >= youngest => oldest,
+            Placement::SecondOldest => oldest + 1,
+            Placement::Workingset => {
+                let workingset = u64::from(workingset);
+                let back = match () {
+                    () if is_active => YOUNG - workingset,
+                    () if rotates => GENERATIONS,
+                    () if waits => YOUNG,
+                    () => GENERATIONS - workingset,
+                };
+                (youngest + 1).saturating_sub(back).max(oldest)
+            }
+        }
+    }
+}
+
 /// A node (`struct lru_gen_folio`).
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -98,29 +136,14 @@ impl Node {
     pub(crate) fn seq_for(&self, state: &State, rules: &Rules, frame: Frame, rotates: bool) -> u64 {
         let flags = state.frames.flags(frame);
         let of = Type::of(state, frame);
-        let oldest = self.min_seq[of as usize];
         let is_busy = flags.has(Flags::RECLAIM) && flags.any(Flags::DIRTY | Flags::WRITEBACK);
-        // An anonymous page without a slot, or a page that is written: it cannot go at once.
-        let waits = of == Type::Anon && !flags.has(Flags::SWAPCACHE) || is_busy;
-        let is_active = flags.has(Flags::ACTIVE);
-        match rules.placement {
-            Placement::Oldest | Placement::SecondOldest if is_active => self.max_seq,
-            Placement::Oldest if waits => oldest + 1,
-            Placement::Oldest => oldest,
-            Placement::SecondOldest if waits => self.max_seq - 1,
-            Placement::SecondOldest if rotates || oldest + YOUNG >= self.max_seq => oldest,
-            Placement::SecondOldest => oldest + 1,
-            Placement::Workingset => {
-                let workingset = u64::from(flags.has(Flags::WORKINGSET));
-                let back = match () {
-                    () if is_active => YOUNG - workingset,
-                    () if rotates => GENERATIONS,
-                    () if waits => YOUNG,
-                    () => GENERATIONS - workingset,
-                };
-                (self.max_seq + 1).saturating_sub(back).max(oldest)
-            }
-        }
+        let entering = Entering {
+            is_active: flags.has(Flags::ACTIVE),
+            workingset: flags.has(Flags::WORKINGSET),
+            waits: of == Type::Anon && !flags.has(Flags::SWAPCACHE) || is_busy,
+            rotates,
+        };
+        entering.seq(rules.placement, self.min_seq[of as usize], self.max_seq)
     }
 
     /// Puts a page into its generation.
@@ -193,15 +216,8 @@ impl Node {
                 *seq += 1;
             }
         }
-        let second = self.max_seq - YOUNG;
         if swappiness > 0 {
-            let [anon, file] = seq;
-            seq = match rules.oldest {
-                Oldest::Coupled => [anon.min(file), anon.min(file).max(self.min_seq[1])],
-                Oldest::Apart if anon > second && file < second => [second, file],
-                Oldest::Apart if file > second && anon < second => [anon, second],
-                Oldest::Apart => seq,
-            };
+            seq = moved(rules.oldest, seq, self.min_seq[1], self.max_seq);
         }
         let mut went = false;
         for of in types {
@@ -265,5 +281,80 @@ impl Node {
         }
         let same = counted == self.pages;
         same.then_some(()).ok_or_else(|| format!("{counted:?} pages are listed, {:?} counted", self.pages))
+    }
+}
+
+/// The oldest generations of both types, where those before `empty` are empty: none of a type's that has to
+/// wait for the other one. `file`: the oldest of files until now.
+fn moved(oldest: Oldest, empty: [u64; 2], file: u64, youngest: u64) -> [u64; 2] {
+    let ([anon_empty, file_empty], second) = (empty, youngest - YOUNG);
+    match oldest {
+        Oldest::Coupled => {
+            let both = anon_empty.min(file_empty);
+            [both, both.max(file)]
+        }
+        Oldest::Apart if anon_empty > second && file_empty < second => [second, file_empty],
+        Oldest::Apart if file_empty > second && anon_empty < second => [anon_empty, second],
+        Oldest::Apart => empty,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reclaim::with_knobs;
+
+    #[test]
+    fn a_page_enters_the_generation_of_its_release() {
+        let other = Entering::default();
+        let faulted = Entering { is_active: true, ..other };
+        let (waits, rotates) = (Entering { waits: true, ..other }, Entering { rotates: true, ..other });
+        let of_set = Entering { workingset: true, ..other };
+        // Placement; what comes; the generation where 4 to 7 are there, where 5 to 7 are, where 6 and 7 are.
+        for (knobs, entering, expected) in [
+            ("placement=oldest", faulted, [7, 7, 7]),
+            ("placement=oldest", waits, [5, 6, 7]),
+            ("placement=oldest", other, [4, 5, 6]),
+            ("placement=oldest", rotates, [4, 5, 6]),
+            ("placement=second", faulted, [7, 7, 7]),
+            ("placement=second", waits, [6, 6, 6]),
+            ("placement=second", other, [5, 5, 6]),
+            ("placement=second", of_set, [5, 5, 6]),
+            ("placement=second", rotates, [4, 5, 6]),
+            ("placement=workingset", faulted, [6, 6, 6]),
+            ("placement=workingset", Entering { workingset: true, ..faulted }, [7, 7, 7]),
+            ("placement=workingset", waits, [6, 6, 6]),
+            ("placement=workingset", other, [4, 5, 6]),
+            ("placement=workingset", of_set, [5, 5, 6]),
+            ("placement=workingset", rotates, [4, 5, 6]),
+            ("placement=workingset", Entering { workingset: true, ..rotates }, [4, 5, 6]),
+            ("placement=workingset", Entering { waits: true, ..rotates }, [4, 5, 6]),
+        ] {
+            let rules = with_knobs::<Rules>("6.1", knobs);
+            let seq = [4, 5, 6].map(|oldest| entering.seq(rules.placement, oldest, 7));
+            assert_eq!(seq, expected, "{knobs} {entering:?}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_generations_move_together_or_apart() {
+        // Where generations before these are empty, of anonymous pages and of files; the youngest is 7.
+        for (knobs, empty, file, expected) in [
+            ("oldest=coupled", [5, 6], 4, [5, 5]),
+            ("oldest=coupled", [6, 5], 4, [5, 5]),
+            // Files may be ahead, since they can move when anonymous pages stay; they do not go back.
+            ("oldest=coupled", [4, 6], 5, [4, 5]),
+            ("oldest=apart", [4, 5], 4, [4, 5]),
+            ("oldest=apart", [5, 4], 4, [5, 4]),
+            // A type with only its youngest two waits for one that has four.
+            ("oldest=apart", [6, 4], 4, [5, 4]),
+            ("oldest=apart", [4, 6], 4, [4, 5]),
+            ("oldest=apart", [6, 5], 4, [6, 5]),
+            ("oldest=apart", [5, 6], 4, [5, 6]),
+            ("oldest=apart", [6, 6], 4, [6, 6]),
+        ] {
+            let rules = with_knobs::<Rules>("6.18", knobs);
+            assert_eq!(moved(rules.oldest, empty, file, 7), expected, "{knobs} {empty:?} {file}");
+        }
     }
 }

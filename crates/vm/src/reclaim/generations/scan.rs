@@ -217,3 +217,70 @@ impl Node {
         state.isolate(frame);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reclaim::with_knobs;
+
+    const IO: May = May { class: 0, io: true, unmap: true };
+    const NO_IO: May = May { io: false, ..IO };
+    const ANON: (Type, Option<usize>) = (Type::Anon, None);
+    const FILE: (Type, Option<usize>) = (Type::File, None);
+
+    /// The type that eviction begins with, and the last tier of it where the other type sets it, on a node
+    /// whose oldest generations have these numbers. Half of 2,000 pages of files came back, and no anonymous
+    /// page: refaults speak for anonymous pages.
+    #[track_caller]
+    fn begins(
+        preset: (&str, &str),
+        oldest: [u64; 2],
+        swappiness: u32,
+        may: May,
+        expected: (Type, Option<usize>),
+    ) {
+        let mut node = Node::new(Vec::new());
+        (node.min_seq, node.max_seq) = (oldest, 7);
+        let first = node.control.tier_mut(Type::File, 0);
+        (first.refaulted, first.evicted) = (1000, 2000);
+        let begins = node.choose(&with_knobs(preset.0, preset.1), swappiness, may);
+        assert_eq!(begins, expected, "{preset:?} {oldest:?}, swappiness {swappiness}, {may:?}");
+    }
+
+    #[test]
+    fn until_6_13_the_older_type_is_evicted_first() {
+        let preset = ("6.1", "");
+        // Files, without swap.
+        begins(preset, [4, 5], 0, IO, FILE);
+        // Anonymous pages are older.
+        begins(preset, [4, 5], 1, IO, ANON);
+        begins(preset, [4, 5], 60, IO, ANON);
+        // Both are alike: by swappiness at its ends, else by the first tiers' refaults.
+        begins(preset, [5, 5], 1, IO, FILE);
+        begins(preset, [5, 5], 200, IO, ANON);
+        begins(preset, [5, 5], 60, IO, (Type::Anon, Some(3)));
+        begins(preset, [5, 5], 60, NO_IO, (Type::Anon, Some(3)));
+    }
+
+    #[test]
+    fn since_6_8_who_may_not_write_takes_files() {
+        let preset = ("6.12", "");
+        begins(preset, [5, 5], 60, NO_IO, FILE);
+        begins(preset, [5, 5], 60, IO, (Type::Anon, Some(3)));
+        begins(("6.12", "no_io_is_file=no"), [5, 5], 60, NO_IO, (Type::Anon, Some(3)));
+        // What is older goes first all the same.
+        begins(preset, [4, 5], 60, NO_IO, ANON);
+    }
+
+    #[test]
+    fn since_6_14_refaults_of_all_tiers_decide() {
+        let preset = ("6.18", "");
+        begins(preset, [4, 5], 0, IO, FILE);
+        begins(preset, [4, 5], 1, IO, FILE);
+        begins(preset, [5, 4], 60, IO, ANON);
+        begins(preset, [5, 4], 200, IO, ANON);
+        begins(preset, [5, 4], 60, NO_IO, ANON);
+        begins(("6.18", "types=first"), [5, 4], 60, IO, (Type::Anon, Some(3)));
+        begins(("6.1", "types=all"), [5, 4], 60, IO, ANON);
+    }
+}

@@ -56,11 +56,7 @@ pub(crate) fn leave(node: &mut Node, state: &State, rules: &Rules, number: u16, 
 /// An evicted page came back: counts it, and restores what it was (`lru_gen_refault`).
 pub(crate) fn come_back(node: &mut Node, state: &mut State, rules: &Rules, frame: Frame, shadow: Shadow) {
     let of = Type::of(state, frame);
-    let mask = (1 << SEQ_BITS) - 1;
-    let is_recent = match rules.recent {
-        Recent::Oldest => node.min_seq[of as usize] & mask == shadow.seq,
-        Recent::Window => (node.max_seq & mask).abs_diff(shadow.seq) < GENERATIONS,
-    };
+    let is_recent = is_recent(rules.recent, node.min_seq[of as usize], node.max_seq, shadow.seq);
     if is_recent || rules.counted != Counted::Recent {
         state.count_by_type(frame, Counter::RefaultAnon, Counter::RefaultFile);
     }
@@ -87,5 +83,52 @@ pub(crate) fn come_back(node: &mut Node, state: &mut State, rules: &Rules, frame
     }
     if restores || is_new {
         restore(state, rules, frame, shadow.refs, shadow.workingset || !is_new);
+    }
+}
+
+/// Whether a page was evicted lately: its refault teaches the controller. `seq`: the oldest generation at its
+/// eviction, without the bits that a shadow has no room for.
+fn is_recent(recent: Recent, oldest: u64, youngest: u64, seq: u64) -> bool {
+    let mask = (1 << SEQ_BITS) - 1;
+    match recent {
+        Recent::Oldest => oldest & mask == seq,
+        Recent::Window => (youngest & mask).abs_diff(seq) < GENERATIONS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reclaim::with_knobs;
+
+    #[test]
+    fn shadows_keep_generation_accesses_and_node() {
+        for (seq, refs, workingset, node) in
+            [(0, 0, false, 0), (12_345, 3, true, 63), ((1 << 21) - 1, 1, false, 5)]
+        {
+            let shadow = Shadow { node, seq, refs, workingset };
+            let word = shadow.pack();
+            assert!(word < 1 << 30, "{shadow:?}");
+            assert_eq!(Shadow::unpack(word), shadow);
+        }
+    }
+
+    #[test]
+    fn a_refault_is_recent_by_the_generations_that_began_since() {
+        // The oldest generation and the youngest one now; the oldest one at the eviction.
+        for (knobs, oldest, youngest, seq, expected) in [
+            ("recent=oldest", 5, 8, 5, true),
+            ("recent=oldest", 6, 8, 5, false),
+            ("recent=window", 6, 8, 5, true),
+            ("recent=window", 6, 9, 5, false),
+            ("recent=window", 5, 8, 8, true),
+            // Shadows keep 21 bits of the number.
+            ("recent=oldest", (1 << 21) + 5, (1 << 21) + 8, 5, true),
+            ("recent=window", (1 << 21) + 5, (1 << 21) + 8, 5, true),
+        ] {
+            let rules = with_knobs::<Rules>("6.1", knobs);
+            let is = is_recent(rules.recent, oldest, youngest, seq);
+            assert_eq!(is, expected, "{knobs} {oldest} to {youngest}, {seq}");
+        }
     }
 }

@@ -223,3 +223,15 @@ pub(crate) fn is_pinned(state: &State, frame: Frame) -> bool {
             state.mappings.exists(mapping) && state.mappings.get(mapping).kind == Kind::Pinned
         }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_dense;
+
+    #[test]
+    fn a_table_is_dense_from_one_accessed_entry_in_eight_on() {
+        for (young, entries, expected) in [(63, 512, false), (64, 512, true), (7, 64, false), (8, 64, true)] {
+            assert_eq!(is_dense(young, entries), expected, "{young} of {entries}");
+        }
+    }
+}

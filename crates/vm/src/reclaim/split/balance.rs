@@ -21,10 +21,8 @@ impl Split {
         let swappiness = u64::from(state.settings.swappiness);
         self.past(zone, |past| {
             for kind in [ANON, FILE] {
-                if past.scanned[kind] > all[kind] / 4 {
-                    past.scanned[kind] /= 2;
-                    past.rotated[kind] /= 2;
-                }
+                (past.scanned[kind], past.rotated[kind]) =
+                    decayed(past.scanned[kind], past.rotated[kind], all[kind]);
             }
             let anon = weigh(swappiness, past.scanned[ANON], past.rotated[ANON]);
             let file = weigh(200 - swappiness, past.scanned[FILE], past.rotated[FILE]);
@@ -56,6 +54,12 @@ fn weigh(priority: u64, scanned: u64, rotated: u64) -> u64 {
     (priority + 1) * (scanned + 1) / (rotated + 1)
 }
 
+/// Pages of a type that were scanned and those that were in use, halved when more than a quarter of the type's
+/// pages were scanned.
+fn decayed(scanned: u64, rotated: u64, pages: u64) -> (u64, u64) {
+    if scanned > pages / 4 { (scanned / 2, rotated / 2) } else { (scanned, rotated) }
+}
+
 /// Whether the inactive anonymous list of a zone is too short for its active one.
 pub(super) fn anon_is_low(state: &State, zone: usize) -> bool {
     let ratio = match state.zones[zone].managed >> 18 {
@@ -63,4 +67,27 @@ pub(super) fn anon_is_low(state: &State, zone: usize) -> bool {
         gib => (10 * gib).isqrt(),
     };
     size(state, zone, INACTIVE[ANON]) * ratio < size(state, zone, ACTIVE[ANON])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_past_fades_when_more_than_a_quarter_was_scanned() {
+        for (scanned, rotated, pages, expected) in
+            [(100, 50, 400, (100, 50)), (101, 50, 400, (50, 25)), (1, 1, 3, (0, 0)), (0, 0, 0, (0, 0))]
+        {
+            assert_eq!(decayed(scanned, rotated, pages), expected, "{scanned} {rotated} of {pages}");
+        }
+    }
+
+    #[test]
+    fn a_type_weighs_by_its_pages_that_were_not_in_use() {
+        for (priority, scanned, rotated, expected) in
+            [(60, 0, 0, 61), (60, 99, 0, 6100), (60, 99, 99, 61), (140, 99, 9, 1410)]
+        {
+            assert_eq!(weigh(priority, scanned, rotated), expected, "{priority} {scanned} {rotated}");
+        }
+    }
 }

@@ -179,12 +179,17 @@ impl Split {
             *total += round.scanned;
             let pages = vm.with(|state| lru_pages(state, zone));
             self.past(zone, |past| {
-                let in_vain = objects == 0 && past.in_vain >= IN_VAIN * pages;
-                past.unreclaimable |= self.choices.gives_up && in_vain;
+                past.unreclaimable |= self.choices.gives_up && is_in_vain(past.in_vain, pages, objects);
             });
         }
         balanced
     }
+}
+
+/// Whether a zone of so many pages is given up: it was scanned six times over without a page, and slab caches
+/// gave no object.
+fn is_in_vain(scanned: u64, pages: u64, objects: u64) -> bool {
+    objects == 0 && scanned >= IN_VAIN * pages
 }
 
 /// The zones of a node, from the lowest, as indexes.
@@ -199,4 +204,22 @@ fn zones_for(state: &State, node: u16, class: u8) -> Vec<usize> {
     let order = (node..nodes).chain(0..node.min(nodes));
     let zones = order.flat_map(|node| zones_of(state, node).into_iter().rev());
     zones.filter(|zone| state.zones[*zone].class <= class).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_in_vain;
+
+    #[test]
+    fn a_zone_is_given_up_when_it_was_scanned_six_times_over() {
+        for (scanned, pages, objects, expected) in
+            [(599, 100, 0, false), (600, 100, 0, true), (600, 100, 1, false), (0, 0, 0, true)]
+        {
+            assert_eq!(
+                is_in_vain(scanned, pages, objects),
+                expected,
+                "{scanned} of {pages}, {objects} objects"
+            );
+        }
+    }
 }

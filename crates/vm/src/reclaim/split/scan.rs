@@ -134,7 +134,7 @@ impl Split {
         bite: u64,
         round: &mut Round,
     ) -> u64 {
-        let every = round.order > COSTLY || round.order > 0 && round.priority < FIRST - 2;
+        let every = takes_active(round.order, round.priority);
         let one = Bite { zone, list: INACTIVE[kind], order: round.order, every, most: BITE };
         let (mut scanned, mut freed) = (0, 0);
         while scanned < bite {
@@ -228,6 +228,12 @@ impl Split {
     }
 }
 
+/// Whether the active neighbours of a page come along: always for a large block, below priority 10 for a
+/// smaller one.
+fn takes_active(order: u8, priority: u32) -> bool {
+    order > COSTLY || order > 0 && priority < FIRST - 2
+}
+
 /// Accesses count for a page that is mapped, in the swap cache, or of a mapped file
 /// (`page_mapping_inuse`).
 fn is_in_use(state: &State, frame: Frame) -> bool {
@@ -251,4 +257,24 @@ fn deactivate(state: &mut State, pages: &[Frame]) {
 /// Pages of all lists of all zones that reclaim scans.
 pub(super) fn all_pages(state: &State, zones: &[usize]) -> u64 {
     zones.iter().map(|zone| lru_pages(state, *zone)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn active_neighbours_come_along_for_blocks() {
+        for (order, priority, expected) in [
+            (0, 12, false),
+            (0, 0, false),
+            (1, 11, false),
+            (3, 10, false),
+            (1, 9, true),
+            (3, 0, true),
+            (4, 12, true),
+        ] {
+            assert_eq!(takes_active(order, priority), expected, "order {order}, priority {priority}");
+        }
+    }
 }

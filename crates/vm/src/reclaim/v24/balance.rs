@@ -84,7 +84,7 @@ impl V24 {
 
     /// A zone has so many free and clean pages that laundering spares its pages (`zone_free_plenty`).
     pub(super) fn free_plenty(&self, state: &State, levels: &[Level], zone: usize) -> bool {
-        self.ready(state, levels, zone) > 2 * levels[zone].high
+        has_free_plenty(self.ready(state, levels, zone), levels[zone].high)
     }
 
     /// Free and clean pages that are missing: those of zones below low, else those of the machine below the
@@ -174,7 +174,24 @@ impl V24 {
     }
 }
 
+/// Whether so many free and clean pages are plenty: more than twice the high mark.
+fn has_free_plenty(ready: u64, high: u64) -> bool {
+    ready > 2 * high
+}
+
 /// Pages of the machine.
 pub(super) fn managed(state: &State) -> u64 {
     state.zones.iter().map(|zone| zone.managed).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_free_plenty;
+
+    #[test]
+    fn more_than_twice_the_high_mark_is_plenty() {
+        for (ready, high, expected) in [(60, 30, false), (61, 30, true), (0, 0, false), (1, 0, true)] {
+            assert_eq!(has_free_plenty(ready, high), expected, "{ready} of {high}");
+        }
+    }
 }

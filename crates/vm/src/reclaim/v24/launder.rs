@@ -3,7 +3,7 @@
 use super::balance::{self, Level};
 use super::clean::Writes;
 use super::lru::{INACTIVE, is_buffer_page, is_pinned};
-use super::policy::{Launder, Rotate, Waits};
+use super::policy::{Choices, Launder, Rotate, Waits};
 use super::{Caller, V24};
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -73,12 +73,7 @@ impl V24 {
 
     /// Laundering writes from the next pass on, or does not, by the part of pages that need a write.
     pub(super) fn judge(&self, passed: Passed) {
-        let all = passed.failed + passed.cleaned;
-        if passed.failed * 100 > all * self.choices.write_above {
-            self.data.writes.set(true);
-        } else if passed.failed * 100 < all * self.choices.write_below {
-            self.data.writes.set(false);
-        }
+        self.data.writes.set(writes_next(&self.choices, passed, self.data.writes.get()));
     }
 
     /// How a pass may write, that `may_wait` if the caller may.
@@ -217,6 +212,15 @@ impl V24 {
     }
 }
 
+/// Whether laundering writes after a pass: it begins when more than one percentage of the pages need a write,
+/// and ends when less than another one do.
+fn writes_next(choices: &Choices, passed: Passed, writes: bool) -> bool {
+    let all = passed.failed + passed.cleaned;
+    let is_above = passed.failed * 100 > all * choices.write_above;
+    let is_below = passed.failed * 100 < all * choices.write_below;
+    is_above || writes && !is_below
+}
+
 /// Counts a look at an inactive page.
 pub(super) fn count_scan(state: &mut State, caller: &Caller, frame: Frame) {
     let counter = if caller.kswapd { Counter::PgScanKswapd } else { Counter::PgScanDirect };
@@ -228,4 +232,33 @@ pub(super) fn count_scan(state: &mut State, caller: &Caller, frame: Frame) {
 pub(super) fn give(vm: &Vm, host: &dyn Host, frame: Frame) {
     host.work(Work::Reclaim, 1);
     host.free(vm, frame);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reclaim::with_knobs;
+
+    #[test]
+    fn laundering_writes_above_a_quarter_until_a_tenth() {
+        for (knobs, failed, cleaned, writes, expected) in [
+            ("", 25, 75, false, false),
+            ("", 26, 74, false, true),
+            ("", 26, 74, true, true),
+            ("", 10, 90, true, true),
+            ("", 9, 91, true, false),
+            ("", 9, 91, false, false),
+            // A pass without pages says nothing.
+            ("", 0, 0, true, true),
+            ("", 0, 0, false, false),
+            ("write_above=50", 50, 50, false, false),
+            ("write_above=50", 51, 49, false, true),
+            ("write_below=0", 0, 100, true, true),
+            ("write_below=20", 19, 81, true, false),
+        ] {
+            let choices = with_knobs("2.4.9-ac14+launder", knobs);
+            let next = writes_next(&choices, Passed { cleaned, failed }, writes);
+            assert_eq!(next, expected, "{knobs} {failed} of {}, {writes}", failed + cleaned);
+        }
+    }
 }

@@ -58,11 +58,8 @@ impl V24 {
             self.shrink_vfs(vm, host, PRIORITY);
         }
         let cluster = vm.with(|state| 1 << state.settings.page_cluster);
-        let mut wanted = self.global_shortage(vm, host) as u32;
-        let mut tries = TRIES;
-        if !caller.kswapd {
-            (wanted, tries) = (wanted.min(cluster), USER_TRIES);
-        }
+        let shortage = self.global_shortage(vm, host) as u32;
+        let (mut wanted, mut tries) = refill_of_run(caller.kswapd, shortage, cluster);
         while wanted > 0 && tries > 0 && self.inactive_shortage(vm, host) > 0 {
             wanted -= self.walk_and_refill(vm, host, caller, wanted);
             tries -= 1;
@@ -212,6 +209,26 @@ impl V24 {
         }
         if !matches!(self.choices.kswapd, Kswapd::Zones | Kswapd::ZonesAwake) {
             self.balance(vm, host);
+        }
+    }
+}
+
+/// Pages that a run of 2.4.8 deactivates for a shortage of inactive pages, and the passes for that: an
+/// allocation at most a cluster in six.
+fn refill_of_run(kswapd: bool, shortage: u32, cluster: u32) -> (u32, u32) {
+    if kswapd { (shortage, TRIES) } else { (shortage.min(cluster), USER_TRIES) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refill_of_run;
+
+    #[test]
+    fn an_allocation_deactivates_a_cluster() {
+        for (kswapd, shortage, expected) in
+            [(true, 100, (100, 64)), (true, 3, (3, 64)), (false, 100, (16, 6)), (false, 3, (3, 6))]
+        {
+            assert_eq!(refill_of_run(kswapd, shortage, 16), expected, "kswapd {kswapd}, {shortage}");
         }
     }
 }

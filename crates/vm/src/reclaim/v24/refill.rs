@@ -18,6 +18,16 @@ struct Above {
     cache: bool,
 }
 
+impl Above {
+    /// Of `all` pages so many are of files, and of block devices among them.
+    fn of(limits: Limits, files: u64, devices: u64, all: u64) -> Above {
+        Above {
+            buffers: limits != Limits::No && devices * 10 > all,
+            cache: limits == Limits::Cache && files * 2 > all,
+        }
+    }
+}
+
 impl V24 {
     /// Looks at up to `scan` pages from the tail of the active list, until `wanted` pages are inactive.
     /// Returns how many that are.
@@ -40,13 +50,8 @@ impl V24 {
 
     /// The limits of the page cache that are crossed.
     fn above(&self, state: &State) -> Above {
-        if self.choices.limits == Limits::No {
-            return Above::default();
-        }
         let (files, devices) = self.cache_pages();
-        let all = managed(state);
-        let cache = self.choices.limits == Limits::Cache && files * 2 > all;
-        Above { buffers: devices * 10 > all, cache }
+        Above::of(self.choices.limits, files, devices, managed(state))
     }
 
     /// Looks at one active page. Returns whether it is inactive now.
@@ -81,5 +86,26 @@ impl V24 {
             state.frames.set(frame, Flags::REFERENCED);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_limited_to_a_tenth_and_the_cache_to_a_half() {
+        let above = |buffers, cache| Above { buffers, cache };
+        for (limits, files, devices, expected) in [
+            (Limits::No, 1000, 1000, above(false, false)),
+            (Limits::Buffers, 1000, 100, above(false, false)),
+            (Limits::Buffers, 1000, 101, above(true, false)),
+            (Limits::Cache, 500, 100, above(false, false)),
+            (Limits::Cache, 501, 100, above(false, true)),
+            (Limits::Cache, 501, 101, above(true, true)),
+        ] {
+            let found = Above::of(limits, files, devices, 1000);
+            assert_eq!(found, expected, "{limits:?} {files} {devices}");
+        }
     }
 }
