@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The scanners go on where the last compaction of the zone ended. A zone in which a compaction with waits
-//! failed is left alone for twice as many requests as before, up to 64. Rules: docs/theory/vm.md.
+//! failed is left alone for twice as many requests as before, up to 64. Rules: docs/theory/vm.md 7.
 
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -69,7 +69,7 @@ pub struct Wanted {
 }
 
 /// A request compacts zones of a node, the highest first, until there is a block. Returns whether there may
-/// be one.
+/// be one (docs/theory/vm.md 7.3).
 pub fn direct(vm: &Vm, host: &dyn Host, node: u16, wanted: Wanted) -> bool {
     let mut ran = false;
     for zone in zones(vm, node, wanted.class) {
@@ -139,7 +139,7 @@ fn zones(vm: &Vm, node: u16, class: u8) -> Vec<usize> {
     })
 }
 
-/// Whether there is a block already, or enough memory to move pages to.
+/// Whether there is a block already, or enough memory to move pages to (docs/theory/vm.md 7.2).
 fn suitable(host: &dyn Host, zone: usize, wanted: &Wanted) -> Option<Compacted> {
     let mark = if wanted.order > COSTLY { Mark::Low } else { Mark::Min };
     if host.is_above(zone, mark, wanted.order, wanted.class) {
@@ -152,7 +152,7 @@ fn suitable(host: &dyn Host, zone: usize, wanted: &Wanted) -> Option<Compacted> 
 }
 
 /// Whether a request of an order fails for lack of memory, which no compaction helps: its fragmentation index
-/// says so.
+/// says so (docs/theory/vm.md 7.2).
 fn lacks_memory(order: u8, index: i32) -> bool {
     order > COSTLY && (0..=FRAGMENTED).contains(&index)
 }
@@ -214,7 +214,7 @@ impl Run<'_> {
     }
 
     /// Whether there is a block for the request. A block of another type can be stolen; the kernel looks for
-    /// that at the ends of pageblocks only, if it waits.
+    /// that at the ends of pageblocks only, if it waits (docs/theory/vm.md 7.5).
     fn has_block(&self) -> bool {
         let Wanted { order, block, effort, .. } = self.wanted;
         if self.host.has_block(self.zone, order, block) {
@@ -228,7 +228,7 @@ impl Run<'_> {
             && others.into_iter().any(|other| self.host.has_block(self.zone, order, other))
     }
 
-    /// Takes pages of the pageblock of the migrate scanner out of their lists.
+    /// Takes pages of the pageblock of the migrate scanner out of their lists (docs/theory/vm.md 7.1).
     fn take_pages(&mut self) -> Vec<Frame> {
         let frames = self.host.pageblock_frames();
         let end = (self.migrate / frames + 1) * frames;

@@ -1,5 +1,6 @@
 //! Reclaim near an allocation, before another node gives the page (`zone_reclaim_mode`): a zone of 2.6
 //! (`zone_reclaim`), a node since 4.8 (`node_reclaim`). All of it from memory, but for the setting itself.
+//! Rules: docs/theory/vm.md 8.
 //!
 //! ```text
 //! a zone is below its low mark ── files that could go > min_unmapped_ratio, or slabs > min_slab_ratio?
@@ -28,7 +29,8 @@ const FIRST: u32 = 4;
 /// How long a zone without enough pages counts as full (`zlc_zonelist`'s bitmap, wiped each second).
 const FULL: u64 = 1_000_000_000;
 
-/// Reclaims near a zone for a request. Frees nothing under a policy without [`crate::Replacement::near`].
+/// Reclaims near a zone for a request. Frees nothing under a policy without [`crate::Replacement::near`]
+/// (docs/theory/vm.md 8.2).
 pub fn reclaim(vm: &Vm, host: &dyn Host, zone: usize, ask: &Ask) -> Freed {
     let Some(rule) = vm.policy.near() else { return Freed::default() };
     let mode = vm.with(|state| state.settings.zone_reclaim_mode.unwrap_or(AT_BOOT));
@@ -90,7 +92,8 @@ fn descend(wanted: u64, mut pass: impl FnMut(u32) -> u64) {
     }
 }
 
-/// Whether zones have more pages of a kind than a ratio keeps: so many percent of each zone's pages.
+/// Whether zones have more pages of a kind than a ratio keeps: so many percent of each zone's pages
+/// (docs/theory/vm.md 8.2).
 fn exceeds(state: &State, zones: &[usize], pages: u64, percent: u8) -> bool {
     let kept = zones.iter().map(|zone| state.zones[*zone].managed * u64::from(percent) / 100).sum::<u64>();
     pages > kept
@@ -107,7 +110,8 @@ fn has_files(policy: &dyn crate::Replacement, state: &State, rule: Rule, zones: 
 }
 
 /// Of the pages of files those that could go: without the mapped ones, and in a node without the dirty ones,
-/// unless the mode lets them go. In a zone mapped ones never count, and dirty ones always do.
+/// unless the mode lets them go. In a zone mapped ones never count, and dirty ones always do
+/// (docs/theory/vm.md 8.2).
 fn could_go(rule: Rule, mode: u8, files: u64, mapped: u64, dirty: u64) -> u64 {
     let mapped = if rule == Rule::Zone || mode & UNMAP == 0 { mapped } else { 0 };
     let dirty = if rule == Rule::Node && mode & WRITE == 0 { dirty } else { 0 };

@@ -258,7 +258,7 @@ impl Batch<'_> {
         }
     }
 
-    /// What a dirty, unmapped page needs.
+    /// What a dirty, unmapped page needs (docs/theory/vm.md 3.7).
     fn launder(&mut self, state: &mut State, frame: Frame, verdict: Verdict) -> Fate {
         let flags = state.frames.flags(frame);
         let is_swap = flags.any(Flags::ANON | Flags::SWAPCACHE);
@@ -371,7 +371,7 @@ fn is_there(state: &State, frame: Frame, place: Place) -> bool {
 
 /// The rule since 2.6.33 (`folio_check_references`): a first access through a page table keeps the page, a
 /// second one or two at once activate it, and so does one of a program's text. An access by a system call
-/// counts for a page of a file that must not be written.
+/// counts for a page of a file that must not be written (docs/theory/vm.md 3.1).
 pub fn judge_modern(state: &mut State, frame: Frame) -> Verdict {
     let looked = state.look(frame);
     let referenced = state.frames.clear(frame, Flags::REFERENCED).any(Flags::REFERENCED);
@@ -389,7 +389,7 @@ pub fn judge_modern(state: &mut State, frame: Frame) -> Verdict {
     }
 }
 
-/// The rule of 2.6.29.
+/// The rule of 2.6.29 (docs/theory/vm.md 6.1).
 fn judge_any(state: &mut State, frame: Frame, lumpy: bool) -> Verdict {
     let looked = state.look(frame);
     let referenced = state.frames.clear(frame, Flags::REFERENCED).any(Flags::REFERENCED);

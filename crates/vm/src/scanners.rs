@@ -31,7 +31,7 @@ impl Scanners {
         self.failed = if self.failed == 0 { order } else { self.failed.min(order) };
     }
 
-    /// Whether the zone is left alone for a request of an order, which is counted.
+    /// Whether the zone is left alone for a request of an order, which is counted (docs/theory/vm.md 7.4).
     pub fn is_deferred(&mut self, order: u8) -> bool {
         if self.failed == 0 || order < self.failed || self.shift == 0 {
             return false;

@@ -25,7 +25,8 @@ impl Owed {
     }
 }
 
-/// Objects that a pass asks of a cache since 4.16: a share by priority, not by pages scanned.
+/// Objects that a pass asks of a cache since 4.16: a share by priority, not by pages scanned
+/// (docs/theory/vm.md 3.8).
 pub fn share_by_priority(freeable: u64, priority: u32, seeks: u32) -> u64 {
     match seeks {
         0 => freeable / 2,
@@ -34,7 +35,7 @@ pub fn share_by_priority(freeable: u64, priority: u32, seeks: u32) -> u64 {
 }
 
 /// Objects that a pass asks of a cache in 2.6: the share of the lists' pages that were scanned, twice over
-/// for the usual cost of two seeks.
+/// for the usual cost of two seeks (docs/theory/vm.md 6.6).
 pub fn share_by_scan(freeable: u64, scanned: u64, lru_pages: u64, seeks: u32) -> u64 {
     let scanned = if scanned == 0 { 32 } else { scanned };
     let delta = 4 * scanned / u64::from(seeks.max(1));

@@ -71,7 +71,7 @@ impl Swap {
         self.slots() - self.used
     }
 
-    /// Whether more than half is used (`vm_swap_full` since 2.6).
+    /// Whether more than half is used (`vm_swap_full` since 2.6; docs/theory/vm.md 2.6).
     pub fn is_half_full(&self) -> bool {
         self.free() * 2 < self.slots()
     }
@@ -108,7 +108,7 @@ impl Swap {
 
     /// Takes a slot for a frame, as [`Swap::take`]. If more than half of swap is used, this can be a slot
     /// that only the swap cache holds, for a frame that `gives` it up: that frame is in the swap cache no
-    /// longer, and is returned too (`__try_to_reclaim_swap`).
+    /// longer, and is returned too (`__try_to_reclaim_swap`; docs/theory/vm.md 2.6).
     pub fn take_from(
         &mut self,
         frame: Frame,
@@ -132,7 +132,7 @@ impl Swap {
         Some((slot, from))
     }
 
-    /// Goes on in the run of free slots, or looks for the next one.
+    /// Goes on in the run of free slots, or looks for the next one (docs/theory/vm.md 2.6).
     fn begin_run(&mut self) {
         if self.left == 0 {
             self.lowest = self.find(self.lowest, |slot| !self.is_used(slot));

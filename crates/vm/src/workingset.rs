@@ -1,4 +1,5 @@
-//! The refault distance: whether a page that comes back was evicted too early (`workingset.c`).
+//! The refault distance: whether a page that comes back was evicted too early (`workingset.c`). Rules:
+//! docs/theory/vm.md 3.2.
 //!
 //! A node counts its evictions and activations: its *age*. An evicted page leaves the age behind, in its
 //! shadow. When it comes back, the difference is how many pages more the inactive list would have needed to
@@ -29,7 +30,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// The packing of a machine.
+    /// The packing of a machine (docs/theory/vm.md 3.2).
     pub fn new(nodes: u16, frames: u32) -> Packing {
         let node_bits = u16::BITS - nodes.saturating_sub(1).leading_zeros();
         let needed = u32::BITS - frames.leading_zeros();
@@ -64,7 +65,7 @@ impl Packing {
 }
 
 /// The pages that a refaulting page competes with: those of the other type, and the active ones of its own.
-/// Anonymous pages count only while swap is free for them.
+/// Anonymous pages count only while swap is free for them (docs/theory/vm.md 3.2).
 pub fn competitors(lists: &Sizes, is_file: bool, swap_is_free: bool) -> u64 {
     let files = lists.active_file + if is_file { 0 } else { lists.inactive_file };
     let anon = lists.active_anon + if is_file { lists.inactive_anon } else { 0 };
@@ -72,7 +73,7 @@ pub fn competitors(lists: &Sizes, is_file: bool, swap_is_free: bool) -> u64 {
 }
 
 /// Whether a page comes back early enough to be active at once: the age that went by is no more than the
-/// pages it competes with.
+/// pages it competes with (docs/theory/vm.md 3.2).
 pub fn is_early(distance: u64, lists: &Sizes, is_file: bool, swap_is_free: bool) -> bool {
     distance <= competitors(lists, is_file, swap_is_free)
 }

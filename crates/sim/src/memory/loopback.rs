@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A block of the device is a page of the backing file. What is special about it is in [`LoopRules`], one
-//! choice each. Rules: docs/theory/vm.md, Loop devices on tmpfs.
+//! choice each. Rules: docs/theory/vm.md 11.
 
 use super::host::Here;
 use super::{Memory, Reader};

@@ -20,7 +20,7 @@
 //!
 //! The user does one thing at a time: one task runs the applications in turn, each in its own address space.
 //! Sizes and times that no document has are assumed and stand as constants in these files; none was chosen
-//! by what came out. docs/theory/vm.md, "The tests of September 2001".
+//! by what came out. docs/theory/vm.md 12.
 
 mod app;
 pub mod apps;

@@ -10,7 +10,7 @@ use crate::mappings::Kind;
 use crate::state::State;
 use crate::vm::{Host, Vm};
 
-/// Gives a page that the caller has locked a buffer head, if there is memory for it.
+/// Gives a page that the caller has locked a buffer head, if there is memory for it (docs/theory/vm.md 2.10).
 pub(super) fn add(vm: &Vm, host: &dyn Host, frame: Frame) {
     if host.buffers_created(vm, frame) {
         vm.with(|state| state.frames.set(frame, Flags::BUFFERS));

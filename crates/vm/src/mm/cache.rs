@@ -38,7 +38,8 @@ fn look_up(vm: &Vm, state: &mut State, id: MappingId, index: u32, ahead: bool) -
 }
 
 /// The program reads a whole page by a system call; its contents are in [`OpenFile::content`] then. Returns
-/// whether it waited for a disk; `None`: no memory. A page beyond the end has no contents.
+/// whether it waited for a disk; `None`: no memory. A page beyond the end has no contents
+/// (docs/theory/vm.md 2.11).
 pub fn read(vm: &Vm, host: &dyn Host, rules: &Rules, file: &mut OpenFile, page: u32) -> Option<bool> {
     let kind = vm.with(|state| {
         let mapping = state.mappings.get(file.mapping);
@@ -174,7 +175,7 @@ fn create(vm: &Vm, host: &dyn Host, id: MappingId, page: u32) -> Option<()> {
     Some(())
 }
 
-/// Serves a fault on a page of a file. One step: the caller looks again.
+/// Serves a fault on a page of a file. One step: the caller looks again (docs/theory/vm.md 2.9).
 pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
     let Fault { vm, host, rules, region, page, write, .. } = *fault;
     assert!(

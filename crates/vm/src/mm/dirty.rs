@@ -45,7 +45,7 @@ fn dirty(vm: &Vm, rules: &Rules) -> Dirty {
 }
 
 /// 2.4: the writer writes the 32 oldest pages above the soft limit; above the hard limit it also waits for
-/// the oldest write and wakes the flusher.
+/// the oldest write and wakes the flusher (docs/theory/vm.md 2.14).
 fn balance_buffers(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
     writeback::keep_order(vm);
     let limits = Limits::of(vm, host, rules);
@@ -62,7 +62,8 @@ fn balance_buffers(vm: &Vm, host: &dyn Host, rules: &Rules) -> bool {
 }
 
 /// 2.6.29: looked at every 1024 pages of a large machine, every 8 when the limit is near. The disk has all of
-/// the limit (assumed: one disk takes all completions), less what others have dirty or under writeback.
+/// the limit (assumed: one disk takes all completions), less what others have dirty or under writeback
+/// (docs/theory/vm.md 2.14).
 fn balance_share(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
     let frames = vm.with(|state| state.zones.iter().map(|zone| zone.managed).sum::<u64>());
     let interval = (frames / 32).clamp(16, 1024) as u32;
@@ -100,7 +101,7 @@ fn balance_share(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
 
 /// 6.x: below the mean of both limits a writer is free. Above, it sleeps so long that it makes pages dirty at
 /// the rate of the disks, faster below the set point and slower above (`balance_dirty_pages`, simplified: one
-/// writer has the whole rate, and is looked at every 32 pages).
+/// writer has the whole rate, and is looked at every 32 pages; docs/theory/vm.md 2.14).
 fn balance_pauses(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
     if since < BATCH {
         return false;
@@ -132,7 +133,7 @@ fn balance_pauses(vm: &Vm, host: &dyn Host, rules: &Rules, since: u32) -> bool {
 }
 
 /// The part of the disks' rate that writers get, in 1024ths: 1 at the set point, half way between free run
-/// and limit; 0 at the limit; a cubic between.
+/// and limit; 0 at the limit; a cubic between (docs/theory/vm.md 2.14).
 fn ratio(dirty: u64, free_run: u64, limit: u64) -> u64 {
     if dirty >= limit {
         return 0;

@@ -32,7 +32,7 @@ pub(super) struct Fault<'a> {
     pub spare: Option<Frame>,
 }
 
-/// Allocates the page table of a page, if it has none. `None`: no memory.
+/// Allocates the page table of a page, if it has none. `None`: no memory (docs/theory/vm.md 2.3).
 pub(super) fn table(vm: &Vm, host: &dyn Host, region: RegionId, page: u32) -> Option<()> {
     let at = page / TABLE;
     if vm.with(|state| state.spaces.region(region).table(at).is_some()) {
@@ -66,7 +66,7 @@ impl<'a> Fault<'a> {
         Fault { vm, host, rules, region, page, write, major, retried, ahead, has_tried, spare }
     }
 
-    /// Gives anonymous memory its first contents: zeros.
+    /// Gives anonymous memory its first contents: zeros (docs/theory/vm.md 2.3).
     pub(super) fn fresh(&self, family: u32) -> Option<()> {
         let Fault { vm, host, region, page, .. } = *self;
         if !self.write && self.rules.zero_page {
@@ -104,7 +104,8 @@ impl<'a> Fault<'a> {
         self.vm.policy.enter(state, frame, Enter::Anon, None);
     }
 
-    /// Serves a write to an anonymous page that is mapped read-only: it is the task's alone, or is copied.
+    /// Serves a write to an anonymous page that is mapped read-only: it is the task's alone, or is copied
+    /// (docs/theory/vm.md 2.3).
     pub(super) fn copy(&mut self) -> Option<()> {
         let Fault { vm, host, rules, region, page, .. } = *self;
         let shared = vm.with(|state| {
@@ -154,7 +155,7 @@ impl State {
 }
 
 /// A mapped frame leaves the swap cache, if no page table uses its slot and no write of it is under way: its
-/// page will be written to another slot (`folio_free_swap`).
+/// page will be written to another slot (`folio_free_swap`; docs/theory/vm.md 2.4).
 pub(super) fn give_slot_up(vm: &Vm, state: &mut State, frame: Frame) {
     let Some(slot) = state.frames.slot(frame) else { return };
     if state.swap.users(slot) > 0 || state.frames.has(frame, Flags::WRITEBACK) {
@@ -166,7 +167,8 @@ pub(super) fn give_slot_up(vm: &Vm, state: &mut State, frame: Frame) {
 }
 
 /// Maps the pages around a read fault that are cached, unlocked and not marked (`filemap_map_pages`). Returns
-/// whether the faulting page is one of them. x86 maps them with their accessed bits set (from memory).
+/// whether the faulting page is one of them. x86 maps them with their accessed bits set (from memory;
+/// docs/theory/vm.md 2.9).
 pub(super) fn map_around(fault: &Fault<'_>, state: &mut State, id: MappingId) -> bool {
     let Fault { rules, region, page, .. } = *fault;
     let start = page / rules.fault_around * rules.fault_around;

@@ -16,7 +16,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The limits now.
+    /// The limits now (docs/theory/vm.md 2.14).
     pub(super) fn of(vm: &Vm, host: &dyn Host, rules: &Rules) -> Limits {
         let zones = vm.with(|state| state.zones.len());
         let free: u64 = (0..zones).map(|zone| host.free_pages(zone)).sum();
@@ -40,7 +40,8 @@ impl Limits {
     }
 }
 
-/// A background limit that is not below the other one is half of it (`domain_dirty_limits`).
+/// A background limit that is not below the other one is half of it (`domain_dirty_limits`;
+/// docs/theory/vm.md 2.14).
 fn below(background: u64, limit: u64) -> u64 {
     if background >= limit { limit / 2 } else { background }
 }

@@ -8,7 +8,7 @@
 //!
 //! Each function is straight code over ([`Vm`], [`Host`]): a task of the host runs it. Every call of the
 //! host may suspend the task. So code after it looks again: a loop finds where the page is, takes one
-//! step, and begins anew until the page is there. Rules: docs/theory/vm.md, Faults, the page cache and swap.
+//! step, and begins anew until the page is there. Rules: docs/theory/vm.md 2.
 //!
 //! `None` from a function means: no memory, after the OOM killer.
 

@@ -87,7 +87,7 @@ pub(super) fn marked(
     Window::new(ahead.start, ahead.size, ahead.trigger).within(mapping.pages())
 }
 
-/// A fault on `index` missed the cache: the pages around it, or only it.
+/// A fault on `index` missed the cache: the pages around it, or only it (docs/theory/vm.md 2.9).
 pub(super) fn around(
     state: &State,
     rules: &Rules,
@@ -113,7 +113,7 @@ pub(super) fn around(
     Window::new(ahead.start, ahead.size, ahead.trigger).within(pages)
 }
 
-/// 2.4: at least 3 pages once the reads follow each other; the window doubles.
+/// 2.4: at least 3 pages once the reads follow each other; the window doubles (docs/theory/vm.md 2.8).
 fn doubling(ahead: &mut FileAhead, most: u32, index: u32) -> Window {
     let follows = index == ahead.previous || index < ahead.start + ahead.size && index >= ahead.start;
     if !follows {
@@ -127,7 +127,7 @@ fn doubling(ahead: &mut FileAhead, most: u32, index: u32) -> Window {
     Window::new(ahead.start, ahead.size, ahead.trigger)
 }
 
-/// From 2.6.23 on (`ondemand_readahead`, from memory beside the reference).
+/// From 2.6.23 on (`ondemand_readahead`, from memory beside the reference; docs/theory/vm.md 2.8).
 fn on_demand(ahead: &mut FileAhead, most: u32, index: u32, is_cached: impl Fn(u32) -> bool) -> Window {
     let expected = ahead.start + ahead.size - ahead.trigger;
     if index > 0 && ahead.size > 0 && (index == expected || index == ahead.start + ahead.size) {
@@ -158,6 +158,7 @@ fn on_demand(ahead: &mut FileAhead, most: u32, index: u32, is_cached: impl Fn(u3
     Window::new(ahead.start, ahead.size, ahead.trigger)
 }
 
+/// docs/theory/vm.md 2.8.
 fn first_size(request: u32, most: u32) -> u32 {
     let size = request.next_power_of_two();
     if size <= most / 32 {
@@ -169,6 +170,7 @@ fn first_size(request: u32, most: u32) -> u32 {
     }
 }
 
+/// docs/theory/vm.md 2.8.
 fn next_size(size: u32, most: u32) -> u32 {
     if size < most / 16 {
         4 * size

@@ -80,7 +80,7 @@ pub(super) fn fresh_run(
 }
 
 impl Fault<'_> {
-    /// Serves the fault to its end. `None`: no memory.
+    /// Serves the fault to its end. `None`: no memory (docs/theory/vm.md 2.12).
     fn end(mut self) -> Option<Touched> {
         let served = self.serve();
         let Fault { vm, host, rules, .. } = self;

@@ -108,7 +108,7 @@ pub fn exit(vm: &Vm, host: &dyn Host, space: SpaceId) {
 }
 
 /// Copies a space: anonymous pages are shared until one of the two writes; pages of files are mapped by later
-/// faults. `None`: no memory; nothing is left of the copy.
+/// faults. `None`: no memory; nothing is left of the copy (docs/theory/vm.md 2.3).
 pub fn fork(vm: &Vm, host: &dyn Host, space: SpaceId) -> Option<SpaceId> {
     let child = vm.with(|state| {
         let child = state.spaces.create();

@@ -81,7 +81,7 @@ pub(super) fn look_up(
     if state.frames.has(frame, Flags::LOCKED) { Looked::Locked(frame) } else { Looked::Ready(frame) }
 }
 
-/// Maps a frame of the swap cache in the place of its slot.
+/// Maps a frame of the swap cache in the place of its slot (docs/theory/vm.md 2.4).
 fn map(fault: &Fault<'_>, state: &mut State, slot: Slot, frame: Frame) {
     let Fault { vm, rules, region, page, write, .. } = *fault;
     let Backing::Anon(family) = state.spaces.region(region).backing else { unreachable!() };
@@ -132,13 +132,13 @@ fn aligned(slot: Slot, pages: u32) -> std::ops::Range<u32> {
     start.max(1) - 1..start + pages - 1
 }
 
-/// 2.4: the aligned block up to its first free slot.
+/// 2.4: the aligned block up to its first free slot (docs/theory/vm.md 2.5).
 fn block(state: &State, slot: Slot) -> Vec<Slot> {
     let pages = 1 << state.settings.page_cluster;
     aligned(slot, pages).take_while(|slot| is_taken(state, *slot)).collect()
 }
 
-/// 2.6.29: the used slots around the wanted one, within the aligned block.
+/// 2.6.29: the used slots around the wanted one, within the aligned block (docs/theory/vm.md 2.5).
 fn run(state: &State, slot: Slot) -> Vec<Slot> {
     let block = aligned(slot, 1 << state.settings.page_cluster);
     let before = (block.start..slot).rev().take_while(|slot| is_taken(state, *slot)).count() as u32;
@@ -146,7 +146,7 @@ fn run(state: &State, slot: Slot) -> Vec<Slot> {
     (slot - before..slot + after).collect()
 }
 
-/// 6.x: the used slots of an aligned block, whose size follows the hits.
+/// 6.x: the used slots of an aligned block, whose size follows the hits (docs/theory/vm.md 2.5).
 fn window(state: &mut State, slot: Slot) -> Vec<Slot> {
     let most = 1 << state.settings.page_cluster;
     let ahead = &mut state.swap.ahead;
@@ -158,7 +158,8 @@ fn window(state: &mut State, slot: Slot) -> Vec<Slot> {
     aligned(slot, pages).filter(|slot| is_taken(state, *slot)).collect()
 }
 
-/// 6.x, without a rotating disk: the pages around the fault in its region and page table.
+/// 6.x, without a rotating disk: the pages around the fault in its region and page table
+/// (docs/theory/vm.md 2.5).
 fn around(state: &mut State, region: RegionId, page: u32, slot: Slot) -> Vec<Slot> {
     let most = 1 << state.settings.page_cluster.min(5);
     let region = state.spaces.region_mut(region);
@@ -180,7 +181,8 @@ fn around(state: &mut State, region: RegionId, page: u32, slot: Slot) -> Vec<Slo
 }
 
 /// Pages of the next window (`swapin_nr_pages`, from memory): 2 more than the hits of the last one, as a
-/// power of two; one without hits, unless the reads follow each other; and at least half of the last.
+/// power of two; one without hits, unless the reads follow each other; and at least half of the last
+/// (docs/theory/vm.md 2.5).
 fn window_pages(ahead: &SwapAhead, at: u32, most: u32) -> u32 {
     let pages = match ahead.hits {
         0 if at != ahead.previous + 1 && at + 1 != ahead.previous => 1,

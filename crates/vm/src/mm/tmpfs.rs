@@ -24,7 +24,7 @@ enum Found {
 }
 
 /// Looks for a page; takes it back from the swap cache, if it is there: its slot is free then, and it is
-/// dirty (docs/theory/vm.md, Faults, the page cache and swap).
+/// dirty (docs/theory/vm.md 2.7).
 fn look_up(vm: &Vm, rules: &Rules, state: &mut State, (id, index): (MappingId, u32), want: Want) -> Found {
     match state.mappings.get(id).entry(index) {
         Entry::Absent | Entry::Shadow(_) => Found::Hole,
@@ -176,7 +176,7 @@ pub(super) fn read(vm: &Vm, host: &dyn Host, rules: &Rules, file: &mut OpenFile,
     Some(got.waited)
 }
 
-/// Writes a page by a system call. Returns whether it waited.
+/// Writes a page by a system call. Returns whether it waited (docs/theory/vm.md 2.7).
 pub(super) fn write(
     vm: &Vm,
     host: &dyn Host,

@@ -34,7 +34,7 @@ const ROUND: u64 = 1024;
 /// Pages of a batch of bdflush and kupdate (2.4).
 const BATCH: u64 = 32;
 
-/// Writes dirty pages of files: what a flusher does. Returns how many.
+/// Writes dirty pages of files: what a flusher does. Returns how many (docs/theory/vm.md 2.13).
 pub fn write_back(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
     if rules.dirty == DirtyRule::Buffers {
         return write_buffers(vm, host, rules, why);
@@ -76,7 +76,8 @@ fn write_old(vm: &Vm, host: &dyn Host, rules: &Rules) -> u64 {
     written
 }
 
-/// Whether a file's first dirty page became dirty so long ago that the flusher writes it.
+/// Whether a file's first dirty page became dirty so long ago that the flusher writes it
+/// (docs/theory/vm.md 2.13).
 fn is_old(dirtied_at: u64, expire: u64, now: u64) -> bool {
     dirtied_at + expire <= now
 }
@@ -122,7 +123,8 @@ pub(super) fn keep_order(vm: &Vm) {
 }
 
 /// 2.4: batches of the oldest dirty pages. bdflush looks at the limit after a batch: who wakes it gets one at
-/// least; at the end it waits for a write. kupdate goes on while the oldest page is old enough.
+/// least; at the end it waits for a write. kupdate goes on while the oldest page is old enough
+/// (docs/theory/vm.md 2.13).
 fn write_buffers(vm: &Vm, host: &dyn Host, rules: &Rules, why: Why) -> u64 {
     keep_order(vm);
     let age = vm.with(|state| state.settings.dirty_expire);

@@ -6,7 +6,7 @@ use crate::host::{Ask, Mark, Throttle};
 use crate::replacement::{Freed, Pass};
 use crate::vm::{Host, Vm};
 
-/// Frees 32 pages, at falling priorities from 12 to 0.
+/// Frees 32 pages, at falling priorities from 12 to 0 (docs/theory/vm.md 3.9).
 pub(crate) fn reclaim_directly(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
     // The kernel waits until kswapd has freed pages or has given up, after so many runs.
     for _ in 0..RETRIES {
@@ -96,8 +96,8 @@ fn shrink_nodes(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, round: &mut R
     consider_throttle(policy, vm, host, round);
 }
 
-/// Whether an allocation may reclaim itself: more than half of the reserve is free, or kswapd has given
-/// up (`allow_direct_reclaim`). Wakes kswapd if not.
+/// Whether an allocation may reclaim itself: more than half of the reserve is free, or kswapd has given up
+/// (`allow_direct_reclaim`). Wakes kswapd if not (docs/theory/vm.md 3.9).
 pub(super) fn allows_direct(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, node: u16) -> bool {
     if !policy.manners().throttle || policy.gave_up(node) {
         return true;
@@ -124,7 +124,8 @@ fn is_compaction_ready(host: &dyn Host, zone: usize, order: u8, class: u8) -> bo
     can_compact(host, zone, order, class) && host.free_pages(zone) > room
 }
 
-/// A direct reclaimer that finds nothing sleeps for a tick (`consider_reclaim_throttle`).
+/// A direct reclaimer that finds nothing sleeps for a tick (`consider_reclaim_throttle`;
+/// docs/theory/vm.md 3.9).
 fn consider_throttle(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, round: &Round) {
     match After::of(round.reclaimed, round.scanned, round.priority) {
         After::Progress => host.unthrottle(Throttle::NoProgress),

@@ -25,7 +25,7 @@ pub(crate) fn should_wake(
     !gave_up && (!is_balanced(vm, host, node, order, class) || boost(policy, vm, host, node, class) > 0)
 }
 
-/// Balances a node, until it is balanced twice in a tenth of a second.
+/// Balances a node, until it is balanced twice in a tenth of a second (docs/theory/vm.md 3.10).
 pub(crate) fn run_kswapd(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, node: u16, order: u8, class: u8) {
     let (mut order, mut class) = (if policy.manners().kswapd_order { order } else { 0 }, class);
     loop {
@@ -55,8 +55,8 @@ pub(crate) fn run_kswapd(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, node
     }
 }
 
-/// `kswapd_try_to_sleep`: a short sleep, then a deep one if nothing came up. The long sleep is the
-/// host's: it begins when kswapd returns.
+/// `kswapd_try_to_sleep`: a short sleep, then a deep one if nothing came up. The long sleep is the host's: it
+/// begins when kswapd returns (docs/theory/vm.md 3.10).
 fn try_to_sleep(
     policy: &impl Reclaimer,
     vm: &Vm,
@@ -122,7 +122,7 @@ fn balance(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, node: u16, order: 
     round.order
 }
 
-/// One sweep over the priorities, from 12 to 1.
+/// One sweep over the priorities, from 12 to 1 (docs/theory/vm.md 3.10).
 fn sweep(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, round: &mut Round, boost: &mut u64) -> Sweep {
     round.priority = FIRST;
     while round.priority >= 1 {

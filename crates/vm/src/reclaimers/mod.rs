@@ -115,7 +115,8 @@ pub(crate) trait Reclaimer {
     }
 
     /// A sleep would not help (`skip_throttle_noprogress`): kswapd has given up, or most pages that reclaim
-    /// could take wait for no write. Dirty pages of all nodes are taken for the node's own.
+    /// could take wait for no write. Dirty pages of all nodes are taken for the node's own
+    /// (docs/theory/vm.md 3.9).
     fn sleep_is_vain(&self, vm: &Vm, node: u16) -> bool {
         let pending = 2 * vm.with(|state| state.dirty.file + state.dirty.writeback);
         let zones = vm.with(|state| zones_of(state, node));

@@ -1,7 +1,7 @@
 //! How many pages of each list a round scans (`prepare_scan_count`, `get_scan_count`).
 //!
-//! What a pass finds goes in as [`Found`], and what it may do comes out as [`Prepared`]: docs/theory/vm.md 3.3
-//! and 3.4 have the rules.
+//! What a pass finds goes in as [`Found`], and what it may do comes out as [`Prepared`]. Rules:
+//! docs/theory/vm.md 3.3 and 3.4.
 
 use super::{ACTIVE, ANON, Balance, Choices, Classic, Cost, FILE, INACTIVE, Node};
 use crate::host::Mark;
@@ -95,7 +95,7 @@ impl Classic {
     }
 }
 
-/// Which active lists a pass may scan, and whether one type is scanned alone.
+/// Which active lists a pass may scan, and whether one type is scanned alone (docs/theory/vm.md 3.3).
 fn decide(choices: &Choices, found: &Found, cost: [u64; 2]) -> Prepared {
     let may =
         |kind| found.deactivate || found.grown[kind] || is_low(choices.inactive_ratio, &found.known, kind);
@@ -107,7 +107,8 @@ fn decide(choices: &Choices, found: &Found, cost: [u64; 2]) -> Prepared {
     Prepared { cost, deactivate, trim: trim && choices.trim, tiny: tiny && choices.tiny }
 }
 
-/// Which lists a round scans, by what share. `swaps`: anonymous pages may go, and a slot is free.
+/// Which lists a round scans, by what share. `swaps`: anonymous pages may go, and a slot is free
+/// (docs/theory/vm.md 3.4).
 fn share(choices: &Choices, swappiness: u32, swaps: bool, priority: u32, prepared: &Prepared) -> Share {
     if !swaps {
         Share::Files
@@ -126,7 +127,7 @@ fn share(choices: &Choices, swappiness: u32, swaps: bool, priority: u32, prepare
 }
 
 /// The weights of anonymous pages and files: each side's share of the total cost, no side below a third
-/// before swappiness.
+/// before swappiness (docs/theory/vm.md 3.4).
 fn by_cost(cost: [u64; 2], swappiness: u64) -> (u64, u64) {
     let total = cost[ANON] + cost[FILE];
     let (anon, file) = (total + cost[ANON], total + cost[FILE]);
@@ -137,7 +138,7 @@ fn by_cost(cost: [u64; 2], swappiness: u64) -> (u64, u64) {
 }
 
 /// Whether a type's inactive list is too short for its active one. `ratio`: active pages for one inactive
-/// page; `None`: by the size of the lists.
+/// page; `None`: by the size of the lists (docs/theory/vm.md 3.3).
 fn is_low(ratio: Option<u32>, sizes: &Sizes, kind: usize) -> bool {
     let (inactive, active) = match kind {
         ANON => (sizes.inactive_anon, sizes.active_anon),
@@ -155,7 +156,7 @@ fn inactive_ratio(pages: u64) -> u64 {
     }
 }
 
-/// What pages cost their type: pages written or restored, and pages scanned in vain.
+/// What pages cost their type: pages written or restored, and pages scanned in vain (docs/theory/vm.md 3.4).
 pub(super) fn cost_of(rule: Cost, io: u64, vain: u64) -> u64 {
     match rule {
         Cost::Io => io,
@@ -163,7 +164,7 @@ pub(super) fn cost_of(rule: Cost, io: u64, vain: u64) -> u64 {
     }
 }
 
-/// Both types' costs, halved if their sum exceeds a quarter of the lists.
+/// Both types' costs, halved if their sum exceeds a quarter of the lists (docs/theory/vm.md 3.4).
 pub(super) fn decayed(cost: [u64; 2], sizes: &Sizes) -> [u64; 2] {
     let Sizes { inactive_anon, active_anon, inactive_file, active_file } = *sizes;
     let pages = inactive_anon + active_anon + inactive_file + active_file;

@@ -13,7 +13,8 @@
 //! | `scan` | the rounds over the lists of a node |
 //! | `balance` | how many pages of each list a round scans |
 //!
-//! The reclaimers themselves, an allocation and kswapd, are in `crate::reclaimers`.
+//! Rules: docs/theory/vm.md 3. The reclaimers themselves, an allocation and kswapd, are in
+//! `crate::reclaimers`.
 //!
 //! Not modelled: the batches through which pages enter, rotate and are activated (15 pages in 6.1, 31 in
 //! 6.12, one set a CPU). They keep the order, and every reclaimer drains its CPU's before it looks.
@@ -170,7 +171,7 @@ impl Classic {
         Packing::new(self.nodes.borrow().len() as u16, state.frames.count())
     }
 
-    /// A page comes back (`workingset_refault`).
+    /// A page comes back (`workingset_refault`; docs/theory/vm.md 3.2).
     fn refault(&self, state: &mut State, frame: Frame, shadow: u32) {
         let packing = self.packing(state);
         let shadow = packing.unpack(shadow);
@@ -224,6 +225,7 @@ impl Replacement for Classic {
         self.put(state, frame, false);
     }
 
+    /// docs/theory/vm.md 3.1.
     fn access(&self, state: &mut State, frame: Frame) {
         let flags = state.frames.flags(frame);
         if !flags.any(Flags::REFERENCED) {

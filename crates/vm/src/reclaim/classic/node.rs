@@ -78,7 +78,7 @@ impl Reclaimer for Classic {
 }
 
 impl Classic {
-    /// Remembers what a pass met, and sleeps if writes hold reclaim up.
+    /// Remembers what a pass met, and sleeps if writes hold reclaim up (docs/theory/vm.md 3.9).
     fn look_at_writes(&self, vm: &Vm, host: &dyn Host, round: &Round) {
         let met = round.met;
         let congested = self.node(round.node, |node| {
@@ -120,7 +120,7 @@ impl Only {
     }
 }
 
-/// Whether a pass that trimmed freed too little for kswapd to go on so.
+/// Whether a pass that trimmed freed too little for kswapd to go on so (docs/theory/vm.md 3.3).
 fn trim_fails(choices: &Choices, trimmed: bool, reclaimed: u64) -> bool {
     choices.trim_ends && trimmed && reclaimed == 0
 }

@@ -12,7 +12,7 @@ use crate::reclaimers::{FIRST, Round};
 use crate::vm::{Host, Vm};
 
 impl Classic {
-    /// Scans each list of a node by its share, a bite of each in turn.
+    /// Scans each list of a node by its share, a bite of each in turn (docs/theory/vm.md 3.5).
     pub(super) fn shrink_lists(&self, vm: &Vm, host: &dyn Host, round: &mut Round, prepared: &Prepared) {
         let targets = vm.with(|state| self.scan_counts(state, round, prepared));
         let mut left = targets;
@@ -68,7 +68,8 @@ impl Classic {
         0
     }
 
-    /// Takes up to `most` pages from the tail of a list. Pages of zones above the round's go to its head.
+    /// Takes up to `most` pages from the tail of a list. Pages of zones above the round's go to its head
+    /// (docs/theory/vm.md 3.5).
     fn isolate(&self, vm: &Vm, host: &dyn Host, round: &Round, list: usize, most: u64) -> Vec<Frame> {
         let id = ListId(round.node * LISTS + list as u16);
         let mut taken = Vec::with_capacity(most as usize);
@@ -194,29 +195,31 @@ impl Classic {
     }
 }
 
-/// Whether a pass scans all of its targets, however much it reclaims: an allocation's first one.
+/// Whether a pass scans all of its targets, however much it reclaims: an allocation's first one
+/// (docs/theory/vm.md 3.5).
 fn scans_all(kswapd: bool, priority: u32) -> bool {
     !kswapd && priority == FIRST
 }
 
-/// What a bite of so many pages costs its type: the pages that were written, and those scanned in vain.
+/// What a bite of so many pages costs its type: the pages that were written, and those scanned in vain
+/// (docs/theory/vm.md 3.4).
 fn bite_cost(taken: u64, evicted: &Evicted) -> (u64, u64) {
     (evicted.written.into(), taken - u64::from(evicted.freed))
 }
 
 /// Pages that reclaimers may hold of a list that has so many left: an eighth of them by those that may wait
-/// for I/O.
+/// for I/O (docs/theory/vm.md 3.5).
 fn most_isolated(inactive: u64, waits: bool) -> u64 {
     if waits { inactive >> 3 } else { inactive }
 }
 
-/// Whether a page of an active list stays there: text of a program that was accessed.
+/// Whether a page of an active list stays there: text of a program that was accessed (docs/theory/vm.md 3.6).
 fn stays_active(keep_text: bool, accessed_text: bool, is_file: bool) -> bool {
     accessed_text && is_file && keep_text
 }
 
 /// Enough pages are reclaimed: the type with less left to scan stops, and the other goes on until the same
-/// part of its target was scanned. Returns whether something is left.
+/// part of its target was scanned. Returns whether something is left (docs/theory/vm.md 3.5).
 fn stop_the_shorter(targets: &[u64; 4], left: &mut [u64; 4]) -> bool {
     let sum = |of: &[u64; 4], kind: usize| of[INACTIVE[kind]] + of[ACTIVE[kind]];
     let (anon, file) = (sum(left, ANON), sum(left, FILE));

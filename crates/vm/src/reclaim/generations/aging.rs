@@ -27,7 +27,7 @@ pub(crate) struct Due {
     pub(crate) evictable: bool,
 }
 
-/// Whether a new generation is due (`should_run_aging`).
+/// Whether a new generation is due (`should_run_aging`; docs/theory/vm.md 4.5).
 pub(crate) fn due(node: &Node, rules: &Rules, swappiness: u32) -> Due {
     let types = if swappiness == 0 { &Type::ALL[1..] } else { &Type::ALL[..] };
     let oldest = node.evictable(rules, swappiness);
@@ -51,7 +51,7 @@ pub(crate) fn due(node: &Node, rules: &Rules, swappiness: u32) -> Due {
 
 impl Generations {
     /// kswapd begins a new generation before its round, if one is due (6.1), and kills a task if all pages
-    /// are younger than the working set's time (`lru_gen_age_node`).
+    /// are younger than the working set's time (`lru_gen_age_node`; docs/theory/vm.md 4.6).
     pub(crate) fn age_node(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
         round.before = round.reclaimed;
         let swappiness = vm.with(|state| self.swappiness(state, &Round { swap: true, ..round.clone() }));

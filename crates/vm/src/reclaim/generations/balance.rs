@@ -7,7 +7,7 @@
 use super::policy::Margin;
 use super::word::{TIERS, Type};
 
-/// Pages of a batch, and refaults below which a tier is fine (memory: `MIN_LRU_BATCH`).
+/// Pages of a batch, and refaults below which a tier is fine (from memory: `MIN_LRU_BATCH`).
 pub const BATCH: u64 = 64;
 
 /// What is counted of one tier of a type.
@@ -37,7 +37,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// Whether a value refaults hardly at all, or relatively less than this set point (memory).
+    /// Whether a value refaults hardly at all, or relatively less than this set point (from memory;
+    /// docs/theory/vm.md 4.9).
     pub fn allows(&self, value: &Position) -> bool {
         value.refaulted < BATCH
             || value.refaulted * (self.total + BATCH) * self.gain
@@ -84,7 +85,8 @@ impl Control {
         )
     }
 
-    /// The oldest generation of a type goes: what it counted goes into the averages by half (memory).
+    /// The oldest generation of a type goes: what it counted goes into the averages by half (from memory;
+    /// docs/theory/vm.md 4.9).
     pub fn carry(&mut self, of: Type) {
         for tier in &mut self.tiers[of as usize] {
             *tier = Tier {
@@ -95,7 +97,8 @@ impl Control {
         }
     }
 
-    /// The last tier of a type that is evicted: those above refault more than the first one by the margin.
+    /// The last tier of a type that is evicted: those above refault more than the first one by the margin
+    /// (docs/theory/vm.md 4.9).
     pub fn last_tier(&self, of: Type, margin: Margin) -> usize {
         let (first, other) = if margin == Margin::Double { (1, 2) } else { (2, 3) };
         self.last_below(of, &self.position(of, 0, first), other)
@@ -108,7 +111,7 @@ impl Control {
     }
 
     /// The type to evict by the first tiers, and the last tier of it: the other type's first tier is the set
-    /// point of the others (6.1 to 6.13).
+    /// point of the others (6.1 to 6.13; docs/theory/vm.md 4.8).
     pub fn choose_by_first(&self, swappiness: u32) -> (Type, usize) {
         let gain = [u64::from(swappiness), u64::from(200 - swappiness)];
         let first = |of: Type| self.position(of, 0, gain[of as usize]);
@@ -117,7 +120,7 @@ impl Control {
         (of, self.last_below(of, &first(of.other()), gain[of as usize]))
     }
 
-    /// The type to evict by all tiers (since 6.14).
+    /// The type to evict by all tiers (since 6.14; docs/theory/vm.md 4.8).
     pub fn choose_by_all(&self, swappiness: u32) -> Type {
         let anon = self.sum(Type::Anon, swappiness.into());
         let is_file = anon.allows(&self.sum(Type::File, u64::from(200 - swappiness)));

@@ -16,7 +16,7 @@ use crate::shrinker::Owed;
 use crate::state::State;
 use std::rc::Rc;
 
-/// Pages that one step moves or looks at (memory: `MAX_LRU_BATCH`).
+/// Pages that one step moves or looks at (from memory: `MAX_LRU_BATCH`).
 pub(crate) const MOST: u32 = 4096;
 
 /// The list of a zone, a type, and a generation by its number modulo four.
@@ -132,7 +132,8 @@ impl Node {
         generation == modulo(self.max_seq) || generation == modulo(self.max_seq - 1)
     }
 
-    /// The number of the generation that a page enters. `rotates`: its write ended, and reclaim wants it.
+    /// The number of the generation that a page enters. `rotates`: its write ended, and reclaim wants it
+    /// (docs/theory/vm.md 4.2).
     pub(crate) fn seq_for(&self, state: &State, rules: &Rules, frame: Frame, rotates: bool) -> u64 {
         let flags = state.frames.flags(frame);
         let of = Type::of(state, frame);
@@ -241,7 +242,8 @@ impl Node {
         self.born[usize::from(modulo(self.max_seq))] = now;
     }
 
-    /// The pages of the oldest generation of a type get into the next one (`inc_min_seq`).
+    /// The pages of the oldest generation of a type get into the next one (`inc_min_seq`;
+    /// docs/theory/vm.md 4.6).
     fn merge_oldest(&mut self, state: &mut State, rules: &Rules, of: Type, swappiness: u32) {
         let oldest = modulo(self.min_seq[of as usize]);
         let may_move = of == Type::File || swappiness > 0;
@@ -285,7 +287,7 @@ impl Node {
 }
 
 /// The oldest generations of both types, where those before `empty` are empty: none of a type's that has to
-/// wait for the other one. `file`: the oldest of files until now.
+/// wait for the other one. `file`: the oldest of files until now (docs/theory/vm.md 4.8).
 fn moved(oldest: Oldest, empty: [u64; 2], file: u64, youngest: u64) -> [u64; 2] {
     let ([anon_empty, file_empty], second) = (empty, youngest - YOUNG);
     match oldest {

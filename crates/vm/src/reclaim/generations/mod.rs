@@ -18,10 +18,12 @@
 //! | `scan` | the pages that are taken from the oldest generation |
 //! | `balance` | the controller ([`Control`]): type and tiers to evict |
 //! | `word`, `lists` | a page's generation and accesses; the generations of a node |
-//! | `walker`, `walk`, `aging` | accessed bits: which tables are walked; the walk, the look around; a new generation |
+//! | `walker`, `walk` | accessed bits: which tables are walked; the walk, the look around an entry |
+//! | `aging` | when a new generation begins, and who begins it |
 //! | `shadow` | eviction and refault |
 //!
-//! The reclaimers themselves, an allocation and kswapd, are in `crate::reclaimers`.
+//! Rules: docs/theory/vm.md 4. The reclaimers themselves, an allocation and kswapd, are in
+//! `crate::reclaimers`.
 //!
 //! Invariant: a listed page's word names its generation, between `min_seq` of its type and `max_seq`; the
 //! pages of a generation are counted by words ([`Replacement::check`]). Its list may be that of an older

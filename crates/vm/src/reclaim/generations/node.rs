@@ -249,7 +249,8 @@ impl Generations {
         state.frames.mapped(frame) == 0 && !flags.any(busy) && (is_new || !flags.any(used))
     }
 
-    /// A page that could not be evicted does not return to the oldest generation, unless its write will end.
+    /// A page that could not be evicted does not return to the oldest generation, unless its write will end
+    /// (docs/theory/vm.md 4.10).
     fn reject(&self, state: &mut State, node: u16, frame: Frame) {
         let flags = state.frames.flags(frame);
         let rules = &self.rules;
@@ -272,7 +273,8 @@ impl Generations {
     }
 
     /// Whether a pass stops before it scanned its share (`should_abort_scan`). In 6.1 a pass that stops as
-    /// free pages reach the mark counts a batch more (memory): its reclaimer does not go on either.
+    /// free pages reach the mark counts a batch more (from memory): its reclaimer does not go on either
+    /// (docs/theory/vm.md 4.11).
     fn stops(&self, host: &dyn Host, vm: &Vm, round: &mut Round, first_seq: u64, swapped: bool) -> bool {
         let marks = |round: &Round, mark: Mark, more: u64| {
             let zones = self.with_node(round.node, |node| node.zones.clone());
@@ -349,7 +351,8 @@ enum Turn {
     Ages,
 }
 
-/// Tries to do without a new generation at the first priority. `evictable`: pages can go without one.
+/// Tries to do without a new generation at the first priority. `evictable`: pages can go without one
+/// (docs/theory/vm.md 4.6).
 fn turn(ager: Ager, kswapd: bool, priority: u32, evictable: bool) -> Turn {
     match ager {
         _ if priority == FIRST && evictable => Turn::Evicts,
@@ -360,7 +363,7 @@ fn turn(ager: Ager, kswapd: bool, priority: u32, evictable: bool) -> Turn {
     }
 }
 
-/// The priority of a pass over so many inactive pages that wants `target` of them.
+/// The priority of a pass over so many inactive pages that wants `target` of them (docs/theory/vm.md 4.11).
 fn priority_for(rule: FirstPriority, priority: u32, target: u64, pages: u64) -> u32 {
     if rule == FirstPriority::Default || priority != FIRST || target < BATCH {
         return priority;
@@ -369,7 +372,8 @@ fn priority_for(rule: FirstPriority, priority: u32, target: u64, pages: u64) -> 
     have.saturating_sub(1 + want).clamp(FIRST / 2, FIRST)
 }
 
-/// Whether a pass wakes the flushers: all pages of files that it met were dirty, and nobody writes them.
+/// Whether a pass wakes the flushers: all pages of files that it met were dirty, and nobody writes them
+/// (docs/theory/vm.md 4.10).
 fn wakes_flushers(rule: Flushers, met: &Met) -> bool {
     rule == Flushers::Woken && met.unqueued_dirty > 0 && met.unqueued_dirty == met.file_taken
 }

@@ -1,9 +1,10 @@
 //! The rules in which releases differ, one enum each, and the presets that name a set of them.
 //!
-//! The presets are Linux 6.1, 6.12 and 6.18. The origin of each rule is in its comment: "reference" is our
-//! description of the model, "memory" is what we remember of the release; nothing here was fitted.
+//! The presets are Linux 6.1, 6.12 and 6.18. The origin of each rule is in its comment: "model" is a description
+//! of the model that was read, "from memory" is what the author remembers of the release. Nothing here was
+//! fitted. Rules: docs/theory/vm.md 4.
 
-/// Where a page enters that no fault brought (memory).
+/// Where a page enters that no fault brought (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// A clean page of a file: the oldest generation. Anonymous, or wanted by reclaim and not clean yet: the
@@ -17,7 +18,7 @@ pub enum Placement {
     Workingset,
 }
 
-/// What the first accessed bit found means for a page (memory).
+/// What the first accessed bit found means for a page (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promotion {
     /// The page moves to the youngest generation. 6.1 to 6.13.
@@ -26,7 +27,7 @@ pub enum Promotion {
     SecondLook,
 }
 
-/// How the type to evict is chosen (memory; reference for `FirstTier`).
+/// How the type to evict is chosen (from memory; model for `FirstTier`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeRule {
     /// The type whose oldest generation is older; if both are alike, the first tiers' refaults decide. 6.1 to
@@ -36,7 +37,7 @@ pub enum TypeRule {
     AllTiers,
 }
 
-/// How the oldest generations of both types move (memory).
+/// How the oldest generations of both types move (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oldest {
     /// Anonymous never passes files; files wait for anonymous unless forced. 6.1 to 6.13.
@@ -45,7 +46,7 @@ pub enum Oldest {
     Apart,
 }
 
-/// When a new generation begins (memory).
+/// When a new generation begins (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aging {
     /// At three generations: if the youngest holds more than half of the pages, or the oldest less than a
@@ -55,7 +56,7 @@ pub enum Aging {
     Full,
 }
 
-/// Who begins it for kswapd (memory).
+/// Who begins it for kswapd (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ager {
     /// kswapd before each of its rounds, at every priority; its eviction never does. 6.1.
@@ -64,7 +65,7 @@ pub enum Ager {
     Eviction,
 }
 
-/// When the eviction of one node stops before it scanned its share (memory).
+/// When the eviction of one node stops before it scanned its share (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Allocations: after two new generations, or when they have enough and swapped. From the third priority
@@ -74,7 +75,7 @@ pub enum Stop {
     Enough,
 }
 
-/// The priority that kswapd begins a round with (memory).
+/// The priority that kswapd begins a round with (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstPriority {
     /// 12. 6.1.
@@ -83,7 +84,7 @@ pub enum FirstPriority {
     Estimated,
 }
 
-/// How much worse than the first tier another tier may refault before it is protected (memory).
+/// How much worse than the first tier another tier may refault before it is protected (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Margin {
     /// Twice. 6.1 to 6.13.
@@ -95,13 +96,13 @@ pub enum Margin {
 /// Which refaults the controller learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recent {
-    /// Those evicted from what is the oldest generation still (memory). 6.1 to 6.13.
+    /// Those evicted from what is the oldest generation still (from memory). 6.1 to 6.13.
     Oldest,
-    /// Those evicted less than four generations before the youngest (reference). Since 6.14.
+    /// Those evicted less than four generations before the youngest (model). Since 6.14.
     Window,
 }
 
-/// What `workingset_refault_*` and `workingset_activate_*` count (memory).
+/// What `workingset_refault_*` and `workingset_activate_*` count (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Refaults: recent ones. Activations: pages protected for their tier. 6.1.
@@ -112,7 +113,7 @@ pub enum Counted {
     Faults,
 }
 
-/// Whether somebody wakes the flushers when the oldest generation is dirty (memory).
+/// Whether somebody wakes the flushers when the oldest generation is dirty (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushers {
     /// Nobody. 6.1 to 6.12.
@@ -150,7 +151,7 @@ pub struct Rules {
     pub counted: Counted,
     /// Who wakes the flushers.
     pub flushers: Flushers,
-    /// An allocation that must not start I/O takes pages of files first (memory: since 6.8).
+    /// An allocation that must not start I/O takes pages of files first (from memory: since 6.8).
     pub no_io_is_file: bool,
     /// Aging walks page tables (bit 1 of `lru_gen/enabled`). If not, only eviction looks at accessed bits.
     pub walks: bool,

@@ -62,7 +62,8 @@ impl Node {
         taken
     }
 
-    /// The type to begin with, and the last tier of it if that follows from the other type.
+    /// The type to begin with, and the last tier of it if that follows from the other type
+    /// (docs/theory/vm.md 4.8).
     fn choose(&self, rules: &Rules, swappiness: u32, may: May) -> (Type, Option<usize>) {
         let [anon, file] = self.min_seq;
         match rules.types {
@@ -82,7 +83,7 @@ impl Node {
     }
 
     /// Looks at the oldest generation of a type until a batch is isolated. Returns the pages looked at, or 0
-    /// if none can be got (`scan_folios`).
+    /// if none can be got (`scan_folios`; docs/theory/vm.md 4.10).
     fn scan(&mut self, state: &mut State, rules: &Rules, last: usize, may: May, taken: &mut Taken) -> u32 {
         let of = taken.of;
         if self.count(of) == YOUNG {
@@ -127,7 +128,8 @@ impl Node {
         down.filter(fits).chain(others).collect()
     }
 
-    /// Sorts or isolates a page of the oldest generation's list (`sort_folio`, `isolate_folio`).
+    /// Sorts or isolates a page of the oldest generation's list (`sort_folio`, `isolate_folio`;
+    /// docs/theory/vm.md 4.10).
     fn meet(
         &mut self,
         state: &mut State,

@@ -1,6 +1,6 @@
 //! What an evicted page leaves behind, and what is made of it when the page comes back.
 //!
-//! A shadow holds the number of the oldest generation at the eviction and the page's accesses (reference:
+//! A shadow holds the number of the oldest generation at the eviction and the page's accesses (model:
 //! `min_seq << refs | refs - 1`).
 
 use super::lists::Node;
@@ -53,7 +53,8 @@ pub(crate) fn leave(node: &mut Node, state: &State, rules: &Rules, number: u16, 
     Shadow { node: number, seq: node.min_seq[of as usize], refs: had.refs.saturating_sub(1), workingset }
 }
 
-/// An evicted page came back: counts it, and restores what it was (`lru_gen_refault`).
+/// An evicted page came back: counts it, and restores what it was (`lru_gen_refault`;
+/// docs/theory/vm.md 4.12).
 pub(crate) fn come_back(node: &mut Node, state: &mut State, rules: &Rules, frame: Frame, shadow: Shadow) {
     let of = Type::of(state, frame);
     let is_recent = is_recent(rules.recent, node.min_seq[of as usize], node.max_seq, shadow.seq);
@@ -87,7 +88,7 @@ pub(crate) fn come_back(node: &mut Node, state: &mut State, rules: &Rules, frame
 }
 
 /// Whether a page was evicted lately: its refault teaches the controller. `seq`: the oldest generation at its
-/// eviction, without the bits that a shadow has no room for.
+/// eviction, without the bits that a shadow has no room for (docs/theory/vm.md 4.12).
 fn is_recent(recent: Recent, oldest: u64, youngest: u64, seq: u64) -> bool {
     let mask = (1 << SEQ_BITS) - 1;
     match recent {

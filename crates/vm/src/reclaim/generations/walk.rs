@@ -18,7 +18,7 @@ use crate::replacement::Verdict;
 use crate::spaces::{Backing, TABLE};
 use crate::state::State;
 
-/// Entries around an accessed one that eviction looks at (memory).
+/// Entries around an accessed one that eviction looks at (from memory).
 const AROUND: u32 = 64;
 
 /// Whether a walk looks at a region (`should_skip_vma`).
@@ -61,7 +61,8 @@ impl Node {
         (entries, Some(step))
     }
 
-    /// Walks one page table. Returns the entries looked at, and those of them that were accessed.
+    /// Walks one page table. Returns the entries looked at, and those of them that were accessed
+    /// (docs/theory/vm.md 4.7).
     fn walk_table(
         &mut self,
         state: &mut State,
@@ -123,7 +124,8 @@ impl Node {
         young
     }
 
-    /// A page was accessed through a page table (`folio_update_gen`). Its list is changed later.
+    /// A page was accessed through a page table (`folio_update_gen`). Its list is changed later
+    /// (docs/theory/vm.md 4.4).
     fn promote(&mut self, state: &mut State, rules: &Rules, frame: Frame) {
         let flags = state.frames.flags(frame);
         let is_first = !flags.any(Flags::REFERENCED | Flags::WORKINGSET);
@@ -145,7 +147,7 @@ impl Node {
     }
 
     /// Looks at the accessed bits of an isolated page's entries and of those around them. Returns what
-    /// becomes of the page (`folio_check_references`, `lru_gen_look_around`).
+    /// becomes of the page (`folio_check_references`, `lru_gen_look_around`; docs/theory/vm.md 4.4).
     pub(crate) fn judge(&mut self, state: &mut State, rules: &Rules, swaps: bool, frame: Frame) -> Verdict {
         let at_once = rules.promotion == Promotion::AtOnce;
         if at_once && state.frames.mapped(frame) > 0 && state.frames.has(frame, Flags::REFERENCED) {
@@ -192,7 +194,7 @@ impl Node {
         }
     }
 
-    /// An entry of an isolated page was accessed: looks at the 64 around it too.
+    /// An entry of an isolated page was accessed: looks at the 64 around it too (docs/theory/vm.md 4.4).
     fn look_around(&mut self, state: &mut State, rules: &Rules, swaps: bool, id: RegionId, page: u32) {
         let region = state.spaces.region_mut(id);
         // The page's own entry: its verdict follows from this.
@@ -210,7 +212,8 @@ impl Node {
     }
 }
 
-/// Whether one entry in eight was accessed: one of each cache line (memory: `suitable_to_scan`).
+/// Whether one entry in eight was accessed: one of each cache line (from memory: `suitable_to_scan`;
+/// docs/theory/vm.md 4.7).
 fn is_dense(young: u32, entries: u32) -> bool {
     young * 8 >= entries
 }

@@ -8,9 +8,9 @@ use crate::mappings::Kind;
 use crate::spaces::Backing;
 use crate::state::State;
 
-/// Pages below which a space is not walked (memory).
+/// Pages below which a space is not walked (from memory).
 const LEAST: u32 = 64;
-/// Bits of a filter, as a power of two (memory).
+/// Bits of a filter, as a power of two (from memory).
 const SHIFT: u32 = 15;
 
 /// A set that may hold more than was put in: two bits a member.
@@ -73,7 +73,8 @@ impl Walker {
         self.filters[(seq + 1) as usize % 2].reset();
     }
 
-    /// Whether a space is walked: it ran since the last walk, and has enough pages (`should_skip_mm`).
+    /// Whether a space is walked: it ran since the last walk, and has enough pages (`should_skip_mm`;
+    /// docs/theory/vm.md 4.7).
     pub(crate) fn enters(&mut self, state: &State, space: SpaceId, swaps: bool) -> bool {
         if !state.spaces.exists(space) {
             return false;

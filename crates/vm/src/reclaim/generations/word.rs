@@ -5,13 +5,13 @@ use crate::frames::Flags;
 use crate::ids::Frame;
 use crate::state::State;
 
-/// Generations that there can be (reference).
+/// Generations that there can be (model).
 pub const GENERATIONS: u64 = 4;
-/// Generations that stay: eviction takes no page from the youngest two (reference).
+/// Generations that stay: eviction takes no page from the youngest two (model).
 pub const YOUNG: u64 = 2;
-/// Tiers of a generation (reference: 4).
+/// Tiers of a generation (model: 4).
 pub const TIERS: usize = 4;
-/// Accesses that the word counts (memory: two bits).
+/// Accesses that the word counts (from memory: two bits).
 const REFS: u8 = 3;
 
 /// The two types of pages.
@@ -70,8 +70,8 @@ pub(crate) struct Accesses {
     pub(crate) is_full: bool,
 }
 
-/// The accesses that a page's flags and word tell (memory). Until 6.13 the flag of the working set is the
-/// second access; since 6.14 it is the fifth, or says that the page came back.
+/// The accesses that a page's flags and word tell (from memory). Until 6.13 the flag of the working set is the
+/// second access; since 6.14 it is the fifth, or says that the page came back (docs/theory/vm.md 4.3).
 pub(crate) fn accesses(state: &State, rules: &Rules, frame: Frame) -> Accesses {
     let flags = state.frames.flags(frame);
     let (counted, workingset) = (Word::of(state, frame).refs, flags.has(Flags::WORKINGSET));
@@ -85,7 +85,7 @@ pub(crate) fn accesses(state: &State, rules: &Rules, frame: Frame) -> Accesses {
     Accesses { refs, tier: tier_of(refs + 1), is_full }
 }
 
-/// The tier of a number of accesses: its logarithm, rounded up (reference).
+/// The tier of a number of accesses: its logarithm, rounded up (model; docs/theory/vm.md 4.3).
 pub(crate) fn tier_of(accesses: u8) -> usize {
     accesses.max(1).next_power_of_two().trailing_zeros() as usize
 }
@@ -98,7 +98,7 @@ pub(crate) fn forget(state: &mut State, rules: &Rules, frame: Frame) {
     Word { refs: 0, ..Word::of(state, frame) }.store(state, frame);
 }
 
-/// A system call accesses a page (memory).
+/// A system call accesses a page (from memory; docs/theory/vm.md 4.3).
 pub(crate) fn count_access(state: &mut State, rules: &Rules, frame: Frame) {
     let flags = state.frames.flags(frame);
     let word = Word::of(state, frame);

@@ -5,7 +5,8 @@ use super::{ACTIVE, ANON, BITE, Balance, FILE, INACTIVE, Split, size};
 use crate::state::State;
 
 impl Split {
-    /// Percent of the pages that are due that anonymous pages and files get (`get_scan_ratio`).
+    /// Percent of the pages that are due that anonymous pages and files get (`get_scan_ratio`;
+    /// docs/theory/vm.md 6.2).
     pub(super) fn scan_ratio(&self, state: &State, zone: usize, free: u64, high: u64) -> [u64; 2] {
         if state.swap.free() == 0 {
             return [0, 100];
@@ -31,7 +32,7 @@ impl Split {
         })
     }
 
-    /// Pages of each list to scan now. What makes no bite is due later.
+    /// Pages of each list to scan now. What makes no bite is due later (docs/theory/vm.md 6.2).
     pub(super) fn due(&self, state: &State, zone: usize, priority: u32, percent: [u64; 2]) -> [u64; 4] {
         let mut now = [0; 4];
         for (list, now) in now.iter_mut().enumerate() {
@@ -50,17 +51,18 @@ impl Split {
     }
 }
 
+/// docs/theory/vm.md 6.2.
 fn weigh(priority: u64, scanned: u64, rotated: u64) -> u64 {
     (priority + 1) * (scanned + 1) / (rotated + 1)
 }
 
-/// Pages of a type that were scanned and those that were in use, halved when more than a quarter of the type's
-/// pages were scanned.
+/// Pages of a type that were scanned and those that were in use, halved when more than a quarter of the
+/// type's pages were scanned (docs/theory/vm.md 6.2).
 fn decayed(scanned: u64, rotated: u64, pages: u64) -> (u64, u64) {
     if scanned > pages / 4 { (scanned / 2, rotated / 2) } else { (scanned, rotated) }
 }
 
-/// Whether the inactive anonymous list of a zone is too short for its active one.
+/// Whether the inactive anonymous list of a zone is too short for its active one (docs/theory/vm.md 6.3).
 pub(super) fn anon_is_low(state: &State, zone: usize) -> bool {
     let ratio = match state.zones[zone].managed >> 18 {
         0 => 1,

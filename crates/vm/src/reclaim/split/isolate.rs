@@ -49,7 +49,7 @@ impl Split {
         taken
     }
 
-    /// Whether a neighbour is a page in a list of the zone that this bite may take.
+    /// Whether a neighbour is a page in a list of the zone that this bite may take (docs/theory/vm.md 6.4).
     fn joins(&self, state: &State, bite: &Bite, frame: Frame) -> bool {
         if !state.zones[bite.zone].frames.contains(&frame.0) {
             return false;

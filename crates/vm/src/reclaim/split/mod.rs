@@ -13,6 +13,8 @@
 //! | `balance` | how many pages of each list a round scans |
 //! | `isolate` | which pages are taken, with their neighbours |
 //!
+//! Rules: docs/theory/vm.md 6.
+//!
 //! Not modelled: the batches of 14 pages through which pages enter and are activated, and the swap
 //! token.
 
@@ -138,6 +140,7 @@ impl Replacement for Split {
         zones * LISTS
     }
 
+    /// docs/theory/vm.md 6.1.
     fn enter(&self, state: &mut State, frame: Frame, how: Enter, _shadow: Option<u32>) {
         let start = match how {
             Enter::Anon => self.choices.start,
@@ -191,6 +194,7 @@ impl Replacement for Split {
         }
     }
 
+    /// docs/theory/vm.md 6.10.
     fn keeps_slot(&self, state: &State, write: bool) -> bool {
         let used = u64::from(state.swap.used()) * 100;
         !write && used <= u64::from(state.swap.slots()) * u64::from(self.choices.swap_full)

@@ -13,7 +13,7 @@ use crate::vm::{Host, Vm};
 const IN_VAIN: u64 = 6;
 
 impl Split {
-    /// Frees 32 pages, at falling priorities from 12 to 0.
+    /// Frees 32 pages, at falling priorities from 12 to 0 (docs/theory/vm.md 6.7).
     pub(super) fn reclaim_directly(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
         vm.with(|state| state.count(Counter::AllocStall));
         let zones = vm.with(|state| zones_for(state, ask.node, ask.class));
@@ -99,7 +99,8 @@ impl Split {
         }
     }
 
-    /// Until all zones are above high for the order; an order that reclaim cannot serve falls to 0.
+    /// Until all zones are above high for the order; an order that reclaim cannot serve falls to 0
+    /// (docs/theory/vm.md 6.9).
     fn balance(&self, vm: &Vm, host: &dyn Host, node: u16, order: u8) {
         let zones = vm.with(|state| zones_of(state, node));
         let mut order = order;
@@ -187,7 +188,7 @@ impl Split {
 }
 
 /// Whether a zone of so many pages is given up: it was scanned six times over without a page, and slab caches
-/// gave no object.
+/// gave no object (docs/theory/vm.md 6.9).
 fn is_in_vain(scanned: u64, pages: u64, objects: u64) -> bool {
     objects == 0 && scanned >= IN_VAIN * pages
 }

@@ -94,7 +94,8 @@ impl Split {
         self.shrink_inactive(vm, host, zone, kind_of_list(list), bite, round)
     }
 
-    /// Deactivates pages from the tail of an active list, accessed or not (`shrink_active_list`).
+    /// Deactivates pages from the tail of an active list, accessed or not (`shrink_active_list`;
+    /// docs/theory/vm.md 6.3).
     fn shrink_active(&self, vm: &Vm, host: &dyn Host, zone: usize, kind: usize, bite: u64, round: &Round) {
         let bite = Bite { zone, list: ACTIVE[kind], order: round.order, every: false, most: bite };
         let mut entries = 0;
@@ -204,7 +205,7 @@ impl Split {
     }
 
     /// Sleeps while more pages are being written than a tenth above the dirty limit; at most once if the
-    /// caller may not wait for I/O (`throttle_vm_writeout`).
+    /// caller may not wait for I/O (`throttle_vm_writeout`; docs/theory/vm.md 6.8).
     fn wait_for_writes(&self, vm: &Vm, host: &dyn Host, round: &Round) {
         /// A disk that ends nothing in this many naps does not hold reclaim up any longer. Assumed.
         const MOST: u32 = 100;
@@ -229,7 +230,7 @@ impl Split {
 }
 
 /// Whether the active neighbours of a page come along: always for a large block, below priority 10 for a
-/// smaller one.
+/// smaller one (docs/theory/vm.md 6.4).
 fn takes_active(order: u8, priority: u32) -> bool {
     order > COSTLY || order > 0 && priority < FIRST - 2
 }

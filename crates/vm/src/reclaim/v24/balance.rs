@@ -88,7 +88,7 @@ impl V24 {
     }
 
     /// Free and clean pages that are missing: those of zones below low, else those of the machine below the
-    /// sum of high.
+    /// sum of high (docs/theory/vm.md 5.5).
     pub fn free_shortage(&self, vm: &Vm, host: &dyn Host) -> u64 {
         let levels = levels(vm, host);
         let ready: Vec<u64> =
@@ -100,7 +100,7 @@ impl V24 {
     }
 
     /// Inactive pages that are missing: those of zones below high, else those of the machine below the sum of
-    /// high and the target.
+    /// high and the target (docs/theory/vm.md 5.5).
     pub fn inactive_shortage(&self, vm: &Vm, host: &dyn Host) -> u64 {
         let zones = self.zone_shortages(vm, host);
         if zones > 0 { zones } else { self.global_shortage(vm, host) }
@@ -125,7 +125,7 @@ impl V24 {
         (high + target).saturating_sub(vm.with(usable))
     }
 
-    /// Pages that should be inactive, beside the marks.
+    /// Pages that should be inactive, beside the marks (docs/theory/vm.md 5.5).
     pub fn inactive_target(&self, vm: &Vm, host: &dyn Host) -> u64 {
         let quarter = vm.with(|state| managed(state)) / 4;
         match self.choices.target {
@@ -135,7 +135,8 @@ impl V24 {
         }
     }
 
-    /// Memory pressure: allocations and stolen clean pages less frees, averaged over about a minute.
+    /// Memory pressure: allocations and stolen clean pages less frees, averaged over about a minute
+    /// (docs/theory/vm.md 5.5).
     ///
     /// The kernel counts at each event, and loses a 64th a second; here the counters of events since the last
     /// look are added. A second's loss is taken when it is over.
@@ -154,7 +155,7 @@ impl V24 {
         pressure
     }
 
-    /// With two lists: how many active pages a pass looks at for `wanted` pages.
+    /// With two lists: how many active pages a pass looks at for `wanted` pages (docs/theory/vm.md 5.5).
     pub(super) fn refill_of(&self, state: &State, wanted: u32) -> u32 {
         let (active, inactive) = (state.lists.len(ACTIVE), state.lists.len(INACTIVE));
         match self.choices.target {
@@ -174,7 +175,7 @@ impl V24 {
     }
 }
 
-/// Whether so many free and clean pages are plenty: more than twice the high mark.
+/// Whether so many free and clean pages are plenty: more than twice the high mark (docs/theory/vm.md 5.5).
 fn has_free_plenty(ready: u64, high: u64) -> bool {
     ready > 2 * high
 }

@@ -44,7 +44,8 @@ enum Step {
 }
 
 impl V24 {
-    /// An allocation reclaims (`balance_classzone`): with `hands_over` it gets the page that it freed last.
+    /// An allocation reclaims (`balance_classzone`): with `hands_over` it gets the page that it freed last
+    /// (docs/theory/vm.md 5.8).
     pub(super) fn free_for(&self, vm: &Vm, host: &dyn Host, caller: &Caller, order: u8) -> Freed {
         let mut local = (self.choices.hands_over && order == 0).then(Vec::new);
         let (pages, progress) = self.free_class(vm, host, caller, &mut local);
@@ -57,7 +58,8 @@ impl V24 {
         Freed { pages, progress: progress || page.is_some(), page }
     }
 
-    /// Frees 32 pages (`try_to_free_pages`). Returns pages freed, and whether trying again makes sense.
+    /// Frees 32 pages (`try_to_free_pages`). Returns pages freed, and whether trying again makes sense
+    /// (docs/theory/vm.md 5.7).
     pub(super) fn free_class(
         &self,
         vm: &Vm,
@@ -114,7 +116,8 @@ impl V24 {
         wanted
     }
 
-    /// Frees pages of the inactive list, or of both in turn (`shrink_cache`). Returns pages still wanted.
+    /// Frees pages of the inactive list, or of both in turn (`shrink_cache`). Returns pages still wanted
+    /// (docs/theory/vm.md 5.6).
     pub fn shrink_cache(
         &self,
         vm: &Vm,

@@ -61,7 +61,8 @@ impl V24 {
     }
 
     /// Starts the write of a dirty page of a list (`writepage`). A page of tmpfs gets a swap slot instead; a
-    /// page of a slot without users is clean from now on. Returns whether a write was started.
+    /// page of a slot without users is clean from now on. Returns whether a write was started
+    /// (docs/theory/vm.md 5.8).
     pub(super) fn write(&self, vm: &Vm, host: &dyn Host, frame: Frame) -> bool {
         let Some(place) = vm.with(|state| self.begin_write(state, frame)) else { return false };
         host.work(Work::Submit, 1);
@@ -169,7 +170,7 @@ impl V24 {
         Some(frame)
     }
 
-    /// Takes a clean page of a zone for an allocation (`reclaim_page`).
+    /// Takes a clean page of a zone for an allocation (`reclaim_page`; docs/theory/vm.md 5.1).
     pub(super) fn steal(&self, vm: &Vm, host: &dyn Host, zone: usize) -> Option<Frame> {
         if self.choices.lists == Lists::Two {
             return None;

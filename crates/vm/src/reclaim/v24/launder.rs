@@ -39,7 +39,7 @@ enum Step {
 }
 
 impl V24 {
-    /// Cleans inactive pages. Returns pages cleaned or freed.
+    /// Cleans inactive pages. Returns pages cleaned or freed (docs/theory/vm.md 5.6).
     pub fn launder(&self, vm: &Vm, host: &dyn Host, caller: &Caller, wanted: u32) -> u32 {
         let inactive = vm.with(|state| state.lists.len(INACTIVE));
         let first = vm.with(|state| CLUSTERS << state.settings.page_cluster);
@@ -159,7 +159,7 @@ impl V24 {
         true
     }
 
-    /// Looks at one inactive page, and puts it where it belongs.
+    /// Looks at one inactive page, and puts it where it belongs (docs/theory/vm.md 5.6).
     fn look(&self, state: &mut State, levels: &[Level], caller: &Caller, frame: Frame) -> Step {
         let flags = state.frames.flags(frame);
         let is_locked = flags.has(Flags::LOCKED);
@@ -213,7 +213,7 @@ impl V24 {
 }
 
 /// Whether laundering writes after a pass: it begins when more than one percentage of the pages need a write,
-/// and ends when less than another one do.
+/// and ends when less than another one do (docs/theory/vm.md 5.6).
 fn writes_next(choices: &Choices, passed: Passed, writes: bool) -> bool {
     let all = passed.failed + passed.cleaned;
     let is_above = passed.failed * 100 > all * choices.write_above;

@@ -46,7 +46,7 @@ pub(super) fn is_pinned(state: &State, frame: Frame) -> bool {
 }
 
 impl V24 {
-    /// The age of a page after an access.
+    /// The age of a page after an access (docs/theory/vm.md 5.2).
     pub(super) fn age_up(&self, state: &mut State, frame: Frame) {
         let (age, is) = (state.frames.policy(frame), &self.choices);
         let up = match is.age {
@@ -58,7 +58,7 @@ impl V24 {
         state.frames.set_policy(frame, up.min(is.age_max));
     }
 
-    /// The age of a page after a look that found no access. Returns it.
+    /// The age of a page after a look that found no access. Returns it (docs/theory/vm.md 5.2).
     pub(super) fn age_down(&self, state: &mut State, frame: Frame) -> u32 {
         let age = state.frames.policy(frame);
         let down = match self.choices.age {
@@ -137,7 +137,7 @@ impl V24 {
         }
     }
 
-    /// A page that got a swap slot enters the lists, as a page of a file does.
+    /// A page that got a swap slot enters the lists, as a page of a file does (docs/theory/vm.md 5.1).
     pub(super) fn enlist(&self, state: &mut State, frame: Frame) {
         let (list, age) = match self.choices.start {
             Start::Inactive => (INACTIVE, 0),
@@ -162,7 +162,7 @@ impl V24 {
         }
     }
 
-    /// A page was found by its place in its file or in swap.
+    /// A page was found by its place in its file or in swap (docs/theory/vm.md 5.3).
     pub(super) fn looked_up(&self, state: &mut State, frame: Frame) {
         let is_inactive = !state.frames.has(frame, Flags::ACTIVE);
         match self.choices.touch {
@@ -175,7 +175,7 @@ impl V24 {
         }
     }
 
-    /// A read by a system call. tmpfs has no use-once.
+    /// A read by a system call. tmpfs has no use-once (docs/theory/vm.md 5.3).
     pub(super) fn read(&self, state: &mut State, frame: Frame) {
         state.frames.clear(frame, FRESH);
         let is_once = !state.frames.has(frame, Flags::SWAPBACKED);
@@ -217,7 +217,7 @@ impl V24 {
         }
     }
 
-    /// A fault that maps a page of a file or of the swap cache.
+    /// A fault that maps a page of a file or of the swap cache (docs/theory/vm.md 5.3).
     pub(super) fn faulted(&self, state: &mut State, frame: Frame) {
         state.frames.clear(frame, FRESH);
         let is_file = !state.frames.has(frame, Flags::SWAPBACKED);
@@ -229,7 +229,7 @@ impl V24 {
         }
     }
 
-    /// A write by a system call.
+    /// A write by a system call (docs/theory/vm.md 5.3).
     pub(super) fn write_touch(&self, state: &mut State, frame: Frame, to_end: bool) {
         match self.choices.write {
             Write::AsRead => self.read(state, frame),
@@ -246,7 +246,7 @@ impl V24 {
         }
     }
 
-    /// Deactivates the pages before the window that begins at `frame`.
+    /// Deactivates the pages before the window that begins at `frame` (docs/theory/vm.md 5.3).
     pub(super) fn drop_window(&self, state: &mut State, frame: Frame) {
         if self.choices.drop_behind == DropBehind::No {
             return;

@@ -25,7 +25,7 @@
 //! | [`lru`] | lists and ages: where a page enters, what a touch does |
 //! | `clean` | the page of one frame: written, cleaned, freed |
 //!
-//! Sources, and what is assumed: docs/theory/vm.md, section "2.4".
+//! Rules, their sources, and what is assumed: docs/theory/vm.md 5.
 
 mod balance;
 mod class;

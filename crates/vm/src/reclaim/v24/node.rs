@@ -32,7 +32,7 @@ impl Ran {
 }
 
 impl V24 {
-    /// `do_try_to_free_pages`.
+    /// `do_try_to_free_pages` (docs/theory/vm.md 5.7).
     pub fn try_to_free(&self, vm: &Vm, host: &dyn Host, caller: &Caller) -> Ran {
         match self.choices.balance {
             Balance::LaunderFirst => self.launder_first(vm, host, caller),
@@ -115,7 +115,7 @@ impl V24 {
 
     /// Two lists have inactive pages that are mapped, which laundering cannot take: enough inactive pages do
     /// not mean that no walk is due. As 2.4.10 does, a run walks while free pages are short. (A mix: the
-    /// kernels whose runs these are have three lists.)
+    /// kernels whose runs these are have three lists.; docs/theory/vm.md 5.10).
     fn needs_walk(&self, vm: &Vm, host: &dyn Host) -> bool {
         self.choices.lists == Lists::Two && self.free_shortage(vm, host) > 0
     }
@@ -158,7 +158,7 @@ impl V24 {
     }
 
     /// Shrinks dentries, inodes and what else can shrink. A count of 0 frees everything: the kernel counts
-    /// down before it compares with 0.
+    /// down before it compares with 0 (docs/theory/vm.md 5.7).
     pub fn shrink_vfs(&self, vm: &Vm, host: &dyn Host, priority: u32) {
         for shrinker in 0..host.shrinkers().len() {
             let unused = host.shrinkable(shrinker);
@@ -173,7 +173,7 @@ impl V24 {
         }
     }
 
-    /// kswapd was woken.
+    /// kswapd was woken (docs/theory/vm.md 5.7).
     pub(super) fn balance(&self, vm: &Vm, host: &dyn Host) {
         let caller = Caller::kswapd(0, u8::MAX);
         for _ in 0..SPINS {
@@ -214,7 +214,7 @@ impl V24 {
 }
 
 /// Pages that a run of 2.4.8 deactivates for a shortage of inactive pages, and the passes for that: an
-/// allocation at most a cluster in six.
+/// allocation at most a cluster in six (docs/theory/vm.md 5.7).
 fn refill_of_run(kswapd: bool, shortage: u32, cluster: u32) -> (u32, u32) {
     if kswapd { (shortage, TRIES) } else { (shortage.min(cluster), USER_TRIES) }
 }

@@ -48,13 +48,13 @@ impl V24 {
         moved
     }
 
-    /// The limits of the page cache that are crossed.
+    /// The limits of the page cache that are crossed (docs/theory/vm.md 5.5).
     fn above(&self, state: &State) -> Above {
         let (files, devices) = self.cache_pages();
         Above::of(self.choices.limits, files, devices, managed(state))
     }
 
-    /// Looks at one active page. Returns whether it is inactive now.
+    /// Looks at one active page. Returns whether it is inactive now (docs/theory/vm.md 5.2).
     fn refill_one(&self, state: &mut State, levels: &[Level], above: Above, frame: Frame) -> bool {
         let is_mapped = state.frames.mapped(frame) > 0;
         let is_over = above.buffers && is_buffer_page(state, frame)

@@ -30,7 +30,8 @@ pub enum Tried {
 }
 
 impl V24 {
-    /// One walk of the kernels with three lists (`swap_out(6)`). Returns entries unmapped.
+    /// One walk of the kernels with three lists (`swap_out(6)`). Returns entries unmapped
+    /// (docs/theory/vm.md 5.4).
     pub fn walk(&self, vm: &Vm, host: &dyn Host, caller: &Caller) -> u32 {
         let mut unmapped = 0;
         let own = caller.space.filter(|_| self.choices.own_first);
@@ -69,7 +70,8 @@ impl V24 {
         unmapped
     }
 
-    /// One walk of the kernels with two lists. Returns whether enough pages can be freed now.
+    /// One walk of the kernels with two lists. Returns whether enough pages can be freed now
+    /// (docs/theory/vm.md 5.4).
     pub(super) fn walk_class(&self, vm: &Vm, host: &dyn Host, caller: &Caller, priority: u32) -> bool {
         let (mut wanted, mut left) = (self.choices.walk_want, vm.with(|state| budget(state, priority)));
         // With `Raced` a space that another walk leaves first counts nothing: so there is a bound.
@@ -138,7 +140,8 @@ impl V24 {
         is_there.then_some(looked)
     }
 
-    /// Looks at a present entry, and unmaps its page if the rules allow (`try_to_swap_out`).
+    /// Looks at a present entry, and unmaps its page if the rules allow (`try_to_swap_out`;
+    /// docs/theory/vm.md 5.4).
     pub fn try_entry(
         &self,
         state: &mut State,
