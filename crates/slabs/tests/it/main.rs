@@ -4,6 +4,7 @@ mod debugged;
 mod first_try;
 mod heap;
 mod kmalloc;
+mod knobs;
 mod layout;
 mod map;
 mod merge;

@@ -39,6 +39,21 @@ fn slab_orders_match_2_6_32() {
     }
 }
 
+/// The form of the free list decides how many objects a slab has, whatever else a release does.
+#[test]
+fn the_free_list_takes_objects_from_a_slab() {
+    for (preset, size, objects) in [
+        (OLD, 64, 59),
+        ("slab@2.6.29,management=index", 64, 64),
+        ("slab@2.6.29,management=index", 128, 32),
+        (NEW, 64, 64),
+        ("slab@6.1,management=descriptor", 64, 59),
+        ("slab@6.1,management=descriptor", 128, 30),
+    ] {
+        assert_eq!(shape(preset, &CacheSpec::of_size(size)).1, objects, "{preset}, {size} bytes");
+    }
+}
+
 /// `objperslab` and `pagesperslab` of a Linux 6.1.192 with SLAB on x86_64 (/proc/slabinfo): plain caches by
 /// object size and size per object, reclaimable caches, and caches with a constructor or with RCU.
 #[test]

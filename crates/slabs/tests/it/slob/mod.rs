@@ -361,6 +361,13 @@ fn kmalloc_has_a_header_and_its_own_size() {
         "slob@6.1",
         &[Kmalloc(64, &[(0, 64), (0, 192)]), Kmalloc(40, &[(0, 8)]), Kmalloc(1024, &[(1, 1024)])],
     );
+    // The alignment is a choice of its own.
+    on(small(), "slob@6.1,kmalloc_align=word", &[Kmalloc(64, &[(0, 8), (0, 80)]), Kmalloc(1024, &[(1, 8)])]);
+    on(
+        small(),
+        "slob@2.6.32,kmalloc_align=powers-of-two",
+        &[Kmalloc(64, &[(0, 64), (0, 192)]), Kmalloc(1024, &[(1, 1024)])],
+    );
     // The free reads the size from the header.
     check(&[Kmalloc(100, &[(0, 8), (0, 120)]), Free(&[0]), Held(1, 4096 - 108), Kmalloc(96, &[(0, 8)])]);
 }
