@@ -18,14 +18,15 @@
 //! | `rmap` | from a frame to the page table entries that map it |
 //! | [`pageout`], [`shrinker`] | the eviction of a batch of pages; how much slab caches shrink |
 //! | [`workingset`] | the refault distance |
-//! | [`classic`], [`split`] | the policies of 6.x and of 2.6.29 with active and inactive lists |
+//! | [`classic`], [`generations`], [`split`], [`v24`] | the families of policies: of 6.x, 2.6.29, 2.4 |
+//! | `reclaimers`, [`near`] | an allocation and kswapd of 6.x; reclaim before another node is asked |
 //! | [`preset`], [`knob`] | policies by name: the grammar `vm@6.1,knob=value` |
 //! | [`registered`] | policies that a program registers, in that grammar |
 //! | [`Vm`], [`Host`], [`Replacement`] | memory with its policy; the interfaces to machine and policy |
 //! | [`host`], [`replacement`] | their words |
 //! | [`instant`] | a host without time, for tests: its devices answer when somebody waits |
 //! | [`compact`], [`scanners`] | compaction: pages move until a block is free; what a zone remembers of it |
-//! | [`v24`] | policies of 2.4: walks over page tables, page ages; 2.4.10's two lists |
+//! | [`flush`] | dirty pages of files in the order in which they became dirty (2.4) |
 //! | [`Census`] | pages in frames by kind |
 //! | [`counters`] | what is counted, by the names of /proc/vmstat |
 //!

@@ -14,7 +14,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `policy`, `preset` | in what releases differ ([`Rules`]); their knobs and presets |
-//! | `node` | a pass over a node |
+//! | `node`, `pass` | a pass over a node; what it decides |
 //! | `scan` | the pages that are taken from the oldest generation |
 //! | `balance` | the controller ([`Control`]): type and tiers to evict |
 //! | `word`, `lists` | a page's generation and accesses; the generations of a node |
@@ -35,6 +35,7 @@ mod aging;
 mod balance;
 mod lists;
 mod node;
+mod pass;
 mod policy;
 mod preset;
 mod scan;

@@ -1,8 +1,8 @@
 //! The rules in which releases differ, one enum each, and the presets that name a set of them.
 //!
-//! The presets are Linux 6.1, 6.12 and 6.18. The origin of each rule is in its comment: "model" is a description
-//! of the model that was read, "from memory" is what the author remembers of the release. Nothing here was
-//! fitted. Rules: docs/theory/vm.md 4.
+//! The presets are Linux 6.1, 6.12 and 6.18. The origin of each rule is in its comment: "model" is a
+//! description of the model that was read, "from memory" is what the author remembers of the release.
+//! Nothing here was fitted. Rules: docs/theory/vm.md 4.
 
 /// Where a page enters that no fault brought (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

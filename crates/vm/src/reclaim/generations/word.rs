@@ -70,8 +70,8 @@ pub(crate) struct Accesses {
     pub(crate) is_full: bool,
 }
 
-/// The accesses that a page's flags and word tell (from memory). Until 6.13 the flag of the working set is the
-/// second access; since 6.14 it is the fifth, or says that the page came back (docs/theory/vm.md 4.3).
+/// The accesses that a page's flags and word tell (from memory). Until 6.13 the flag of the working set is
+/// the second access; since 6.14 it is the fifth, or says that the page came back (docs/theory/vm.md 4.3).
 pub(crate) fn accesses(state: &State, rules: &Rules, frame: Frame) -> Accesses {
     let flags = state.frames.flags(frame);
     let (counted, workingset) = (Word::of(state, frame).refs, flags.has(Flags::WORKINGSET));
