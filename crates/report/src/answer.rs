@@ -165,7 +165,7 @@ impl Answer {
 
     /// The rows as CSV; `None` for an answer without rows.
     pub fn csv(&self) -> Option<String> {
-        self.frame.as_ref().map(Frame::csv)
+        self.frame.clone().map(Frame::csv)
     }
 
     /// The rows for programs.

@@ -113,13 +113,21 @@ fn kswapd_fails() {
 /// Once a second a part of the active pages ages: a 16th, a 64th, or none.
 #[test]
 fn each_second() {
-    for (preset, aged) in [("2.4.8", 4), ("2.4.9-ac14", 1), ("2.4.9-ac14+aging", 1), ("2.4.10", 0)] {
-        let room = Room::new(preset, &[]);
+    for (preset, knobs, aged) in [
+        ("2.4.8", [].as_slice(), 4),
+        ("2.4.9-ac14", &[], 1),
+        ("2.4.9-ac14+aging", &[], 1),
+        ("2.4.10", &[], 0),
+        ("2.4.8", &[("background", "no")], 0),
+        ("2.4.8", &[("background", "sixty-fourth")], 1),
+        ("2.4.9-ac14", &[("background", "sixteenth")], 4),
+    ] {
+        let room = Room::new(preset, knobs);
         let pages = room.pages(64);
         pages.iter().for_each(|page| room.make_active(*page, 10));
         room.v24.tick(&room.vm, &room.host);
         let ages = room.vm.with(|state| pages.iter().filter(|page| state.frames.policy(**page) < 10).count());
-        assert_eq!(ages, aged, "{preset}");
+        assert_eq!(ages, aged, "{preset} {knobs:?}");
     }
 }
 

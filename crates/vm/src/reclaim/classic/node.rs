@@ -152,6 +152,20 @@ mod tests {
     }
 
     #[test]
+    fn boost_throttle_and_the_order_of_kswapd_are_choices() {
+        let all = Manners { boost: true, throttle: true, kswapd_order: true };
+        for (knobs, expected) in [
+            ("", all),
+            ("boost=no", Manners { boost: false, ..all }),
+            ("throttle=no", Manners { throttle: false, ..all }),
+            ("kswapd_order=no", Manners { kswapd_order: false, ..all }),
+        ] {
+            let policy = Classic::new(with_knobs("6.1", knobs), "vm@6.1".into());
+            assert_eq!(policy.manners(), expected, "{knobs}");
+        }
+    }
+
+    #[test]
     fn kswapd_gives_trim_up_since_6_10_when_a_pass_frees_nothing() {
         for (release, knobs, trimmed, reclaimed, expected) in [
             ("6.12", "", true, 0, true),
