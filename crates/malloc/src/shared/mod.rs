@@ -10,11 +10,13 @@
 //! | `signal_frees` | objects that signal handlers freed in the middle of malloc |
 //! | `works` | deferred work |
 //! | `upkeep` | shrinking in turns, memory back to the system |
+//! | `decide` | when: the decisions of `upkeep`, without reading or writing anything |
 //! | `stats` | totals |
 //! | `columns`, `json` | the same and all caches, as a table and as JSON |
 //! | `note`, `directory` | where another process finds the same |
 
 mod columns;
+mod decide;
 mod directory;
 mod inside;
 mod json;

@@ -1,6 +1,7 @@
 //! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no
-//! thread for it: the threads that come to slow paths do it.
+//! thread for it: the threads that come to slow paths do it. [`super::decide`] has the decisions.
 
+use super::decide::{self, Due, Epoch, Held, Stock, TURN_EVERY_NS, Why};
 use super::pages::pages;
 use super::tenants;
 use super::works;
@@ -11,30 +12,11 @@ use slablab_platform::{Time, Topology};
 use slablab_slabs::Idle;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
-/// Free memory that stays for the next request, in bytes.
-const KEEP_BYTES: u64 = 2 << 20;
-/// What caches may keep in a slot beside an eighth of what the process needs, in bytes: as much as the main
-/// sheaves of all classes when they have grown.
-const SLOT_BYTES: u64 = 4 << 20;
-/// The length of an epoch.
-const EPOCH_NS: u64 = 64_000_000;
-/// After so many epochs without a look, all that is free goes back.
-const PAUSE: u64 = 10;
-/// The free memory that stays is at most this part of the most that was used lately, or what
-/// [`SERVED_FRACTION`] says if that is more.
-const STOCK_FRACTION: u64 = 16;
-/// Of this part of it, as much may stay as requests took from kept blocks within an epoch: they take such
-/// memory again and again.
-const SERVED_FRACTION: u64 = 4;
 /// Blocks of 2^2 frames and more go back first, the smallest of them before larger ones, which serve more
 /// requests; smaller ones only if that was not enough.
 const REPORT_ORDER: u8 = 2;
 /// A huge page on pages of 4 KiB.
 const HUGE_ORDER: u8 = 9;
-/// How often the next cache is asked to shrink: all of them in two thirds of a second.
-const TURN_EVERY_NS: u64 = 5_000_000;
-/// Most turns that are due after a time without slow paths: all caches once.
-const TURNS_MOST: u64 = crate::classes::COUNT as u64;
 /// How long one call of [`upkeep`] shrinks caches.
 const CALLER_NS: u64 = 500_000;
 
@@ -45,7 +27,7 @@ static MOST_USED: AtomicU64 = AtomicU64::new(0);
 static MOST_USED_BEFORE: AtomicU64 = AtomicU64::new(0);
 /// When turns were last counted, in nanoseconds.
 static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
-/// How many turns are due, and why: [`GROWING`], [`PAUSED`].
+/// The turns that are due: a [`Due`].
 static DUE: AtomicU64 = AtomicU64::new(0);
 /// How many turns there were; and 1 + a turn of which a part was done, 0 for none.
 static TURN: AtomicU32 = AtomicU32::new(0);
@@ -55,9 +37,6 @@ static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
 /// Frames that the process is known to need: the most that were in use when caches had given back all that
 /// they kept, or the least in use or resident since.
 static NEEDED: AtomicU64 = AtomicU64::new(0);
-/// In [`DUE`]: the process grew; there was a pause. Then caches give back all that they keep for later.
-const GROWING: u64 = 1 << 32;
-const PAUSED: u64 = 1 << 33;
 
 /// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow
 /// paths call it.
@@ -73,60 +52,41 @@ pub fn upkeep() {
     let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
     let turns = now.saturating_sub(looked) / TURN_EVERY_NS;
     if turns > 0 && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
-        // If the process grew before a pause, and its turns were not all taken: it does not grow now.
-        let why = (turns >= TURNS_MOST).then_some(PAUSED);
-        add_due(turns, |before| why.unwrap_or(before));
+        change_due(|due| due.after_look(turns));
     }
     if has_grown() {
-        DUE.store(GROWING | TURNS_MOST, Relaxed);
+        DUE.store(Due::GROWN.pack(), Relaxed);
     }
     if DUE.load(Relaxed) > 0 {
         take_turns(now + CALLER_NS);
     }
 }
 
-/// The number of turns in a value of [`DUE`].
-fn turns_of(due: u64) -> u64 {
-    due & u64::from(u32::MAX)
-}
-
-/// Adds turns that are due. `why` gets why those before are due, and says why all are.
-fn add_due(turns: u64, why: impl Fn(u64) -> u64) {
-    let more = |due| Some(why(due - turns_of(due)) | (turns_of(due) + turns).min(TURNS_MOST));
-    let _ = DUE.fetch_update(Relaxed, Relaxed, more);
+/// Changes the turns that are due.
+fn change_due(change: impl Fn(Due) -> Due) {
+    let _ = DUE.fetch_update(Relaxed, Relaxed, |due| Some(change(Due::unpack(due)).pack()));
 }
 
 /// Takes a turn that is due: why it is; `None` if none is.
-fn take_due() -> Option<u64> {
-    let less = |due| match turns_of(due) {
-        0 => None,
-        1 => Some(0),
-        _ => Some(due - 1),
-    };
-    DUE.fetch_update(Relaxed, Relaxed, less).ok().map(|due| due - turns_of(due))
+fn take_due() -> Option<Why> {
+    let one = |due| Due::unpack(due).after_one().map(Due::pack);
+    DUE.fetch_update(Relaxed, Relaxed, one).ok().map(|due| Due::unpack(due).why)
 }
 
-/// Whether the process has grown: what it holds, by an eighth and at least [`KEEP_BYTES`], over the least it
-/// held since the last `true`; or what is in use, by an eighth and [`SLOT_BYTES`] a slot, over what it is
-/// known to need. Then every cache takes a turn at once: the objects that it keeps for later may be the
-/// memory that is short now.
-///
-/// By the first rule alone, each growth is counted from the one before, so that a process whose sizes change
-/// grows without a bound. The second one has room for what caches fill again at once.
+/// Whether the process has grown since the last `true`.
 fn has_grown() -> bool {
     let Some(pages) = pages() else { return false };
-    let taken = pages.taken_frames();
-    let held = taken + pages.resident_free_frames();
+    let used = pages.taken_frames();
+    let held = used + pages.resident_free_frames();
     let [least, needed] = [&LEAST_HELD, &NEEDED].map(|level| level.fetch_min(held, Relaxed).min(held));
-    let shift = Native::page_shift();
-    let holds_more = held - least > (least / 8).max(KEEP_BYTES >> shift);
-    let of_slots = u64::from(Native::slots_used()) * (SLOT_BYTES >> shift);
-    // While turns for growth are due, what is needed is not known.
-    let uses_more = taken > needed + needed / 8 + of_slots && DUE.load(Relaxed) & GROWING == 0;
-    if holds_more || uses_more {
+    let slots = u64::from(Native::slots_used());
+    let grows = Due::unpack(DUE.load(Relaxed)).why.grew;
+    let has_grown =
+        decide::has_grown(&Held { used, held, least, needed, slots, grows }, Native::page_shift());
+    if has_grown {
         LEAST_HELD.store(held, Relaxed);
     }
-    holds_more || uses_more
+    has_grown
 }
 
 /// Has the caches whose turn it is shrink, until the clock says `until_ns`. False if there is more to do.
@@ -152,22 +112,20 @@ fn take_turns(until_ns: u64) {
     let before = pages.resident_free_frames();
     let mut grows = false;
     while let Some(why) = take_due() {
-        grows |= why & GROWING != 0;
+        grows |= why.frames_stay();
         let turn = match UNFINISHED.swap(0, Relaxed) {
             0 => TURN.fetch_add(1, Relaxed),
             unfinished => unfinished - 1,
         };
-        if !take_turn(turn, if why == 0 { Idle::Since } else { Idle::All }, until_ns) {
+        if !take_turn(turn, why.idle(), until_ns) {
             // Of two threads that leave one each, one is left for the next round.
             UNFINISHED.store(turn.wrapping_add(1), Relaxed);
-            add_due(1, |before| before | why);
+            change_due(|due| due.after_unfinished(why));
         }
         if Native::now() > until_ns {
             break;
         }
     }
-    // A growing process allocates again the pages that its caches have just freed: given back, each would be
-    // a page fault.
     if grows {
         if DUE.load(Relaxed) == 0 {
             NEEDED.fetch_max(pages.taken_frames(), Relaxed);
@@ -179,62 +137,61 @@ fn take_turns(until_ns: u64) {
 }
 
 /// Gives the system free memory: `idle` frames, which were not needed lately ([`end_epoch`]), and what is
-/// beyond a bound. Within an epoch, the process holds at most a part more than the most it used lately:
-/// fragments would grow without a bound.
+/// beyond a bound.
 pub(crate) fn give_back(idle: u64) {
     let (Some(pages), shift) = (pages(), Native::page_shift()) else { return };
-    let (stock, least) = (stock(pages), KEEP_BYTES >> shift);
-    if stock <= least {
+    let free = stock(pages);
+    if decide::is_little(free, shift) {
         return;
     }
     let used = note_used(pages);
     let most_used = MOST_USED.load(Relaxed).max(MOST_USED_BEFORE.load(Relaxed));
-    let served = kept_blocks::served_lately().min(most_used / SERVED_FRACTION);
-    let share = (most_used / STOCK_FRACTION).max(served).max(least);
-    let bound = (most_used + share).saturating_sub(used);
-    let keep = stock.saturating_sub(idle).min(bound).max(least);
-    if keep < stock {
+    let of = Stock { free, idle, used, most_used, served: kept_blocks::served_lately() };
+    if let Some(keep) = decide::stays(&of, shift) {
         give_back_but(keep << shift);
     }
 }
 
 /// Ends the epoch, if it is over; returns how many free frames were idle.
-///
-/// Time is cut into epochs of [`EPOCH_NS`]. Idle is what was free all through the epoch that ends; after a
-/// pause of [`PAUSE`] epochs all that is free is. An epoch does not end while hardly any memory is free.
 #[must_use]
 pub(crate) fn end_epoch() -> u64 {
     let Some(pages) = pages() else { return 0 };
-    if stock(pages) <= KEEP_BYTES >> Native::page_shift() {
+    if has_little(pages) {
         return 0;
     }
     let (now, began) = (Native::now(), EPOCH_BEGAN_NS.load(Relaxed));
-    let epochs = if began == 0 { 0 } else { now.saturating_sub(began) / EPOCH_NS };
-    if began == 0 {
-        // The first epoch begins.
-        EPOCH_BEGAN_NS.store(now, Relaxed);
-    }
-    if epochs == 0 || EPOCH_BEGAN_NS.compare_exchange(began, now, Relaxed, Relaxed).is_err() {
+    let after_pause = match decide::epoch(false, began, now) {
+        Epoch::GoesOn => return 0,
+        Epoch::Begins => {
+            EPOCH_BEGAN_NS.store(now, Relaxed);
+            return 0;
+        }
+        Epoch::Ends { after_pause } => after_pause,
+    };
+    if EPOCH_BEGAN_NS.compare_exchange(began, now, Relaxed, Relaxed).is_err() {
         return 0;
     }
     MOST_USED_BEFORE.store(MOST_USED.swap(note_used(pages), Relaxed), Relaxed);
-    let pause = epochs >= PAUSE;
     let free = stock(pages);
-    kept_blocks::end_epoch(pages, pause);
+    kept_blocks::end_epoch(pages, after_pause);
     let least = pages.least_resident();
-    if pause { free } else { least }
+    if after_pause { free } else { least }
 }
 
-/// Says that a block becomes free: if hardly any memory was free until now, an epoch that lasted through a
-/// pause begins anew, because nothing was idle in it.
+/// Says that a block becomes free: an epoch in which nothing was idle may begin anew.
 pub(crate) fn note_block_free() {
-    if pages().is_none_or(|pages| stock(pages) > KEEP_BYTES >> Native::page_shift()) {
+    if !pages().is_some_and(has_little) {
         return;
     }
     let now = Native::now();
-    if now.saturating_sub(EPOCH_BEGAN_NS.load(Relaxed)) >= PAUSE * EPOCH_NS {
+    if decide::begins_anew(true, EPOCH_BEGAN_NS.load(Relaxed), now) {
         EPOCH_BEGAN_NS.store(now, Relaxed);
     }
+}
+
+/// Whether hardly any memory is free.
+fn has_little(pages: &Pages<Native>) -> bool {
+    decide::is_little(stock(pages), Native::page_shift())
 }
 
 /// Free frames that are resident.
@@ -255,11 +212,9 @@ pub(crate) fn note_used(pages: &Pages<Native>) -> u64 {
 fn give_back_but(keep: u64) -> u64 {
     let (Some(pages), shift) = (pages(), Native::page_shift()) else { return 0 };
     let (keep, blocks, resident) = (keep >> shift, kept_blocks::frames(), pages.resident_free_frames());
-    let excess = (blocks + resident).saturating_sub(keep);
-    // It leaves where there is more: kept blocks serve requests of blocks, the page allocator's frames slabs.
-    let of_blocks = if blocks > resident { excess.min(blocks) } else { excess.saturating_sub(resident) };
+    let (of_blocks, of_frames) = decide::leave(blocks, resident, keep);
     kept_blocks::release_smallest(pages, of_blocks, blocks - of_blocks);
-    let stays = resident.saturating_sub(excess - of_blocks);
+    let stays = resident.saturating_sub(of_frames);
     if pages.resident_free_frames() <= stays {
         return 0;
     }
