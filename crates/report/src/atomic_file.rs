@@ -12,11 +12,12 @@
 //! | a file | replaced by the commit; mode and, where permitted, owner stay; other hard links keep the old content |
 //! | a file that may not be written | refused, although a rename would replace it |
 //! | a link | it stays; the file it names is created or replaced |
+//! | a link of another user in a folder like /tmp | refused, as the kernel does where `fs.protected_symlinks` is 1 |
 //! | a device, a pipe, a name below /proc | opened and written directly, since a rename would destroy it |
 //! | a folder | refused |
 
 use crate::error::{At, Error, Result};
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -61,8 +62,9 @@ impl AtomicFile {
             let options = File::options().write(true).truncate(path.is_file()).open(&path);
             return Ok(AtomicFile { file: options.at(&path)?, path, target: None, named });
         };
-        // Opened for writing and not written: fails where the user may not write.
-        let old = match File::options().write(true).open(&target) {
+        // Opened for writing and not written: fails where the user may not write. A link that was put in the
+        // place of the file since is refused.
+        let old = match unfollowed().write(true).open(&target) {
             Ok(old) => Some(old.metadata().at(&path)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(Error::new(path, error)),
@@ -125,18 +127,29 @@ impl Drop for AtomicFile {
     }
 }
 
+/// Options that open no link.
+#[cfg(unix)]
+fn unfollowed() -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+    options
+}
+
+#[cfg(not(unix))]
+fn unfollowed() -> OpenOptions {
+    File::options()
+}
+
 /// The path at the end of `path`'s links, whether or not there is a file. `None` for a path that must be
 /// opened as it is: a device, a pipe, or a descriptor of a process (`/dev/stdout` is a link to
 /// `/proc/self/fd/1`).
 ///
 /// # Errors
-/// Links that lead to each other.
+/// Links that lead to each other; a link of another user in a folder like /tmp.
 pub fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
     /// As many links as the kernel follows before it answers ELOOP.
     const LINKS: usize = 40;
-    if path.exists() && !path.is_file() {
-        return Ok(None);
-    }
     let mut end = path.to_path_buf();
     for _ in 0..LINKS {
         let folder = folder(&end);
@@ -144,11 +157,48 @@ pub fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
             return Ok(None);
         }
         match std::fs::read_link(&end) {
-            Ok(next) => end = folder.join(next),
-            Err(_) => return Ok(Some(end)),
+            Ok(next) => {
+                refuse_foreign(&end, folder)?;
+                end = folder.join(next);
+            }
+            Err(_) => return Ok((!end.exists() || end.is_file()).then_some(end)),
         }
     }
     Err(io::Error::other("too many links that lead to each other"))
+}
+
+/// Refuses a link that another user left where everybody may: the next program of root writes to the path, and
+/// so to a file of that user's choice. The kernel refuses it, too, if `fs.protected_symlinks` is set, but only
+/// links that it follows by itself.
+#[cfg(unix)]
+fn refuse_foreign(link: &Path, folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let (of_link, of_folder) = (link.symlink_metadata()?, folder.metadata()?);
+    let user = rustix::process::geteuid().as_raw();
+    if may_follow(of_link.uid(), (of_folder.mode(), of_folder.uid()), user) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} is a link of another user (number {}) in a folder that everybody may write: expected a file, or a link of \
+         your own",
+        crate::visible::path(link),
+        of_link.uid()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+}
+
+#[cfg(not(unix))]
+fn refuse_foreign(_link: &Path, _folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Whether `user` may follow a link of the user `link` in a folder with this mode and owner: proc(5) under
+/// `/proc/sys/fs/protected_symlinks`.
+#[cfg(unix)]
+fn may_follow(link: u32, (mode, owner): (u32, u32), user: u32) -> bool {
+    /// The sticky bit, and that all others may write.
+    const PUBLIC: u32 = 0o1002;
+    mode & PUBLIC != PUBLIC || link == user || link == owner
 }
 
 fn folder(path: &Path) -> &Path {
@@ -299,6 +349,25 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
+    #[test]
+    fn who_may_follow_a_link() {
+        // The owner of the link, the mode and the owner of the folder, the user.
+        for (link, mode, owner, user, expected) in [
+            (1000, 0o1777, 0, 1000, true),
+            (1000, 0o1777, 0, 0, false),
+            (1000, 0o1777, 0, 1001, false),
+            (0, 0o1777, 0, 1000, true),
+            (1000, 0o1777, 1000, 0, true),
+            (1000, 0o0777, 0, 0, true),
+            (1000, 0o1775, 0, 0, true),
+            (1000, 0o0755, 1000, 0, true),
+            (1000, 0o1773, 0, 0, false),
+        ] {
+            let found = may_follow(link, (mode, owner), user);
+            assert_eq!(found, expected, "link of {link} in {mode:o} of {owner}, followed by {user}");
+        }
+    }
+
     /// As root: a link of the user nobody in a folder like /tmp, to a file of root and to a device.
     #[test]
     fn a_link_of_another_owner_in_a_public_folder_is_refused() {
@@ -321,7 +390,7 @@ mod tests {
         for (name, to) in [("file", &*secret), ("none", &new), ("device", Path::new("/dev/null"))] {
             let path = link(name, to);
             let refused = AtomicFile::create(&path).unwrap_err();
-            assert!(refused.what.contains("a link of another user"), "{name}: {refused}");
+            assert!(refused.what.contains("a link of another user (number 65534)"), "{name}: {refused}");
         }
         assert_eq!(std::fs::read_to_string(&secret).unwrap(), "root's");
         assert!(!new.exists());
