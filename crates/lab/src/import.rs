@@ -50,7 +50,8 @@ use std::path::Path;
 
 use slablab_trace::{Metadata, Positioned, Reader, Writer};
 
-use slablab_report::error::{At, Error, Result};
+use slablab_report::AtomicFile;
+use slablab_report::error::{At, Result};
 
 pub use input::reads;
 pub use pairing::FREED_LIMIT;
