@@ -167,9 +167,9 @@ pub fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
     Err(io::Error::other("too many links that lead to each other"))
 }
 
-/// Refuses a link that another user left where everybody may: the next program of root writes to the path, and
-/// so to a file of that user's choice. The kernel refuses it, too, if `fs.protected_symlinks` is set, but only
-/// links that it follows by itself.
+/// Refuses a link that another user left where all users may: the next program of root writes to the path,
+/// and so to a file of that user's choice. The kernel refuses it, too, if `fs.protected_symlinks` is set, but
+/// only links that it follows by itself.
 #[cfg(unix)]
 fn refuse_foreign(link: &Path, folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;

@@ -12,10 +12,11 @@
 
 use super::{Args, program, summary};
 use crate::input::Progress;
-use crate::outcome::{Done, Failure, tell};
+use crate::outcome::{Done, Failure, say, tell};
 use crate::output::check;
 use slablab_recorder::{FOLDER, LIBRARY, LIMIT, Process, convert, processes};
-use slablab_trace::{AtomicFile, Metadata};
+use slablab_report::AtomicFile;
+use slablab_trace::Metadata;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -50,7 +51,7 @@ pub(super) fn run(args: Args) -> Result<Done, Failure> {
     let (beside, result) = convert(process, beside, known, &mut |done| progress.at(done.min(whole), whole))?;
     beside.commit()?;
     drop(progress);
-    eprint!("{}", summary::text(&output, &all, process, &result));
+    say(&summary::text(&output, &all, process, &result));
     if result.lost > 0 {
         tell(format_args!("{} calls were lost: expected a larger --limit, or more disk space", result.lost));
     }

@@ -22,13 +22,13 @@ mod tracedat;
 mod tracefs;
 
 use super::{Args, With};
-use crate::outcome::{Done, Failure, tell};
+use crate::outcome::{Done, Failure, say, tell};
 use crate::output::check;
 use serde_json::{Value, json};
 use session::{End, Session};
 use slablab_doctor::state::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, dump};
 use spool::{Room, Spooled};
-use std::io::{Cursor, IsTerminal, Read, Write};
+use std::io::{Cursor, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
     // Fails now where it would after a long run.
-    drop(slablab_trace::AtomicFile::create(&output)?);
+    drop(slablab_report::AtomicFile::create(&output)?);
     let room = Room::of(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     if !room.is_enough() {
         let what = "too little room for a recording: expected 16 MiB or more that are free, and no smaller limit \
@@ -177,7 +177,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let size = pack(&output, parts, &mut recorded, &mut session)?;
     // The recording is whole, and the exit status the command's, also if nobody reads this.
     let said = summary(&output, size, &recorded, (time, wanted.buffer_mb), problem.as_deref());
-    let _ = std::io::stderr().write_all(said.as_bytes());
+    say(&said);
     Ok(match (done, end) {
         (Some(done), _) => done,
         (None, End::Signal(signal)) if args.time.is_some() => Done::Ended { signal },
