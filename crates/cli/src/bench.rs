@@ -9,7 +9,7 @@ use slablab_bench::child::{self, Child};
 use slablab_bench::patterns::trace;
 use slablab_bench::rig::{self, Options, Watcher};
 use slablab_bench::{output, own, page, report::Report};
-use slablab_lab::engines::parse;
+use slablab_engines::parse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};

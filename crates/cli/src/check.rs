@@ -3,7 +3,7 @@
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use indicatif::{ProgressBar, ProgressStyle};
-use slablab_lab::engines::parse;
+use slablab_engines::parse;
 use slablab_slabs::Preset;
 use slablab_slabs::registered::Registered;
 use std::time::{Duration, Instant};

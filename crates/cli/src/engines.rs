@@ -3,7 +3,7 @@
 use crate::input::preset;
 use crate::listed::How;
 use crate::outcome::{Done, Failure};
-use slablab_lab::engines::registered;
+use slablab_engines::registered;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 use slablab_slabs::Preset;

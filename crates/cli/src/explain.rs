@@ -6,21 +6,19 @@ use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use crate::replay::title;
-use slablab_lab::Pulse;
-use slablab_lab::experiment::{self, Change, Experiment, INSTALLED, Size};
-use slablab_lab::explain::cells::{CellsExplained, explain_cells};
-use slablab_lab::explain::parameters;
-use slablab_lab::explain::policies::explain_policies;
-use slablab_lab::explain::script;
-use slablab_lab::explain::{
-    EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain, shapley::EXACT_MOST,
+use slablab_experiment::Pulse;
+use slablab_experiment::explain::cells::{CellsExplained, explain_cells};
+use slablab_experiment::explain::parameters;
+use slablab_experiment::explain::policies::explain_policies;
+use slablab_experiment::explain::script;
+use slablab_experiment::output::{
+    explain_cells_json, explain_cells_table, explain_script_json, explain_script_table,
 };
-use slablab_lab::output::{
-    explain_cells_json, explain_cells_table, explain_json, explain_page, explain_script_json,
-    explain_script_table, explain_table, remarks,
-};
-use slablab_lab::pressure;
-use slablab_lab::replay::{Evidence, Options};
+use slablab_experiment::pressure;
+use slablab_experiment::{self as experiment, Change, Experiment, INSTALLED, Size};
+use slablab_replay::explain::{EXACT_MOST, EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain};
+use slablab_replay::output::{explain_json, explain_page, explain_table, remarks};
+use slablab_replay::replay::{Evidence, Options};
 use slablab_report::nearest::nearest;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::outcome::{Done, Failure, say};
 use crate::output::{check, document, named, write_out};
 use indicatif::{ProgressBar, ProgressStyle};
-use slablab_lab::import::{Input, import};
+use slablab_replay::import::{Input, import};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 

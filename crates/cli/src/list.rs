@@ -3,10 +3,10 @@
 use crate::listed::How;
 use crate::outcome::{Done, Failure};
 use crate::{engines, machines, schema, vm};
-use slablab_lab::experiment::workload::{Kind, Workload};
-use slablab_lab::experiment::workloads::WORKLOADS;
-use slablab_lab::experiment::{ExperimentFile, INSTALLED};
-use slablab_lab::output::experiments_list;
+use slablab_experiment::output::experiments_list;
+use slablab_experiment::workload::{Kind, Workload};
+use slablab_experiment::workloads::WORKLOADS;
+use slablab_experiment::{ExperimentFile, INSTALLED};
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 use slablab_report::text;

@@ -1,7 +1,7 @@
 //! Logs of a modelled machine's memory as text: `vmstat`, /proc/meminfo, processes.
 
-use slablab_lab::output::{meminfo_log, processes_table, vmstat_log};
-use slablab_lab::pressure::looked::Looked;
+use slablab_experiment::output::{meminfo_log, processes_table, vmstat_log};
+use slablab_experiment::pressure::looked::Looked;
 
 /// Picoseconds of a millisecond.
 pub(crate) const MS: u64 = 1_000_000_000;

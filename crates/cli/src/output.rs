@@ -6,7 +6,7 @@ use crate::{closed, colour};
 use clap::ValueEnum;
 use serde_json::Value;
 use slablab_doctor::state;
-use slablab_lab::import;
+use slablab_replay::import;
 use slablab_report::error::At;
 use slablab_report::json::with_program;
 use slablab_report::paint::paint;

@@ -6,8 +6,8 @@ mod views;
 
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, check, document, named, write_out};
-use slablab_lab::output::{pressure_records_csv, pressure_records_json, pressure_records_table};
-use slablab_lab::pressure::runs;
+use slablab_experiment::output::{pressure_records_csv, pressure_records_json, pressure_records_table};
+use slablab_experiment::pressure::runs;
 use std::path::PathBuf;
 
 /// The widest line of a table.

@@ -9,9 +9,11 @@ use crate::{
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use slablab_bench::own::{self, Benched, Own};
-use slablab_lab::engines::{Replayed, Simulated, register};
-use slablab_lab::pressure::knob::Policy as Replaces;
-use slablab_lab::pressure::registered::Registration as Replacement;
+use slablab_engines::register;
+use slablab_experiment::Simulated;
+use slablab_experiment::pressure::knob::Policy as Replaces;
+use slablab_experiment::pressure::registered::Registration as Replacement;
+use slablab_replay::engines::Replayed;
 use slablab_slabs::Family;
 use slablab_slabs::registered::Registration;
 use std::marker::PhantomData;
@@ -166,7 +168,7 @@ impl Program {
             .map_err(|refused| refused.to_string())
             .and_then(|()| own::register(self.benched).map_err(|refused| refused.to_string()))
             .and_then(|()| {
-                let replacements = slablab_lab::pressure::preset::register(self.replacements);
+                let replacements = slablab_experiment::pressure::preset::register(self.replacements);
                 replacements.map_err(|refused| refused.to_string())
             });
         let done = match registered {

@@ -3,13 +3,13 @@
 use crate::input::{Choice, Progress, command_line, open};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Format, OutputArgs, named, write_out};
-use slablab_lab::map::slab_map;
-use slablab_lab::output::{
+use slablab_replay::map::slab_map;
+use slablab_replay::output::{
     cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
 };
-use slablab_lab::output::{map_page, replay_page};
-use slablab_lab::replay::hotplug::{Command, nanoseconds};
-use slablab_lab::replay::{Evidence, Options, Replay, replay};
+use slablab_replay::output::{map_page, replay_page};
+use slablab_replay::replay::hotplug::{Command, nanoseconds};
+use slablab_replay::replay::{Evidence, Options, Replay, replay};
 use slablab_report::visible;
 use slablab_trace::Reader;
 use std::fmt::Write;

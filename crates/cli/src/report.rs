@@ -3,7 +3,7 @@
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use crate::run::{Joined, check_page, done, write_page};
-use slablab_lab::experiment::{Folder, join, suite};
+use slablab_experiment::{Folder, join, suite};
 
 pub(crate) fn run(args: &Joined) -> Result<Done, Failure> {
     check_page(&args.html, &args.folders)?;

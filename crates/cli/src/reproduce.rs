@@ -3,9 +3,9 @@
 use crate::outcome::{Done, Failure};
 use crate::output::{document, write_out};
 use crate::run::{Format, How, Look, answer, check_page, write_page};
-use slablab_lab::experiment::source::of_mail;
-use slablab_lab::experiment::{Experiment, INSTALLED, Options};
-use slablab_lab::output::{joined_json, joined_markdown, joined_table};
+use slablab_experiment::output::{joined_json, joined_markdown, joined_table};
+use slablab_experiment::source::of_mail;
+use slablab_experiment::{Experiment, INSTALLED, Options};
 use std::path::{Path, PathBuf};
 
 /// Reproduces published figures.

@@ -5,19 +5,17 @@ use crate::interrupts::Interrupts;
 use crate::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{check, document, named, write_out};
-use slablab_lab::Pulse;
-use slablab_lab::experiment::observe;
-use slablab_lab::experiment::run::program;
-use slablab_lab::experiment::{
-    Change, Experiment, Folder, Options, Plan, Results, Shard, Size, run as run_cells,
-};
-use slablab_lab::output::{
+use slablab_experiment::Pulse;
+use slablab_experiment::output::{
     allocation_trace, experiment_avg_std, experiment_csv, experiment_description,
     experiment_description_json, experiment_json, experiment_markdown, experiment_mmtests, experiment_page,
     experiment_table, experiments_list, locks_table, reproduce_csv, reproduce_json, reproduce_markdown,
     reproduce_table, write_perfetto,
 };
-use slablab_lab::pressure::run::RUN;
+use slablab_experiment::pressure::run::RUN;
+use slablab_experiment::run::observe;
+use slablab_experiment::run::program;
+use slablab_experiment::{Change, Experiment, Folder, Options, Plan, Results, Shard, Size, run as run_cells};
 use slablab_report::{AtomicFile, visible};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};

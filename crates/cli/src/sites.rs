@@ -4,10 +4,10 @@ use crate::input::{Progress, command_line, expect_file};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
-use slablab_lab::output::{
+use slablab_replay::output::{
     Weight, sites_csv, sites_folded, sites_json, sites_page, sites_remarks, sites_table,
 };
-use slablab_lab::sites::{self, Answer, Options, Sort};
+use slablab_replay::sites::{self, Answer, Options, Sort};
 use std::path::PathBuf;
 
 /// Shows call sites.

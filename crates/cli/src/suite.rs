@@ -5,11 +5,11 @@ use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure};
 use crate::output::{document, write_out};
 use crate::run::{Format, How, Look, done};
-use slablab_lab::experiment::suite::{Answer, REPEATS, Suite};
-use slablab_lab::experiment::{Options, Shard};
-use slablab_lab::output::{
+use slablab_experiment::output::{
     suite_avg_std, suite_csv, suite_json, suite_list, suite_markdown, suite_mmtests, suite_page, suite_table,
 };
+use slablab_experiment::suite::{Answer, REPEATS, Suite};
+use slablab_experiment::{Options, Shard};
 use slablab_report::AtomicFile;
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,10 @@
 use crate::input::{Choice, DUMP, Progress, command_line, expect_file, open};
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
-use slablab_lab::output::verify_page;
-use slablab_lab::output::{remarks, verify_csv, verify_json, verify_table};
-use slablab_lab::recorded::has_start;
-use slablab_lab::verify::{counters::start_of, verify_change, verify_counters};
+use slablab_replay::output::verify_page;
+use slablab_replay::output::{remarks, verify_csv, verify_json, verify_table};
+use slablab_replay::recorded::has_start;
+use slablab_replay::verify::{counters::start_of, verify_change, verify_counters};
 use std::path::PathBuf;
 
 /// Compares the model with the real kernel.

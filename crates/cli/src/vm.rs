@@ -3,8 +3,8 @@
 use crate::input::tell_vm_stand_in;
 use crate::listed::How;
 use crate::outcome::{Done, Failure};
-use slablab_lab::pressure::knob::{Setting, Values};
-use slablab_lab::pressure::preset::Preset;
+use slablab_experiment::pressure::knob::{Setting, Values};
+use slablab_experiment::pressure::preset::Preset;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 use std::fmt::Write;

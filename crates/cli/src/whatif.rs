@@ -9,7 +9,7 @@ use slablab_doctor::output::{per_cpu_csv, per_cpu_json, per_cpu_table};
 use slablab_doctor::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
 use slablab_doctor::state::{Input, State, read};
 use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, missing, predict_with};
-use slablab_lab::engines::parse;
+use slablab_engines::parse;
 use slablab_report::visible;
 use std::path::PathBuf;
 

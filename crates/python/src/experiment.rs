@@ -7,12 +7,12 @@ use crate::work::{Work, work};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
-use slablab_lab::experiment::summary::{samples, samples_frame};
-use slablab_lab::experiment::{self, Change, Experiment, Folder, Options, Size};
-use slablab_lab::output::{
+use slablab_experiment::judge::summary::{samples, samples_frame};
+use slablab_experiment::output::{
     experiment_avg_std, experiment_csv, experiment_frame, experiment_json, experiment_markdown,
     experiment_mmtests, experiment_table, locks_table,
 };
+use slablab_experiment::{self as experiment, Change, Experiment, Folder, Options, Size};
 use std::path::{Path, PathBuf};
 
 /// The results of an experiment.

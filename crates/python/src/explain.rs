@@ -7,9 +7,9 @@ use crate::table::Table;
 use crate::values::{answer, answer_text};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
-use slablab_lab::explain as of;
-use slablab_lab::explain::{EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY};
-use slablab_lab::output::{
+use slablab_replay::explain as of;
+use slablab_replay::explain::{EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY};
+use slablab_replay::output::{
     explain_frame, explain_json, explain_page, explain_pairs_frame, explain_table, remarks,
 };
 use slablab_slabs::Preset;
@@ -95,8 +95,8 @@ pub(crate) fn explain(
 ) -> PyResult<Explanation> {
     let preset =
         |text: &str, which| Preset::parse(text).map_err(|bad| usage(format!("{which} {text}: {bad}")));
-    if exact > of::shapley::EXACT_MOST {
-        return Err(usage(format!("exact: expected at most {}", of::shapley::EXACT_MOST)));
+    if exact > of::EXACT_MOST {
+        return Err(usage(format!("exact: expected at most {}", of::EXACT_MOST)));
     }
     if !(4..=100_000).contains(&samples) {
         return Err(usage(format!("samples {samples}: expected 4 to 100000")));

@@ -1,7 +1,7 @@
 //! What comes with the package.
 
 use pyo3::prelude::*;
-use slablab_lab::experiment::{ExperimentFile, INSTALLED};
+use slablab_experiment::{ExperimentFile, INSTALLED};
 use slablab_machines::INSTALLED as MACHINES;
 use slablab_slabs::engines::slab::SlabPolicy;
 use slablab_slabs::engines::slob::SlobPolicy;

@@ -7,7 +7,7 @@ use crate::values::python;
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use slablab_lab::import::{self, Input};
+use slablab_replay::import::{self, Input};
 use slablab_report::error::At;
 use slablab_trace::Reader;
 use std::path::{Path, PathBuf};

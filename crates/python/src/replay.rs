@@ -7,16 +7,16 @@ use crate::table::Table;
 use crate::values::{answer, answer_text};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
-use slablab_lab::map::slab_map;
-use slablab_lab::output::{
+use slablab_machines as machines;
+use slablab_replay::map::slab_map;
+use slablab_replay::output::{
     cache_json, caches_frame, engines_frame, engines_table, map_page, remarks, replay_json, replay_page,
     timeline_frame,
 };
-use slablab_lab::replay as of;
-use slablab_lab::replay::before::Before;
-use slablab_lab::replay::hotplug::{Command, nanoseconds};
-use slablab_lab::replay::{Evidence, Options};
-use slablab_machines as machines;
+use slablab_replay::replay as of;
+use slablab_replay::replay::before::Before;
+use slablab_replay::replay::hotplug::{Command, nanoseconds};
+use slablab_replay::replay::{Evidence, Options};
 use slablab_slabs::Release;
 use slablab_slabs::preset::Choice;
 use std::path::{Path, PathBuf};

@@ -14,9 +14,9 @@ use crate::experiment::{Results, change, fitted, program};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use slablab_lab::experiment::folder::{Runs, cell_json, runs_of};
-use slablab_lab::experiment::results::{Results as Of, keys};
-use slablab_lab::experiment::{self, Change, Experiment, Folder, Options, Parts, Plan, Size};
+use slablab_experiment::run::folder::{Runs, cell_json, runs_of};
+use slablab_experiment::run::results::{Results as Of, keys};
+use slablab_experiment::{self as experiment, Change, Experiment, Folder, Options, Parts, Plan, Size};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -11,7 +11,7 @@
 
 use crate::errors::{Raised, usage};
 use pyo3::prelude::*;
-use slablab_lab::{Cancelled, Pulse};
+use slablab_experiment::{Cancelled, Pulse};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};

@@ -4,16 +4,16 @@ use crate::input::{Progress, command_line};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
-use slablab_lab::Pulse;
-use slablab_lab::output::{
+use slablab_experiment::Pulse;
+use slablab_experiment::output::{
     judgement_csv, judgement_differences, judgement_json, judgement_page, judgement_pages_csv,
     judgement_summary,
 };
-use slablab_lab::pressure::judge::judge;
-use slablab_lab::pressure::lacks::lacks;
-use slablab_lab::pressure::runs::Runs;
-use slablab_lab::pressure::suite::{Wanted, choose, folders, model};
-use slablab_lab::pressure::tally::{null_tallies, repeat_tallies};
+use slablab_experiment::pressure::judge::judge;
+use slablab_experiment::pressure::lacks::lacks;
+use slablab_experiment::pressure::runs::Runs;
+use slablab_experiment::pressure::suite::{Wanted, choose, folders, model};
+use slablab_experiment::pressure::tally::{null_tallies, repeat_tallies};
 use slablab_report::error::At;
 use std::path::PathBuf;
 
