@@ -168,6 +168,8 @@ impl Prepared {
     /// A trace that cannot be read, or has no calls.
     pub fn new(trace: &Path, share: f64) -> Result<Prepared, String> {
         let shown = trace.display();
+        // A FIFO without a writer is refused here; the reader would wait for one.
+        drop(slablab_report::files::open(trace).map_err(|error| format!("{shown}: {error}"))?);
         let reader = Reader::open(trace).map_err(|error| {
             let why = error.without_path();
             format!("{shown}: {why}; expected a trace (slablab record, slablab import)")

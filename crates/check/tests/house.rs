@@ -134,6 +134,7 @@ const UNSAFE: &[&str] = &[
     "crates/bench/src/proof.rs",
     "crates/c/src/edge.rs",
     "crates/calibrate/src/raw.rs",
+    "crates/cli/src/closed.rs",
     "crates/recorder/preload/events.rs",
     "crates/recorder/preload/file.rs",
     "crates/recorder/preload/folder.rs",
@@ -444,6 +445,8 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("objects", 3, 18),
     ("c", 1, 18),
     ("calibrate", 1, 9),
+    // The attribute that has a function run before `main`.
+    ("cli", 1, 1),
     // With the blocks of recorded programs, which have sizes, alignments and changes of size.
     ("bench", 5, 34),
     ("recorder", 8, 115),

@@ -7,7 +7,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use slablab_bench::predicted;
 use slablab_calibrate::rig::{self, Watcher};
 use slablab_calibrate::{file, hackbench, output};
-use slablab_trace::AtomicFile;
+use slablab_report::{AtomicFile, visible};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -182,7 +182,7 @@ fn run_hackbench(args: &Hackbench) -> Result<Done, Failure> {
 
 fn run_native(args: &Native) -> Result<Done, Failure> {
     let file = slablab_machines::find(&args.machine)?;
-    let machine = file.machine().map_err(|error| format!("{}: {error}", args.machine.display()))?;
+    let machine = file.machine().map_err(|error| format!("{}: {error}", visible::path(&args.machine)))?;
     let watch = Watch::new("native")?;
     let rows = predicted::rows(&machine, args.repeats, |done, whole| watch.at(done, whole))?;
     let ended = watch.ended();

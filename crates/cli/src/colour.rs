@@ -23,19 +23,28 @@ const COLUMNS: std::ops::RangeInclusive<usize> = 40..=120;
 
 /// Takes the choice, and the width of the terminal.
 pub(crate) fn set(when: When) {
-    let terminal = std::io::stdout().is_terminal();
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let wanted = match when {
         When::Always => true,
         When::Never => false,
-        When::Auto => terminal && set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
+        When::Auto => is_automatic(&std::io::stdout()),
     };
     COLOUR.store(wanted, Relaxed);
-    if let (true, Ok((columns, _))) = (terminal, ratatui::crossterm::terminal::size())
-        && columns > 0
-    {
-        text::set_width(usize::from(columns).clamp(*COLUMNS.start(), *COLUMNS.end()));
+    if let Some(columns) = columns() {
+        text::set_width(columns.clamp(*COLUMNS.start(), *COLUMNS.end()));
     }
+}
+
+/// Whether a stream has colour if the user does not choose.
+pub(crate) fn is_automatic(stream: &impl IsTerminal) -> bool {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The columns of the terminal that is standard output.
+pub(crate) fn columns() -> Option<usize> {
+    let terminal = std::io::stdout().is_terminal();
+    let (columns, _) = ratatui::crossterm::terminal::size().ok().filter(|_| terminal)?;
+    Some(usize::from(columns)).filter(|columns| *columns > 0)
 }
 
 /// Whether texts on standard output have colour.

@@ -4,7 +4,7 @@ use crate::input::command_line;
 use crate::outcome::{Done, Failure};
 use crate::output::{Form, OutputArgs, document, named};
 use slablab_compare::{Comparison, Document, Options, compare, output};
-use std::io::Read;
+use slablab_report::{Limit, read_at_most};
 use std::path::{Path, PathBuf};
 
 /// Compares results.
@@ -65,13 +65,14 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     Ok(if over(&comparison) { Done::OverThreshold } else { Done::Complete })
 }
 
+/// A result. That of a replay of ten engines and a thousand caches has 10 MiB.
+const RESULT: Limit = Limit::mib("a result (JSON)", 256);
+
 fn read(path: &Path, name: &str) -> Result<Document, Failure> {
-    let mut bytes = Vec::new();
-    let read = match path == Path::new("-") {
-        true => std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
-        false => std::fs::read(path).map(|read| bytes = read),
+    let bytes = match path == Path::new("-") {
+        true => RESULT.read(std::io::stdin().lock(), path)?,
+        false => read_at_most(path, RESULT)?,
     };
-    read.map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(Document::parse(name, path, &bytes)?)
 }
 

@@ -35,8 +35,8 @@ pub(crate) struct Args {
     /// first; or an experiment: a file (TOML), or a name of `slablab run --list`; or a script of page
     /// accesses, if A and B are policies of page replacement
     recording: PathBuf,
-    /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab engines`), or this page
-    /// replacement (see `slablab vm`), or in an experiment these values of its workload's parameters, as
+    /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab list engines`), or this page
+    /// replacement (see `slablab list vm`), or in an experiment these values of its workload's parameters, as
     /// `name=value[,name=value]...` (see `slablab run EXPERIMENT --describe`)
     #[arg(value_name = "A")]
     from: String,

@@ -1,17 +1,41 @@
-//! `slablab completions` and `slablab man`: files for shells and for man, from the same definitions as
-//! `--help`.
+//! `slablab generate`: files for man and for shells, from the same definitions as `--help`, and the JSON
+//! Schemas.
 
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
+use crate::schema;
 use clap::Command;
-use slablab_trace::AtomicFile;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+/// Writes man pages, completions or schemas.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// The man page of the program or of a verb, or all into a folder
+    Man(ManArgs),
+    /// Completions of this program's words for a shell
+    Completions(CompletionsArgs),
+    /// The JSON Schema of a verb's answer, or all into a folder
+    Schemas(schema::Args),
+}
+
+pub(crate) fn run(args: &Args, command: Command) -> Result<Done, Failure> {
+    match &args.what {
+        What::Man(args) => man(args, command),
+        What::Completions(args) => completions(args, command),
+        What::Schemas(args) => schema::run(args),
+    }
+}
 
 /// Prints completions.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab completions bash > /etc/bash_completion.d/slablab\n  slablab completions zsh > ~/.zfunc/_slablab\n  slablab completions fish > ~/.config/fish/completions/slablab.fish"
+    after_help = "Examples:\n  slablab generate completions bash > /etc/bash_completion.d/slablab\n  slablab generate completions zsh > ~/.zfunc/_slablab\n  slablab generate completions fish > ~/.config/fish/completions/slablab.fish"
 )]
 pub(crate) struct CompletionsArgs {
     /// The shell
@@ -25,27 +49,34 @@ pub(crate) struct CompletionsArgs {
 /// Prints man pages.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab man | man -l -\n  slablab man replay | man -l -\n  slablab man --all /usr/local/share/man/man1"
+    after_help = "Examples:\n  slablab generate man | man -l -\n  slablab generate man replay | man -l -\n  slablab generate man --folder /usr/local/share/man/man1"
 )]
 pub(crate) struct ManArgs {
     /// The verb whose page is printed; without it, that of the program
-    #[arg(value_name = "VERB", conflicts_with = "all")]
+    #[arg(value_name = "VERB", conflicts_with = "folder")]
     verb: Option<String>,
-    /// Write the pages of the program and of every verb into DIR
-    #[arg(long, value_name = "DIR")]
-    all: Option<PathBuf>,
+    /// Write the pages of the program and of every verb into FOLDER
+    #[arg(short = 'd', long, alias = "all", value_name = "FOLDER", conflicts_with = "output")]
+    folder: Option<PathBuf>,
+    /// Write the page to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<Done, Failure> {
+pub(crate) fn completions(args: &CompletionsArgs, command: Command) -> Result<Done, Failure> {
+    // A shell would offer verbs that `--help` hides, too.
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    let shown = Command::new("slablab").version(env!("CARGO_PKG_VERSION"));
+    let mut shown = shown.args(command.get_arguments().cloned()).subcommands(verbs);
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut command, "slablab", &mut text);
+    clap_complete::generate(args.shell, &mut shown, "slablab", &mut text);
     write_out(&String::from_utf8(text)?, args.output.as_deref())?;
     Ok(Done::Complete)
 }
 
 pub(crate) fn man(args: &ManArgs, command: Command) -> Result<Done, Failure> {
     let pages = pages(command);
-    let Some(folder) = &args.all else {
+    let Some(folder) = &args.folder else {
         let wanted = match &args.verb {
             None => "slablab".to_string(),
             Some(verb) => format!("slablab-{verb}"),
@@ -56,19 +87,13 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> Result<Done, Failure> {
             let verb = args.verb.as_deref().unwrap_or_default();
             return Err(format!("no verb {verb}: expected one of {}", names.join(", ")).into());
         };
-        write_out(page, None)?;
+        write_out(page, args.output.as_deref())?;
         return Ok(Done::Complete);
     };
     for (name, page) in &pages {
-        write_page(&folder.join(format!("{name}.1")), page)?;
+        write_out(page, Some(&folder.join(format!("{name}.1"))))?;
     }
     Ok(Done::Complete)
-}
-
-fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(page.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(file.commit()?)
 }
 
 /// The page of the program, and of each verb and its own verbs: names as man knows them, and troff.

@@ -1,6 +1,6 @@
 //! `slablab import`: a recording becomes a trace.
 
-use crate::outcome::{Done, Failure};
+use crate::outcome::{Done, Failure, say};
 use crate::output::{check, document, named, write_out};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_replay::import::{Input, import};
@@ -59,7 +59,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     progress.finish_and_clear();
     let report = result?;
     match args.format {
-        Format::Table => eprint!("{}", report.text()),
+        Format::Table => say(&report.text()),
         Format::Json => write_out(&document(report.json()), None)?,
     }
     Ok(if report.incomplete() { Done::Incomplete } else { Done::Complete })

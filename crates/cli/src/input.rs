@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use slablab_doctor::state::{self, State};
 use slablab_engines::{parse, parse_choice};
 use slablab_experiment::Pulse;
+use slablab_experiment::pressure::preset as vm;
 use slablab_machines as machine;
 use slablab_replay::import::{self, Input};
 use slablab_replay::replay::Options;
@@ -64,7 +65,7 @@ pub(crate) fn page_size(text: &str) -> Result<u64, String> {
 /// Which engines, from which start.
 #[derive(clap::Args)]
 pub(crate) struct Choice {
-    /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab engines`)
+    /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab list engines`)
     #[arg(long = "engine", value_name = "ENGINE")]
     pub(crate) engines: Vec<String>,
     #[command(flatten)]
@@ -79,8 +80,8 @@ pub(crate) struct Start {
     /// recording, for example `--before before.tar.xz --before slabinfo-start.txt`
     #[arg(long, value_name = "DUMP")]
     before: Vec<PathBuf>,
-    /// Machine to replay on instead of the recording's: a name of `slablab machines`, or a file (TOML), which
-    /// may say a part only
+    /// Machine to replay on instead of the recording's: a name of `slablab list machines`, or a file (TOML),
+    /// which may say a part only
     #[arg(long, value_name = "MACHINE")]
     machine: Option<PathBuf>,
     /// Release of the recording kernel, if neither the recording nor the dump tells it, for example 6.1
@@ -159,6 +160,20 @@ pub(crate) fn engine(text: &str, what: &str) -> Result<Wrapped, Failure> {
 fn tell_stand_in(text: &str, what: &str, preset: Preset) {
     let asked = Text::split(text).release.and_then(Release::parse);
     if asked.is_some_and(|asked| asked != preset.release()) {
+        tell(format_args!("{what} {text}: the newest preset that is not newer is {preset}"));
+    }
+}
+
+/// As for engines, of a policy of page replacement.
+pub(crate) fn tell_vm_stand_in(text: &str, what: &str) {
+    let (Ok(preset), Some((_, asked))) =
+        (vm::Preset::parse(text), text.split(',').next().unwrap_or_default().split_once('@'))
+    else {
+        return;
+    };
+    let number = |release: Release| [release.major, release.minor, release.patch].map(u32::from);
+    let is_other = Release::parse(asked).is_some_and(|asked| number(asked) != preset.kernel);
+    if preset.release != asked && is_other {
         tell(format_args!("{what} {text}: the newest preset that is not newer is {preset}"));
     }
 }

@@ -16,17 +16,21 @@
 mod bench;
 mod calibrate;
 mod check;
+mod closed;
 mod colour;
 mod compare;
 mod doctor;
 mod engines;
 mod explain;
+mod front;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod generated;
 mod import;
 mod input;
 mod interrupts;
+mod list;
+mod listed;
 mod logs;
 mod machines;
 mod orders;

@@ -1,6 +1,7 @@
 //! The result of a verb, and its messages to the user. `main` converts the result to an exit code.
 
-use std::io::Write;
+use slablab_report::sink::Sink;
+use slablab_report::visible;
 
 /// How a verb ended.
 pub(crate) enum Done {
@@ -23,5 +24,15 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
 /// Standard error may be a pipe whose reader has ended, for example in `2>&1 | head`. Then the line is lost
 /// and the program continues.
 pub(crate) fn tell(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "slablab: {}", slablab_report::visible::lines(&text.to_string()));
+    say(&format!("slablab: {}\n", visible::lines(&text.to_string())));
+}
+
+/// Prints text on standard error as it is, as [`tell`] does.
+pub(crate) fn say(text: &str) {
+    let _ = Sink::new(std::io::stderr()).text(text);
+}
+
+/// Prints text with clap's styles on standard error.
+pub(crate) fn complain(text: &str) {
+    let _ = Sink::new(std::io::stderr()).styled(text);
 }

@@ -1,19 +1,21 @@
 //! Where answers go: standard output, files, pages. No file is written that the same command reads or writes
 //! elsewhere.
 
-use crate::colour;
 use crate::input::command_line;
 use crate::outcome::Failure;
+use crate::{closed, colour};
 use clap::ValueEnum;
 use serde_json::Value;
 use slablab_doctor::state;
 use slablab_replay::import;
 use slablab_report::Answer;
+use slablab_report::error::At;
 use slablab_report::json::with_program;
 use slablab_report::paint::paint;
-use slablab_trace::{AtomicFile, end_of_links};
+use slablab_report::sink::Sink;
+use slablab_report::{AtomicFile, end_of_links, visible};
 use std::fs::{File, Metadata};
-use std::io::Write;
+use std::io::{self, StdoutLock};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -78,7 +80,7 @@ impl<F: Form> OutputArgs<F> {
         let file = self.output.as_deref().filter(|path| *path != Path::new("-"));
         let is_text = self.format.to_possible_value().is_some_and(|value| value.get_name() == "table");
         match is_text && file.is_none() && colour::wanted() {
-            true => write_out(&paint(text), None),
+            true => print(|sink| sink.painted(text, paint)),
             false => write_out(text, file),
         }
     }
@@ -125,7 +127,7 @@ pub(crate) fn check<'a>(
     inputs: impl IntoIterator<Item = Named<'a>>,
     outputs: impl IntoIterator<Item = Named<'a>>,
 ) -> Result<(), Failure> {
-    let inputs = inputs.into_iter().map(|(label, path)| (label, path, Place::of(path, std::io::stdin())));
+    let inputs = inputs.into_iter().map(|(label, path)| (label, path, Place::of(path, io::stdin())));
     let mut taken: Vec<_> = inputs.collect();
     let mut streams = taken.iter().filter(|(_, path, _)| *path == Path::new("-"));
     if let (Some((one, ..)), Some((other, ..))) = (streams.next(), streams.next()) {
@@ -137,13 +139,13 @@ pub(crate) fn check<'a>(
         taken.iter().filter(is_directory).map(|(label, path, _)| (*label, *path)).collect();
     for (label, path) in outputs {
         if let Some((other, at)) = directories.iter().find(|(_, directory)| is_read_in(directory, path)) {
-            let (path, at) = (path.display(), at.display());
+            let (path, at) = (visible::path(path), visible::path(at));
             return Err(format!(
                 "{label} {path}: one of the files of {other} {at}, which would be lost; expected another file"
             )
             .into());
         }
-        let place = Place::of(path, std::io::stdout());
+        let place = Place::of(path, io::stdout());
         if let Some((other, at, _)) = taken.iter().find(|(.., taken)| place.is_some() && *taken == place) {
             let (shown, at) = (shown(path, "standard output"), shown(at, "standard input"));
             return Err(format!(
@@ -173,7 +175,7 @@ fn absolute(path: &Path) -> Option<PathBuf> {
 }
 
 fn shown(path: &Path, stream: &str) -> String {
-    if path == Path::new("-") { format!("({stream})") } else { path.display().to_string() }
+    if path == Path::new("-") { format!("({stream})") } else { visible::path(path) }
 }
 
 /// What makes two names the same file.
@@ -209,17 +211,29 @@ pub(crate) fn document(value: Value) -> String {
 /// Writes a result to standard output, or to a file that appears whole or not at all.
 pub(crate) fn write_out(text: &str, path: Option<&Path>) -> Result<(), Failure> {
     match path.filter(|path| *path != Path::new("-")) {
-        None => match std::io::stdout().lock().write_all(text.as_bytes()) {
-            // A reader that has seen enough (head, less) is no error.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.map_err(|error| format!("standard output: {error}").into()),
-        },
+        None => print(|sink| sink.text(text)),
         Some(path) => {
-            let mut file = AtomicFile::create(path)?;
-            file.write_all(text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
-            file.commit()?;
-            Ok(())
+            let mut file = Sink::new(AtomicFile::create(path)?);
+            file.text(text).at(path)?;
+            Ok(file.into_inner().commit()?)
         }
+    }
+}
+
+/// Prints text with clap's styles on standard output.
+pub(crate) fn print_styled(text: &str) -> Result<(), Failure> {
+    print(|sink| sink.styled(text))
+}
+
+/// Writes to standard output.
+fn print(write: impl FnOnce(&mut Sink<StdoutLock<'_>>) -> io::Result<()>) -> Result<(), Failure> {
+    if closed::output() {
+        return Err("standard output: it is closed: expected a file, a pipe or a terminal".into());
+    }
+    match write(&mut Sink::new(io::stdout().lock())) {
+        // A reader that has seen enough (head, less) is no error.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|error| format!("standard output: {error}").into()),
     }
 }
 

@@ -3,8 +3,9 @@
 use crate::check::{self, Check};
 use crate::outcome::{Done, Failure, tell};
 use crate::{
-    bench, calibrate, colour, compare, doctor, engines, explain, generated, import, machines, orders,
-    pressure, record, replay, report, reproduce, run, schema, sites, suite, top, verify, vm, what, whatif,
+    bench, calibrate, colour, compare, doctor, engines, explain, front, generated, import, list, machines,
+    orders, output, pressure, record, replay, report, reproduce, run, schema, sites, suite, top, verify, vm,
+    what, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use slablab_bench::own::{self, Benched, Own};
@@ -26,7 +27,7 @@ struct Cli {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t, global = true)]
     color: colour::When,
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 #[derive(Subcommand)]
@@ -67,21 +68,33 @@ enum Verb {
     Suite(suite::Args),
     /// Memory pressure: run a script of page accesses on a modelled machine, judge it, show records
     Pressure(pressure::Args),
-    /// Join the folders of an experiment's parts, and print its tables
-    Report(report::Args),
-    /// List engines, releases and knobs
-    Engines(engines::Args),
-    /// List policies of page replacement, or every choice of one
-    Vm(vm::Args),
     /// Run the checks of this program's own engines
     Check(check::Args),
-    /// List the machines that come with this program, or print the file of one
+    /// List engines, policies of page replacement, machines, experiments, workloads or schemas
+    List(list::Args),
+    /// Write man pages, completions of a shell, or JSON Schemas
+    Generate(generated::Args),
+    // The names of earlier versions.
+    /// Join the folders of an experiment's parts: now `slablab run --join`
+    #[command(hide = true)]
+    Report(run::Joined),
+    /// List engines, releases and knobs: now `slablab list engines`
+    #[command(hide = true)]
+    Engines(engines::Args),
+    /// List policies of page replacement: now `slablab list vm`
+    #[command(hide = true)]
+    Vm(vm::Args),
+    /// List machines: now `slablab list machines`
+    #[command(hide = true)]
     Machines(machines::Args),
-    /// Print completions of this program's words for a shell
+    /// Print completions: now `slablab generate completions`
+    #[command(hide = true)]
     Completions(generated::CompletionsArgs),
-    /// Print man pages
+    /// Print man pages: now `slablab generate man`
+    #[command(hide = true)]
     Man(generated::ManArgs),
-    /// Print the JSON Schemas of what verbs write with --format json
+    /// Print JSON Schemas: now `slablab generate schemas`
+    #[command(hide = true)]
     Schema(schema::Args),
 }
 
@@ -144,8 +157,12 @@ impl Program {
         let command = command.mut_subcommand("bench", |verb| {
             verb.mut_arg("engine", |engine| engine.hide(self.benched.is_empty()))
         });
-        let matches = command.clone().get_matches();
-        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let command = front::grouped(command);
+        let parsed = command.clone().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+        let cli = match parsed {
+            Ok(cli) => cli,
+            Err(error) => return front::print(error, command),
+        };
         colour::set(cli.color);
         let registered = register(self.engines)
             .map_err(|refused| refused.to_string())
@@ -155,7 +172,10 @@ impl Program {
                 replacements.map_err(|refused| refused.to_string())
             });
         let done = match registered {
-            Ok(()) => cli.verb.run(command, &self.checks),
+            Ok(()) => match cli.verb {
+                Some(verb) => verb.run(command, &self.checks),
+                None => output::write_out(front::QUESTIONS, None).map(|()| Done::Complete),
+            },
             Err(refused) => Err(refused.into()),
         };
         match done {
@@ -218,18 +238,41 @@ impl Verb {
             Verb::Bench(args) => bench::run(args),
             Verb::Compare(args) => compare::run(args),
             Verb::Calibrate(args) => calibrate::run(args),
-            Verb::Run(args) => run::run(args),
+            Verb::Run(args) => match args.joined() {
+                Ok(joined) => report::run(&joined),
+                Err(args) => run::run(*args),
+            },
             Verb::Reproduce(args) => reproduce::run(args),
             Verb::Suite(args) => suite::run(args),
-            Verb::Report(args) => report::run(args),
+            Verb::List(args) => list::run(args),
+            Verb::Generate(args) => generated::run(&args, command),
+            Verb::Report(args) => report::run(&args),
             Verb::Pressure(args) => pressure::run(args),
             Verb::Engines(args) => engines::run(args),
-            Verb::Vm(args) => vm::run(args),
+            Verb::Vm(args) => vm::run(&args),
             Verb::Check(args) => check::run(&args, checks),
             Verb::Machines(args) => machines::run(args),
             Verb::Completions(args) => generated::completions(&args, command),
             Verb::Man(args) => generated::man(&args, command),
             Verb::Schema(args) => schema::run(&args),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_verb_is_in_one_group() {
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
+        let (mut shown, mut grouped) = (
+            shown.collect::<Vec<_>>(),
+            front::GROUPS.iter().flat_map(|(_, verbs)| *verbs).copied().collect::<Vec<_>>(),
+        );
+        shown.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(shown, grouped);
     }
 }

@@ -10,6 +10,7 @@ use slablab_replay::output::{
 use slablab_replay::output::{map_page, replay_page};
 use slablab_replay::replay::hotplug::{Command, nanoseconds};
 use slablab_replay::replay::{Evidence, Options, Replay, replay};
+use slablab_report::visible;
 use slablab_trace::Reader;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,11 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let answer = replay(&reader, &args.recording, &options, &|done, whole| progress.at(done, whole))?;
     drop(progress);
     let missing = || {
-        format!("{}: no cache is called {}", args.recording.display(), args.cache.as_deref().unwrap_or(""))
+        format!(
+            "{}: no cache is called {}",
+            visible::path(&args.recording),
+            args.cache.as_deref().unwrap_or("")
+        )
     };
     let text = match (args.out.format, &args.cache) {
         (Format::Json, None) => crate::output::document(replay_json(&answer)),
@@ -107,7 +112,7 @@ impl<'a> Map<'a> {
             Some("svg") => true,
             _ => {
                 let what = "expected a file whose name ends in .html (a page) or .svg (one moment)";
-                return Err(format!("--map {}: {what}", path.display()).into());
+                return Err(format!("--map {}: {what}", visible::path(path)).into());
             }
         };
         let at_ns = at.map(|text| {
@@ -169,7 +174,7 @@ pub(crate) fn title(replay: &Replay) -> String {
     let machine = &replay.machine.spec;
     format!(
         "{}: {} rows, recorded on {kernel}; machine: {}, {}, {} K pages",
-        replay.path.display(),
+        visible::path(&replay.path),
         replay.metadata.statistics.rows,
         counted(machine.cpu_node.len(), "CPU"),
         counted(machine.nodes.len(), "node"),

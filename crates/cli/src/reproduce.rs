@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Reproduces published figures.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 000 --full --no-ranges -o results\n  slablab reproduce 2026 -o results --format markdown\n  slablab reproduce 004 -o results --threads 2\n  slablab reproduce mine.toml --quick"
+    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 000 --full --no-ranges --folder results\n  slablab reproduce 2026 --folder results --format markdown\n  slablab reproduce 004 --folder results --threads 2\n  slablab reproduce mine.toml --quick"
 )]
 pub(crate) struct Args {
     /// Experiments: files (TOML), or names of those that come with the program. A name stands for all
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     how: How,
     /// Leave out the runs with what is assumed varied: costs halved and doubled, or what the experiment's
-    /// `[ranges]` name. With -o an interrupted run goes on where it was
+    /// `[ranges]` name. With --folder an interrupted run goes on where it was
     #[arg(long)]
     no_ranges: bool,
     /// Also write a page with charts of one experiment to FILE: self-contained HTML for any browser. Runs the
@@ -100,7 +100,7 @@ fn reproduce(mail: &Mail, args: &Args) -> Result<Done, Failure> {
     for experiment in &mail.experiments {
         let options = args.how.options(experiment.file.repeats.least, !args.no_ranges)?;
         let options = Options { shard: None, ..options };
-        let folder = args.how.output.as_ref().map(|folder| folder.join(&experiment.file.name));
+        let folder = args.how.folder.as_ref().map(|folder| folder.join(&experiment.file.name));
         let results = answer(experiment, &options, folder.as_deref())?;
         if let Some(path) = &args.html {
             write_page(&results, options.threads, path)?;

@@ -16,32 +16,54 @@ use slablab_experiment::pressure::run::RUN;
 use slablab_experiment::run::observe;
 use slablab_experiment::run::program;
 use slablab_experiment::{Change, Experiment, Folder, Options, Plan, Results, Shard, Size, run as run_cells};
-use slablab_trace::AtomicFile;
+use slablab_report::{AtomicFile, visible};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// Milliseconds between two samples of logs that have none: a minute.
 const LOGGED_EVERY: u64 = 60_000;
 
+/// What says how an experiment runs, and so does not go with --join.
+const NO_JOIN: [&str; 14] = [
+    "experiment",
+    "describe",
+    "list",
+    "shard",
+    "quick",
+    "full",
+    "repeats",
+    "seed",
+    "threads",
+    "force",
+    "perfetto",
+    "trace",
+    "logs",
+    "cell",
+];
+
 /// Runs an experiment.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab run --list\n  slablab run 2026 --quick\n  slablab run mine.toml -o results --format mmtests --wrap 72\n  slablab run mine.toml -o part3 --shard 3/8"
+    after_help = "Examples:\n  slablab list experiments\n  slablab run 2026 --quick\n  slablab run mine.toml --folder results --format mmtests --wrap 72\n  slablab run mine.toml --folder part3 --shard 3/8\n  slablab run --join part1 part2 part3 --folder results"
 )]
 pub(crate) struct Args {
-    /// Experiment: a file (TOML), or the name of one that comes with the program (--list)
-    #[arg(required_unless_present = "list")]
+    /// Experiment: a file (TOML), or the name of one that comes with the program (slablab list experiments)
+    #[arg(required_unless_present_any = ["list", "join"])]
     experiment: Option<PathBuf>,
     /// Print what the experiment consists of, and run nothing; with --format json as JSON
     #[arg(long)]
     describe: bool,
-    /// List the experiments that come with the program
-    #[arg(long)]
+    /// List the experiments that come with the program: as `slablab list experiments`
+    #[arg(long, hide = true)]
     list: bool,
+    /// Join the folders of all parts of an experiment or of a suite, run nothing, and print the tables. With
+    /// --folder also write the joined results, as one run of all cells would
+    #[arg(long, value_name = "FOLDER", num_args = 1.., conflicts_with_all = NO_JOIN)]
+    join: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
-    /// Run a part of the cells, as 3/8; `slablab report` joins the folders of all parts
-    #[arg(long, value_name = "PART/PARTS", value_parser = Shard::parse, requires = "output")]
+    /// Run a part of the cells, as 3/8; --join joins the folders of all parts
+    #[arg(long, value_name = "PART/PARTS", value_parser = Shard::parse, requires = "folder")]
     shard: Option<Shard>,
     #[command(flatten)]
     look: Look,
@@ -49,6 +71,38 @@ pub(crate) struct Args {
     views: Views,
     #[command(flatten)]
     logs: Logs,
+}
+
+/// Joins the folders of all parts of an experiment.
+#[derive(clap::Args)]
+pub(crate) struct Joined {
+    /// Folders that `slablab run`, `slablab reproduce` or `slablab suite` wrote
+    #[arg(required = true)]
+    pub(crate) folders: Vec<PathBuf>,
+    /// Also write the joined results to FOLDER, as one run of all cells would
+    #[arg(short = 'd', long = "folder", alias = "output", short_alias = 'o', value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Also write a page with charts to FILE: self-contained HTML for any browser. Runs the first repeat of
+    /// each cell again to see where the time went
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+impl Args {
+    /// What --join asks for; the arguments themselves without it.
+    pub(crate) fn joined(self) -> Result<Joined, Box<Args>> {
+        match self.join.is_empty() {
+            true => Err(Box::new(self)),
+            false => Ok(Joined {
+                folders: self.join,
+                folder: self.how.folder,
+                html: self.views.html,
+                look: self.look,
+            }),
+        }
+    }
 }
 
 /// Files to look at beside the answer.
@@ -117,13 +171,16 @@ impl Views {
         if let Some(path) = &self.perfetto {
             let recording = observe::record(experiment, plan, self.at())?;
             let file = BufWriter::new(AtomicFile::create(path)?);
-            let fail = |error: std::io::Error| format!("{}: {error}", path.display());
+            let fail = |error: std::io::Error| format!("{}: {error}", visible::path(path));
             let file = write_perfetto(&recording, file).map_err(fail)?;
             file.into_inner().map_err(|error| fail(error.into_error()))?.commit()?;
             if recording.left_out > 0 {
                 let kept = observe::RECORDED_EVENTS;
                 let left_out = recording.left_out;
-                tell(format!("{}: the first {kept} events; {left_out} more are left out", path.display()));
+                tell(format!(
+                    "{}: the first {kept} events; {left_out} more are left out",
+                    visible::path(path)
+                ));
             }
         }
         Ok(())
@@ -154,8 +211,8 @@ pub(crate) fn write_page(results: &Results, threads: Option<usize>, path: &Path)
 #[derive(clap::Args)]
 pub(crate) struct How {
     /// Folder for inputs, samples (Parquet) and summary (JSON); an interrupted run into it goes on
-    #[arg(short, long, value_name = "FOLDER")]
-    pub(crate) output: Option<PathBuf>,
+    #[arg(short = 'd', long = "folder", alias = "output", short_alias = 'o', value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
     /// Short runs, at most 3 of each cell
     #[arg(long, conflicts_with = "full")]
     quick: bool,
@@ -258,7 +315,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.logs.are_wanted() {
         return logs(&experiment, &options, &args);
     }
-    let results = answer(&experiment, &options, args.how.output.as_deref())?;
+    let results = answer(&experiment, &options, args.how.folder.as_deref())?;
     args.views.write(&results, options.threads)?;
     write_out(&args.look.text(&results, false), None)?;
     Ok(done(&results))
@@ -267,8 +324,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 /// Prints logs of one repeat of a cell; nothing else runs.
 fn logs(experiment: &Experiment, options: &Options, args: &Args) -> Result<Done, Failure> {
     let is_other = args.look.format != Format::Table || args.look.locks;
-    if is_other || args.how.output.is_some() || args.views.are_wanted() {
-        let what = "--vmstat, --meminfo and --ps are text of one repeat of a cell: expected no --format, --locks, -o, \
+    if is_other || args.how.folder.is_some() || args.views.are_wanted() {
+        let what = "--vmstat, --meminfo and --ps are text of one repeat of a cell: expected no --format, --locks, --folder, \
                     --html, --perfetto or --trace beside them";
         return Err(what.into());
     }

@@ -1,26 +1,31 @@
-//! `slablab schema`: the JSON Schemas of what verbs write with `--format json`, as they are in `schemas/`.
+//! `slablab generate schemas`: the JSON Schemas of what verbs write with `--format json`, as they are in
+//! `schemas/`.
 
+use crate::listed::How;
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use serde_json::Value;
+use slablab_report::column::Columns;
+use slablab_report::html::Cell;
 use slablab_report::text::Table;
-use slablab_trace::AtomicFile;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Prints schemas.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab schema\n  slablab schema slablab.replay.1\n  slablab schema replay > replay.json\n  slablab schema --all /usr/local/share/slablab/schemas"
+    after_help = "Examples:\n  slablab generate schemas replay > replay.json\n  slablab generate schemas slablab.replay.1 -o replay.json\n  slablab generate schemas --folder /usr/local/share/slablab/schemas"
 )]
 pub(crate) struct Args {
     /// The name of a schema, as in the key `schema` of an answer: slablab.replay.1, or replay; without it,
     /// all names are listed
-    #[arg(value_name = "NAME", conflicts_with = "all")]
+    #[arg(value_name = "NAME", conflicts_with = "folder")]
     name: Option<String>,
-    /// Write every schema into DIR
-    #[arg(long, value_name = "DIR")]
-    all: Option<PathBuf>,
+    /// Write every schema into FOLDER
+    #[arg(short = 'd', long, alias = "all", value_name = "FOLDER", conflicts_with = "output")]
+    folder: Option<PathBuf>,
+    /// Write the schema to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Names and texts of the schemas, from the files.
@@ -46,6 +51,7 @@ const SCHEMAS: &[(&str, &str)] = schemas![
     "explain.1"
     "hackbench.1"
     "import.1"
+    "list.1"
     "machines.1"
     "native.1"
     "orders.1"
@@ -66,22 +72,16 @@ const SCHEMAS: &[(&str, &str)] = schemas![
 ];
 
 pub(crate) fn run(args: &Args) -> Result<Done, Failure> {
-    match (&args.all, &args.name) {
+    match (&args.folder, &args.name) {
         (Some(folder), _) => {
             for (name, text) in SCHEMAS {
-                write_file(&folder.join(format!("{PREFIX}{name}.json")), text)?;
+                write_out(text, Some(&folder.join(format!("{PREFIX}{name}.json"))))?;
             }
         }
-        (None, Some(name)) => write_out(find(name)?, None)?,
-        (None, None) => write_out(&list(), None)?,
+        (None, Some(name)) => write_out(find(name)?, args.output.as_deref())?,
+        (None, None) => write_out(&table(), args.output.as_deref())?,
     }
     Ok(Done::Complete)
-}
-
-fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(file.commit()?)
 }
 
 /// The schema of a name, with or without the prefix; without a number, the newest.
@@ -98,12 +98,26 @@ fn find(asked: &str) -> Result<&'static str, Failure> {
     })
 }
 
-/// A line for each schema, with its title.
-fn list() -> String {
-    let mut table = Table::headless().numbers(0..0);
-    for (name, text) in SCHEMAS {
+/// The name and the title of each schema.
+fn named() -> Vec<(String, String)> {
+    let title = |text: &str| {
         let schema: Value = serde_json::from_str(text).expect("a schema is JSON");
-        table.row([format!("{PREFIX}{name}"), schema["title"].as_str().unwrap_or_default().to_string()]);
-    }
+        schema["title"].as_str().unwrap_or_default().to_string()
+    };
+    SCHEMAS.iter().map(|(name, text)| (format!("{PREFIX}{name}"), title(text))).collect()
+}
+
+/// A line for each schema, with its title.
+fn table() -> String {
+    let mut table = Table::headless().numbers(0..0);
+    named().into_iter().for_each(|(name, title)| table.row([name, title]));
     table.print()
+}
+
+/// The list of all schemas.
+pub(crate) fn list(how: &How) -> Result<Done, Failure> {
+    let columns = Columns::default()
+        .key("schema", |(name, _): &(String, String)| Cell::Text(name.clone()))
+        .key("title", |(_, title)| Cell::Text(title.clone()));
+    how.write("schemas", || Ok(table()), &columns, &named())
 }

@@ -10,16 +10,16 @@ use slablab_experiment::output::{
 };
 use slablab_experiment::suite::{Answer, REPEATS, Suite};
 use slablab_experiment::{Options, Shard};
-use slablab_trace::AtomicFile;
+use slablab_report::AtomicFile;
 use std::path::{Path, PathBuf};
 
 /// Compares two engines.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab suite slub@7.0 slub@7.1 --quick\n  slablab suite slub@7.1 slub@7.1,max_order=0 -o results --html page.html\n  slablab suite slub@6.18 slub@7.1 --workload hackbench,ublk --wrap 72\n  slablab suite --list"
+    after_help = "Examples:\n  slablab suite slub@7.0 slub@7.1 --quick\n  slablab suite slub@7.1 slub@7.1,max_order=0 --folder results --html page.html\n  slablab suite slub@6.18 slub@7.1 --workload hackbench,ublk --wrap 72\n  slablab suite --list"
 )]
 pub(crate) struct Args {
-    /// The base, as `engine[@release][,knob=value]...` (see `slablab engines`)
+    /// The base, as `engine[@release][,knob=value]...` (see `slablab list engines`)
     #[arg(value_name = "A", required_unless_present = "list")]
     base: Option<String>,
     /// The engine that is compared with it, written in the same way
@@ -33,8 +33,8 @@ pub(crate) struct Args {
     workload: Vec<String>,
     #[command(flatten)]
     how: How,
-    /// Run a part of the pairs, as 3/8; `slablab report` joins the folders of all parts
-    #[arg(long, value_name = "PART/PARTS", value_parser = Shard::parse, requires = "output")]
+    /// Run a part of the pairs, as 3/8; `slablab run --join` joins the folders of all parts
+    #[arg(long, value_name = "PART/PARTS", value_parser = Shard::parse, requires = "folder")]
     shard: Option<Shard>,
     #[command(flatten)]
     look: Look,
@@ -60,7 +60,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let progress = Progress::of_runs("suite", &options.pulse);
     let _interrupts = Interrupts::new(&progress)?;
     let tick = |done, whole| progress.at(done, whole);
-    let answer = suite.run(&options, args.how.output.as_deref(), &tick)?;
+    let answer = suite.run(&options, args.how.folder.as_deref(), &tick)?;
     drop(progress);
     if let Some(path) = &args.html {
         write_out(&suite_page(&answer, &command_line()), Some(path))?;

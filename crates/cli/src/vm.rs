@@ -1,38 +1,71 @@
-//! `slablab vm`: what can be written after `--vm`.
+//! `slablab list vm`: what can be written after `--vm`.
 
+use crate::input::tell_vm_stand_in;
+use crate::listed::How;
 use crate::outcome::{Done, Failure};
-use crate::output::write_out;
 use slablab_experiment::pressure::preset::Preset;
+use slablab_report::column::Columns;
+use slablab_report::html::Cell;
 use std::fmt::Write;
 
 /// Lists policies of page replacement, or the choices of one.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab vm\n  slablab vm vm@6.1,lru_gen\n  slablab vm vm@6.12,swappiness=10\n\ndocs/vm.md explains how policies are run, docs/theory/vm.md what they do."
+    after_help = "Examples:\n  slablab list vm\n  slablab list vm vm@6.1,lru_gen\n  slablab list vm vm@6.12,swappiness=10 --format json\n\ndocs/vm.md explains how policies are run, docs/theory/vm.md what they do."
 )]
 pub(crate) struct Args {
     /// Show every choice of this policy, as vm@6.12,lru_gen or vm@6.1,swappiness=10
     vm: Option<String>,
+    #[command(flatten)]
+    how: How,
 }
 
-pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    let text = match &args.vm {
-        None => list()?,
-        Some(name) => choices(&Preset::parse(name).map_err(|bad| format!("{name}: {bad}"))?)?,
+/// A choice of a preset.
+struct Row {
+    preset: Preset,
+    setting: Setting,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Done, Failure> {
+    let choice = match &args.vm {
+        None => None,
+        Some(name) => {
+            let preset = Preset::parse(name).map_err(|bad| format!("{name}: {bad}"))?;
+            tell_vm_stand_in(name, "list vm");
+            Some(preset)
+        }
     };
-    write_out(&text, None)?;
-    Ok(Done::Complete)
+    let presets = choice.map_or_else(Preset::all, |preset| vec![preset]);
+    let of = |preset: &Preset| {
+        let preset = *preset;
+        preset.settings().map(move |setting| Row { preset, setting })
+    };
+    let rows: Vec<Row> = presets.iter().flat_map(of).collect();
+    let table = || match &choice {
+        None => list(&presets),
+        Some(preset) => choices(preset),
+    };
+    args.how.write("vm", || Ok(table()?), &columns(), &rows)
+}
+
+fn columns() -> Columns<Row> {
+    Columns::default()
+        .key("vm", |row: &Row| Cell::Text(row.preset.to_string()))
+        .key("about", |row| Cell::Text(row.preset.what.into()))
+        .key("knob", |row| Cell::Text(row.setting.name.into()))
+        .key("value", |row| Cell::Text(row.setting.to_string()))
+        .key("allowed", |row| Cell::Text(values(&row.setting)))
+        .key("what", |row| Cell::Text(row.setting.what.into()))
 }
 
 /// A line for each preset.
-fn list() -> Result<String, std::fmt::Error> {
+fn list(presets: &[Preset]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    for preset in Preset::all() {
+    for preset in presets {
         writeln!(text, "{:<26} {}", preset.to_string(), preset.what)?;
     }
     Ok(text)
 }
-
 /// A preset's choices; behind one that differs from the preset before it, the value there.
 fn choices(preset: &Preset) -> Result<String, std::fmt::Error> {
     let before = before(preset);

@@ -1,7 +1,7 @@
 //! `slablab what`: the purpose of a cache, the code that creates it, and how to shrink it.
 
 use crate::input::expect_file;
-use crate::outcome::{Done, Failure};
+use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
 use serde_json::json;
 use slablab_doctor::state;
@@ -55,15 +55,16 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
         None => Known::builtin(),
     };
-    let text = match &args.list {
-        Some(pattern) => list(known, pattern, args.format)?,
+    let (text, unknown) = match &args.list {
+        Some(pattern) => (list(known, pattern, args.format)?, Vec::new()),
         None if args.names.is_empty() => {
             return Err("expected the name of a cache, a message of the kernel or a file; --list prints all known caches".into());
         }
         None => explain(known, &args.names, args.format)?,
     };
     write_out(&text, None)?;
-    Ok(Done::Complete)
+    unknown.iter().for_each(tell);
+    Ok(if unknown.is_empty() { Done::Complete } else { Done::Incomplete })
 }
 
 /// What the user asked for: names of caches, and messages.
@@ -116,12 +117,14 @@ impl Asked {
     }
 }
 
-/// Prints the caches with these names. If one name is unknown, it prints none.
-fn explain(known: &Known, arguments: &[String], format: Format) -> Result<String, Failure> {
+/// Explains the messages and the known caches, and complains of each unknown name. It is an error if nothing
+/// is known.
+fn explain(known: &Known, arguments: &[String], format: Format) -> Result<(String, Vec<String>), Failure> {
     let Asked { names, messages } = Asked::of(known, arguments)?;
-    let unknown = |name: &&String| Merged::parse(name).is_none() && known.find(name).is_none();
-    let unknown: Vec<String> = names.iter().filter(unknown).map(|name| complaint(known, name)).collect();
-    if !unknown.is_empty() {
+    let is_known = |name: &String| Merged::parse(name).is_some() || known.find(name).is_some();
+    let (names, unknown): (Vec<String>, Vec<String>) = names.into_iter().partition(is_known);
+    let unknown: Vec<String> = unknown.iter().map(|name| complaint(known, name)).collect();
+    if names.is_empty() && messages.is_empty() {
         return Err(unknown.join("\n").into());
     }
     let width = width();
@@ -141,13 +144,14 @@ fn explain(known: &Known, arguments: &[String], format: Format) -> Result<String
             (None, None) => unreachable!("{name} was looked up before"),
         }
     }
-    Ok(match format {
+    let text = match format {
         Format::Text => pages.join("\n"),
         Format::Json => {
             let messages: Vec<_> = messages.iter().map(|message| message.json(known)).collect();
             document(values, messages)
         }
-    })
+    };
+    Ok((text, unknown))
 }
 
 fn complaint(known: &Known, name: &str) -> String {

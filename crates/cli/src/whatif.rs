@@ -10,6 +10,7 @@ use slablab_doctor::output::{whatif_csv, whatif_json, whatif_mail, whatif_table}
 use slablab_doctor::state::{Input, State, read};
 use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, missing, predict_with};
 use slablab_engines::parse;
+use slablab_report::visible;
 use std::path::PathBuf;
 
 /// Predicts slab memory with something changed.
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     /// Predict for this number of CPUs
     #[arg(long, value_name = "N", value_delimiter = ',')]
     cpus: Vec<u32>,
-    /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab engines`)
+    /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab list engines`)
     #[arg(long = "engine", value_name = "ENGINE")]
     engines: Vec<String>,
     /// Predict with cache merging (caches of one size share slabs) on or off
@@ -121,7 +122,7 @@ fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
     if machine(before) == machine(after) {
         return Ok(());
     }
-    let (path, found, expected) = (after.path.display(), words(after), words(before));
+    let (path, found, expected) = (visible::path(&after.path), words(after), words(before));
     Err(format!("--after {path}: another machine, with {found}; expected {expected}").into())
 }
 

@@ -57,7 +57,7 @@ impl Input {
     /// # Errors
     /// A file that cannot be read.
     pub(super) fn find_at(&self, path: PathBuf) -> Result<()> {
-        let mut file = std::fs::File::open(&path).at(&path)?;
+        let mut file = slablab_report::files::open(&path).at(&path)?;
         let (mut digest, mut bytes) = (Sha256::new(), vec![0; 1 << 16]);
         loop {
             match file.read(&mut bytes).at(&path)? {

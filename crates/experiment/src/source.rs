@@ -5,6 +5,7 @@ use super::input::Input;
 use slablab_machines::{INSTALLED as MACHINES, Machine, MachineFile};
 use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
+use slablab_report::{Limit, read_at_most};
 use std::path::{Path, PathBuf};
 
 /// An experiment that comes with the program.
@@ -240,8 +241,11 @@ pub(crate) fn stored_machine(at: usize) -> String {
     format!("machine-{at}.toml")
 }
 
+/// An experiment, or a machine's file beside it. The largest that comes with the program has 40 KiB.
+const FILE: Limit = Limit::mib("an experiment (TOML)", 16);
+
 fn read(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).at(path)?;
+    let bytes = read_at_most(path, FILE)?;
     String::from_utf8(bytes).map_err(|_| Error::new(path, "expected TOML text"))
 }
 
@@ -255,7 +259,7 @@ fn on_installed(given: &str, at: &Path) -> Result<On> {
 fn unknown(given: &str) -> String {
     let near = nearest(given, MACHINES.iter().map(|machine| machine.name), 3);
     let near = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
-    format!("machines: {given}: no machine of this name (slablab machines){near}")
+    format!("machines: {given}: no machine of this name (slablab list machines){near}")
 }
 
 /// A machine of an experiment in `folder`. A file outside of the folder is refused: what an experiment
@@ -270,7 +274,7 @@ fn on(given: &str, folder: &Path, at: &Path) -> Result<On> {
     }
     let (inside, whole) = (folder.canonicalize().at(folder)?, path.canonicalize().at(&path)?);
     if !whole.starts_with(&inside) {
-        let expected = "expected a file in the experiment's folder, or a name (slablab machines)";
+        let expected = "expected a file in the experiment's folder, or a name (slablab list machines)";
         return Err(Error::new(at, format!("machines: {given} is outside of the folder: {expected}")));
     }
     on_text(given, read(&path)?, &path)

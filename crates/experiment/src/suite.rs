@@ -9,7 +9,7 @@
 //! A workload enters the suite by its registration. docs/suite.md is the manual.
 
 use super::plan::{Change, Plan};
-use super::run::folder::{self, Folder};
+use super::run::folder::{self, Folder, RESULT};
 use super::run::results::{Results, keys};
 use super::run::{LONGEST, Options, Shard, run};
 use super::source::Experiment;
@@ -20,8 +20,8 @@ use slablab_engines as engines;
 use slablab_report::error::{At, Error, Result};
 use slablab_report::json::document;
 use slablab_report::nearest::nearest;
+use slablab_report::{AtomicFile, read_text_at_most};
 use slablab_slabs::Preset;
-use slablab_trace::AtomicFile;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -182,9 +182,9 @@ impl Suite {
             "repeats": change.repeats,
             "seed": change.seed,
         });
-        let mut file = AtomicFile::create(&path).at(&path)?;
+        let mut file = AtomicFile::create(&path)?;
         file.write_all(document(&manifest).as_bytes()).at(&path)?;
-        file.commit().at(&path)
+        file.commit()
     }
 }
 
@@ -235,7 +235,7 @@ pub fn join(folders: &[PathBuf], to: Option<&Path>) -> Result<Answer> {
 
 fn manifest(folder: &Path) -> Result<Json> {
     let path = folder.join(MANIFEST);
-    let text = fs::read_to_string(&path).at(&path)?;
+    let text = read_text_at_most(&path, RESULT)?;
     serde_json::from_str(&text).at(&path)
 }
 

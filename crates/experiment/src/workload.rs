@@ -67,7 +67,7 @@ impl Workload {
 /// A machine on which `slablab suite` runs a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The machine, as `slablab machines` lists it.
+    /// The machine, as `slablab list machines` lists it.
     pub machine: &'static str,
     /// Lines of `[parameters]`, as in an experiment file; a list is swept.
     pub parameters: &'static str,

@@ -6,6 +6,7 @@ use crate::disks::{self, DiskFile};
 use crate::doc::{Doc, Read, Value, shown};
 use crate::shared::Layout;
 use slablab_report::error::{At, Error, Result};
+use slablab_report::{Limit, read_at_most};
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
@@ -40,7 +41,7 @@ const NODE_NAMES: &[&str] = &["memory", "cpus", "socket", "distances"];
 ///
 /// ```toml
 /// name = "numa8"
-/// about = "one line for `slablab machines`"
+/// about = "one line for `slablab list machines`"
 /// page_size = 65536          # bytes
 /// cpus = 16                  # spread in blocks over the nodes, unless the nodes say
 /// memoryless_nodes = "yes"   # CONFIG_HAVE_MEMORYLESS_NODES: ia64 and ppc64 "yes", x86 "no"
@@ -103,12 +104,15 @@ pub struct NodeFile {
     pub distances: Vec<u32>,
 }
 
+/// A machine file. The largest that comes with the program has 10 KiB.
+const FILE: Limit = Limit::mib("a machine file", 4);
+
 /// Reads a machine file.
 ///
 /// # Errors
 /// What cannot be read or understood, with its line.
 pub fn read(path: &Path) -> Result<MachineFile> {
-    let bytes = std::fs::read(path).at(path)?;
+    let bytes = read_at_most(path, FILE)?;
     let text =
         String::from_utf8(bytes).map_err(|_| Error::new(path, "expected a machine file: TOML text"))?;
     if text.trim().is_empty() {

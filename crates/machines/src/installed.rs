@@ -64,6 +64,6 @@ pub fn text_of(name: &str) -> Result<&'static str> {
     found.map(|installed| installed.text).ok_or_else(|| {
         let near = nearest(name, INSTALLED.iter().map(|installed| installed.name), 3);
         let near = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
-        Error::new(name, format!("no file and no installed machine (slablab machines lists them){near}"))
+        Error::new(name, format!("no file and no installed machine (slablab list machines lists them){near}"))
     })
 }

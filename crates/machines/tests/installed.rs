@@ -92,9 +92,12 @@ fn a_name_that_is_none_is_answered_with_the_nearest() {
         let said = find(Path::new(name)).expect_err(name).to_string();
         assert!(said.contains(expected), "{name}: {said}");
     };
-    check("nuna8", "nuna8: no file and no installed machine (slablab machines lists them); near it: numa8");
+    check(
+        "nuna8",
+        "nuna8: no file and no installed machine (slablab list machines lists them); near it: numa8",
+    );
     check("power", "near it: power16, power160");
-    check("zzz", "no installed machine (slablab machines lists them)");
+    check("zzz", "no installed machine (slablab list machines lists them)");
     check("./numa8", "./numa8: No such file");
     check("numa8.toml", "No such file");
 }

@@ -1,4 +1,5 @@
-//! Messages to standard error, without allocating.
+//! Messages to standard error, without allocating. Words in them may be a user's: control characters become
+//! escapes.
 
 use crate::system;
 use core::fmt::{self, Write};
@@ -6,6 +7,15 @@ use std::sync::OnceLock;
 
 /// Most bytes of a message.
 const MOST: usize = 1024;
+
+/// Whether a terminal acts on the character instead of showing it: C0 without line ends and tabs, DEL, C1,
+/// the line and paragraph separators, and the controls of bidirectional text. `slablab_report::visible` has
+/// these characters, too, for programs that may allocate.
+fn is_control(char: char) -> bool {
+    let marks = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}');
+    let bidi = marks || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (char.is_control() && !matches!(char, '\n' | '\t')) || bidi
+}
 
 /// A message of one or more lines in `BYTES` bytes. Text that does not fit is cut.
 pub struct Line<const BYTES: usize = MOST> {
@@ -48,6 +58,24 @@ impl<const BYTES: usize> Line<BYTES> {
         lines.end();
     }
 
+    /// Adds the escape of a control character, as `\x1b` or `\u202e`.
+    fn escape(&mut self, code: u32) -> fmt::Result {
+        let (mark, digits) = if code <= 0xff { ("\\x", 2) } else { ("\\u", 4) };
+        self.take(mark)?;
+        (0..digits).rev().try_for_each(|digit| {
+            let nibble = (code >> (4 * digit)) as usize & 0xf;
+            self.take(&"0123456789abcdef"[nibble..=nibble])
+        })
+    }
+
+    /// Adds what fits.
+    fn take(&mut self, part: &str) -> fmt::Result {
+        let fits = part.len().min(self.bytes.len() - 1 - self.length);
+        self.bytes[self.length..self.length + fits].copy_from_slice(&part.as_bytes()[..fits]);
+        self.length += fits;
+        if fits == part.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+
     fn end(&mut self) {
         let end = self.length.min(self.bytes.len() - 1);
         self.bytes[end] = b'\n';
@@ -57,10 +85,15 @@ impl<const BYTES: usize> Line<BYTES> {
 
 impl<const BYTES: usize> Write for Line<BYTES> {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        let fits = part.len().min(self.bytes.len() - 1 - self.length);
-        self.bytes[self.length..self.length + fits].copy_from_slice(&part.as_bytes()[..fits]);
-        self.length += fits;
-        if fits == part.len() { Ok(()) } else { Err(fmt::Error) }
+        let mut rest = part;
+        while let Some(at) = rest.find(is_control) {
+            let (before, from) = rest.split_at(at);
+            let char = from.chars().next().unwrap_or_default();
+            self.take(before)?;
+            self.escape(char.into())?;
+            rest = &from[char.len_utf8()..];
+        }
+        self.take(rest)
     }
 }
 
@@ -101,4 +134,23 @@ pub(crate) fn damage(cache: Option<u32>, what: fmt::Arguments<'_>) -> ! {
 pub fn misuse(what: fmt::Arguments<'_>) -> ! {
     Line::say(what);
     system::die("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_control_character_passes() {
+        let check = |text: &str, expected: &str| {
+            let mut line = Line::<64> { bytes: [0; 64], length: 0 };
+            let _ = line.write_str(text);
+            assert_eq!(std::str::from_utf8(&line.bytes[..line.length]), Ok(expected), "{text:?}");
+        };
+        check("slub@7.1\n\tx", "slub@7.1\n\tx");
+        check("\u{1b}]0;OWNED\u{7}\u{9b}", "\\x1b]0;OWNED\\x07\\x9b");
+        check("a\u{202e}b\u{2066}c\u{7f}\r", "a\\u202eb\\u2066c\\x7f\\x0d");
+        check("\u{e9}\u{200f}\u{2029}", "\u{e9}\\u200f\\u2029");
+        check(&"x".repeat(100), &"x".repeat(63));
+    }
 }

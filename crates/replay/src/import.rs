@@ -48,9 +48,10 @@ mod words;
 use std::io::Write;
 use std::path::Path;
 
-use slablab_trace::{AtomicFile, Metadata, Positioned, Reader, Writer};
+use slablab_trace::{Metadata, Positioned, Reader, Writer};
 
-use slablab_report::error::{At, Error, Result};
+use slablab_report::AtomicFile;
+use slablab_report::error::{At, Result};
 
 pub use input::reads;
 pub use pairing::FREED_LIMIT;
@@ -80,9 +81,9 @@ pub struct Input<'a> {
 /// What cannot be read or is no recording, naming the file and the place in it; an output that cannot be
 /// written.
 pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<Report> {
-    let beside = AtomicFile::create(output).map_err(|error| Error::new(output, error.without_path()))?;
+    let beside = AtomicFile::create(output)?;
     let (beside, metadata) = run(input, beside, tick)?;
-    beside.commit().map_err(|error| Error::new(output, error.without_path()))?;
+    beside.commit()?;
     Ok(Report { input: input.path.into(), output: output.into(), metadata })
 }
 

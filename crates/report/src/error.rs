@@ -52,7 +52,7 @@ fn shown(path: &Path) -> String {
     if path == Path::new("-") {
         return "standard input".into();
     }
-    visible::name(&path.display().to_string()).into_owned()
+    visible::path(path)
 }
 
 /// Adds the path to a reader's error.

@@ -13,25 +13,32 @@
 //! | [`visible`] | names from outside, without characters that steer a terminal |
 //! | [`nearest`](mod@nearest) | names that look like a wrong one |
 //! | [`error`] | the error every room reports: the file, and what is wrong with it |
+//! | [`files`], [`AtomicFile`] | files that are read whole up to a limit; files that appear whole |
+//! | [`sink`] | the way of text to a terminal, a pipe, a file: no control character passes |
 
 pub mod answer;
+mod atomic_file;
 pub mod column;
 pub mod csv;
 pub mod document;
 pub mod error;
+pub mod files;
 pub mod frame;
 pub mod html;
 pub mod json;
 pub mod nearest;
 pub mod paint;
 pub mod perfetto;
+pub mod sink;
 mod style;
 pub mod text;
 pub mod visible;
 
 pub use answer::Answer;
+pub use atomic_file::{AtomicFile, end_of_links};
 pub use document::Document;
 pub use error::{Error, Result};
+pub use files::{Limit, read_at_most, read_text_at_most};
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

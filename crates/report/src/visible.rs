@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::path::Path;
 
 /// Whether a terminal or a viewer acts on the character instead of showing it: C0, DEL, C1, the line and
 /// paragraph separators, and the controls of bidirectional text.
@@ -21,9 +22,19 @@ pub fn name(text: &str) -> Cow<'_, str> {
     shown(text, is_control)
 }
 
+/// The name of a file, as [`name`].
+pub fn path(path: &Path) -> String {
+    name(&path.to_string_lossy()).into_owned()
+}
+
 /// Text of several lines: as [`name`], but line ends stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
     shown(text, |char| char != '\n' && is_control(char))
+}
+
+/// Text as a program prints it: as [`lines`], but tabs stay, too.
+pub fn text(text: &str) -> Cow<'_, str> {
+    shown(text, |char| !matches!(char, '\n' | '\t') && is_control(char))
 }
 
 fn shown(text: &str, hidden: fn(char) -> bool) -> Cow<'_, str> {

@@ -29,7 +29,6 @@
 //!
 //! This crate knows no kernel, no engine and no model: what an event means to them is theirs.
 
-mod atomic_file;
 mod batch;
 mod error;
 mod event;
@@ -45,7 +44,6 @@ mod writer;
 
 pub mod script;
 
-pub use atomic_file::{AtomicFile, end_of_links};
 pub use batch::{Batch, COLUMNS, Column, Columns, Form, Row, Values};
 pub use error::Error;
 pub use event::{ANY_NODE, EventKind, NO_CONTEXT, NONE, flags};

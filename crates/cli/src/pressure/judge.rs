@@ -14,6 +14,7 @@ use slablab_experiment::pressure::lacks::lacks;
 use slablab_experiment::pressure::runs::Runs;
 use slablab_experiment::pressure::suite::{Wanted, choose, folders, model};
 use slablab_experiment::pressure::tally::{null_tallies, repeat_tallies};
+use slablab_report::error::At;
 use std::path::PathBuf;
 
 /// Judges the model.
@@ -35,7 +36,7 @@ pub(super) struct Args {
     /// Only this kernel, as vm@6.1,lru_gen or as the records call it, 61-mglru; may be repeated
     #[arg(long = "vm", value_name = "VM")]
     vms: Vec<String>,
-    /// Machine: a name of `slablab machines`, or a file
+    /// Machine: a name of `slablab list machines`, or a file
     #[arg(long, value_name = "MACHINE", default_value = "vm-guest")]
     machine: PathBuf,
     /// Number of runs of each scenario and kernel; scenarios with two behaviours get at least 8
@@ -48,8 +49,8 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Also write every compared count and map to this folder: cells.csv, pages.csv
-    #[arg(short, long, value_name = "FOLDER")]
-    output: Option<PathBuf>,
+    #[arg(short = 'd', long = "folder", alias = "output", short_alias = 'o', value_name = "FOLDER")]
+    folder: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -87,8 +88,8 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let lacking = lacks(&chosen, &modelled.runs);
     modelled.failed.iter().chain(&lacking).for_each(tell);
     let judgement = judge(&real, &modelled.runs);
-    if let Some(folder) = &args.output {
-        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    if let Some(folder) = &args.folder {
+        std::fs::create_dir_all(folder).at(folder)?;
         write_out(&judgement_csv(&judgement), Some(&folder.join("cells.csv")))?;
         write_out(&judgement_pages_csv(&judgement), Some(&folder.join("pages.csv")))?;
     }

@@ -1,13 +1,14 @@
 //! `slablab pressure run SCRIPT`: page accesses under memory pressure on a modelled machine.
 
 use super::views::Views;
-use crate::input::Progress;
+use crate::input::{Progress, tell_vm_stand_in};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use slablab_experiment::Pulse;
 use slablab_experiment::output::{Column, mmtests_vmstat};
 use slablab_experiment::pressure::run::{Failed, Options, RUN, Run, usual_engine};
 use slablab_experiment::pressure::{records, rows, script};
+use slablab_report::error::At;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(super) struct Args {
     /// Slab allocator, of the VM's era (default: the usual one of the VM's kernel, as slub@6.1)
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
-    /// Machine: a name of `slablab machines`, or a file
+    /// Machine: a name of `slablab list machines`, or a file
     #[arg(long, value_name = "MACHINE", default_value = "vm-guest")]
     machine: PathBuf,
     /// First seed
@@ -42,8 +43,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "REC")]
     beside: Option<PathBuf>,
     /// Write the records to this folder, a folder for each seed
-    #[arg(short, long, value_name = "FOLDER")]
-    output: Option<PathBuf>,
+    #[arg(short = 'd', long = "folder", alias = "output", short_alias = 'o', value_name = "FOLDER")]
+    folder: Option<PathBuf>,
     /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -68,9 +69,9 @@ impl Args {
     fn check(&self) -> Result<(), Failure> {
         self.views.check(&self.script)?;
         let one_by_one = self.format != Format::Mmtests && !self.views.replace_answer();
-        if self.vms.len() > 1 && (one_by_one || self.beside.is_some() || self.output.is_some()) {
+        if self.vms.len() > 1 && (one_by_one || self.beside.is_some() || self.folder.is_some()) {
             let what = "several --vm: expected --format mmtests, --vmstat, --meminfo or --ps, and neither --beside \
-                        nor -o";
+                        nor --folder";
             return Err(what.into());
         }
         if self.views.replace_answer() && self.format != Format::Text {
@@ -111,6 +112,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
             None => usual_engine(vm)?,
         };
         let options = Options::of(vm, engine, &args.machine, &args.set)?;
+        tell_vm_stand_in(vm, "--vm");
         options.check_era().map(|()| options)
     };
     let options = args.vms.iter().map(of).collect::<Result<Vec<_>, _>>()?;
@@ -136,7 +138,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
                 }
             };
             recording.get_or_insert_with(|| recorder.take());
-            if let Some(folder) = &args.output {
+            if let Some(folder) = &args.folder {
                 let _whole = interrupts.hold();
                 write_records(&folder.join(format!("seed-{seed}")), &run)?;
             }
@@ -179,7 +181,7 @@ fn tell_killed(run: &Run) {
 }
 
 fn write_records(folder: &Path, run: &Run) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    std::fs::create_dir_all(folder).at(folder)?;
     for (process, record) in &run.records {
         let path = folder.join(records::file_name(process));
         crate::output::write_out(&record.write(), Some(&path))?;

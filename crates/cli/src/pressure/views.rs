@@ -8,7 +8,7 @@ use slablab_experiment::output::{Column, memory_page, write_perfetto};
 use slablab_experiment::pressure::looked::{Recorder, Recording, recorder};
 use slablab_experiment::pressure::run::Run;
 use slablab_experiment::run::observe::RECORDED_EVENTS;
-use slablab_trace::AtomicFile;
+use slablab_report::{AtomicFile, visible};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -98,7 +98,7 @@ impl Views {
             write_out(&memory_page(&title, columns, &command_line()), Some(path))?;
         }
         let Some(path) = &self.perfetto else { return Ok(()) };
-        let fail = |error: std::io::Error| format!("{}: {error}", path.display());
+        let fail = |error: std::io::Error| format!("{}: {error}", visible::path(path));
         let file = BufWriter::new(AtomicFile::create(path)?);
         let file = write_perfetto(recording, file).map_err(fail)?;
         file.into_inner().map_err(|error| fail(error.into_error()))?.commit()?;
@@ -106,7 +106,7 @@ impl Views {
             let left_out = recording.left_out;
             tell(format!(
                 "{}: the first {RECORDED_EVENTS} events; {left_out} more are left out",
-                path.display()
+                visible::path(path)
             ));
         }
         Ok(())

@@ -15,10 +15,11 @@
 use super::ending::Ending;
 use super::{Args, left, program, summary};
 use crate::input::Progress;
-use crate::outcome::{Done, Failure, tell};
+use crate::outcome::{Done, Failure, say, tell};
 use crate::output::check;
 use slablab_recorder::{Folder, LIBRARY, Left, Process, convert};
-use slablab_trace::{AtomicFile, Metadata};
+use slablab_report::AtomicFile;
+use slablab_trace::Metadata;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};

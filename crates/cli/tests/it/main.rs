@@ -1,6 +1,7 @@
 //! The program `slablab` as users and scripts meet it.
 
 mod bench;
+mod bounded;
 mod browser;
 mod calibrate;
 mod cli;
@@ -9,10 +10,13 @@ mod compare;
 mod doctor;
 mod engines;
 mod explain;
+mod front;
 mod generated;
+mod hostile;
 mod import;
 mod input;
 mod large;
+mod list;
 mod mail;
 mod map;
 mod messages;

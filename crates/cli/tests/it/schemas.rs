@@ -90,7 +90,11 @@ fn sites() {
 
 #[test]
 fn machines_and_caches() {
-    check(0, &["machines"]);
+    check(0, &["list", "machines"]);
+    for list in ["engines", "vm", "experiments", "workloads", "schemas"] {
+        check(0, &["list", list]);
+    }
+    check(0, &["list", "engines", "slub@7.0"]);
     check(0, &["what", "dentry", "kmalloc-64", ":0000128", ":a-0000192"]);
     check(0, &["what", "--list"]);
     check(0, &["doctor", DUMP]);
@@ -128,8 +132,8 @@ fn experiments() {
     check(0, &["run", "placements", "--quick"]);
     let parts = folder("schemas-experiments").join("parts");
     let parts = parts.to_str().expect("UTF-8");
-    check(0, &["run", "micro", "--quick", "--repeats", "2", "-o", parts]);
-    check(0, &["report", parts]);
+    check(0, &["run", "micro", "--quick", "--repeats", "2", "--folder", parts]);
+    check(0, &["run", "--join", parts]);
     check(0, &["suite", "slub@7.0", "slub@7.1", "--quick", "--workload", "ublk"]);
     check(0, &["reproduce", "2026", "--quick", "--no-ranges"]);
     check(0, &["explain", "2026", "slub@6.18", "slub@7.0", "--repeats", "1"]);
@@ -182,7 +186,10 @@ fn table() -> Vec<(String, String)> {
 fn each_verb_with_json_has_a_schema() {
     // The verbs that have `--format` with json, from the pages for man.
     let at = folder("schemas-man");
-    assert_eq!(common::slablab(&["man"], &["--all", at.to_str().expect("UTF-8")]).status.code(), Some(0));
+    assert_eq!(
+        common::slablab(&["generate", "man"], &["--folder", at.to_str().expect("UTF-8")]).status.code(),
+        Some(0)
+    );
     let mut verbs = BTreeSet::new();
     for file in std::fs::read_dir(&at).expect("a folder").flatten() {
         let page = std::fs::read_to_string(file.path()).expect("a page");
@@ -199,7 +206,7 @@ fn each_verb_with_json_has_a_schema() {
     assert_eq!(verbs, listed.collect::<BTreeSet<_>>(), "--help and docs/json.md");
 
     // The folder, the program and the page have the same schemas.
-    let said = text(&common::slablab(&["schema"], &[]).stdout);
+    let said = text(&common::slablab(&["list", "schemas"], &[]).stdout);
     let printed: BTreeSet<String> =
         said.lines().map(|line| line.trim().split(' ').next().expect("a name").into()).collect();
     let named: BTreeSet<String> = table.into_iter().map(|(_, schema)| schema).collect();
@@ -207,19 +214,22 @@ fn each_verb_with_json_has_a_schema() {
     let name =
         |file: std::fs::DirEntry| file.file_name().to_string_lossy().trim_end_matches(".json").to_string();
     let files: BTreeSet<String> = files.map(name).collect();
-    assert_eq!(printed, files, "slablab schema, and schemas/");
+    assert_eq!(printed, files, "slablab list schemas, and schemas/");
     assert_eq!(named, files, "docs/json.md, and schemas/");
 }
 
 #[test]
 fn schemas_are_printed() {
     let all = folder("schemas-all");
-    assert_eq!(common::slablab(&["schema"], &["--all", all.to_str().expect("UTF-8")]).status.code(), Some(0));
+    assert_eq!(
+        common::slablab(&["generate", "schemas"], &["--folder", all.to_str().expect("UTF-8")]).status.code(),
+        Some(0)
+    );
     let file = std::fs::read(bundled("schemas/slablab.replay.1.json")).expect("a schema");
     assert_eq!(std::fs::read(all.join("slablab.replay.1.json")).expect("a schema"), file);
     for name in ["slablab.replay.1", "replay.1", "replay"] {
-        assert_eq!(common::slablab(&["schema"], &[name]).stdout, file, "{name}");
+        assert_eq!(common::slablab(&["generate", "schemas"], &[name]).stdout, file, "{name}");
     }
-    common::check_error(&["schema"], &["replays"], &["no schema replays", "slablab.replay.1"]);
-    common::check_error(&["schema"], &["--all", "/nonexistent/a"], &["/nonexistent"]);
+    common::check_error(&["generate", "schemas"], &["replays"], &["no schema replays", "slablab.replay.1"]);
+    common::check_error(&["generate", "schemas"], &["--folder", "/nonexistent/a"], &["/nonexistent"]);
 }

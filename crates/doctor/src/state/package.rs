@@ -1,8 +1,8 @@
 //! The file of `slablab record`, as it is written: the states around a recording, then its events.
 
 use super::archive;
+use slablab_report::AtomicFile;
 use slablab_report::error::{At, Result};
-use slablab_trace::AtomicFile;
 use std::io::{BufWriter, IntoInnerError, Read};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ impl Package {
     /// # Errors
     /// A file that cannot be written.
     pub fn create(path: &Path, seconds: u64) -> Result<Package> {
-        let file = AtomicFile::create_private(path).map_err(slablab_trace::Error::without_path).at(path)?;
+        let file = AtomicFile::create_private(path)?;
         Ok(Package { file: BufWriter::new(file), path: path.to_path_buf(), seconds })
     }
 
@@ -42,6 +42,6 @@ impl Package {
     pub fn commit(mut self) -> Result<()> {
         archive::end(&mut self.file).at(&self.path)?;
         let file = self.file.into_inner().map_err(IntoInnerError::into_error).at(&self.path)?;
-        file.commit().map_err(slablab_trace::Error::without_path).at(&self.path)
+        file.commit()
     }
 }

@@ -11,7 +11,6 @@ use slablab_readers::recording::Moment;
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::Release;
 use slablab_slabs::order::CpuCounts;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -113,7 +112,7 @@ fn gather(path: &Path, moment: Moment) -> Result<Gathered> {
     let mut builder = DumpBuilder::of(moment);
     let (form, cut_off) = match path == Path::new("-") {
         true => builder.input(io::stdin().lock()).map_err(unread).at(Path::new("standard input"))?,
-        false => builder.input(File::open(path).at(path)?).map_err(unread).at(path)?,
+        false => builder.input(slablab_report::files::open(path).at(path)?).map_err(unread).at(path)?,
     };
     if let Some(cut_off) = cut_off.as_ref().filter(|_| !builder.has_slabs()) {
         return Err(Error::new(path, cut_off));

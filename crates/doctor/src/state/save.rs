@@ -8,8 +8,8 @@ use super::folder::Folder;
 use super::input::Input;
 use super::machine::State;
 use super::read::{live_from, state};
+use slablab_report::AtomicFile;
 use slablab_report::error::{At, Error, Result};
-use slablab_trace::AtomicFile;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -21,18 +21,10 @@ use std::path::Path;
 pub fn save(path: &Path) -> Result<State> {
     let packing = Packing::of(path)?;
     let (state, folder) = gathered()?;
-    let file = AtomicFile::create(path).map_err(|error| refused(path, error))?;
+    let file = AtomicFile::create(path)?;
     let file = packing.write(file, |tar| write(tar, &folder, &state)).at(path)?;
-    file.commit().map_err(|error| refused(path, error))?;
+    file.commit()?;
     Ok(state)
-}
-
-/// An error of the system, which names the file by itself, with the name once.
-fn refused(path: &Path, error: slablab_trace::Error) -> Error {
-    match error {
-        slablab_trace::Error::Io { source, .. } => Error::new(path, source),
-        other => Error::new(path, other),
-    }
 }
 
 /// Reads the running machine. Returns the files that it read as the bytes of a tar.zst, and the state.
@@ -122,7 +114,7 @@ mod tests {
     #[test]
     fn an_error_names_the_file_once() {
         let path = Path::new("/no-such-folder/state.tar");
-        let error = AtomicFile::create(path).map_err(|error| refused(path, error)).map(drop).unwrap_err();
+        let error = AtomicFile::create(path).map(drop).unwrap_err();
         assert_eq!(error.to_string(), "/no-such-folder/state.tar: No such file or directory (os error 2)");
     }
 }

@@ -3,6 +3,7 @@
 use super::data::{self, Entry, Method};
 use rustc_hash::FxHashMap;
 use slablab_report::error::{At, Error, Result};
+use slablab_report::{Limit, read_at_most};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -37,7 +38,7 @@ impl Known {
     /// A file that cannot be read, is no TOML, or breaks a rule of docs/caches.md; with its name and line.
     pub fn read(path: &Path) -> Result<Known> {
         let expected = "expected entries as docs/caches.md describes them";
-        let text = String::from_utf8(std::fs::read(path).at(path)?);
+        let text = String::from_utf8(read_at_most(path, Limit::mib("a file of caches (TOML)", 16))?);
         let text = text.map_err(|_| format!("{expected}: TOML text in UTF-8")).at(path)?;
         if text.trim().is_empty() {
             return Err(Error::new(path, format!("the file is empty: {expected}")));

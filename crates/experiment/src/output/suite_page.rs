@@ -41,8 +41,8 @@ pub fn suite_page(answer: &Answer, command: &str) -> String {
     page.section("Pairs of workload and machine");
     page.table("What each pair shows.", &why());
     let mut evidence = vec![
-        "Costs of the machines are documented or assumed: slablab machines NAME. Intervals show the scatter of \
-         the model's repeats, not that of a real machine."
+        "Costs of the machines are documented or assumed: slablab list machines NAME. Intervals show the \
+         scatter of the model's repeats, not that of a real machine."
             .to_string(),
     ];
     evidence.extend(

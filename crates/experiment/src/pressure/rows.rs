@@ -3,6 +3,8 @@
 use super::run::Run;
 use serde_json::{Value, json};
 use slablab_readers::vmrecord::{Phase, Record};
+use slablab_report::csv::Csv;
+use slablab_report::html::Cell;
 use slablab_report::text::Table;
 use std::fmt::Write;
 
@@ -181,16 +183,21 @@ pub fn table(rows: &[Row]) -> String {
 
 /// The rows as CSV.
 pub fn csv(rows: &[Row]) -> String {
-    let mut text = String::from("process,phase,counter,seed_index,modelled,real\n");
+    let mut file = Csv::new(["process", "phase", "counter", "seed_index", "modelled", "real"]);
     for row in rows {
+        let name = |name: &String| Cell::Name(name.clone());
         for (at, value) in row.modelled.iter().enumerate() {
-            let real = row.real.map_or(String::new(), |real| real.to_string());
-            let Row { process, phase, counter, .. } = row;
-            writeln!(text, "{process},{phase},{counter},{at},{value},{real}")
-                .expect("a string takes all text");
+            file.row([
+                name(&row.process),
+                name(&row.phase),
+                name(&row.counter),
+                Cell::Count(at as u64),
+                Cell::Change(*value),
+                row.real.map_or(Cell::Empty, Cell::Change),
+            ]);
         }
     }
-    text
+    file.finish()
 }
 
 /// The rows as JSON.

@@ -7,11 +7,9 @@
 use super::config::Configs;
 use slablab_readers::compressed::Decompressed;
 use slablab_readers::vmrecord::{Record, TEXTS_MOST, texts};
-use slablab_report::Error;
 use slablab_report::error::At;
+use slablab_report::{Error, Limit, files, read_at_most};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,7 +69,7 @@ impl Runs {
     /// What cannot be read, with its path; no record at all.
     pub fn open(path: &Path) -> Result<Runs, Error> {
         if path.is_file() {
-            return Runs::archive(path, &std::fs::read(path).at(path)?);
+            return Runs::archive(path, &read_at_most(path, ARCHIVE)?);
         }
         let mut found: BTreeMap<PathBuf, Run> = BTreeMap::new();
         let table = path.join(TABLE);
@@ -159,15 +157,15 @@ pub fn read(path: &Path) -> Result<Record, Error> {
     Record::parse(&text(path)?).at(path)
 }
 
+/// An archive of records; that of the program has 1 MiB.
+const ARCHIVE: Limit = Limit::mib("an archive of records", 256);
+
+/// A record.
+const RECORD: Limit = Limit { what: "a record", bytes: TEXTS_MOST };
+
 /// The bytes of a file, perhaps compressed.
 fn text(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut text = Vec::new();
-    let reader = Decompressed::new(File::open(path).at(path)?).at(path)?;
-    reader.take(TEXTS_MOST + 1).read_to_end(&mut text).at(path)?;
-    if text.len() as u64 > TEXTS_MOST {
-        return Err(Error::new(path, "expected a record of at most 256 MiB"));
-    }
-    Ok(text)
+    RECORD.read(Decompressed::new(files::open(path).at(path)?).at(path)?, path)
 }
 
 /// The table of a folder's runs.

@@ -9,7 +9,8 @@
 //! IMG=tree.img LIM=300 MEMMAP=...          the files, the host's time limit, holes: nothing to model
 //! ```
 
-use slablab_report::error::{At, Error, Result};
+use slablab_report::error::{Error, Result};
+use slablab_report::{Limit, read_text_at_most};
 use std::path::Path;
 
 /// What differs from the defaults.
@@ -43,7 +44,7 @@ impl Settings {
         if !path.is_file() {
             return Ok(Settings::default());
         }
-        let text = std::fs::read_to_string(&path).at(&path)?;
+        let text = read_text_at_most(&path, Limit::mib("the settings of a scenario", 1))?;
         Settings::parse(&text).map_err(|(line, what)| Error::new(&path, format!("line {line}: {what}")))
     }
 

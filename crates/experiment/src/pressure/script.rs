@@ -1,8 +1,11 @@
 //! Scripts from files.
 
-use slablab_report::Error;
+use slablab_report::{Error, Limit, read_at_most};
 use slablab_trace::script::Script;
 use std::path::Path;
+
+/// A script: a million lines.
+const SCRIPT: Limit = Limit::mib("a script", 64);
 
 /// Reads a script, and those that it spawns from the same folder.
 ///
@@ -11,7 +14,7 @@ use std::path::Path;
 /// its file.
 pub fn load(path: &Path) -> Result<Script, Error> {
     let read = |path: &str| {
-        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        let bytes = read_at_most(Path::new(path), SCRIPT).map_err(|error| error.what)?;
         String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             format!("expected a script in UTF-8, found the byte {:#04x} at {at}", error.as_bytes()[at])

@@ -21,8 +21,8 @@ use crate::workload::Sample;
 use serde_json::{Map, Value, json};
 use slablab_model::LockTimes;
 use slablab_report::error::{At, Error, Result};
+use slablab_report::{AtomicFile, Limit, read_text_at_most};
 use slablab_sim::tally::Failed;
-use slablab_trace::AtomicFile;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
@@ -112,17 +112,17 @@ impl Folder {
     /// What the system refuses.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path.join(name);
-        let mut file = AtomicFile::create(&path).at(&path)?;
+        let mut file = AtomicFile::create(&path)?;
         file.write_all(bytes).at(&path)?;
-        file.commit().at(&path)
+        file.commit()
     }
 
     /// Copies a file; the copy appears whole or not at all.
     fn copy(&self, name: &str, from: &Path) -> Result<()> {
         let path = self.path.join(name);
-        let mut file = AtomicFile::create(&path).at(&path)?;
+        let mut file = AtomicFile::create(&path)?;
         std::io::copy(&mut File::open(from).at(from)?, &mut file).at(from)?;
-        file.commit().at(&path)
+        file.commit()
     }
 
     /// The runs of a cell, if an earlier run finished it.
@@ -139,6 +139,9 @@ impl Folder {
     }
 }
 
+/// A document of a folder of results. A cell of 10,000 runs has some MiB.
+pub(crate) const RESULT: Limit = Limit::mib("a document of results", 256);
+
 /// The plan of a folder of results.
 ///
 /// # Errors
@@ -146,16 +149,16 @@ impl Folder {
 pub fn plan(folder: &Path) -> Result<Value> {
     let path = folder.join(PLAN);
     if !path.exists() {
-        let expected = "expected a folder of results that `slablab run -o FOLDER` wrote";
+        let expected = "expected a folder of results that `slablab run --folder FOLDER` wrote";
         return Err(Error::new(folder, format!("there is no {PLAN} here: {expected}")));
     }
-    let text = fs::read_to_string(&path).at(&path)?;
+    let text = read_text_at_most(&path, RESULT)?;
     serde_json::from_str(&text).at(&path)
 }
 
 /// The runs of a cell in a folder. A file that does not read is as good as none: the cell runs again.
 pub fn cell(folder: &Path, key: &str) -> Option<Runs> {
-    let text = fs::read_to_string(folder.join(name(key))).ok()?;
+    let text = read_text_at_most(&folder.join(name(key)), RESULT).ok()?;
     runs_of(key, &serde_json::from_str(&text).ok()?)
 }
 

@@ -12,6 +12,7 @@ use slablab_trace::{CutOff, Metadata, Node, Symbol, Topology};
 use crate::recorded;
 use crate::replay::before::read_dump;
 use slablab_report::error::{At, Error, Result};
+use slablab_report::{Limit, read_text_at_most};
 
 /// Adds what the recording itself says to what is `known` from elsewhere, which goes first.
 pub(super) fn header(mut known: Metadata, header: &Header) -> Metadata {
@@ -87,7 +88,7 @@ pub(super) fn recorded(path: &Path) -> Result<Metadata> {
 
 /// Reads a `machine.json` as the truth runs have it.
 pub(super) fn machine(path: &Path) -> Result<Metadata> {
-    let text = std::fs::read_to_string(path).at(path)?;
+    let text = read_text_at_most(path, Limit::mib("the description of a machine (JSON)", 64))?;
     let json: Value = serde_json::from_str(&text).at(path)?;
     let wrong = |key: &str, expected: &str| Error::new(path, format!("\"{key}\": expected {expected}"));
     let words: Vec<&str> = json["uname"].as_str().unwrap_or("").split_whitespace().collect();

@@ -1,6 +1,5 @@
 //! The formats of events, from elsewhere than the recording.
 
-use std::fs::File;
 use std::path::Path;
 
 use slablab_readers::compressed::Decompressed;
@@ -8,11 +7,12 @@ use slablab_readers::event::FormatText;
 use slablab_readers::perfdata::PerfData;
 use slablab_readers::{Source, kmem, tracepoint::Format};
 use slablab_report::error::{At, Error, Result};
+use slablab_report::{Limit, files, read_text_at_most};
 
 /// The formats of kmem events that `path` has: a perf.data, or a folder of tracefs.
 pub(super) fn read(path: &Path) -> Result<Vec<FormatText>> {
     if !path.is_dir() {
-        let open = || Decompressed::new(File::open(path)?);
+        let open = || Decompressed::new(files::open(path)?);
         let recording = PerfData::reopen(open).at(path)?;
         return Ok(recording.header().formats.clone());
     }
@@ -24,7 +24,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<FormatText>> {
             if !file.is_file() {
                 continue;
             }
-            let text = std::fs::read_to_string(&file).at(&file)?;
+            let text = read_text_at_most(&file, Limit::mib("the format of an event", 1))?;
             if Format::parse(&text).is_ok_and(|format| kmem::is_known(&format.name)) {
                 found.push(FormatText { system: "kmem".into(), text });
             }

@@ -20,6 +20,7 @@ use super::convert::{Stop, convert};
 use super::{FREED_LIMIT, Input, describe, formats, unnamed};
 use crate::recorded;
 use slablab_report::error::{At, Error, Result};
+use slablab_report::files;
 
 /// Bytes needed to tell what an input is: a text has its first event behind some lines of others.
 const HEAD_BYTES: u64 = 4096;
@@ -54,7 +55,7 @@ pub(super) fn is_trace(path: &Path) -> Result<bool> {
         return Ok(false);
     }
     let mut head = Vec::new();
-    File::open(path).at(path)?.take(PARQUET.len() as u64).read_to_end(&mut head).at(path)?;
+    files::open(path).at(path)?.take(PARQUET.len() as u64).read_to_end(&mut head).at(path)?;
     Ok(head == PARQUET)
 }
 

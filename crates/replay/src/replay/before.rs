@@ -21,9 +21,9 @@ use slablab_readers::recording::{self, Moment};
 use slablab_readers::slabinfo::Slabinfo;
 use slablab_readers::text::{Breakdown, Count};
 use slablab_report::error::{At, Error, Result};
+use slablab_report::files;
 use slablab_slabs::CacheFlags;
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The state before a recording.
@@ -335,7 +335,7 @@ pub(crate) fn read_dump(path: &Path, moment: Moment) -> Result<(Option<Form>, Du
         return Ok((None, read_folder(path)?));
     }
     let mut builder = DumpBuilder::of(moment);
-    let (form, cut_off) = builder.input(File::open(path).at(path)?).at(path)?;
+    let (form, cut_off) = builder.input(files::open(path).at(path)?).at(path)?;
     if let Some(cut_off) = cut_off {
         return Err(Error::new(path, cut_off));
     }

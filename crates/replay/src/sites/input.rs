@@ -8,6 +8,7 @@ use crate::import;
 use slablab_readers::compressed::Decompressed;
 use slablab_readers::{allocinfo, tracked};
 use slablab_report::error::{At, Error, Result};
+use slablab_report::files;
 use std::fs::File;
 use std::io::{BufRead, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -88,7 +89,7 @@ fn recognise(path: &Path) -> Result<(PathBuf, Kind)> {
             let _ = beginning.take(HEAD_BYTES).read_to_end(&mut head);
         }
     } else {
-        let reader = Decompressed::new(File::open(path).at(path)?).at(path)?;
+        let reader = Decompressed::new(files::open(path).at(path)?).at(path)?;
         reader.take(HEAD_BYTES).read_to_end(&mut head).at(path)?;
     }
     let name = path.file_name().unwrap_or_default();

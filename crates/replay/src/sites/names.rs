@@ -4,9 +4,8 @@ use rustc_hash::FxHashMap;
 use slablab_readers::compressed::Decompressed;
 use slablab_readers::kallsyms::Kallsyms;
 use slablab_report::error::{At, Error, Result};
+use slablab_report::{Limit, files};
 use slablab_trace::{Metadata, Symbol};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The list of the running kernel.
@@ -118,10 +117,11 @@ fn module_of(map: &Symbol) -> Option<&str> {
     file.split_once(".ko").map(|(name, _)| name)
 }
 
+/// A list of symbols. A distribution's kernel with all its modules has 20 MiB.
+const KALLSYMS: Limit = Limit::mib("a list of symbols", 128);
+
 fn load(path: &Path) -> Result<Kallsyms> {
-    let mut text = Vec::new();
-    let mut reader = Decompressed::new(File::open(path).at(path)?).at(path)?;
-    reader.by_ref().take(1 << 30).read_to_end(&mut text).at(path)?;
+    let text = KALLSYMS.read(Decompressed::new(files::open(path).at(path)?).at(path)?, path)?;
     let list = Kallsyms::parse(&text);
     if !list.is_empty() {
         return Ok(list);

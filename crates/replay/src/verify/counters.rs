@@ -1,7 +1,7 @@
 //! Compares every counter of a kernel that counted with the model's counter: SLUB with SLUB_STATS, SLAB with
 //! its statistics.
 
-use super::cpustat::{self, RealCounts};
+use super::cpustat::{self, COUNTERS, RealCounts};
 use super::seeds::{Spread, judge, sentence};
 use super::{Both, CacheCounters, Compared, Verified, without_page_frees};
 use crate::replay::before::nodes::{NodeSpan, of_messages};
@@ -10,11 +10,12 @@ use slablab_platform::Event;
 use slablab_readers::compressed::Decompressed;
 use slablab_readers::counters::{parse_const, parse_state, parse_stats};
 use slablab_report::error::{At, Error, Result};
+use slablab_report::{Limit, files, read_at_most, read_text_at_most};
 use slablab_slabs::Preset;
 use slablab_slabs::engines::slub::{Sheaves, SlabUpdate, SlubPolicy};
 use slablab_trace::Reader;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::io::Cursor;
 use std::path::Path;
 
 /// A counter of a cache, real and predicted.
@@ -116,8 +117,8 @@ pub fn start_of(run: &Path, label: &str) -> Result<Before> {
     }
     let open = |name: &str| {
         let path = run.join(name);
-        let file = File::open(&path).at(&path)?;
-        Decompressed::new(file).at(&path)
+        let file = Decompressed::new(files::open(&path).at(&path)?).at(&path)?;
+        COUNTERS.read(file, &path).map(Cursor::new)
     };
     let constants = parse_const(open("slub_const.csv")?).at(&run.join("slub_const.csv"))?;
     let states = parse_state(open("slub_state.csv.gz")?).at(&run.join("slub_state.csv.gz"))?;
@@ -129,7 +130,10 @@ pub fn start_of(run: &Path, label: &str) -> Result<Before> {
 /// Where each node's memory is: what the kernel said of it, in the run's description of its machine.
 fn spans(run: &Path) -> Result<Vec<NodeSpan>> {
     let path = run.join("machine.json");
-    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Vec::new()) };
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = read_text_at_most(&path, Limit::mib("the description of a machine (JSON)", 64))?;
     let machine: serde_json::Value = serde_json::from_str(&text).at(&path)?;
     let lines = machine["mem_layout"].as_array().into_iter().flatten();
     Ok(of_messages(lines.filter_map(serde_json::Value::as_str)))
@@ -191,7 +195,7 @@ impl Counted {
     fn slub(run: &Path, label: &str) -> Result<Counted> {
         let path = run.join("slub_stats.csv");
         let mut real = RealCounts::new();
-        for row in parse_stats(File::open(&path).at(&path)?).at(&path)? {
+        for row in parse_stats(&*read_at_most(&path, COUNTERS)?).at(&path)? {
             if row.label == label {
                 real.entry(row.cache).or_default().insert(row.stat, row.delta);
             }

@@ -4,9 +4,12 @@ use slablab_platform::Event;
 use slablab_readers::counters::parse_slabinfos;
 use slablab_readers::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_report::error::{At, Error, Result};
+use slablab_report::{Limit, read_at_most};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
+
+/// A table of counters. Those of 48 CPUs and all statistics have some MiB.
+pub(super) const COUNTERS: Limit = Limit::mib("a table of counters (CSV)", 256);
 
 /// By cache and counter, how often a kernel counted something during a workload.
 pub(super) type RealCounts = BTreeMap<String, BTreeMap<String, i64>>;
@@ -81,7 +84,7 @@ fn counts(row: &SlabinfoRow) -> Option<[u64; EVENTS.len()]> {
 
 fn at(run: &Path, label: &str, phase: &str) -> Result<Slabinfo> {
     let path = run.join(FILE);
-    let all = parse_slabinfos(File::open(&path).at(&path)?).at(&path)?;
+    let all = parse_slabinfos(&*read_at_most(&path, COUNTERS)?).at(&path)?;
     let mut found = all.iter().filter(|at| at.label == label && at.phase == phase);
     let Some(found) = found.next() else {
         let mut labels: Vec<&str> = all.iter().map(|at| at.label.as_str()).collect();

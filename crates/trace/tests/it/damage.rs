@@ -11,7 +11,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
-use slablab_trace::{AtomicFile, Batch, Columns, Error, Metadata, Reader, Row, rewrite};
+use slablab_trace::{Batch, Columns, Error, Metadata, Reader, Row, rewrite};
 
 /// The same file with footer keys changed and columns `extra` added, as another program would do it.
 fn remake(file: &Bytes, keys: &[(&str, &str)], extra: &[TypePtr], drop: &[&str]) -> Bytes {
@@ -187,29 +187,6 @@ fn damaged_bytes_do_not_panic() {
         errors += u32::from(read(bytes.into(), Columns::ALL, 256).is_err());
     }
     assert!(errors > 200, "only {errors} of 600 damaged files were noticed");
-}
-
-#[test]
-fn a_file_appears_whole_or_not_at_all() {
-    let folder = std::env::temp_dir().join(format!("slablab-beside-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("out.trace.parquet");
-    let names = || std::fs::read_dir(&folder).unwrap().count();
-    let write = |text: &str| {
-        let mut file = AtomicFile::create(&path).unwrap();
-        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
-        file
-    };
-    drop(write("first"));
-    assert_eq!(names(), 0, "a dropped file leaves nothing");
-    write("second").commit().unwrap();
-    drop(write("third"));
-    assert_eq!((names(), std::fs::read_to_string(&path).unwrap().as_str()), (1, "second"));
-    write("fourth").commit().unwrap();
-    assert_eq!((names(), std::fs::read_to_string(&path).unwrap().as_str()), (1, "fourth"));
-    assert!(matches!(AtomicFile::create(&folder), Err(Error::Io { .. })));
-    assert!(AtomicFile::create(&folder.join("none/out")).is_err());
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// A column's dictionary page is damaged so that the Parquet decoder panics: the reader answers with an

@@ -22,13 +22,13 @@ mod tracedat;
 mod tracefs;
 
 use super::{Args, With};
-use crate::outcome::{Done, Failure, tell};
+use crate::outcome::{Done, Failure, say, tell};
 use crate::output::check;
 use serde_json::{Value, json};
 use session::{End, Session};
 use slablab_doctor::state::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, dump};
 use spool::{Room, Spooled};
-use std::io::{Cursor, IsTerminal, Read, Write};
+use std::io::{Cursor, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) use tracefs::dead_instances;
@@ -145,7 +145,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let size = pack(&output, parts, &mut recorded, &mut session)?;
     // The recording is whole, and the exit status the command's, also if nobody reads this.
     let said = summary(&output, size, &recorded, (time, wanted.buffer_mb), problem.as_deref());
-    let _ = std::io::stderr().write_all(said.as_bytes());
+    say(&said);
     Ok(match (done, end) {
         (Some(done), _) => done,
         (None, End::Signal(signal)) if args.time.is_some() => Done::Ended { signal },
@@ -163,7 +163,7 @@ fn writable_output(args: &Args) -> Result<PathBuf, Failure> {
             "a recording has several parts, which are put together at its end: expected the name of a file";
         return Err(format!("{}: {what}", output.display()).into());
     }
-    drop(slablab_trace::AtomicFile::create(&output)?);
+    drop(slablab_report::AtomicFile::create(&output)?);
     Ok(output)
 }
 

@@ -2,6 +2,8 @@
 
 use crate::whatif::{PER_CPU_COLUMNS, PerCpu};
 use serde_json::{Value, json};
+use slablab_report::csv::Csv;
+use slablab_report::html::Cell;
 use slablab_report::text::{Table, cut, wrapped};
 use slablab_report::visible;
 
@@ -27,8 +29,13 @@ pub fn per_cpu_table(table: &PerCpu) -> String {
 
 /// The table as CSV: the format of data/per-cpu.csv.
 pub fn per_cpu_csv(table: &PerCpu) -> String {
-    let rows: String = table.rows().iter().map(|row| row.join(",") + "\n").collect();
-    PER_CPU_COLUMNS.join(",") + "\n" + &rows
+    let mut file = Csv::new(PER_CPU_COLUMNS);
+    for [release, arch, page_size, cpus, cache, numbers @ ..] in table.rows() {
+        let kernel = [Cell::Name(release), Cell::Name(arch), Cell::Text(page_size), Cell::Text(cpus)];
+        let cells = kernel.into_iter().chain([Cell::Name(cache)]);
+        file.row(cells.chain(numbers.map(Cell::Text)));
+    }
+    file.finish()
 }
 
 /// The table as JSON.

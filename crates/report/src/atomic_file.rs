@@ -12,14 +12,14 @@
 //! | a file | replaced by the commit; mode and, where permitted, owner stay; other hard links keep the old content |
 //! | a file that may not be written | refused, although a rename would replace it |
 //! | a link | it stays; the file it names is created or replaced |
+//! | a link of another user in a folder like /tmp | refused, as the kernel does where `fs.protected_symlinks` is 1 |
 //! | a device, a pipe, a name below /proc | opened and written directly, since a rename would destroy it |
 //! | a folder | refused |
 
-use std::fs::{File, Metadata};
+use crate::error::{At, Error, Result};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-use crate::error::Error;
 
 /// A file being written, to become `path`. Dropped without [`AtomicFile::commit`], it is gone.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl AtomicFile {
     /// # Errors
     /// A path that is a folder, that may not be written, whose folder is missing, or whose links go in a
     /// circle.
-    pub fn create(path: &Path) -> Result<AtomicFile, Error> {
+    pub fn create(path: &Path) -> Result<AtomicFile> {
         AtomicFile::begin(path, false, nameless)
     }
 
@@ -48,44 +48,40 @@ impl AtomicFile {
     ///
     /// # Errors
     /// As [`AtomicFile::create`].
-    pub fn create_private(path: &Path) -> Result<AtomicFile, Error> {
+    pub fn create_private(path: &Path) -> Result<AtomicFile> {
         AtomicFile::begin(path, true, nameless)
     }
 
-    fn begin(
-        path: &Path,
-        private: bool,
-        nameless: impl FnOnce(&Path) -> Option<File>,
-    ) -> Result<AtomicFile, Error> {
-        let fail = |source| Error::Io { path: path.into(), source };
+    fn begin(path: &Path, private: bool, nameless: impl FnOnce(&Path) -> Option<File>) -> Result<AtomicFile> {
         if path.is_dir() {
             let what = "is a directory: expected the name of a file";
-            return Err(fail(io::Error::new(io::ErrorKind::IsADirectory, what)));
+            return Err(Error::new(path, what));
         }
         let (path, named) = (path.to_path_buf(), None);
-        let Some(target) = end_of_links(&path).map_err(fail)? else {
+        let Some(target) = end_of_links(&path).at(&path)? else {
             let options = File::options().write(true).truncate(path.is_file()).open(&path);
-            return Ok(AtomicFile { file: options.map_err(fail)?, path, target: None, named });
+            return Ok(AtomicFile { file: options.at(&path)?, path, target: None, named });
         };
-        // Opened for writing and not written: fails where the user may not write.
-        let old = match File::options().write(true).open(&target) {
-            Ok(old) => Some(old.metadata().map_err(fail)?),
+        // Opened for writing and not written: fails where the user may not write. A link that was put in the
+        // place of the file since is refused.
+        let old = match unfollowed().write(true).open(&target) {
+            Ok(old) => Some(old.metadata().at(&path)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(fail(error)),
+            Err(error) => return Err(Error::new(path, error)),
         };
         let (file, named) = match nameless(folder(&target)) {
             Some(file) => (file, named),
             None => {
                 let named = temporary(&target);
-                (create_private(&named, private || old.is_some()).map_err(fail)?, Some(named))
+                (create_private(&named, private || old.is_some()).at(&path)?, Some(named))
             }
         };
         if private {
-            for_owner(&file).map_err(fail)?;
+            for_owner(&file).at(&path)?;
         }
         let new = AtomicFile { file, path, target: Some(target), named };
         if let Some(old) = old {
-            take_over(&new.file, &old).map_err(|source| new.fail(source))?;
+            take_over(&new.file, &old).at(&new.path)?;
         }
         Ok(new)
     }
@@ -94,25 +90,21 @@ impl AtomicFile {
     ///
     /// # Errors
     /// The system refuses the new name: the folder was removed, or the disk is full.
-    pub fn commit(mut self) -> Result<(), Error> {
+    pub fn commit(mut self) -> Result<()> {
         let Some(target) = self.target.clone() else { return Ok(()) };
         let named = match self.named.take() {
             Some(named) => named,
             None => {
                 let named = temporary(&target);
-                link(&self.file, &named).map_err(|source| self.fail(source))?;
+                link(&self.file, &named).at(&self.path)?;
                 named
             }
         };
         // From here on the temporary name is removed if the rename fails.
         self.named = Some(named.clone());
-        std::fs::rename(&named, &target).map_err(|source| self.fail(source))?;
+        std::fs::rename(&named, &target).at(&self.path)?;
         self.named = None;
         Ok(())
-    }
-
-    fn fail(&self, source: io::Error) -> Error {
-        Error::Io { path: self.path.clone(), source }
     }
 }
 
@@ -135,18 +127,29 @@ impl Drop for AtomicFile {
     }
 }
 
+/// Options that open no link.
+#[cfg(unix)]
+fn unfollowed() -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = File::options();
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
+    options
+}
+
+#[cfg(not(unix))]
+fn unfollowed() -> OpenOptions {
+    File::options()
+}
+
 /// The path at the end of `path`'s links, whether or not there is a file. `None` for a path that must be
 /// opened as it is: a device, a pipe, or a descriptor of a process (`/dev/stdout` is a link to
 /// `/proc/self/fd/1`).
 ///
 /// # Errors
-/// Links that lead to each other.
+/// Links that lead to each other; a link of another user in a folder like /tmp.
 pub fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
     /// As many links as the kernel follows before it answers ELOOP.
     const LINKS: usize = 40;
-    if path.exists() && !path.is_file() {
-        return Ok(None);
-    }
     let mut end = path.to_path_buf();
     for _ in 0..LINKS {
         let folder = folder(&end);
@@ -154,11 +157,48 @@ pub fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
             return Ok(None);
         }
         match std::fs::read_link(&end) {
-            Ok(next) => end = folder.join(next),
-            Err(_) => return Ok(Some(end)),
+            Ok(next) => {
+                refuse_foreign(&end, folder)?;
+                end = folder.join(next);
+            }
+            Err(_) => return Ok((!end.exists() || end.is_file()).then_some(end)),
         }
     }
     Err(io::Error::other("too many links that lead to each other"))
+}
+
+/// Refuses a link that another user left where all users may: the next program of root writes to the path,
+/// and so to a file of that user's choice. The kernel refuses it, too, if `fs.protected_symlinks` is set, but
+/// only links that it follows by itself.
+#[cfg(unix)]
+fn refuse_foreign(link: &Path, folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let (of_link, of_folder) = (link.symlink_metadata()?, folder.metadata()?);
+    let user = rustix::process::geteuid().as_raw();
+    if may_follow(of_link.uid(), (of_folder.mode(), of_folder.uid()), user) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} is a link of another user (number {}) in a folder that everybody may write: expected a file, or a link of \
+         your own",
+        crate::visible::path(link),
+        of_link.uid()
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+}
+
+#[cfg(not(unix))]
+fn refuse_foreign(_link: &Path, _folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Whether `user` may follow a link of the user `link` in a folder with this mode and owner: proc(5) under
+/// `/proc/sys/fs/protected_symlinks`.
+#[cfg(unix)]
+fn may_follow(link: u32, (mode, owner): (u32, u32), user: u32) -> bool {
+    /// The sticky bit, and that all others may write.
+    const PUBLIC: u32 = 0o1002;
+    mode & PUBLIC != PUBLIC || link == user || link == owner
 }
 
 fn folder(path: &Path) -> &Path {
@@ -309,6 +349,62 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
+    #[test]
+    fn who_may_follow_a_link() {
+        // The owner of the link, the mode and the owner of the folder, the user.
+        for (link, mode, owner, user, expected) in [
+            (1000, 0o1777, 0, 1000, true),
+            (1000, 0o1777, 0, 0, false),
+            (1000, 0o1777, 0, 1001, false),
+            (0, 0o1777, 0, 1000, true),
+            (1000, 0o1777, 1000, 0, true),
+            (1000, 0o0777, 0, 0, true),
+            (1000, 0o1775, 0, 0, true),
+            (1000, 0o0755, 1000, 0, true),
+            (1000, 0o1773, 0, 0, false),
+        ] {
+            let found = may_follow(link, (mode, owner), user);
+            assert_eq!(found, expected, "link of {link} in {mode:o} of {owner}, followed by {user}");
+        }
+    }
+
+    /// As root: a link of the user nobody in a folder like /tmp, to a file of root and to a device.
+    #[test]
+    fn a_link_of_another_owner_in_a_public_folder_is_refused() {
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+        const NOBODY: u32 = 65534;
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let public = folder_called("public");
+        let secret = folder_called("secret").join("root.conf");
+        std::fs::write(&secret, "root's").unwrap();
+        std::fs::set_permissions(&public, std::fs::Permissions::from_mode(0o1777)).unwrap();
+        let link = |name: &str, to: &Path| {
+            let path = public.join(name);
+            symlink(to, &path).unwrap();
+            lchown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            path
+        };
+        let new = secret.with_file_name("new");
+        for (name, to) in [("file", &*secret), ("none", &new), ("device", Path::new("/dev/null"))] {
+            let path = link(name, to);
+            let refused = AtomicFile::create(&path).unwrap_err();
+            assert!(refused.what.contains("a link of another user (number 65534)"), "{name}: {refused}");
+        }
+        assert_eq!(std::fs::read_to_string(&secret).unwrap(), "root's");
+        assert!(!new.exists());
+        // Root's own link there, and nobody's in a folder of nobody's, as /proc/sys/fs/protected_symlinks
+        // allows them.
+        symlink(&secret, public.join("own")).unwrap();
+        write(&public.join("own"), true, "by the own link");
+        lchown(&public, Some(NOBODY), Some(NOBODY)).unwrap();
+        write(&public.join("file"), true, "by the owner of the folder");
+        assert_eq!(std::fs::read_to_string(&secret).unwrap(), "by the owner of the folder");
+        std::fs::remove_dir_all(&public).unwrap();
+        std::fs::remove_dir_all(secret.parent().unwrap()).unwrap();
+    }
+
     /// What happens where a filesystem has no files without names.
     #[test]
     fn a_named_file_is_removed_or_renamed() {
@@ -326,6 +422,29 @@ mod tests {
         assert!(names().is_empty());
         AtomicFile::begin(&path, false, |_| None).unwrap().commit().unwrap();
         assert_eq!(names(), ["out"]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = folder_called("beside");
+        let path = folder.join("out.trace.parquet");
+        let names = || std::fs::read_dir(&folder).unwrap().count();
+        let write = |text: &str| {
+            let mut file = AtomicFile::create(&path).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file
+        };
+        drop(write("first"));
+        assert_eq!(names(), 0, "a dropped file leaves nothing");
+        write("second").commit().unwrap();
+        drop(write("third"));
+        assert_eq!((names(), std::fs::read_to_string(&path).unwrap().as_str()), (1, "second"));
+        write("fourth").commit().unwrap();
+        assert_eq!((names(), std::fs::read_to_string(&path).unwrap().as_str()), (1, "fourth"));
+        let refused = AtomicFile::create(&folder).unwrap_err();
+        assert_eq!(refused.what, "is a directory: expected the name of a file");
+        assert!(AtomicFile::create(&folder.join("none/out")).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -1,0 +1,98 @@
+//! The front of the program: `slablab` alone, `slablab --help`, and the errors of the command line.
+
+use crate::colour;
+use crate::outcome::{Failure, complain};
+use crate::output::print_styled;
+use clap::Command;
+use clap::builder::styling::Styles;
+use slablab_report::{text, visible};
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// What `slablab` alone prints.
+pub(crate) const QUESTIONS: &str = "\
+slablab: the Linux slab allocators outside the kernel, and a laboratory around them
+
+Where does this machine's slab memory go, and what would help?
+  slablab doctor
+Which code allocates it? (as root)
+  slablab record -g --for 10s -o now.recording.tar; slablab sites now.recording.tar
+What would another kernel's allocator do with this load?
+  slablab replay now.recording.tar --engine slub@6.12 --engine slub@7.1
+What would another setting save or cost?
+  slablab whatif --max-order 0
+How fast are these allocators as a program's malloc?
+  slablab bench
+
+slablab --help lists every verb; slablab VERB --help has its options and examples.
+";
+
+/// The verbs by what they are about, in the order of `--help`.
+pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
+    ("This machine", &["doctor", "what", "sites", "record", "top"]),
+    ("A recording", &["import", "replay", "explain", "verify"]),
+    ("What if", &["whatif", "orders", "run", "suite", "reproduce", "pressure"]),
+    ("Speed", &["bench", "calibrate"]),
+    ("Results", &["compare"]),
+    ("Engines of this program", &["check"]),
+    ("Lists", &["list", "generate"]),
+];
+
+/// The least and the most columns of `--help`.
+const COLUMNS: std::ops::RangeInclusive<usize> = 40..=100;
+
+/// `--help` with the verbs in groups.
+pub(crate) fn grouped(command: Command) -> Command {
+    let columns = colour::columns().unwrap_or(*COLUMNS.end()).clamp(*COLUMNS.start(), *COLUMNS.end());
+    let (head, word) = (*Styles::styled().get_header(), *Styles::styled().get_literal());
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        let verbs = names.iter().filter_map(|name| command.find_subcommand(name));
+        let verbs: Vec<&Command> = verbs.filter(|verb| !verb.is_hide_set()).collect();
+        if !verbs.is_empty() {
+            write!(groups, "\n{head}{title}:{head:#}\n").expect("a string");
+        }
+        for verb in verbs {
+            let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+            let about = text::wrapped_within(columns, &about, &" ".repeat(13), &" ".repeat(13));
+            let name = verb.get_name();
+            write!(groups, "  {word}{name}{word:#}{}", &about[2 + name.len()..]).expect("a string");
+        }
+    }
+    command.help_template(format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{groups}\n{head}Options:{head:#}\n{{options}}\n\n\
+         slablab alone names the first steps; slablab VERB --help has a verb's options and examples."
+    ))
+}
+
+/// Prints what clap made of the command line: help, a version, or an error.
+pub(crate) fn print(error: clap::Error, command: Command) -> ExitCode {
+    if !error.use_stderr() {
+        let text = if colour::is_automatic(&std::io::stdout()) {
+            error.render().ansi().to_string()
+        } else {
+            error.render().to_string()
+        };
+        return match print_styled(&text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error),
+        };
+    }
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    // The words are read once more as they are shown, so that what is left to style is clap's own.
+    let words = std::env::args_os().map(|word| visible::name(&word.to_string_lossy()).into_owned());
+    let shown = command.try_get_matches_from(words).err().filter(|shown| shown.kind() == error.kind());
+    let error = shown.unwrap_or(error);
+    complain(&if colour::is_automatic(&std::io::stderr()) {
+        error.render().ansi().to_string()
+    } else {
+        error.render().to_string()
+    });
+    ExitCode::from(code)
+}
+
+/// A program that cannot print its help.
+fn failed(error: &Failure) -> ExitCode {
+    crate::outcome::tell(error);
+    ExitCode::from(2)
+}
