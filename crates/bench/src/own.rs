@@ -60,7 +60,7 @@ impl Own {
     /// The functions of `F`.
     pub fn of<F: Benched>() -> Own {
         Own {
-            name: F::Policy::ENGINE,
+            name: F::Policy::NAME,
             contestants: || {
                 let all = patterns::of_subjects::<Only<F>>();
                 all.into_iter().flat_map(|workload| workload.contestants).collect()
@@ -82,7 +82,7 @@ impl<F: Benched> Subjects for Only<F> {
 struct OwnHeap<F>(PhantomData<F>);
 
 impl<F: Benched> Extra for OwnHeap<F> {
-    const NAME: &'static str = F::Policy::ENGINE;
+    const NAME: &'static str = F::Policy::NAME;
     type Engine = F::On<Native>;
 
     fn policy() -> <F::On<Native> as Engine<Native>>::Policy {

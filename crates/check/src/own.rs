@@ -38,7 +38,7 @@ pub fn checks<F: Family>() -> [Check; 3] {
 fn named<T: Policy>(policy: &T) -> (String, (u32, u32, u32)) {
     let release = policy.release();
     let kernel = (release.major.into(), release.minor.into(), release.patch.into());
-    (format!("{}@{release}", T::ENGINE), kernel)
+    (format!("{}@{release}", T::NAME), kernel)
 }
 
 /// The policies that were asked for, or every preset.

@@ -134,7 +134,7 @@ fn programs(engines: impl IntoIterator<Item = String>) {
 
 /// Every preset of an engine, by name.
 fn presets<Q: Policy>() -> impl Iterator<Item = String> {
-    Q::PRESETS.iter().map(|preset| format!("{}@{}", Q::ENGINE, preset.release()))
+    Q::PRESETS.iter().map(|preset| format!("{}@{}", Q::NAME, preset.release()))
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// The change between two dumps, real and predicted.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ChangeDocument {
+pub(super) struct ChangeDocument {
     /// Caches that changed or should have, the most wrong first.
     #[schemars(schema_with = "rows")]
     caches: Vec<Map<String, Value>>,
@@ -51,7 +51,7 @@ pub struct ChangeDocument {
 
 /// Counters of a kernel beside what an engine counts.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct CountersDocument {
+pub(super) struct CountersDocument {
     /// Counters above 100.
     above_100: usize,
     /// Of those, counters that are more than 10 % off.
@@ -156,7 +156,7 @@ impl Document for CountersDocument {
 
 impl ChangeDocument {
     /// The document of `changes`, the skill of whose prediction is `skill`.
-    pub fn new(replay: &Replay, (changes, skill): (&[Change], Skill), basis: &Dumps) -> ChangeDocument {
+    pub(super) fn new(replay: &Replay, (changes, skill): (&[Change], Skill), basis: &Dumps) -> ChangeDocument {
         let (metadata, outcome) = (&replay.metadata, &replay.outcomes[0]);
         let columns = change_columns();
         let skills =
@@ -191,7 +191,7 @@ impl ChangeDocument {
 
 impl CountersDocument {
     /// The document of a counters run.
-    pub fn new(replay: &Replay, counters: &[Counter], basis: &Counted) -> CountersDocument {
+    pub(super) fn new(replay: &Replay, counters: &[Counter], basis: &Counted) -> CountersDocument {
         let tally = Tally::of(counters);
         CountersDocument {
             above_100: tally.many,
