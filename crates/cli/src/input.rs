@@ -172,7 +172,7 @@ pub(crate) fn tell_vm_stand_in(text: &str, what: &str) {
         return;
     };
     let number = |release: Release| [release.major, release.minor, release.patch].map(u32::from);
-    let is_other = Release::parse(asked).is_some_and(|asked| number(asked) != preset.kernel);
+    let is_other = Release::parse(asked).is_none_or(|asked| number(asked) != preset.kernel);
     if preset.release != asked && is_other {
         tell(format_args!("{what} {text}: the newest preset that is not newer is {preset}"));
     }

@@ -82,7 +82,7 @@ fn what_is_nearly_known_is_answered_or_refused() {
         &["engines", "slub@9"],
         0,
         &["slub@7.1\n"],
-        &["slub@9: the newest preset that is not newer is slub@7.1"],
+        &["slub@9.0: the newest preset that is not newer is slub@7.1"],
     );
     check(&["engines", "sheaves"], 0, &["slub@7.1\n"], &[]);
     check(&["vm", "vm@6.18"], 0, &["vm@6.18: "], &[]);
