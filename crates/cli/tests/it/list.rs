@@ -79,7 +79,7 @@ fn check(args: &[&str], code: i32, answer: &[&str], said: &[&str]) {
 fn what_is_nearly_known_is_answered_or_refused() {
     check(&["engines", "slub@7.0"], 0, &["slub@7.0\n", "max_order"], &[]);
     check(
-        &["engines", "slub@9"],
+        &["engines", "slub@9.0"],
         0,
         &["slub@7.1\n"],
         &["slub@9.0: the newest preset that is not newer is slub@7.1"],
