@@ -3,7 +3,7 @@
 use crate::input::preset;
 use crate::listed::How;
 use crate::outcome::{Done, Failure};
-use slablab_engines::{parse, registered};
+use slablab_engines::registered;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 use slablab_slabs::Preset;
@@ -62,7 +62,7 @@ fn columns() -> Columns<Row> {
         .key("release", move |row| of(&row.preset, |preset| preset.release().to_string()))
         .key("knob", |row| Cell::Text(row.setting.name.into()))
         .key("value", |row| Cell::Text(row.setting.to_string()))
-        .key("allowed", |row| Cell::Text(values(&row.setting)))
+        .key("allowed", |row| Cell::Text(row.setting.values.to_string()))
         .key("what", |row| Cell::Text(row.setting.what.into()))
 }
 

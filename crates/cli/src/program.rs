@@ -197,7 +197,8 @@ impl Program {
 pub(crate) fn run_words(words: &[String]) -> Result<Done, String> {
     let words = std::iter::once("slablab").chain(words.iter().map(String::as_str));
     let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-    cli.verb.run(Cli::command(), &[]).map_err(|error| error.to_string())
+    let verb = cli.verb.ok_or("no verb is named")?;
+    verb.run(Cli::command(), &[]).map_err(|error| error.to_string())
 }
 
 /// What the simulated kernel needs of `T`, for [`Program::replacement`].

@@ -3,6 +3,7 @@
 use crate::input::tell_vm_stand_in;
 use crate::listed::How;
 use crate::outcome::{Done, Failure};
+use slablab_experiment::pressure::knob::Setting;
 use slablab_experiment::pressure::preset::Preset;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
@@ -54,7 +55,7 @@ fn columns() -> Columns<Row> {
         .key("about", |row| Cell::Text(row.preset.what.into()))
         .key("knob", |row| Cell::Text(row.setting.name.into()))
         .key("value", |row| Cell::Text(row.setting.to_string()))
-        .key("allowed", |row| Cell::Text(values(&row.setting)))
+        .key("allowed", |row| Cell::Text(row.setting.values.to_string()))
         .key("what", |row| Cell::Text(row.setting.what.into()))
 }
 

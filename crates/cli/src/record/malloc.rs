@@ -99,7 +99,7 @@ fn write_trace(
     let held = ending.map(Ending::hold);
     beside.commit()?;
     drop((held, progress));
-    eprint!("{}", summary::text(output, all, process, &result));
+    say(&summary::text(output, all, process, &result));
     if result.lost > 0 {
         tell(format_args!("{} calls were lost: expected a larger --limit, or more disk space", result.lost));
     }

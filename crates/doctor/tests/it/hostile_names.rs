@@ -1,7 +1,8 @@
 //! Names that a stranger chose: no renderer passes on a character that steers a terminal, reorders text, or
 //! makes a spreadsheet compute.
 
-use crate::name_check::{HOSTILE, check_characters, check_names, with_apostrophe};
+use crate::csv_check::with_apostrophe;
+use crate::name_check::{HOSTILE, check_characters, check_names};
 use crate::state::tars::folder;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::output::{

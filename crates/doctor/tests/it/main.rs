@@ -1,5 +1,7 @@
 //! Tests of the doctor on real dumps, on real dumps with one thing changed, and on damaged ones.
 
+#[path = "../../../report/tests/it/csv_check.rs"]
+mod csv_check;
 mod diagnosis;
 mod hostile_names;
 #[path = "../../../report/tests/it/name_check.rs"]

@@ -3,8 +3,9 @@
 
 use crate::experiment::{folder, options};
 use slablab_experiment::output::{allocation_trace, experiment_table, locks_table};
+use slablab_experiment::run::observe;
 use slablab_experiment::workloads::WORKLOADS;
-use slablab_experiment::{Experiment, Plan, Results, observe, run};
+use slablab_experiment::{Experiment, Plan, Results, run};
 use slablab_sim::tally::Failed;
 use std::fs;
 

@@ -7,7 +7,8 @@ use slablab_experiment::output::{
 };
 use slablab_experiment::pressure::looked::{Recording, recorder};
 use slablab_experiment::pressure::run::{Options, Run};
-use slablab_experiment::{Change, Experiment, Options as Runs, Plan, observe, run as run_cells};
+use slablab_experiment::run::observe;
+use slablab_experiment::{Change, Experiment, Options as Runs, Plan, run as run_cells};
 use slablab_trace::script::Script;
 use std::path::Path;
 use std::sync::Arc;

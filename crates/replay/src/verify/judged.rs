@@ -117,11 +117,4 @@ mod tests {
         let changes = [change(Tracing::All, 0, 0, 3), change(Tracing::All, 0, 0, -2)];
         assert_eq!(own_balance(&changes, 4096)[1], (3, 2));
     }
-
-    #[test]
-    fn events_of_part_of_a_cache_are_some() {
-        let of = |allocs, bulk| Tracing::of(Some(&Traffic { allocs, bulk, ..Traffic::default() }));
-        assert_eq!([of(0, 0), of(9, 0), of(9, 1)], [Tracing::None, Tracing::All, Tracing::Some]);
-        assert_eq!(Tracing::of(None), Tracing::None);
-    }
 }

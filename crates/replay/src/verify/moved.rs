@@ -135,3 +135,15 @@ fn skill_of(changes: &[Change], model: fn(&Change) -> Moved) -> Skill {
         objects: ratio(|change, moved| moved.active * change.bytes.1 as i64),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_part_of_a_cache_are_some() {
+        let of = |allocs, bulk| Tracing::of(Some(&Traffic { allocs, bulk, ..Traffic::default() }));
+        assert_eq!([of(0, 0), of(9, 0), of(9, 1)], [Tracing::None, Tracing::All, Tracing::Some]);
+        assert_eq!(Tracing::of(None), Tracing::None);
+    }
+}

@@ -1,7 +1,8 @@
 //! Names from an input: no renderer passes on a character that steers a terminal or reorders text, and a CSV
 //! cell has an apostrophe in front if it holds such a name that a spreadsheet would compute, never otherwise.
 
-use crate::name_check::{HOSTILE, check_names, with_apostrophe};
+use crate::csv_check::with_apostrophe;
+use crate::name_check::{HOSTILE, check_names};
 use slablab_replay::explain::{Explained, Question, explain};
 use slablab_replay::import::{self, Input};
 use slablab_replay::output::{

@@ -1,5 +1,7 @@
 //! Tests of recordings: import, replays, and models compared with real kernels.
 
+#[path = "../../../report/tests/it/csv_check.rs"]
+mod csv_check;
 mod explain;
 mod hostile_names;
 mod import;

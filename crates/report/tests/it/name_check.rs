@@ -28,11 +28,3 @@ pub(crate) fn check_characters(renderer: &str, text: &str) {
     let found = text.lines().find(|line| line.chars().any(acts));
     assert!(found.is_none(), "{renderer} passes on {found:?}");
 }
-
-/// The cells of a CSV file that begin with an apostrophe.
-pub(crate) fn with_apostrophe(csv: &str) -> Vec<&str> {
-    csv.split(['\n', ','])
-        .map(|cell| cell.trim_start_matches('"'))
-        .filter(|cell| cell.starts_with('\''))
-        .collect()
-}

@@ -24,8 +24,8 @@ pub mod v24;
 /// For tests: the choices of a release, with some changed as in `trim=no,tiny=no`.
 #[cfg(test)]
 pub(crate) fn with_knobs<P: crate::knob::Policy>(release: &str, knobs: &str) -> P {
-    let column = P::COLUMNS.iter().find(|column| column.release == release).expect("a release");
-    let mut policies = column.policies;
+    let preset = P::PRESETS.iter().find(|preset| preset.release == release).expect("a release");
+    let mut policies = preset.policies;
     for (name, value) in knobs.split(',').filter_map(|knob| knob.split_once('=')) {
         let knob = P::KNOBS.iter().find(|knob| knob.name == name).expect("a knob");
         let value = knob.setting(&policies).read(value).expect("a value of the knob");

@@ -156,7 +156,11 @@ impl Document for CountersDocument {
 
 impl ChangeDocument {
     /// The document of `changes`, the skill of whose prediction is `skill`.
-    pub(super) fn new(replay: &Replay, (changes, skill): (&[Change], Skill), basis: &Dumps) -> ChangeDocument {
+    pub(super) fn new(
+        replay: &Replay,
+        (changes, skill): (&[Change], Skill),
+        basis: &Dumps,
+    ) -> ChangeDocument {
         let (metadata, outcome) = (&replay.metadata, &replay.outcomes[0]);
         let columns = change_columns();
         let skills =
