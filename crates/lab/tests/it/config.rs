@@ -96,7 +96,7 @@ fn a_folder_of_another_memory_size_is_judged_with_it() {
     let real = Runs::open(&folder).unwrap();
     let scripts = folder.join("scen");
     let (machine, pulse) = (Path::new("vm-guest"), Pulse::default());
-    let wanted = Wanted { scripts: &scripts, machine, seeds: 1, threads: Some(1), pulse };
+    let wanted = Wanted { scripts: &scripts, machine, seeds: 1, threads: Some(1), force: false, pulse };
     let modelled = model(&real, &wanted, &|_, _| {}).unwrap();
     assert_eq!(modelled.failed, Vec::<String>::new());
     let run = |scenario: &str, machine: &str| modelled.runs.scenarios[scenario][machine][0][""].clone();

@@ -184,6 +184,7 @@ impl Kernel {
             random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
             processes: Cell::new(0),
             failed: RefCell::new(None),
+            progress: Default::default(),
             watch,
             beat: recorder.beat(),
         }

@@ -79,6 +79,7 @@ impl Task {
     /// Sleeps for `ps` picoseconds.
     pub fn sleep(&self, ps: Ps) {
         self.kernel.wake_at(self.id, Timed::clock() + ps);
+        self.kernel.tasks.borrow_mut()[self.id.0 as usize].has_timer = true;
         self.kernel.block(self.id, Waiting { what: "for its timer", number: 0 });
     }
 

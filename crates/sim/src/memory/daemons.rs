@@ -254,7 +254,7 @@ impl Memory {
 
     fn start_daemon(self: &Rc<Self>, name: String, program: impl FnOnce(&Rc<Memory>, &Task) + 'static) {
         let memory = self.clone();
-        self.kernel.start(0, None, move |task| {
+        self.kernel.start_daemon(move |task| {
             task.call_it(|| name);
             program(&memory, task);
         });

@@ -2,11 +2,12 @@
 
 use super::own::Own;
 use super::record::{ObjectUse, Pages, Phase, Usage};
-use super::shared::{Queue, Shared, Tmpfs, drop_caches};
+use super::shared::{Awaited, Queue, Shared, Tmpfs, drop_caches};
 use crate::kernel::{Task, Waiting};
 use crate::memory::Here;
 use crate::memory::views::Snapshot;
 use crate::objects::Held;
+use crate::tally::Failed;
 use slablab_model::{Ps, Timed};
 use slablab_trace::script::{self, Command, Object, ObjectId, ObjectKind, Script};
 use slablab_vm::ahead::FileAhead;
@@ -26,6 +27,20 @@ pub(super) struct Child {
     /// `go` that no `ready` has met.
     go: Cell<u32>,
     has_ended: Cell<bool>,
+}
+
+impl Child {
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready.get() > 0 || self.has_ended.get()
+    }
+
+    pub(super) fn may_go(&self) -> bool {
+        self.go.get() > 0
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.get()
+    }
 }
 
 /// What a fork copies or shares, beside the generator.
@@ -252,14 +267,12 @@ impl Process<'_> {
                 let me = self.me.clone().expect("the parser allows ready in spawned scripts alone");
                 me.ready.set(me.ready.get() + 1);
                 memory.wake_processes();
-                self.sleep_until("for its parent, process", || me.go.get() > 0)?;
+                self.sleep_until(Awaited::Go(me.clone()))?;
                 me.go.set(me.go.get() - 1);
             }
             Command::Until(child) => {
                 let child = self.children[usize::from(child.0)].clone();
-                self.sleep_until("for a child to be ready, process", || {
-                    child.ready.get() > 0 || child.has_ended.get()
-                })?;
+                self.sleep_until(Awaited::Ready(child.clone()))?;
                 child.ready.set(child.ready.get().saturating_sub(1));
             }
             Command::Go(child) => {
@@ -269,7 +282,7 @@ impl Process<'_> {
             }
             Command::Join(child) => {
                 let child = self.children[usize::from(child.0)].clone();
-                self.sleep_until("for the end of a child, process", || child.has_ended.get())?;
+                self.sleep_until(Awaited::End(child))?;
             }
             Command::Stat(stat) => self.stat(stat)?,
             Command::Messages { count, bytes } => self.send(*count, *bytes)?,
@@ -280,16 +293,25 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Sleeps until another process has done something.
-    fn sleep_until(&self, what: &'static str, is_so: impl Fn() -> bool) -> Result<(), Killed> {
-        let memory = &self.shared.memory;
-        while !is_so() {
+    /// Sleeps until another process has done something. If every process sleeps so, the run has failed.
+    fn sleep_until(&self, awaited: Awaited) -> Result<(), Killed> {
+        let (memory, sleepers) = (&self.shared.memory, &self.shared.sleepers);
+        let waiting = Waiting { what: awaited.what(), number: self.record as u32 };
+        let mut result = Ok(());
+        while !awaited.has_come() {
             if memory.is_killed(self.task.id) {
-                return Err(Killed);
+                result = Err(Killed);
+                break;
             }
-            memory.sleep(self.task, Waiting { what, number: self.record as u32 });
+            sleepers.borrow_mut().insert(self.record, (self.task.id, awaited.clone()));
+            if let Some(stuck) = self.shared.stuck() {
+                memory.kernel.fail(Failed::Stuck(stuck));
+                self.task.preemption_point();
+            }
+            memory.sleep(self.task, waiting);
         }
-        Ok(())
+        sleepers.borrow_mut().remove(&self.record);
+        result
     }
 
     /// What a child has of this process. `None`: no memory.

@@ -1,11 +1,13 @@
 //! What the processes of a script share: files, names, message queues, records.
 
 use super::plan::Plan;
+use super::process::Child;
 use super::record::Record;
 use crate::kernel::Task;
 use crate::memory::caches::Tree;
 use crate::memory::{Here, Memory};
 use crate::objects::Held;
+use crate::sched::TaskId;
 use slablab_trace::script::Object;
 use slablab_vm::mappings::Kind;
 use slablab_vm::shrinker::drop_slab;
@@ -34,6 +36,46 @@ pub(super) struct Shared {
     pub(super) accesses: Cell<u64>,
     /// Processes that have not ended.
     pub(super) running: Cell<u32>,
+    /// Those of them that sleep until another one does something, by their records.
+    pub(super) sleepers: RefCell<BTreeMap<usize, (TaskId, Awaited)>>,
+}
+
+/// What a process sleeps for.
+#[derive(Clone)]
+pub(super) enum Awaited {
+    /// `go` of its parent.
+    Go(Rc<Child>),
+    /// `ready` of a child, or the child's end.
+    Ready(Rc<Child>),
+    /// The end of a child.
+    End(Rc<Child>),
+}
+
+impl Awaited {
+    pub(super) fn what(&self) -> &'static str {
+        match self {
+            Awaited::Go(_) => "for its parent, process",
+            Awaited::Ready(_) => "for a child to be ready, process",
+            Awaited::End(_) => "for the end of a child, process",
+        }
+    }
+
+    pub(super) fn has_come(&self) -> bool {
+        match self {
+            Awaited::Go(child) => child.may_go(),
+            Awaited::Ready(child) => child.is_ready(),
+            Awaited::End(child) => child.has_ended(),
+        }
+    }
+
+    /// The command that sleeps, as a script has it.
+    fn command(&self) -> &'static str {
+        match self {
+            Awaited::Go(_) => "at `ready`, for `go` of its parent",
+            Awaited::Ready(_) => "at `until`, for `ready` of a child",
+            Awaited::End(_) => "at `join`, for the end of a child",
+        }
+    }
 }
 
 /// A file of tmpfs. It goes when it has no name and no process has it mapped.
@@ -80,6 +122,7 @@ impl Shared {
             records: RefCell::default(),
             accesses: Cell::new(0),
             running: Cell::new(0),
+            sleepers: RefCell::default(),
         })
     }
 
@@ -106,6 +149,23 @@ impl Shared {
         let file = self.tmpfs.borrow_mut().entry(object.name.clone()).or_insert_with(create).clone();
         file.open();
         file
+    }
+
+    /// If every process sleeps until another one does something, and none of them has what it sleeps for or
+    /// was killed: the processes, and what each waits for. Nothing can wake them.
+    pub(super) fn stuck(&self) -> Option<Vec<String>> {
+        let sleepers = self.sleepers.borrow();
+        let goes_on =
+            |(task, awaited): &(TaskId, Awaited)| awaited.has_come() || self.memory.is_killed(*task);
+        if sleepers.len() < self.running.get() as usize || sleepers.values().any(goes_on) {
+            return None;
+        }
+        let records = self.records.borrow();
+        let text = |(record, (_, awaited)): (&usize, &(TaskId, Awaited))| {
+            let name = Some(records[*record].process.as_str()).filter(|name| !name.is_empty());
+            format!("{}: {}", name.unwrap_or("the script's first process"), awaited.command())
+        };
+        Some(sleepers.iter().map(text).collect())
     }
 
     /// A new message queue.
