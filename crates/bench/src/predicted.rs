@@ -17,8 +17,8 @@ use crate::subject::Subject;
 use slablab_machines::Machine;
 use slablab_platform::CpuId;
 use slablab_report::text::Table;
-use slablab_sim::micro::{self, Load, Pattern, Setup};
 use slablab_sim::paths;
+use slablab_sim::programs::micro::{self, Load, Pattern, Setup};
 use slablab_sim::record::Recorder;
 use slablab_slabs::Preset;
 

@@ -9,7 +9,7 @@
 mod machine;
 
 use slablab_sim::process::Kind;
-use slablab_sim::workloads::hackbench::{self, Hackbench, Over};
+use slablab_sim::programs::hackbench::{self, Hackbench, Over};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

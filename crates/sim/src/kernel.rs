@@ -15,13 +15,13 @@
 //! ([`Task::preemption_point`]), never inside an engine. What happens between two points where the call can
 //! be suspended (a turn, a lock, a park) happens at once for all CPUs.
 
-use crate::era::Era;
 use crate::heap::{CacheNumber, Heap, Kmalloc};
-use crate::messages::Messages;
-use crate::objects::{Held, Object};
-use crate::pulse::Beat;
+use crate::kernel::era::Era;
+use crate::kernel::messages::Messages;
+use crate::kernel::objects::{Held, Object};
+use crate::kernel::tally::{CacheTally, Failed, Tally};
+use crate::record::pulse::Beat;
 use crate::sched::{Idle, Kick, Leave, Scheduler, Spec, TaskId, Why};
-use crate::tally::{CacheTally, Failed, Tally};
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use slablab_model::{CallId, Ps, Timed};
@@ -32,11 +32,15 @@ use std::rc::Rc;
 
 mod boot;
 mod completions;
+pub mod era;
 mod groups;
 mod interrupts;
 mod marks;
+pub mod messages;
+pub mod objects;
 mod progress;
 mod sampling;
+pub mod tally;
 mod task;
 mod waiting;
 mod watch;

@@ -16,11 +16,12 @@
 //! own: a fork copies them one by one, an exec replaces them.
 
 mod image;
+pub mod mappings;
 
 pub use image::{Image, Libraries, Shape};
 
+use crate::kernel::objects::{Held, Object};
 use crate::kernel::{Task, WaitQueue, Waiting};
-use crate::objects::{Held, Object};
 use slablab_model::{Access, Timed};
 use slablab_platform::Topology;
 use std::cell::Cell;

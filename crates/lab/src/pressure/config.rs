@@ -12,7 +12,7 @@ use super::guests::Facts;
 use super::scenario::Settings;
 use slablab_readers::procfs::{Zone, parse_zoneinfo};
 use slablab_report::error::{Error, Result};
-use slablab_sim::workloads::script::is_setting;
+use slablab_sim::programs::script::is_setting;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,16 +1,16 @@
 //! Boot: a machine is made and entered, and the release's scheduler and slab caches are there.
 
 use super::{Kernel, NEVER, Prices, Processor, completions, groups, watch};
-use crate::era::Era;
+use crate::heap::paths::paths;
+use crate::heap::placement::placed_heap;
 use crate::heap::{Heap, Named, heap_with};
-use crate::messages::Messages;
-use crate::micro::Setup;
-use crate::objects;
-use crate::paths::paths;
-use crate::placement::placed_heap;
+use crate::kernel::era::Era;
+use crate::kernel::messages::Messages;
+use crate::kernel::objects;
+use crate::kernel::tally::{Failed, Tally};
+use crate::programs::micro::Setup;
 use crate::record::Recorder;
 use crate::sched::{Machine, Scheduler};
-use crate::tally::{Failed, Tally};
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use slablab_model::{Timed, TimedMachine};

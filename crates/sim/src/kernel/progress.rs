@@ -6,8 +6,8 @@
 //! waits for another one, the run has failed.
 
 use super::{Entry, Kernel, Task};
+use crate::kernel::tally::Failed;
 use crate::sched::TaskId;
-use crate::tally::Failed;
 use slablab_model::{Ps, Timed};
 use std::cell::Cell;
 use std::rc::Rc;

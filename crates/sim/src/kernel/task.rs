@@ -2,7 +2,7 @@
 
 use super::{Kernel, Waiting};
 use crate::heap::{CacheNumber, Kmalloc};
-use crate::objects::{Held, Object};
+use crate::kernel::objects::{Held, Object};
 use crate::sched::{Leave, TaskId, Why};
 use slablab_model::{Access, Ps, Timed};
 use slablab_platform::{CpuId, Event, Frames, Gfp, Topology};

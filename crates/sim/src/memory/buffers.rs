@@ -2,7 +2,7 @@
 
 use super::Memory;
 use crate::kernel::Task;
-use crate::objects::{Held, Object};
+use crate::kernel::objects::{Held, Object};
 use slablab_platform::Gfp;
 use slablab_vm::Frame;
 use std::cell::{Cell, RefCell};

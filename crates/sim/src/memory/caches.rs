@@ -12,10 +12,10 @@
 //! read through the page cache of the device. Cycles are assumed. Rules of 6.x, from memory.
 
 use super::{Here, Memory, Shrinks};
-use crate::era::Era;
 use crate::heap::Named;
 use crate::kernel::Task;
-use crate::objects::Held;
+use crate::kernel::era::Era;
+use crate::kernel::objects::Held;
 use slablab_model::{Access, Timed};
 use slablab_platform::{Gfp, Topology};
 use slablab_slabs::{CacheFlags, CacheSpec};
@@ -29,7 +29,7 @@ use std::rc::Rc;
 /// Cycles of a look at an object on a list, and of the end of one, beside lines and engine (assumed).
 const LOOK: u64 = 60;
 const END: u64 = 300;
-/// Cycles of a step of a walk (assumed, as in [`crate::files`]).
+/// Cycles of a step of a walk (assumed, as in [`crate::fs::files`]).
 const STEP: u64 = 120;
 /// Bytes that a walk and a shrinker touch of an object.
 const HEAD: u32 = 64;

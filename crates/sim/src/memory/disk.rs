@@ -2,10 +2,10 @@
 
 use super::Memory;
 use super::host::Here;
-use crate::disk::bio::{Bio, Direction, Request};
-use crate::disk::pool::Wake;
-use crate::disk::queue::{Added, QueueSpec};
-use crate::disk::queued::QueuedDisk;
+use crate::block::disk::bio::{Bio, Direction, Request};
+use crate::block::disk::pool::Wake;
+use crate::block::disk::queue::{Added, QueueSpec};
+use crate::block::disk::queued::QueuedDisk;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
 use slablab_model::disk::Disk;
 use slablab_model::{Ps, Timed};

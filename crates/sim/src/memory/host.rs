@@ -3,7 +3,7 @@
 use super::compact::type_of;
 use super::disk::PAGE_SECTORS;
 use super::{DATA, Memory, Reader, SWAP, THROTTLES};
-use crate::disk::bio::Direction;
+use crate::block::disk::bio::Direction;
 use crate::kernel::{Task, WaitQueue, Waiting};
 use slablab_model::Timed;
 use slablab_pages::Level;

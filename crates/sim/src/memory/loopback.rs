@@ -12,10 +12,10 @@
 
 use super::host::Here;
 use super::{Memory, Reader};
+use crate::kernel::objects::{Held, Object};
+use crate::kernel::tally::Failed;
 use crate::kernel::{Group, Kernel, Task, WaitQueue, Waiting};
-use crate::objects::{Held, Object};
 use crate::sched::Spec;
-use crate::tally::Failed;
 use slablab_model::Timed;
 use slablab_platform::Gfp;
 use slablab_vm::mappings::Kind;

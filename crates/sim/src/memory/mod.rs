@@ -63,12 +63,12 @@ pub use oom::Killed;
 pub use prices::Prices;
 pub use shrinkers::Shrinks;
 
-use crate::era::Era;
+use crate::kernel::era::Era;
+use crate::kernel::tally::Failed;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_pages};
-use crate::micro::Setup;
+use crate::programs::micro::Setup;
 use crate::record::Recorder;
 use crate::sched::TaskId;
-use crate::tally::Failed;
 use account::Account;
 use asks::Asks;
 use buffers::Buffers;

@@ -11,7 +11,7 @@
 
 use super::Memory;
 use crate::kernel::Task;
-use crate::objects::{Held, Object};
+use crate::kernel::objects::{Held, Object};
 use slablab_model::{Access, Timed};
 use slablab_platform::{Gfp, Topology};
 use slablab_vm::trees::{Node, Trees};

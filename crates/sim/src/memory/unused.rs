@@ -12,9 +12,9 @@
 
 use super::host::Here;
 use super::{Memory, Shrinks};
-use crate::files::Entry;
+use crate::fs::files::Entry;
+use crate::kernel::objects::Held;
 use crate::kernel::{Group, Task};
-use crate::objects::Held;
 use slablab_vm::mm;
 use slablab_vm::{MappingId, Shrinker, Shrunk};
 use std::cell::{Cell, RefCell};

@@ -2,8 +2,8 @@
 
 use crate::machine::setup;
 use slablab_sim::process::Kind;
+use slablab_sim::programs::hackbench::{self, Hackbench, Over};
 use slablab_sim::tally::{CacheTally, Outcome};
-use slablab_sim::workloads::hackbench::{self, Hackbench, Over};
 
 fn run(preset: &str, cpus: u16, hackbench: &Hackbench, seed: u64) -> Outcome {
     let outcome = hackbench::run(&setup(preset, cpus, 1), hackbench, seed);

@@ -2,9 +2,9 @@
 
 use crate::machine::setup;
 use slablab_platform::Event;
+use slablab_sim::programs::mkfs::{self, Interrupts, Mkfs};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::{Failed, Outcome};
-use slablab_sim::workloads::mkfs::{self, Interrupts, Mkfs};
 
 const MKFS: Mkfs = Mkfs {
     processes: 4,

@@ -5,9 +5,9 @@ use crate::machine::costs;
 use slablab_model::{Hardware, MachineSpec, Timed};
 use slablab_sim::kernel::{WaitQueue, Waiting};
 use slablab_sim::memory::{Guest, Unused, views::Snapshot, with_memory};
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::micro::Setup;
+use slablab_sim::programs::script::{Answer, run};
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::script::{Answer, run};
 use slablab_slabs::Preset;
 use slablab_trace::script::Script;
 use slablab_vm::mm::Rules;
@@ -196,7 +196,7 @@ fn names_that_nobody_uses_make_room() {
         assert_eq!(answer, run_text(vm, &guest, &text).expect("it ends"), "{vm}: two runs differ");
         let [stat, again, fill, random, freed] = &answer.records[0].phases[..] else { panic!("five phases") };
         // Each file and each directory has a dentry and an inode; the last slab has room left.
-        let row = |phase: &slablab_sim::workloads::script::Phase, name: &str| {
+        let row = |phase: &slablab_sim::programs::script::Phase, name: &str| {
             let rows = phase.slabs.as_ref().expect("recslab 1");
             rows.iter().find(|row| row.name == name).expect("a cache with slabs").clone()
         };

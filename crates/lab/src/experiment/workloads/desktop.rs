@@ -5,13 +5,13 @@ use crate::experiment::workload::{Estimate, Kind, Metric, Object, Parameter, Val
 use slablab_machines::disks;
 use slablab_model::{MachineSpec, NodeSpec, Ps};
 use slablab_pages::PagesPolicy;
-use slablab_sim::disk::queue::QueueSpec;
+use slablab_sim::block::disk::queue::QueueSpec;
 use slablab_sim::memory::Guest;
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::desktop::player::Played;
+use slablab_sim::programs::desktop::{self, Answer, Habits, Test};
+use slablab_sim::programs::micro::Setup;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::desktop::player::Played;
-use slablab_sim::workloads::desktop::{self, Answer, Habits, Test};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use slablab_vm::mm::Rules;

@@ -6,12 +6,12 @@ use crate::experiment::workload::{
 };
 use slablab_model::MachineSpec;
 use slablab_sim::era::Era;
-use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::process;
+use slablab_sim::programs::hackbench::{self, Over, per_message};
+use slablab_sim::programs::micro::Setup;
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::hackbench::{self, Over, per_message};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 

@@ -3,9 +3,9 @@
 use crate::experiment::workload::{Metric, Object, ppm};
 use slablab_platform::Event;
 use slablab_sim::era::Era;
+use slablab_sim::net::tcp::Rules;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::tally::Outcome;
-use slablab_sim::tcp::Rules;
 use slablab_slabs::Release;
 
 /// Acknowledgements without data.

@@ -1,0 +1,97 @@
+//! fio's example netio: one process sends over TCP and loopback, another receives.
+//!
+//! ```text
+//! sender     write a block, until all is sent      receiver   read a block, until all is received
+//! ```
+//!
+//! The time from the first write to the receiver's last read counts. fio's sender starts a second after its
+//! receiver; that second is left out, as is fio's own measuring of each block beside `think`.
+
+use crate::kernel::tally::{Failed, Outcome};
+use crate::kernel::{Kernel, Mark, Task, locks_of};
+use crate::locks::TcpSocket;
+use crate::net::tcp::loopback::Loopback;
+use crate::net::tcp::{self, End};
+use crate::process::{Children, Kind};
+use crate::programs::anchors::with_recorded_kernel;
+use crate::programs::micro::Setup;
+use crate::record::Recorder;
+use slablab_model::Ps;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The program's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Netio {
+    /// Bytes of a write, and the most of a read.
+    pub block: u32,
+    /// Blocks that are sent.
+    pub blocks: u64,
+    /// Cycles that a process spends in its own program for each block.
+    pub think: u64,
+}
+
+/// The sender begins this long after its start, and up to as much later: the receiver waits for it by then.
+const SETTLE: Ps = 2_000_000_000;
+
+/// The counts when the first block is sent, and those until the last one is read.
+type Counts = RefCell<(Option<Mark>, Option<Outcome>)>;
+
+fn sender(task: &Task, netio: &Netio, end: &End, counts: &Counts) {
+    task.call_it(|| "sender".into());
+    task.sleep(SETTLE + task.kernel.random(SETTLE));
+    counts.borrow_mut().0 = Some(task.kernel.mark());
+    for _ in 0..netio.blocks {
+        task.work(netio.think);
+        task.syscall(|| end.send(task, netio.block));
+    }
+}
+
+fn receiver(task: &Task, netio: &Netio, end: &End, counts: &Counts) {
+    task.call_it(|| "receiver".into());
+    let mut left = netio.blocks * u64::from(netio.block);
+    while left > 0 {
+        let most = left.min(netio.block.into()) as u32;
+        left -= u64::from(task.syscall(|| end.receive(task, most)));
+        task.work(netio.think);
+        task.kernel.count_message();
+    }
+    let mark = counts.borrow_mut().0.take().expect("the sender began");
+    counts.borrow_mut().1 = Some(task.kernel.outcome(&mark));
+}
+
+/// Runs the program.
+///
+/// # Errors
+/// A machine that cannot be modelled; tasks that wait for ever; no memory.
+pub fn run(setup: &Setup, netio: &Netio, seed: u64) -> Result<Outcome, Failed> {
+    run_recorded(setup, netio, seed, &Recorder::default())
+}
+
+/// Runs the program, and records it from the first write on. Caches and locks are counted over the whole run.
+///
+/// # Errors
+/// A machine that cannot be modelled; tasks that wait for ever; no memory.
+pub fn run_recorded(setup: &Setup, netio: &Netio, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
+    with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
+        let (netio, counts) = (*netio, Rc::new(Counts::default()));
+        let (start, result) = (kernel.mark(), counts.clone());
+        kernel.start(kernel.new_process(), None, move |main| {
+            main.call_it(|| "main".into());
+            let (children, loopback) = (Rc::new(Children::default()), Loopback::new());
+            let (from, to) = tcp::pair(main, &loopback, 0, false);
+            let (end, of_sender) = (from.clone(), counts.clone());
+            children.start(main, Kind::Process, move |task| receiver(task, &netio, &to, &counts));
+            children.start(main, Kind::Process, move |task| sender(task, &netio, &end, &of_sender));
+            main.syscall(|| children.wait(main));
+            tcp::close(main, &from);
+            loopback.close(main);
+        });
+        kernel.run()?;
+        let mut outcome = result.borrow_mut().1.take().expect("the receiver ended");
+        let whole = kernel.outcome(&start);
+        (outcome.caches, outcome.locks) = (whole.caches, whole.locks);
+        outcome.locks.push(locks_of::<TcpSocket>());
+        Ok(outcome)
+    })
+}
