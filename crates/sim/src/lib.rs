@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`setup`] | what every run takes: a machine, and the engine on it |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`heap`] | a kernel's slab caches, of any engine; registered engines, prices of their paths, starting states |
@@ -29,6 +30,7 @@ pub mod process;
 pub mod programs;
 pub mod record;
 pub mod sched;
+pub mod setup;
 
 pub use heap::{engines, paths, placement};
 pub use kernel::{era, messages, objects, tally};

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use slablab_machines::Source;
 use slablab_model::{Costs, Hardware};
 use slablab_report::error::{Error, Result};
-use slablab_sim::programs::micro::Setup;
+use slablab_sim::setup::Setup;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

@@ -19,6 +19,7 @@
 
 pub mod bio;
 mod card;
+pub mod command;
 pub mod device;
 pub mod drive;
 pub mod elevator;

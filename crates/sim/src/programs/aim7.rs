@@ -25,8 +25,8 @@ use crate::net::pipe::{Pipe, PipeMutex};
 use crate::net::unix::{self, ReceiveQueue};
 use crate::process::Kind;
 use crate::process::mappings;
-use crate::programs::micro::Setup;
 use crate::record::Recorder;
+use crate::setup::Setup;
 use slablab_model::LockTimes;
 use std::rc::Rc;
 

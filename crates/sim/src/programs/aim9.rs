@@ -19,8 +19,8 @@ use crate::kernel::tally::{Failed, Outcome};
 use crate::kernel::{Kernel, Task};
 use crate::process::mappings;
 use crate::process::{Kind, Shape};
-use crate::programs::micro::Setup;
 use crate::record::Recorder;
+use crate::setup::Setup;
 use slablab_model::LockTimes;
 use std::rc::Rc;
 

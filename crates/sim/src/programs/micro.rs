@@ -7,24 +7,11 @@ use crate::heap::paths::paths;
 use crate::kernel::tally::Failed;
 use crate::record::Recorder;
 use crate::record::profile::{Profile, lock_times};
+use crate::setup::Setup;
 use bench::Bench;
-use slablab_model::{Hardware, LockTimes, MachineSpec, Paths, Ps, Timed};
+use slablab_model::{LockTimes, Paths, Ps, Timed};
 use slablab_platform::CpuId;
-use slablab_slabs::Preset;
 use std::rc::Rc;
-
-/// A machine and the engine on it.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// CPUs, nodes, memory.
-    pub spec: MachineSpec,
-    /// What they cost.
-    pub hardware: Hardware,
-    /// The engine.
-    pub preset: Preset,
-    /// What is drawn of the starting state ([`crate::heap::placement`]); `None`: the machine as it is made.
-    pub placement: Option<u64>,
-}
 
 /// A pattern of allocations and frees of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +187,8 @@ pub fn measure_at(setup: &Setup, paths: Paths, load: &Load, recorder: &Recorder)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slablab_model::{Costs, Handover, Spent};
+    use slablab_model::{Costs, Handover, Hardware, MachineSpec, Spent};
+    use slablab_slabs::Preset;
 
     /// A laptop-like machine of two CPUs.
     fn setup(preset: &str) -> Setup {

@@ -8,8 +8,8 @@ use crate::kernel::era::Era;
 use crate::kernel::objects::Object;
 use crate::kernel::tally::{Failed, Outcome};
 use crate::process::mappings::{self, AddressSpace};
-use crate::programs::micro::Setup;
 use crate::record::Recorder;
+use crate::setup::Setup;
 use slablab_model::LockTimes;
 
 /// The program's parameters.

@@ -13,6 +13,7 @@
 //! and interrupts are served.
 
 mod access;
+mod family;
 mod objects;
 mod own;
 mod plan;
@@ -29,8 +30,8 @@ use crate::kernel::tally::Failed;
 use crate::memory::caches::Tree;
 use crate::memory::sampler::Sample;
 use crate::memory::{Guest, Killed, with_recorded_memory};
-use crate::programs::micro::Setup;
 use crate::record::Recorder;
+use crate::setup::Setup;
 use plan::Plan;
 use process::Process;
 use settings::Known;

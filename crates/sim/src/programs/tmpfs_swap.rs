@@ -31,6 +31,7 @@
 
 mod counts;
 mod make;
+mod programs;
 mod site;
 mod unpack;
 
@@ -45,10 +46,10 @@ use crate::memory::loopback::LoopRules;
 use crate::memory::volume::{Keeps, Volume};
 use crate::memory::{Guest, Memory, with_recorded_memory};
 use crate::process::{Children, Kind};
-use crate::programs::micro::Setup;
 use crate::record::Recorder;
+use crate::setup::Setup;
 pub use counts::{Built, Counts, Iteration};
-use make::Programs;
+use programs::Programs;
 use site::Site;
 use slablab_model::{Ps, Timed};
 use slablab_vm::mm::{self, Rules};

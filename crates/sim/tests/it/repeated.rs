@@ -8,9 +8,9 @@ use slablab_sim::era::Era;
 use slablab_sim::kernel::with_kernel;
 use slablab_sim::process::Kind;
 use slablab_sim::programs::aim9::{self, Aim9, Test};
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::programs::repeat::{Described, Length, Repeat};
 use slablab_sim::programs::{brk1, mmap1, open_close, page_fault1};
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::{Failed, Outcome};
 
 use std::cell::Cell;

@@ -13,9 +13,9 @@ use slablab_model::MachineSpec;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::process;
 use slablab_sim::programs::aim9::{self, Aim9, Test};
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::programs::repeat::{Length, Repeat};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 

@@ -4,8 +4,8 @@ use super::repeat::{self, KIND, METRICS, NODES, OUTSIDE, TASKS, WARM_UP, WINDOW,
 use crate::experiment::workload::{Observed, Pair, Parameter, Values, Workload};
 use slablab_sim::era::Era;
 use slablab_sim::programs::brk1::{Brk1, describe, run_recorded};
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 
 /// The workload.

@@ -8,8 +8,8 @@ use super::kernel::{KERNEL, sample, with_kernel};
 use crate::experiment::workload::{Kind, Metric, Observed, Pair, Parameter, Values, Workload};
 use slablab_sim::programs::desktop::make::Make;
 use slablab_sim::programs::desktop::{Habits, Test};
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 
 /// The workload.

@@ -7,8 +7,9 @@ use crate::experiment::workload::{
 use slablab_model::{LockTimes, MachineSpec};
 use slablab_platform::{CpuId, Rank, rank};
 use slablab_sim::paths;
-use slablab_sim::programs::micro::{Crowd, Load, Measured, Pattern, Setup, measure_at};
+use slablab_sim::programs::micro::{Crowd, Load, Measured, Pattern, measure_at};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;

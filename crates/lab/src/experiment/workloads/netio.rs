@@ -6,9 +6,9 @@ use crate::experiment::workload::{
     Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload,
 };
 use slablab_model::MachineSpec;
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::programs::netio::{self, Netio};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::{Failed, Outcome};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;

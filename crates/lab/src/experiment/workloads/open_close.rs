@@ -10,9 +10,9 @@ const SUITE: &[Pair] = &[
 use crate::experiment::workload::{Estimate, Object, Observed, Pair, Values, Workload};
 use slablab_model::MachineSpec;
 use slablab_sim::objects::Object as Kernel;
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::programs::open_close::{self, OpenClose};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 

@@ -3,9 +3,9 @@
 use super::repeat::{self, KIND, METRICS, NODES, OUTSIDE, TASKS, WARM_UP, WINDOW, observed, repeat};
 use crate::experiment::workload::{Kind, Observed, Pair, Parameter, Values, Workload};
 use slablab_sim::era::Era;
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::programs::page_fault1::{PageFault1, describe, run_recorded};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 
 /// The workload.

@@ -6,9 +6,9 @@ use crate::experiment::workload::{
     Estimate, Kind, Metric, Object, Observed, Parameter, Values, Workload, ppm,
 };
 use slablab_model::MachineSpec;
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::programs::recording::{self, Load};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;

@@ -8,8 +8,8 @@ use crate::experiment::workload::{
 use slablab_model::{MachineSpec, Spent};
 use slablab_platform::{CpuId, Event};
 use slablab_sim::block::ublk::{self, Outcome};
-use slablab_sim::programs::micro::Setup;
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;

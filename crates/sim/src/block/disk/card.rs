@@ -6,7 +6,7 @@
 //! 9.
 
 use super::bio::Direction;
-use super::drive::Command;
+use super::command::Command;
 use slablab_model::Ps;
 use slablab_model::disk::{Card, SECTOR, time_of};
 use std::collections::VecDeque;

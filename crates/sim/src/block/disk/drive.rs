@@ -6,35 +6,15 @@
 
 use super::bio::Direction;
 use super::card::Units;
+use super::command::Command;
 use super::rotating::Arm;
 use slablab_model::Ps;
-use slablab_model::disk::{Disk, DiskKind, SECTOR, time_of};
+use slablab_model::disk::{Disk, DiskKind, time_of};
 use std::collections::BTreeSet;
 
 /// Commands that may pass a waiting one before it goes first (assumed: disks age their queues, but no manual
 /// says how).
 pub const PASSED_MAX: u32 = 64;
-
-/// What the disk is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// Read or write.
-    pub direction: Direction,
-    /// The first sector.
-    pub sector: u64,
-    /// Sectors.
-    pub sectors: u32,
-}
-
-impl Command {
-    pub(super) fn end(&self) -> u64 {
-        self.sector + u64::from(self.sectors)
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        u64::from(self.sectors) * SECTOR
-    }
-}
 
 /// A command that waits in the disk.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 
 mod cfq;
 mod cfq_queue;
+mod cfq_spec;
 mod deadline;
 mod fifo;
 mod linus;
@@ -14,7 +15,7 @@ use super::bio::{Bio, Limits, Request, RequestId, Requests};
 use slablab_model::Ps;
 use sorted::Merged;
 
-pub use cfq::CfqSpec;
+pub use cfq_spec::CfqSpec;
 pub use deadline::DeadlineSpec;
 pub use linus::LinusSpec;
 

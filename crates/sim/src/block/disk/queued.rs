@@ -1,7 +1,8 @@
 //! A disk behind its queue: still a state machine without tasks, driven by the times of its events.
 
 use super::bio::{Bio, Direction, Request, RequestId};
-use super::drive::{Command, Drive};
+use super::command::Command;
+use super::drive::Drive;
 use super::elevator::{NEVER, Take};
 use super::pool::Wake;
 use super::queue::{Added, Queue, QueueSpec};

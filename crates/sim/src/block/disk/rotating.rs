@@ -5,7 +5,7 @@
 //! rate, so that data over several tracks flows without a gap. docs/theory/block.md 8.
 
 use super::bio::Direction;
-use super::drive::Command;
+use super::command::Command;
 use super::write_cache::WriteCache;
 use slablab_model::Ps;
 use slablab_model::disk::{Rotating, SECTOR, bytes_in, time_of};

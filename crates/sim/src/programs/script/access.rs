@@ -18,7 +18,7 @@ const MOST: u32 = 1 << 31;
 impl Process<'_> {
     /// The accesses of one command.
     pub(super) fn access(&mut self, rounds: u64, groups: &[Group]) -> Result<(), Killed> {
-        self.lock_tables(groups);
+        self.own.lock_tables(&self.shared.memory, self.task, &self.script, groups);
         let mut batches = Batches::new(rounds, groups);
         let walk = self.walk.clone();
         let mut walk = walk.borrow_mut();

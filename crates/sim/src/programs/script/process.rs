@@ -1,8 +1,10 @@
 //! One process of a script: its commands, its objects, its phases.
 
+use super::family::{Awaited, Child};
 use super::own::Own;
 use super::record::{ObjectUse, Pages, Phase, Usage};
-use super::shared::{Awaited, Queue, Shared, Tmpfs, drop_caches};
+use super::settings;
+use super::shared::{Queue, Shared, Tmpfs};
 use crate::kernel::objects::Held;
 use crate::kernel::tally::Failed;
 use crate::kernel::{Task, Waiting};
@@ -13,35 +15,11 @@ use slablab_trace::script::{self, Command, Object, ObjectId, ObjectKind, Script}
 use slablab_vm::ahead::FileAhead;
 use slablab_vm::mm::{self, OpenFile};
 use slablab_vm::{MappingId, RegionId, SpaceId};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 const MS: Ps = 1_000_000_000;
-
-/// What parent and child tell each other.
-#[derive(Default)]
-pub(super) struct Child {
-    /// `ready` that no `until` has met.
-    ready: Cell<u32>,
-    /// `go` that no `ready` has met.
-    go: Cell<u32>,
-    has_ended: Cell<bool>,
-}
-
-impl Child {
-    pub(super) fn is_ready(&self) -> bool {
-        self.ready.get() > 0 || self.has_ended.get()
-    }
-
-    pub(super) fn may_go(&self) -> bool {
-        self.go.get() > 0
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.has_ended.get()
-    }
-}
 
 /// What a fork copies or shares, beside the generator.
 pub(super) struct Forked {
@@ -160,7 +138,8 @@ impl Process<'_> {
 
     fn run(&mut self) -> Result<(), Killed> {
         let script = self.script.clone();
-        self.lock(self.shared.memory.guest.locked[usize::from(self.me.is_some())]);
+        let memory = &self.shared.memory;
+        self.own.lock(memory, self.task, memory.guest.locked[usize::from(self.me.is_some())]);
         for (at, line) in script.commands.iter().enumerate() {
             if self.me.is_none() {
                 self.shared.memory.kernel.has_done(at as u64, script.commands.len() as u64);
@@ -179,7 +158,7 @@ impl Process<'_> {
         let memory = self.shared.memory.clone();
         self.shared.records.borrow_mut()[self.record].is_complete = is_complete;
         self.close_pipes();
-        self.unlock();
+        std::mem::take(&mut self.own).unlock(&memory, self.task);
         let here = Here::new(&memory, self.task);
         mm::exit(&memory.vm, &here, self.space);
         let objects = std::mem::take(&mut self.objects);
@@ -235,9 +214,9 @@ impl Process<'_> {
             Command::Sync => self.task.syscall(|| mm::sync(&memory.vm, &here, &memory.rules)),
             Command::DropCaches => self.task.syscall(|| {
                 mm::sync(&memory.vm, &here, &memory.rules);
-                drop_caches(&memory, &here, 3);
+                settings::drop_caches(&memory, &here, 3);
             }),
-            Command::Set { path, value } => self.set(path, value),
+            Command::Set { path, value } => settings::set(&memory, self.task, path, value),
             Command::Compute(ms) => {
                 self.task.compute(ms * MS);
                 self.user += ms * MS;

@@ -4,14 +4,15 @@
 //! A value that the kernel would refuse is an error before the run: the recording program would note it and
 //! go on. Releases and limits are from memory.
 
-use super::process::Process;
-use super::shared::drop_caches;
+use crate::kernel::Task;
 use crate::kernel::era::Era;
 use crate::kernel::tally::Failed;
 use crate::memory::{Here, Memory};
 use slablab_pages::Tuning;
-use slablab_vm::{DirtyLimit, Settings, compact};
+use slablab_vm::shrinker::drop_slab;
+use slablab_vm::{DirtyLimit, Settings, compact, mm};
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 
 /// Bytes of a page.
 const PAGE: u64 = 4_096;
@@ -41,7 +42,7 @@ enum Value {
     /// Numbers that are kept, and what a write changes.
     Number(RangeInclusive<u64>, fn(&Memory, u64)),
     /// Numbers that ask for something at once, and what a write does.
-    Ask(RangeInclusive<u64>, fn(&Process, u64)),
+    Ask(RangeInclusive<u64>, fn(&Rc<Memory>, &Task, u64)),
     /// Words that say what the model does anyway.
     Words(&'static [&'static str]),
     /// Whether generations are on: a run keeps the policy that it begins with.
@@ -125,9 +126,8 @@ const FILES: &[File] = &[
     file(
         "/proc/sys/vm/drop_caches",
         (2, 6, 16),
-        Value::Ask(1..=4, |of, value| {
-            let memory = &of.shared.memory;
-            of.task.syscall(|| drop_caches(memory, &Here::new(memory, of.task), value as u32));
+        Value::Ask(1..=4, |memory, task, value| {
+            task.syscall(|| drop_caches(memory, &Here::new(memory, task), value as u32));
         }),
     ),
     file(
@@ -169,12 +169,9 @@ const FILES: &[File] = &[
     file(
         "/proc/sys/vm/compact_memory",
         (2, 6, 35),
-        Value::Ask(1..=1, |of, _| {
-            let memory = &of.shared.memory;
-            let nodes = memory.nodes();
-            of.task.syscall(|| {
-                nodes.for_each(|node| compact::whole(&memory.vm, &Here::new(memory, of.task), node))
-            });
+        Value::Ask(1..=1, |memory, task, _| {
+            let here = Here::new(memory, task);
+            task.syscall(|| memory.nodes().for_each(|node| compact::whole(&memory.vm, &here, node)));
         }),
     ),
     // Nothing counts what is mapped: with 0 and 1 a kernel refuses no mapping that fits memory and swap.
@@ -299,16 +296,23 @@ pub(super) fn boot(memory: &Memory, known: &Known) -> Result<(), Failed> {
     Ok(())
 }
 
-impl Process<'_> {
-    /// Writes a value that [`check`] allows.
-    pub(super) fn set(&self, path: &str, value: &str) {
-        let memory = &self.shared.memory;
-        let of = find(path, memory.kernel.era).expect("settings are checked before the run");
-        let number = || number(value).expect("values are checked before the run");
-        match &of.value {
-            Value::Number(_, set) => set(memory, number()),
-            Value::Ask(_, ask) => ask(self, number()),
-            Value::Words(_) | Value::Generations => {}
-        }
+/// Writes a value that [`check`] allows.
+pub(super) fn set(memory: &Rc<Memory>, task: &Task, path: &str, value: &str) {
+    let of = find(path, memory.kernel.era).expect("settings are checked before the run");
+    let number = || number(value).expect("values are checked before the run");
+    match &of.value {
+        Value::Number(_, set) => set(memory, number()),
+        Value::Ask(_, ask) => ask(memory, task, number()),
+        Value::Words(_) | Value::Generations => {}
+    }
+}
+
+/// `drop_caches`: 1, clean pages of files; 2, slab objects; 3, both.
+pub(super) fn drop_caches(memory: &Rc<Memory>, here: &Here, what: u32) {
+    if what & 1 != 0 {
+        mm::drop_pagecache(&memory.vm, here);
+    }
+    if what & 2 != 0 {
+        drop_slab(&memory.vm, here);
     }
 }

@@ -1,7 +1,7 @@
 //! What the processes of a script share: files, names, message queues, records.
 
+use super::family::Awaited;
 use super::plan::Plan;
-use super::process::Child;
 use super::record::Record;
 use crate::kernel::Task;
 use crate::kernel::objects::Held;
@@ -10,7 +10,6 @@ use crate::memory::{Here, Memory};
 use crate::sched::TaskId;
 use slablab_trace::script::Object;
 use slablab_vm::mappings::Kind;
-use slablab_vm::shrinker::drop_slab;
 use slablab_vm::{MappingId, mm};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -38,44 +37,6 @@ pub(super) struct Shared {
     pub(super) running: Cell<u32>,
     /// Those of them that sleep until another one does something, by their records.
     pub(super) sleepers: RefCell<BTreeMap<usize, (TaskId, Awaited)>>,
-}
-
-/// What a process sleeps for.
-#[derive(Clone)]
-pub(super) enum Awaited {
-    /// `go` of its parent.
-    Go(Rc<Child>),
-    /// `ready` of a child, or the child's end.
-    Ready(Rc<Child>),
-    /// The end of a child.
-    End(Rc<Child>),
-}
-
-impl Awaited {
-    pub(super) fn what(&self) -> &'static str {
-        match self {
-            Awaited::Go(_) => "for its parent, process",
-            Awaited::Ready(_) => "for a child to be ready, process",
-            Awaited::End(_) => "for the end of a child, process",
-        }
-    }
-
-    pub(super) fn has_come(&self) -> bool {
-        match self {
-            Awaited::Go(child) => child.may_go(),
-            Awaited::Ready(child) => child.is_ready(),
-            Awaited::End(child) => child.has_ended(),
-        }
-    }
-
-    /// The command that sleeps, as a script has it.
-    fn command(&self) -> &'static str {
-        match self {
-            Awaited::Go(_) => "at `ready`, for `go` of its parent",
-            Awaited::Ready(_) => "at `until`, for `ready` of a child",
-            Awaited::End(_) => "at `join`, for the end of a child",
-        }
-    }
 }
 
 /// A file of tmpfs. It goes when it has no name and no process has it mapped.
@@ -185,15 +146,5 @@ impl Shared {
             file.unlink();
             file.end(&self.memory, &here);
         }
-    }
-}
-
-/// `drop_caches`: 1, clean pages of files; 2, slab objects; 3, both.
-pub(super) fn drop_caches(memory: &Rc<Memory>, here: &Here, what: u32) {
-    if what & 1 != 0 {
-        mm::drop_pagecache(&memory.vm, here);
-    }
-    if what & 2 != 0 {
-        drop_slab(&memory.vm, here);
     }
 }

@@ -1,64 +1,23 @@
 //! Objects and links: kbuild's steps over files and memory that can be evicted.
 
+use super::programs::{ABSENT, LINK, MAKE};
 use super::site::{Site, Unpacked};
-use crate::fs::files::{Entry, FileTable};
+use crate::fs::files::FileTable;
 use crate::kernel::Task;
 use crate::kernel::tally::Failed;
 use crate::memory::volume::Node;
 use crate::memory::{Here, Memory};
-use crate::process::{Children, Image, Libraries, Shape};
+use crate::process::{Children, Image, Shape};
 use crate::programs::kbuild::{AS, CC1, IN_VAIN, MAKE_USER, STEPS, WRITE};
 use slablab_model::Timed;
-use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, Touched};
-use slablab_vm::{MappingId, RegionId, SpaceId};
-use std::cell::{Cell, RefCell};
+use slablab_vm::{RegionId, SpaceId};
+use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
 /// Headers that every object includes (assumed).
 const COMMON: u32 = 100;
-/// Names that are looked for in vain (assumed).
-const ABSENT: u32 = 500;
-
-/// KiB of its text that each step's program uses, then that of the linker and of make: about half of it, as
-/// gcc 4 and its tools were in 2008 (from memory; which half: assumed).
-const TEXT_KIB: [u32; STEPS.len() + 2] = [350, 100, 4_096, 600, 12, 40, 500, 85];
-
-/// Programs, and libraries, which are always in memory. The last programs link, and make.
-pub(super) struct Programs {
-    programs: Vec<Rc<Entry>>,
-    /// What they use of their text: files on the disk, which a run maps.
-    texts: Vec<MappingId>,
-    absent: Vec<Rc<Entry>>,
-    libraries: Libraries,
-    /// Objects of all builds whose compilers were started.
-    started: Cell<u64>,
-}
-
-impl Programs {
-    pub(super) fn new(task: &Task, memory: &Memory, part: u32) -> Programs {
-        let root = Entry::root(task);
-        let (bin, include) = (root.create(task), root.create(task));
-        let text = |kib: u32| {
-            let pages = (kib / 4 / part).max(1);
-            memory.vm.with(|state| state.mappings.create(Kind::File, pages))
-        };
-        Programs {
-            programs: TEXT_KIB.iter().map(|_| bin.create(task)).collect(),
-            texts: TEXT_KIB.map(text).into(),
-            absent: (0..ABSENT).map(|_| include.absent(task)).collect(),
-            libraries: Libraries {
-                found: (0..2).map(|_| bin.create(task)).collect(),
-                absent: bin.absent(task),
-            },
-            started: Cell::new(0),
-        }
-    }
-}
-
-const LINK: usize = STEPS.len();
-const MAKE: usize = STEPS.len() + 1;
 
 /// An object that is being compiled.
 struct Job {
@@ -72,6 +31,17 @@ struct Job {
 }
 
 impl Site {
+    /// Removes the last tree, unpacks a new one and builds it.
+    pub(super) fn build(self: &Rc<Self>, task: &Task) {
+        task.call_it(|| "build".into());
+        self.remove(task);
+        self.is_unpacking.set(true);
+        let unpacked = Rc::new(self.unpack(task));
+        self.is_unpacking.set(false);
+        *self.unpacked.borrow_mut() = Some(unpacked.clone());
+        self.make(task, &unpacked);
+    }
+
     /// Builds the tree.
     pub(super) fn make(self: &Rc<Self>, task: &Task, unpacked: &Rc<Unpacked>) {
         let table = FileTable::new(&self.files);

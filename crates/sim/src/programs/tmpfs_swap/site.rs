@@ -1,6 +1,6 @@
 //! Where one build works.
 
-use super::make::Programs;
+use super::programs::Programs;
 use super::{Built, TmpfsSwap};
 use crate::fs::files::Files;
 use crate::kernel::{Group, Task};
@@ -77,16 +77,5 @@ impl Site {
             requests: memory.page_requests(self.group),
             swap_ins,
         }
-    }
-
-    /// Removes the last tree, unpacks a new one and builds it.
-    pub(super) fn build(self: &Rc<Self>, task: &Task) {
-        task.call_it(|| "build".into());
-        self.remove(task);
-        self.is_unpacking.set(true);
-        let unpacked = Rc::new(self.unpack(task));
-        self.is_unpacking.set(false);
-        *self.unpacked.borrow_mut() = Some(unpacked.clone());
-        self.make(task, &unpacked);
     }
 }

@@ -1,6 +1,6 @@
 //! One queue of CFQ: its requests, its slice, and what its task's habits are.
 
-use super::cfq::CfqSpec;
+use super::cfq_spec::CfqSpec;
 use super::sorted::{self, Merged, Sorted};
 use crate::block::disk::bio::{RequestId, Requests};
 use slablab_model::Ps;
