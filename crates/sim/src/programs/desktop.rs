@@ -238,7 +238,7 @@ pub fn run(
         let mut answer = desktop.answer.take();
         answer.kswapd = memory.kswapd_work();
         answer.answer_longest = desktop.answer_longest.get();
-        answer.out_by_second = memory.swapped_out_by_second();
+        answer.out_by_second = memory.accounts.asks.swapped_out_by_second();
         answer.counters = memory.snapshot().vmstat;
         Ok(answer)
     })
@@ -258,7 +258,7 @@ impl Desktop {
                 let kernel = &desktop.memory.kernel;
                 kernel.fail(Failed::out_of_memory(&*kernel.heap, 0));
             }
-            desktop.memory.disown(task.id);
+            desktop.memory.processes.disown(&task.kernel, task.id);
             if desktop.over.get() {
                 desktop.memory.stop();
             }
@@ -267,9 +267,9 @@ impl Desktop {
 
     /// The task does something in the address space of an application.
     fn run_as<T>(&self, task: &Task, app: &App, f: impl FnOnce() -> T) -> T {
-        self.memory.adopt(app.size.name, task.id, app.space);
+        self.memory.processes.adopt(app.size.name, task.id, app.space);
         let result = f();
-        self.memory.disown(task.id);
+        self.memory.processes.disown(&task.kernel, task.id);
         result
     }
 
@@ -310,7 +310,7 @@ impl Desktop {
 
     /// What each process has in frames (`ps`).
     fn processes(&self) -> Vec<Resident> {
-        let all = self.memory.processes().into_iter();
+        let all = self.memory.processes.list(&self.memory.vm).into_iter();
         all.map(|of| Resident { name: of.name, resident: of.resident, pages: of.virtual_pages }).collect()
     }
 

@@ -105,7 +105,7 @@ pub fn run_recorded(
         let records = shared.records.take();
         Ok(Answer {
             records,
-            killed: memory.killed(),
+            killed: memory.processes.killed(),
             accesses: shared.accesses.get(),
             elapsed: Timed::latest(),
             samples: memory.take_samples(),

@@ -58,7 +58,7 @@ impl App {
         let space = vm.with(|state| state.spaces.create());
         let text = mm::map(vm, space, file);
         let heap = mm::anon(vm, space, size.heap);
-        desktop.memory.show(size.name, space);
+        desktop.memory.processes.show(size.name, space);
         App { size, space, text, heap, clusters: Vec::new(), heap_needs: Vec::new() }
     }
 
@@ -115,7 +115,7 @@ impl App {
     /// Its memory is freed.
     pub(super) fn exit(&self, desktop: &Desktop, task: &Task) {
         let (vm, here) = (&desktop.memory.vm, Here::new(&desktop.memory, task));
-        desktop.memory.hide(self.space);
+        desktop.memory.processes.hide(self.space);
         task.syscall(|| mm::exit(vm, &here, self.space));
     }
 
@@ -156,5 +156,5 @@ pub(super) fn touch(
         Timed::charge(memory.prices().touch * piece.len() as u64);
         task.preemption_point();
     }
-    if memory.is_killed(task.id) { Err(NoMemory) } else { Ok(()) }
+    if memory.processes.is_killed(task.id) { Err(NoMemory) } else { Ok(()) }
 }

@@ -7,14 +7,14 @@
 
 use super::NoMemory;
 use crate::heap::{CacheNumber, Named};
-use crate::kernel::Task;
 use crate::kernel::objects::Held;
+use crate::kernel::{Kernel, Task};
 use crate::memory::{Here, Memory, Shrinks};
 use slablab_platform::Gfp;
 use slablab_slabs::{CacheFlags, CacheSpec};
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile};
-use slablab_vm::{MappingId, Shrinker, Shrunk};
+use slablab_vm::{MappingId, Shrinker, Shrunk, Vm};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -77,7 +77,7 @@ impl Names {
             inodes: Cell::new(0),
         });
         for of in [DENTRIES, UNUSED_INODES] {
-            memory.register_shrinker(Rc::new(Cache { of, names: names.clone() }));
+            memory.objects.shrinkers.register(Rc::new(Cache { of, names: names.clone() }));
         }
         names
     }
@@ -147,7 +147,7 @@ impl Names {
     }
 
     /// Frees dentries, oldest first; one that was looked up again stays once more.
-    fn prune_dentries(&self, memory: &Memory, n: u64) -> (u64, u64) {
+    fn prune_dentries(&self, kernel: &Kernel, n: u64) -> (u64, u64) {
         let (mut scanned, mut freed) = (0, 0);
         while freed < n {
             let Some(file) = self.unused[DENTRIES].borrow_mut().pop_back() else { break };
@@ -159,14 +159,14 @@ impl Names {
             }
             let dentry = of.dentry.take().expect("a listed dentry");
             self.unused[UNUSED_INODES].borrow_mut().push_front(file);
-            memory.kernel.free(dentry);
+            kernel.free(dentry);
             freed += 1;
         }
         (scanned, freed)
     }
 
     /// Frees inodes, oldest first; one whose file has a page in memory stays where it is.
-    fn prune_inodes(&self, memory: &Memory, n: u64) -> (u64, u64) {
+    fn prune_inodes(&self, vm: &Vm, kernel: &Kernel, n: u64) -> (u64, u64) {
         let (mut scanned, mut freed) = (0, 0);
         let mut at = self.unused[UNUSED_INODES].borrow().len();
         while freed < n && at > 0 {
@@ -174,13 +174,13 @@ impl Names {
             scanned += 1;
             let file = self.unused[UNUSED_INODES].borrow()[at];
             let pages = self.files.borrow()[file as usize].pages;
-            if pages.is_some_and(|pages| memory.vm.with(|state| state.mappings.get(pages).frames) > 0) {
+            if pages.is_some_and(|pages| vm.with(|state| state.mappings.get(pages).frames) > 0) {
                 continue;
             }
             self.unused[UNUSED_INODES].borrow_mut().remove(at);
             let inode = self.files.borrow_mut()[file as usize].inode.take().expect("a listed inode");
             self.inodes.set(self.inodes.get() - 1);
-            memory.kernel.free(inode);
+            kernel.free(inode);
             freed += 1;
             // Another task may have taken inodes from the list meanwhile.
             at = at.min(self.unused[UNUSED_INODES].borrow().len());
@@ -194,8 +194,8 @@ impl Names {
         let pages: Vec<MappingId> = self.files.borrow().iter().filter_map(|file| file.pages).collect();
         pages.into_iter().for_each(|pages| mm::unlink(&memory.vm, &here, pages));
         self.files.borrow_mut().iter_mut().for_each(|file| file.pages = None);
-        self.prune_dentries(memory, u64::MAX);
-        self.prune_inodes(memory, u64::MAX);
+        self.prune_dentries(&memory.kernel, u64::MAX);
+        self.prune_inodes(&memory.vm, &memory.kernel, u64::MAX);
     }
 }
 
@@ -210,16 +210,16 @@ impl Shrinks for Cache {
         Shrinker { name: CACHES[self.of], seeks: 2, batch: 128 }
     }
 
-    fn unused(&self, _memory: &Memory) -> u64 {
+    fn unused(&self, _vm: &Vm) -> u64 {
         self.names.unused[self.of].borrow().len() as u64
     }
 
-    fn shrink(&self, memory: &Memory, n: u64) -> Shrunk {
+    fn shrink(&self, vm: &Vm, kernel: &Rc<Kernel>, n: u64) -> Shrunk {
         let (scanned, freed) = match self.of {
-            DENTRIES => self.names.prune_dentries(memory, n),
-            _ => self.names.prune_inodes(memory, n),
+            DENTRIES => self.names.prune_dentries(kernel, n),
+            _ => self.names.prune_inodes(vm, kernel, n),
         };
-        let pages = memory.kernel.heap.shrink(self.names.caches[self.of]);
+        let pages = kernel.heap.shrink(self.names.caches[self.of]);
         Shrunk { scanned, freed, pages }
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn play(desktop: &Desktop, task: &Task, music: Music, buffer: Ps) -> 
     let file = memory.vm.with(|state| state.mappings.create(Kind::File, music.pages));
     let mut file = OpenFile::new(file);
     let player = App::exec(desktop, PLAYER);
-    memory.adopt(PLAYER.name, task.id, player.space);
+    memory.processes.adopt(PLAYER.name, task.id, player.space);
     let here = Here::new(memory, task);
     let (mut frame, mut next, mut sound) = (0_u64, 0_u64, Sound::new(buffer));
     while !desktop.over.get() {

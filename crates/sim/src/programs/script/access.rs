@@ -81,7 +81,7 @@ impl Process<'_> {
             // A fault ends, as a system call does, with a look for a task that should run.
             self.task.preemption_point();
         }
-        if memory.is_killed(self.task.id) { Err(Killed) } else { Ok(()) }
+        if memory.processes.is_killed(self.task.id) { Err(Killed) } else { Ok(()) }
     }
 
     /// System calls: each reads or writes a page.
@@ -112,7 +112,7 @@ impl Process<'_> {
                 self.task.copy(PAGE);
                 done
             });
-            if done.is_none() || memory.is_killed(self.task.id) {
+            if done.is_none() || memory.processes.is_killed(self.task.id) {
                 return Err(Killed);
             }
         }

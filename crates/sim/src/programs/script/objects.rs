@@ -58,7 +58,7 @@ impl Process<'_> {
     /// An operation has succeeded or failed.
     fn count(&mut self, is_done: bool) -> Result<(), Killed> {
         self.counts[usize::from(!is_done)] += 1;
-        if self.shared.memory.is_killed(self.task.id) { Err(Killed) } else { Ok(()) }
+        if self.shared.memory.processes.is_killed(self.task.id) { Err(Killed) } else { Ok(()) }
     }
 
     /// Queues messages.

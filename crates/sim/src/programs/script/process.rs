@@ -102,7 +102,7 @@ impl Process<'_> {
             });
             let Forked { space, tmpfs, queue, pipes, records } = forked;
             let [records_slabs, records_fragmentation] = records;
-            shared.memory.adopt(&name, task.id, space);
+            shared.memory.processes.adopt(&name, task.id, space);
             let objects = script.objects.iter().map(|_| None).collect();
             let uses = vec![ObjectUse::default(); script.objects.len()];
             let mut process = Process {
@@ -145,7 +145,7 @@ impl Process<'_> {
                 self.shared.memory.kernel.has_done(at as u64, script.commands.len() as u64);
             }
             self.command(&script, &line.command)?;
-            if self.shared.memory.is_killed(self.task.id) {
+            if self.shared.memory.processes.is_killed(self.task.id) {
                 return Err(Killed);
             }
         }
@@ -166,7 +166,7 @@ impl Process<'_> {
         for file in tmpfs.chain(std::mem::take(&mut self.inherited)) {
             file.close(&memory, &here);
         }
-        memory.disown(self.task.id);
+        memory.processes.disown(&memory.kernel, self.task.id);
         if let Some(me) = &self.me {
             me.has_ended.set(true);
         }
@@ -278,7 +278,7 @@ impl Process<'_> {
         let waiting = Waiting { what: awaited.what(), number: self.record as u32 };
         let mut result = Ok(());
         while !awaited.has_come() {
-            if memory.is_killed(self.task.id) {
+            if memory.processes.is_killed(self.task.id) {
                 result = Err(Killed);
                 break;
             }
@@ -360,7 +360,7 @@ impl Process<'_> {
 
     /// Faults and blocks of the process so far.
     pub(super) fn used(&self) -> Usage {
-        let blocks = self.shared.memory.blocks_of(self.task.id);
+        let blocks = self.shared.memory.accounts.blocks_of(self.task.id);
         Usage { read: blocks.read, written: blocks.written, ..self.usage }
     }
 

@@ -116,8 +116,9 @@ impl Shared {
     /// was killed: the processes, and what each waits for. Nothing can wake them.
     pub(super) fn stuck(&self) -> Option<Vec<String>> {
         let sleepers = self.sleepers.borrow();
-        let goes_on =
-            |(task, awaited): &(TaskId, Awaited)| awaited.has_come() || self.memory.is_killed(*task);
+        let goes_on = |(task, awaited): &(TaskId, Awaited)| {
+            awaited.has_come() || self.memory.processes.is_killed(*task)
+        };
         if sleepers.len() < self.running.get() as usize || sleepers.values().any(goes_on) {
             return None;
         }

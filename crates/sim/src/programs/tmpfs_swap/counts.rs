@@ -72,20 +72,20 @@ impl Built {
 
 impl Counts {
     pub(super) fn now(memory: &Memory, site: &Site) -> Counts {
-        let heap = &memory.kernel.heap;
+        let (heap, asks) = (&memory.kernel.heap, &memory.accounts.asks);
         let names = heap.named("names_cache");
         Counts {
             swap_ins: [Reader::Program, Reader::LoopRead, Reader::LoopWrite]
-                .map(|reader| memory.swap_ins(reader)),
+                .map(|reader| asks.swap_ins(reader)),
             swap_outs: memory.vm.with(|state| state.counters.get(Counter::PswpOut)),
-            wakes: std::array::from_fn(|order| memory.kswapd_wakes(order as u8)),
-            low: std::array::from_fn(|order| memory.short_requests(order as u8).0),
-            direct: std::array::from_fn(|order| memory.short_requests(order as u8).1),
+            wakes: std::array::from_fn(|order| asks.kswapd_wakes(order as u8)),
+            low: std::array::from_fn(|order| asks.short_requests(order as u8).0),
+            direct: std::array::from_fn(|order| asks.short_requests(order as u8).1),
             stolen: [Counter::PgStealKswapd, Counter::PgStealDirect]
                 .map(|counter| memory.vm.with(|state| state.counters.get(counter))),
             name_slabs: names.map_or(0, |names| heap.counted(names, slablab_platform::Event::AllocSlab)),
             transfers: site.volume.device().map_or((0, 0), |device| device.transfers()),
-            text_kib: memory.file_reads(),
+            text_kib: memory.disks.file_reads(),
         }
     }
 

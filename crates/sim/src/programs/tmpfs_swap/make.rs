@@ -261,7 +261,7 @@ impl Space {
         let text = mm::map(vm, space, site.programs.texts[at]);
         let heap = (heap_pages > 0).then(|| mm::anon(vm, space, heap_pages));
         let name = STEPS.get(at).map_or(if at == LINK { "ld" } else { "make" }, |step| step.name);
-        site.memory.show(name, space);
+        site.memory.processes.show(name, space);
         Space { space, text, heap, heap_pages }
     }
 
@@ -300,7 +300,7 @@ impl Space {
 
     fn end(self, site: &Site, task: &Task) {
         let memory = &site.memory;
-        memory.hide(self.space);
+        memory.processes.hide(self.space);
         task.syscall(|| mm::exit(&memory.vm, &Here::new(memory, task), self.space));
     }
 }

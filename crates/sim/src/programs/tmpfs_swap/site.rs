@@ -3,7 +3,7 @@
 use super::programs::Programs;
 use super::{Built, TmpfsSwap};
 use crate::fs::files::Files;
-use crate::kernel::{Group, Task};
+use crate::kernel::Group;
 use crate::memory::Memory;
 use crate::memory::volume::{Folder, Node, Volume};
 use crate::programs::tree::Tree;
@@ -65,16 +65,17 @@ impl Site {
     /// What the builds here did so far.
     pub(super) fn done(&self) -> Built {
         let memory = &self.memory;
-        let mut swap_ins = memory.swap_ins_by_cause(self.group);
+        let asks = &memory.accounts.asks;
+        let mut swap_ins = asks.swap_ins_by_cause(self.group);
         if let Some(device) = self.volume.device() {
-            let of_loop = memory.swap_ins_by_cause(device.group);
+            let of_loop = asks.swap_ins_by_cause(device.group);
             swap_ins.iter_mut().zip(of_loop).for_each(|(count, more)| *count += more);
         }
         Built {
             elapsed: 0,
             cpu: memory.kernel.cpu_time(self.group),
             objects: self.tree.sources.len() as u32,
-            requests: memory.page_requests(self.group),
+            requests: asks.page_requests(self.group),
             swap_ins,
         }
     }
