@@ -17,9 +17,10 @@ use crate::subject::Subject;
 use slablab_machines::Machine;
 use slablab_platform::CpuId;
 use slablab_report::text::Table;
-use slablab_sim::micro::{self, Load, Pattern, Setup};
 use slablab_sim::paths;
+use slablab_sim::programs::micro::{self, Load, Pattern};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_slabs::Preset;
 
 /// Bytes of an object.

@@ -38,7 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("machines", &["model", "report"]),
     ("calibrate", &["report", "stats"]),
     ("vm", &["choices"]),
-    ("sim", &["platform", "pages", "slabs", "engines", "model", "vm", "trace"]),
+    ("sim", &["platform", "pages", "slabs", "engines", "model", "vm", "trace", "stats"]),
     (
         "replay",
         &[

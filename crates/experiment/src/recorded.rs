@@ -3,7 +3,7 @@
 use slablab_replay::import::{self, Input};
 use slablab_report::error::{At, Error, Result};
 use slablab_sim::heap::Named;
-use slablab_sim::workloads::recording::{Script, ScriptTask, Step, What};
+use slablab_sim::programs::recording::{Script, ScriptTask, Step, What};
 use slablab_slabs::CacheSpec;
 use slablab_trace::{Batch, Columns, EventKind, NONE, Reader, Row, Texts, flags};
 use std::collections::BTreeMap;

@@ -17,10 +17,13 @@
 //! which bios are one request. Cycles are assumed. Requests to a disk that wait in the device's own queue
 //! wait in the order of submission.
 
-use crate::era::Era;
+pub mod disk;
+pub mod ublk;
+
+use crate::kernel::era::Era;
+use crate::kernel::objects::{Held, Object};
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting, locks_of};
 use crate::locks::QueueLock;
-use crate::objects::{Held, Object};
 use slablab_model::{Access, LockTimes, Ps, Timed};
 use slablab_platform::{CpuId, Lock, Platform, Topology};
 use std::cell::{Cell, RefCell};

@@ -3,6 +3,9 @@
 //! Workloads reach the engine through [`Heap`], so they are written once for all engines. Caches are not
 //! merged here: each name has its own.
 
+pub mod paths;
+pub mod placement;
+
 use slablab_model::{Addr, Timed};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Topology, Work};

@@ -15,13 +15,13 @@
 //! ([`Task::preemption_point`]), never inside an engine. What happens between two points where the call can
 //! be suspended (a turn, a lock, a park) happens at once for all CPUs.
 
-use crate::era::Era;
 use crate::heap::{CacheNumber, Heap, Kmalloc};
-use crate::messages::Messages;
-use crate::objects::{Held, Object};
-use crate::pulse::Beat;
+use crate::kernel::era::Era;
+use crate::kernel::messages::Messages;
+use crate::kernel::objects::{Held, Object};
+use crate::kernel::tally::{CacheTally, Failed, Tally};
+use crate::record::pulse::Beat;
 use crate::sched::{Idle, Kick, Leave, Scheduler, Spec, TaskId, Why};
-use crate::tally::{CacheTally, Failed, Tally};
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use slablab_model::{CallId, Ps, Timed};
@@ -32,10 +32,15 @@ use std::rc::Rc;
 
 mod boot;
 mod completions;
+pub mod era;
 mod groups;
 mod interrupts;
 mod marks;
+pub mod messages;
+pub mod objects;
+mod progress;
 mod sampling;
+pub mod tally;
 mod task;
 mod waiting;
 mod watch;
@@ -96,6 +101,10 @@ struct Entry {
     /// The number of the task's last sleep that has a timer: an older timer does not wake it.
     sleep: u32,
     timed_out: bool,
+    /// Its sleep ends at a time, whatever other tasks do.
+    has_timer: bool,
+    /// A task of the kernel's own, which no program waits for.
+    is_daemon: bool,
     alive: bool,
 }
 
@@ -135,6 +144,7 @@ pub struct Kernel {
     random: RefCell<Pcg64Mcg>,
     processes: Cell<u32>,
     failed: RefCell<Option<Failed>>,
+    progress: progress::Progress,
     /// What is recorded; `None` if nothing is.
     watch: Option<watch::Watch>,
     /// Who is told how far the run is.
@@ -157,8 +167,17 @@ impl Kernel {
 
     /// The tasks that have not ended, and what each waits for.
     pub(crate) fn stuck(&self) -> Vec<String> {
+        self.tasks_that(|task| task.alive)
+    }
+
+    /// The tasks of programs that have not ended, and what each waits for.
+    fn stuck_programs(&self) -> Vec<String> {
+        self.tasks_that(|task| task.alive && !task.is_daemon)
+    }
+
+    fn tasks_that(&self, are: impl Fn(&Entry) -> bool) -> Vec<String> {
         let tasks = self.tasks.borrow();
-        let alive = tasks.iter().enumerate().filter(|(_, task)| task.alive);
+        let alive = tasks.iter().enumerate().filter(|(_, task)| are(task));
         let text = |(id, task): (usize, &Entry)| match task.waiting {
             Some(Waiting { what, number }) => format!("task {id} on CPU {}: {what} {number}", task.cpu.0),
             None => format!("task {id} on CPU {}: for a CPU", task.cpu.0),
@@ -246,6 +265,8 @@ impl Kernel {
             waiting: None,
             sleep: tasks.get(id.0 as usize).map_or(0, |old| old.sleep + 1),
             timed_out: false,
+            has_timer: false,
+            is_daemon: false,
             alive: true,
         };
         match tasks.get_mut(id.0 as usize) {
@@ -355,13 +376,20 @@ impl Kernel {
     /// A task begins to run, or runs again.
     fn resumed(&self, me: TaskId) {
         self.observe();
-        let entry = &mut self.tasks.borrow_mut()[me.0 as usize];
-        entry.call = None;
-        entry.since = Timed::clock();
+        let (switch, is_time) = {
+            let entry = &mut self.tasks.borrow_mut()[me.0 as usize];
+            entry.call = None;
+            entry.since = Timed::clock();
+            entry.has_timer = false;
+            (std::mem::take(&mut entry.switch), self.progress.runs(entry.is_daemon))
+        };
         if let Some(watch) = &self.watch {
             watch.resumed(me);
         }
-        Timed::charge(std::mem::take(&mut entry.switch));
+        Timed::charge(switch);
+        if is_time {
+            self.look_for_progress();
+        }
     }
 
     /// `cpu` does not run `task` any more.

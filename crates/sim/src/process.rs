@@ -16,11 +16,13 @@
 //! own: a fork copies them one by one, an exec replaces them.
 
 mod image;
+pub mod mappings;
 
 pub use image::{Image, Libraries, Shape};
 
+use crate::kernel::objects::{Held, Object};
 use crate::kernel::{Task, WaitQueue, Waiting};
-use crate::objects::{Held, Object};
+use crate::params::words;
 use slablab_model::{Access, Timed};
 use slablab_platform::Topology;
 use std::cell::Cell;
@@ -47,6 +49,8 @@ pub enum Kind {
     /// In its parent's address space.
     Thread,
 }
+
+words! { Kind { Process = "process", Thread = "thread" } }
 
 /// Children that end, and the parent that waits for them.
 #[derive(Default)]

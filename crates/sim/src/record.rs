@@ -19,9 +19,13 @@
 //! and counts those it leaves out. [`Recorder::of_values`] keeps values alone, a bounded number of each
 //! track.
 
-use crate::profile::lock_name;
-use crate::pulse::Beat;
-use crate::trace::{Trace, Tracer};
+pub mod profile;
+pub mod pulse;
+pub mod trace;
+
+use crate::record::profile::lock_name;
+use crate::record::pulse::Beat;
+use crate::record::trace::{Trace, Tracer};
 use slablab_model::{Ps, Timed};
 use std::any::Any;
 use std::cell::RefCell;
@@ -206,7 +210,7 @@ impl Recorder {
         Recorder::with(Limits::default(), Some(Sparse { points, step: 0, kept: BTreeMap::new() }), None)
     }
 
-    /// A recorder of a trace of allocations ([`crate::trace`]) and of nothing else: lines of the first `most`
+    /// A recorder of a trace of allocations ([`crate::record::trace`]) and of nothing else: lines of the first `most`
     /// allocations, counts of all.
     pub fn of_allocations(most: u64) -> Recorder {
         Recorder::with(Limits { events: 0, ..Limits::default() }, None, Some(Tracer::new(most)))

@@ -45,6 +45,9 @@ pub(super) struct Args {
     /// Number of threads; as many as this host has CPUs if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Run although a script has more than 1,000,000,000 accesses
+    #[arg(long)]
+    force: bool,
     /// Format of the answer
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -78,6 +81,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
         machine: &args.machine,
         seeds: args.seeds,
         threads: args.threads.map(usize::from),
+        force: args.force,
         pulse: Pulse::default(),
     };
     let progress = Progress::of_runs("judge", &wanted.pulse);

@@ -45,6 +45,9 @@ pub(super) struct Args {
     /// Write the records to this folder, a folder for each seed
     #[arg(short = 'd', long = "folder", alias = "output", short_alias = 'o', value_name = "FOLDER")]
     folder: Option<PathBuf>,
+    /// Run although the script has more than 1,000,000,000 accesses
+    #[arg(long)]
+    force: bool,
     /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -106,6 +109,9 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     args.check()?;
     let script = Arc::new(script::load(&args.script)?);
+    if !args.force {
+        script::affordable(&script)?;
+    }
     let of = |vm: &String| {
         let engine = match &args.engine {
             Some(engine) => engine,

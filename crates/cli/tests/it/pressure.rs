@@ -173,6 +173,7 @@ fn run_says_what_is_wrong_with_a_script() {
     let setting = ["setting.t:2: /proc/sys/vm/swapines is not modelled", "/proc/sys/vm/swappiness"];
     check("setting.t", "anon a 1\nset /proc/sys/vm/swapines 1\n", &setting);
     check("number.t", "set /proc/sys/vm/swappiness x\n", &["number.t:1: ", "is a number, but \"x\" is none"]);
+    check("stuck.t", "anon a 1\ninter 1000000000 512 a seq m w\n", &["512,000,000,000 accesses", "--force"]);
     check("empty.t", "# nothing\n", &["it has no command: expected one a line, such as `anon NAME MiB`"]);
     let binary = folder.join("binary.t");
     std::fs::write(&binary, b"anon a 1\n\xff").expect("a file");

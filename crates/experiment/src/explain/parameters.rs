@@ -13,7 +13,7 @@ use super::cells::{CellsExplained, explained, of_engines, of_row};
 use super::groups::Group;
 use crate::plan::Cell;
 use crate::words::near;
-use crate::workload::{Parameter, Value, Workload};
+use crate::workload::{Parameter, Value, Valued, Workload};
 use crate::{Experiment, Options, Size, run};
 use slablab_report::error::{Error, Result};
 use slablab_stats::shapley::{Coalition, Plan};

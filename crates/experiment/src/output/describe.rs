@@ -3,7 +3,7 @@
 use super::experiment::alike_releases;
 use crate::plan::{Plan, value_json};
 use crate::source::{Experiment, On};
-use crate::workload::{Kind, Metric, Object, Parameter};
+use crate::workload::{Kind, Metric, Object, Parameter, Valued};
 use crate::{ExperimentFile, Size};
 use serde_json::{Map, Value, json};
 use slablab_stats::table::Better;

@@ -9,7 +9,7 @@ use crate::plan::{Cell, Plan};
 use crate::repeats::Until;
 use crate::run::results::Results;
 use crate::source::{Experiment, INSTALLED};
-use crate::workload::{Kind, Metric, Object};
+use crate::workload::{Kind, Metric, Object, Valued};
 use crate::{ExperimentFile, Size};
 use serde_json::Value;
 use slablab_report::frame::Frame;

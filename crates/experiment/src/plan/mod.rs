@@ -7,13 +7,13 @@ use crate::file::rows::Select;
 use crate::repeats::Repeats;
 use crate::source::Experiment;
 use crate::workload::Runs;
-use crate::workload::{Draws, Estimate, Metric, Size, Value, Values};
+use crate::workload::{Draws, Estimate, Metric, Size, Value, Valued, Values};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use slablab_machines::Source;
 use slablab_model::{Costs, Hardware};
 use slablab_report::error::{Error, Result};
-use slablab_sim::micro::Setup;
+use slablab_sim::setup::Setup;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

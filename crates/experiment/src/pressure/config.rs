@@ -12,7 +12,7 @@ use super::guests::Facts;
 use super::scenario::Settings;
 use slablab_readers::procfs::{Zone, parse_zoneinfo};
 use slablab_report::error::{Error, Result};
-use slablab_sim::workloads::script::is_setting;
+use slablab_sim::programs::script::is_setting;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -214,8 +214,9 @@ impl Configs {
     }
 
     /// How the machine of a scenario was set up: its first repeat's row. What is free at the start scatters
-    /// between the runs of one kernel on one size of memory, so it is the fewest and the most of all of them.
-    /// `given`: what `SCENARIO.sh` says.
+    /// between the repeats, so it is the fewest and the most of all of them. Rows of other scenarios are left
+    /// out: a machine of the same kernel and the same memory may have other zones there. `given`: what
+    /// `SCENARIO.sh` says.
     ///
     /// # Errors
     /// A machine that is not modelled; a setting that is not.
@@ -227,10 +228,9 @@ impl Configs {
         let kernel = row.kernel().unwrap_or_default();
         let mut version = kernel.split('.').filter_map(|part| part.parse().ok());
         let version = [version.next().unwrap_or(6), version.next().unwrap_or(1), 0];
-        let alike =
-            || self.rows.values().filter(|one| one.managed() == Some(managed) && one.release == row.release);
+        let repeats = || self.rows.iter().filter(|(run, _)| mine(run)).map(|(_, row)| row);
         let range = |of: &dyn Fn(&Row) -> Option<u64>| {
-            let (least, most) = (alike().filter_map(of).min(), alike().filter_map(of).max());
+            let (least, most) = (repeats().filter_map(of).min(), repeats().filter_map(of).max());
             least.zip(most).map(|(least, most)| [least, most])
         };
         let mut facts = Facts::of(version).resized(managed);

@@ -4,9 +4,9 @@ use slablab_model::Ps;
 pub use slablab_sim::memory::sampler::{Frames, Sample};
 use slablab_sim::memory::sampler::{PartEnd, Seen};
 pub use slablab_sim::memory::views::ProcessMemory;
+use slablab_sim::programs::script as sim;
 use slablab_sim::record::Limits;
 pub use slablab_sim::record::{Recorder, Recording};
-use slablab_sim::workloads::script as sim;
 
 /// A recorder of a run: samples every `every` picoseconds, and so many events.
 pub fn recorder(every: Ps, events: usize) -> Recorder {

@@ -10,7 +10,7 @@ use slablab_readers::vmrecord::{
 };
 use slablab_report::error::{Error, Result};
 use slablab_sim::memory::views::SlabRow;
-use slablab_sim::workloads::script as sim;
+use slablab_sim::programs::script as sim;
 use std::path::Path;
 
 /// A record of the simulation as a real kernel's.

@@ -1,4 +1,4 @@
-//! Scripts from files.
+//! Scripts from files, and how long they are.
 
 use slablab_report::{Error, Limit, read_at_most};
 use slablab_trace::script::Script;
@@ -6,6 +6,35 @@ use std::path::Path;
 
 /// A script: a million lines.
 const SCRIPT: Limit = Limit::mib("a script", 64);
+
+/// Steps of the longest script that runs without `--force`: some minutes of the host.
+pub const STEPS_MOST: u64 = 1_000_000_000;
+
+/// Refuses a script that takes very long.
+///
+/// # Errors
+/// Its steps, and what to do.
+pub fn affordable(script: &Script) -> Result<(), Error> {
+    let steps = script.steps();
+    if steps <= STEPS_MOST {
+        return Ok(());
+    }
+    let estimate = match steps {
+        u64::MAX => "more than 18,000,000,000,000,000,000".into(),
+        steps => format!("about {}", with_commas(steps)),
+    };
+    let what = format!(
+        "{estimate} accesses of pages, lookups and messages: expected at most {}; --force runs it",
+        with_commas(STEPS_MOST)
+    );
+    Err(Error::new(&script.file, what))
+}
+
+fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
 
 /// Reads a script, and those that it spawns from the same folder.
 ///

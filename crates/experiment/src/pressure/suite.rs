@@ -4,7 +4,7 @@ use super::judge::{SEEDS_LEAST, is_bimodal};
 use super::run::{Options, RUN};
 use super::runs::Runs;
 use super::scenario::Settings;
-use super::script::load;
+use super::script::{affordable, load};
 use rayon::prelude::*;
 use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
@@ -51,6 +51,8 @@ pub struct Wanted<'a> {
     pub seeds: u64,
     /// Threads; as many as the host has CPUs if not given.
     pub threads: Option<usize>,
+    /// Whether scripts run that take very long.
+    pub force: bool,
     /// Told how far the runs are that have not ended: 1 is a whole run's [`RUN`]-th part.
     pub pulse: Pulse,
 }
@@ -104,6 +106,9 @@ pub fn model(real: &Runs, wanted: &Wanted, progress: &(dyn Fn(u64, u64) + Sync))
             return Err(Error::new(&path, missing(scenario, wanted.scripts)));
         }
         let (script, settings) = (Arc::new(load(&path)?), Settings::read(wanted.scripts, scenario)?);
+        if !wanted.force {
+            affordable(&script)?;
+        }
         for of in machines.keys() {
             let Some(options) = options(real, (scenario, of), settings.clone(), wanted.machine)? else {
                 failed

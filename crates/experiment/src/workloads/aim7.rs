@@ -7,13 +7,13 @@ const SUITE: &[Pair] =
 use super::repeat::{TASKS, WARM_UP, WINDOW};
 use crate::workload::{Estimate, Kind, Metric, Object, Observed, Pair, Parameter, Values, Workload, ps};
 use slablab_model::MachineSpec;
-use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::process;
+use slablab_sim::programs::aim7::{self, Aim7, MIXES};
+use slablab_sim::programs::repeat::{Length, Repeat};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::aim7::{self, Aim7, MIXES};
-use slablab_sim::workloads::repeat::{Length, Repeat};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 

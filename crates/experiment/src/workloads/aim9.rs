@@ -10,13 +10,13 @@ const SUITE: &[Pair] = &[Pair {
 }];
 use crate::workload::{Estimate, Kind, Object, Observed, Pair, Parameter, Values, Workload, ps};
 use slablab_model::MachineSpec;
-use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
 use slablab_sim::process;
+use slablab_sim::programs::aim9::{self, Aim9, Test};
+use slablab_sim::programs::repeat::{Length, Repeat};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::aim9::{self, Aim9, Test};
-use slablab_sim::workloads::repeat::{Length, Repeat};
 use slablab_slabs::Release;
 
 /// The workload.

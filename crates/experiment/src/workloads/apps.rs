@@ -6,11 +6,11 @@ use super::desktop::{
 };
 use super::kernel::{KERNEL, sample, with_kernel};
 use crate::workload::{Kind, Metric, Observed, Pair, Parameter, Values, Workload, ppm};
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::desktop::apps::{Apps, Variant};
+use slablab_sim::programs::desktop::{Answer, Habits, Test};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::desktop::apps::{Apps, Variant};
-use slablab_sim::workloads::desktop::{Answer, Habits, Test};
 
 /// The workload.
 pub(super) const APPS: Workload = Workload {
@@ -292,7 +292,7 @@ fn who_is_out(answer: &Answer) -> Vec<(&'static str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slablab_sim::workloads::desktop::{Resident, Step};
+    use slablab_sim::programs::desktop::{Resident, Step};
 
     #[test]
     fn pages_are_4_kib_and_daemons_a_share() {

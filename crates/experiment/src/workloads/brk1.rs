@@ -3,10 +3,10 @@
 use super::repeat::{self, KIND, METRICS, NODES, OUTSIDE, TASKS, WARM_UP, WINDOW, observed, repeat};
 use crate::workload::{Observed, Pair, Parameter, Values, Workload};
 use slablab_sim::era::Era;
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::brk1::{Brk1, describe, run_recorded};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::brk1::{Brk1, describe, run_recorded};
 
 /// The workload.
 pub(super) const BRK1: Workload = Workload {

@@ -7,11 +7,11 @@ const SUITE: &[Pair] =
 use crate::workload::{Estimate, Kind, Metric, Object, Observed, Pair, Parameter, Values, Workload, ppm, ps};
 use slablab_model::MachineSpec;
 use slablab_platform::Event;
-use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
+use slablab_sim::programs::kbuild::{self, Kbuild};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::{CacheTally, Failed, Outcome};
-use slablab_sim::workloads::kbuild::{self, Kbuild};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 
@@ -213,7 +213,7 @@ fn caches(outcome: &Outcome) -> Vec<(&'static str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Size, Value};
+    use crate::workload::{Size, Value, Valued};
 
     #[test]
     fn lookups_hold_the_opens_and_those_of_the_programs() {

@@ -6,9 +6,10 @@ use crate::workload::{
 };
 use slablab_model::{LockTimes, MachineSpec};
 use slablab_platform::{CpuId, Rank, rank};
-use slablab_sim::micro::{Crowd, Load, Measured, Pattern, Setup, measure_at};
 use slablab_sim::paths;
+use slablab_sim::programs::micro::{Crowd, Load, Measured, Pattern, measure_at};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
@@ -94,7 +95,7 @@ const PARAMETERS: &[Parameter] = &[
         name: "prices",
         about: "what an operation costs beside the lines that it touches: in the kernel, or in a program with a \
                 slot for each thread",
-        source: "crates/sim/src/paths.rs; an instruction of a program takes a third of a cycle (assumed)",
+        source: "crates/sim/src/heap/paths.rs; an instruction of a program takes a third of a cycle (assumed)",
         kind: Kind::Word(PRICES),
     },
     Parameter {

@@ -3,11 +3,11 @@
 use super::desktop::{DISK, IN, KSWAPD, MEMORY, OUT, VM, estimate, objects, run, seconds};
 use super::kernel::{KERNEL, sample, with_kernel};
 use crate::workload::{Kind, Metric, Observed, Pair, Parameter, Values, Workload};
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::desktop::server::Server;
+use slablab_sim::programs::desktop::{Habits, Test};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::desktop::server::Server;
-use slablab_sim::workloads::desktop::{Habits, Test};
 
 /// The workload.
 pub(super) const NETATALK: Workload = Workload {

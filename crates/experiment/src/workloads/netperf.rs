@@ -7,11 +7,11 @@ use crate::workload::{
 use slablab_model::{MachineSpec, Spent};
 use slablab_platform::Event;
 use slablab_sim::era::Era;
-use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
+use slablab_sim::programs::netperf::{self, Binding, Outcome, Test, bits_per_second};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::netperf::{self, Binding, Outcome, Test, bits_per_second};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 
@@ -229,7 +229,7 @@ fn sample(outcome: &Outcome, bytes: u32) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Size, Value};
+    use crate::workload::{Size, Value, Valued};
     use std::collections::BTreeMap;
 
     #[test]

@@ -9,11 +9,11 @@ const SUITE: &[Pair] = &[
 ];
 use crate::workload::{Estimate, Object, Observed, Pair, Values, Workload};
 use slablab_model::MachineSpec;
-use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
+use slablab_sim::programs::open_close::{self, OpenClose};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::open_close::{self, OpenClose};
 use slablab_slabs::Release;
 
 /// The workload.

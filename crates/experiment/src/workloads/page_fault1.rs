@@ -3,10 +3,10 @@
 use super::repeat::{self, KIND, METRICS, NODES, OUTSIDE, TASKS, WARM_UP, WINDOW, observed, repeat};
 use crate::workload::{Kind, Observed, Pair, Parameter, Values, Workload};
 use slablab_sim::era::Era;
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::page_fault1::{PageFault1, describe, run_recorded};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::page_fault1::{PageFault1, describe, run_recorded};
 
 /// The workload.
 pub(super) const PAGE_FAULT1: Workload = Workload {

@@ -4,8 +4,8 @@ use super::kernel::{KERNEL, LINES, sample, with_kernel};
 use crate::workload::{Estimate, Kind, Metric, Object, Observed, Parameter, Values, ps};
 use slablab_model::MachineSpec;
 use slablab_sim::process;
+use slablab_sim::programs::repeat::{Described, Length, Repeat};
 use slablab_sim::tally::Outcome;
-use slablab_sim::workloads::repeat::{Described, Length, Repeat};
 use slablab_stats::table::Better;
 
 /// Tasks.

@@ -6,11 +6,11 @@ use super::desktop::{
 };
 use super::kernel::{KERNEL, sample, with_kernel};
 use crate::workload::{Kind, Metric, Observed, Pair, Parameter, Values, Workload, ppm};
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::desktop::streams::Streams;
+use slablab_sim::programs::desktop::{Answer, Habits, Test};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::desktop::streams::Streams;
-use slablab_sim::workloads::desktop::{Answer, Habits, Test};
 
 /// The workload.
 pub(super) const STREAMING: Workload = Workload {

@@ -6,10 +6,10 @@ use crate::workload::{
     Estimate, Kind, Metric, Object, Observed, Parameter, Sample, Values, Workload, ppm, ps,
 };
 use slablab_model::MachineSpec;
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::tbench::{self, Outcome, Tbench};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::tbench::{self, Outcome, Tbench};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 

@@ -5,16 +5,16 @@ use crate::workload::{Estimate, Kind, Metric, Object, Observed, Parameter, Sampl
 use slablab_machines::disks;
 use slablab_model::MachineSpec;
 use slablab_model::disk::{Disk, DiskKind};
-use slablab_sim::disk::queue::QueueSpec;
+use slablab_sim::block::disk::queue::QueueSpec;
 use slablab_sim::memory::Guest;
 use slablab_sim::memory::loopback::LoopRules;
 use slablab_sim::memory::volume::Keeps;
-use slablab_sim::micro::Setup;
 use slablab_sim::objects::Object as Kernel;
+use slablab_sim::programs::kbuild::Kbuild;
+use slablab_sim::programs::tmpfs_swap::{Iteration, Second, TmpfsSwap, part_of, run};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::kbuild::Kbuild;
-use slablab_sim::workloads::tmpfs_swap::{Iteration, Second, TmpfsSwap, part_of, run};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use slablab_vm::Preset as VmPreset;
@@ -359,7 +359,7 @@ fn numbers(answer: &[Iteration], part: u64) -> Vec<(String, u64)> {
 mod tests {
     use super::*;
     use slablab_sim::kernel::CpuTime;
-    use slablab_sim::workloads::tmpfs_swap::{Built, Counts};
+    use slablab_sim::programs::tmpfs_swap::{Built, Counts};
 
     #[test]
     fn every_number_is_a_metric_and_parts_are_counted_up() {

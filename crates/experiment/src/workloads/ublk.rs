@@ -7,10 +7,10 @@ use crate::workload::{
 };
 use slablab_model::{MachineSpec, Spent};
 use slablab_platform::{CpuId, Event};
-use slablab_sim::micro::Setup;
+use slablab_sim::block::ublk::{self, Outcome};
 use slablab_sim::record::Recorder;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::ublk::{self, Outcome};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use std::borrow::Cow;

@@ -4,7 +4,7 @@ use super::experiment::{folder, options};
 use slablab_experiment::recorded::{Recorded, recorded};
 use slablab_experiment::{Change, Experiment, Folder, Plan, Results, join, run};
 use slablab_replay::import::{self, Input};
-use slablab_sim::workloads::recording::What;
+use slablab_sim::programs::recording::What;
 use slablab_trace::Counts;
 use std::collections::BTreeMap;
 use std::fs;

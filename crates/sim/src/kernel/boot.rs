@@ -1,16 +1,16 @@
 //! Boot: a machine is made and entered, and the release's scheduler and slab caches are there.
 
 use super::{Kernel, NEVER, Prices, Processor, completions, groups, watch};
-use crate::era::Era;
+use crate::heap::paths::paths;
+use crate::heap::placement::placed_heap;
 use crate::heap::{Heap, Named, heap_with};
-use crate::messages::Messages;
-use crate::micro::Setup;
-use crate::objects;
-use crate::paths::paths;
-use crate::placement::placed_heap;
+use crate::kernel::era::Era;
+use crate::kernel::messages::Messages;
+use crate::kernel::objects;
+use crate::kernel::tally::{Failed, Tally};
 use crate::record::Recorder;
 use crate::sched::{Machine, Scheduler};
-use crate::tally::{Failed, Tally};
+use crate::setup::Setup;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use slablab_model::{Timed, TimedMachine};
@@ -184,6 +184,7 @@ impl Kernel {
             random: RefCell::new(Pcg64Mcg::seed_from_u64(seed)),
             processes: Cell::new(0),
             failed: RefCell::new(None),
+            progress: Default::default(),
             watch,
             beat: recorder.beat(),
         }

@@ -60,6 +60,7 @@ impl Kernel {
     /// Serves the interrupts that have come.
     pub(super) fn serve_interrupts(self: &Rc<Self>, processor: &Processor) {
         while let Some(handler) = processor.interrupts.pop(Timed::clock()) {
+            self.progress.device();
             handler(self);
         }
     }

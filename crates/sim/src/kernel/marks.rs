@@ -2,8 +2,8 @@
 
 use super::Kernel;
 use crate::heap::CacheNumber;
-use crate::profile::Profile;
-use crate::tally::{CacheTally, Outcome};
+use crate::kernel::tally::{CacheTally, Outcome};
+use crate::record::profile::Profile;
 use slablab_model::{LockTimes, Timed};
 use slablab_platform::{CpuId, Event, Rank, Topology, rank};
 

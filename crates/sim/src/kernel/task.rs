@@ -2,7 +2,7 @@
 
 use super::{Kernel, Waiting};
 use crate::heap::{CacheNumber, Kmalloc};
-use crate::objects::{Held, Object};
+use crate::kernel::objects::{Held, Object};
 use crate::sched::{Leave, TaskId, Why};
 use slablab_model::{Access, Ps, Timed};
 use slablab_platform::{CpuId, Event, Frames, Gfp, Topology};
@@ -79,6 +79,7 @@ impl Task {
     /// Sleeps for `ps` picoseconds.
     pub fn sleep(&self, ps: Ps) {
         self.kernel.wake_at(self.id, Timed::clock() + ps);
+        self.kernel.tasks.borrow_mut()[self.id.0 as usize].has_timer = true;
         self.kernel.block(self.id, Waiting { what: "for its timer", number: 0 });
     }
 

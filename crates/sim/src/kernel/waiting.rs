@@ -81,6 +81,7 @@ impl Kernel {
             let entry = &mut self.tasks.borrow_mut()[me.0 as usize];
             entry.sleep += 1;
             entry.timed_out = false;
+            entry.has_timer = true;
             entry.sleep
         };
         let (kernel, at) = (self.clone(), Timed::clock() + at_most);

@@ -7,39 +7,34 @@
 //!         slabs, by the zones = by the caches
 //! ```
 
-use super::Memory;
+use crate::kernel::Kernel;
 use slablab_model::Timed;
 use slablab_pages::Census;
-use slablab_platform::Topology;
-use slablab_vm::Holdings;
+use slablab_platform::{NodeId, Topology};
+use slablab_vm::{Holdings, Vm};
 use std::cell::RefCell;
 
 /// Frames of each zone that are the kernel's since boot.
 #[derive(Default)]
 pub(super) struct Account(RefCell<Vec<u64>>);
 
-impl Memory {
+impl Account {
     /// Programs begin: what is allocated is the kernel's.
-    pub(super) fn open_account(&self) {
-        let all = self.censuses();
-        *self.account.0.borrow_mut() = all.iter().map(|census| census.allocated + census.large).collect();
-    }
-
-    fn censuses(&self) -> Vec<Census> {
-        let pages = self.kernel.heap.pages();
-        self.zones.iter().map(|(node, zone)| pages.zone_census(*node, *zone)).collect()
+    pub(super) fn open(&self, kernel: &Kernel, zones: &[(NodeId, u8)]) {
+        let all = censuses(kernel, zones);
+        *self.0.borrow_mut() = all.iter().map(|census| census.allocated + census.large).collect();
     }
 
     /// Every frame has one holder. All programs have ended, and hold nothing.
-    pub(super) fn check_frames(&self) -> Result<(), String> {
-        let censuses = self.censuses();
-        let held = self.vm.with(|state| state.holdings());
-        let kernel = self.account.0.borrow();
+    pub(super) fn check(&self, kernel: &Kernel, zones: &[(NodeId, u8)], vm: &Vm) -> Result<(), String> {
+        let censuses = censuses(kernel, zones);
+        let held = vm.with(|state| state.holdings());
+        let of_kernel = self.0.borrow();
         for (at, census) in censuses.iter().enumerate() {
-            let (allocated, known) = (census.allocated + census.large, kernel[at] + held[at].total());
+            let (allocated, known) = (census.allocated + census.large, of_kernel[at] + held[at].total());
             if allocated != known {
-                let (node, name) = self.vm.with(|state| (state.zones[at].node, state.zones[at].name));
-                let holders = holders(census, kernel[at], &held[at]);
+                let (node, name) = vm.with(|state| (state.zones[at].node, state.zones[at].name));
+                let holders = holders(census, of_kernel[at], &held[at]);
                 let what = match allocated.checked_sub(known) {
                     Some(lost) => format!("{lost} allocated frames have no holder"),
                     None => format!("{} frames have a holder and are free", known - allocated),
@@ -49,11 +44,16 @@ impl Memory {
         }
         let (in_zones, in_caches) = (
             censuses.iter().map(|census| census.slab).sum::<u64>(),
-            self.kernel.heap.slab_bytes() >> Timed::page_shift(),
+            kernel.heap.slab_bytes() >> Timed::page_shift(),
         );
         let agree = in_zones == in_caches;
         agree.then_some(()).ok_or_else(|| format!("{in_zones} frames are slabs, the caches have {in_caches}"))
     }
+}
+
+fn censuses(kernel: &Kernel, zones: &[(NodeId, u8)]) -> Vec<Census> {
+    let pages = kernel.heap.pages();
+    zones.iter().map(|(node, zone)| pages.zone_census(*node, *zone)).collect()
 }
 
 /// Who holds the frames of a zone.

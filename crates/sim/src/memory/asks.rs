@@ -1,11 +1,9 @@
 //! What was asked of the memory, counted by who asked: blocks of pages, kswapd, pages in swap.
 
-use super::loopback::Loop;
-use super::{DATA, Memory};
 use crate::kernel::Group;
-use slablab_model::{Ps, ReclaimPolicy, Timed};
-use slablab_platform::{Reclaim, ReclaimStep, Reclaimed};
-use slablab_vm::{Flags, Frame, MappingId, Slot};
+use slablab_model::{Ps, Timed};
+use slablab_platform::ReclaimStep;
+use slablab_vm::{Flags, Frame, MappingId, Slot, Vm};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -47,7 +45,7 @@ const SECOND: Ps = 1_000_000_000_000;
 
 /// The counters.
 #[derive(Default)]
-pub(super) struct Asks {
+pub struct Asks {
     /// Pages read from swap, by [`Reader`].
     readers: [Cell<u64>; 3],
     /// The same, by the reader's group and by [`Cause`].
@@ -84,11 +82,11 @@ impl Asks {
     }
 }
 
-impl Memory {
-    /// A task asks the page allocator for a block.
-    pub(super) fn requested(&self, order: u8) {
-        let group = self.kernel.running_group().index();
-        let mut requests = self.asks.requests.borrow_mut();
+impl Asks {
+    /// A task of this group asks the page allocator for a block.
+    pub(super) fn requested(&self, group: Group, order: u8) {
+        let group = group.index();
+        let mut requests = self.requests.borrow_mut();
         if requests.len() <= group {
             requests.resize(group + 1, [0; ORDERS]);
         }
@@ -96,14 +94,14 @@ impl Memory {
     }
 
     /// Pages go to swap, from `first` on.
-    pub(super) fn swapped_out(&self, first: Slot, frames: &[Frame]) {
+    pub(super) fn swapped_out(&self, vm: &Vm, first: Slot, frames: &[Frame]) {
         self.swaps_out(frames.len());
-        let slots = &mut *self.asks.slots.borrow_mut();
+        let slots = &mut *self.slots.borrow_mut();
         let end = first as usize + frames.len();
         if slots.len() < end {
             slots.resize(end, Holds::default());
         }
-        self.vm.with(|state| {
+        vm.with(|state| {
             for (slot, frame) in slots[first as usize..].iter_mut().zip(frames) {
                 let owner = || (MappingId(state.frames.owner(*frame)), state.frames.index(*frame));
                 let is_anon = state.frames.has(*frame, Flags::ANON);
@@ -113,7 +111,7 @@ impl Memory {
     }
 
     fn swaps_out(&self, pages: usize) {
-        let (out, second) = (&mut *self.asks.out.borrow_mut(), (Timed::clock() / SECOND) as usize);
+        let (out, second) = (&mut *self.out.borrow_mut(), (Timed::clock() / SECOND) as usize);
         if out.len() <= second {
             out.resize(second + 1, 0);
         }
@@ -122,79 +120,54 @@ impl Memory {
 
     /// Pages written to swap in each second since boot: what `vmstat 1` shows as `so`.
     pub fn swapped_out_by_second(&self) -> Vec<u64> {
-        self.asks.out.borrow().clone()
+        self.out.borrow().clone()
     }
 
-    /// Pages come from swap, from `first` on.
-    pub(super) fn swapped_in(&self, reader: Reader, first: Slot, pages: usize) {
-        add(&self.asks.readers[reader as usize], pages as u64);
-        let slots = self.asks.slots.borrow();
-        let mut causes = self.asks.causes.borrow_mut();
-        let counts = causes.entry(self.kernel.running_group()).or_default();
+    /// Pages come from swap, from `first` on, for a task of `group`. `is_garbage`: whether a page of a
+    /// mapping is of no use to it.
+    pub(super) fn swapped_in(
+        &self,
+        (reader, group): (Reader, Group),
+        first: Slot,
+        pages: usize,
+        is_garbage: impl Fn(MappingId, u32) -> bool,
+    ) {
+        add(&self.readers[reader as usize], pages as u64);
+        let slots = self.slots.borrow();
+        let mut causes = self.causes.borrow_mut();
+        let counts = causes.entry(group).or_default();
         for at in first as usize..first as usize + pages {
-            counts[self.cause(slots.get(at).copied().unwrap_or_default()) as usize] += 1;
+            let cause = match slots.get(at).copied().unwrap_or_default() {
+                Holds::Program => Cause::Other,
+                Holds::File(mapping, index) if is_garbage(mapping, index) => Cause::Garbage,
+                Holds::File(..) => Cause::Source,
+            };
+            counts[cause as usize] += 1;
         }
-    }
-
-    fn cause(&self, holds: Holds) -> Cause {
-        let Holds::File(mapping, index) = holds else { return Cause::Other };
-        let loops = self.loops.borrow();
-        let is_garbage = |device: &std::rc::Rc<Loop>| device.backing == mapping && device.is_garbage(index);
-        if loops.iter().any(is_garbage) { Cause::Garbage } else { Cause::Source }
     }
 
     /// Pages that were read from swap by these readers.
     pub fn swap_ins(&self, reader: Reader) -> u64 {
-        self.asks.readers[reader as usize].get()
-    }
-
-    /// KiB that were read from the disk with files.
-    pub fn file_reads(&self) -> u64 {
-        self.disks[DATA].stat()[2] / 2
+        self.readers[reader as usize].get()
     }
 
     /// Pages that a group's tasks read from swap, by [`Cause`].
     pub fn swap_ins_by_cause(&self, group: Group) -> [u64; 3] {
-        self.asks.causes.borrow().get(&group).copied().unwrap_or_default()
+        self.causes.borrow().get(&group).copied().unwrap_or_default()
     }
 
     /// Requests of this order that woke kswapd.
     pub fn kswapd_wakes(&self, order: u8) -> u64 {
-        self.asks.wakes[order as usize].get()
+        self.wakes[order as usize].get()
     }
 
     /// Requests of this order that found no block above the low mark, and rounds of direct reclaim for them.
     pub fn short_requests(&self, order: u8) -> (u64, u64) {
-        (self.asks.low[order as usize].get(), self.asks.direct[order as usize].get())
+        (self.low[order as usize].get(), self.direct[order as usize].get())
     }
 
     /// Blocks of each order that a group's tasks requested of the page allocator.
     pub fn page_requests(&self, group: Group) -> [u64; ORDERS] {
-        self.asks.requests.borrow().get(group.index()).copied().unwrap_or_default()
-    }
-}
-
-/// Serves requests that find no page, and counts all.
-pub(super) struct Served(pub(super) std::rc::Weak<Memory>);
-
-impl ReclaimPolicy for Served {
-    fn reclaim(&self, ask: Reclaim) -> Reclaimed {
-        let nothing = Reclaimed::NOTHING;
-        let Some(memory) = self.0.upgrade() else { return nothing };
-        memory.asks.asks_for(ask.step, ask.order);
-        memory.kernel.running().map_or(nothing, |task| memory.reclaim(&task, ask))
-    }
-
-    /// A request of 2.4.9 is served from `inactive_clean` lists; their pages count with the free ones.
-    fn clean_frames(&self, node: slablab_platform::NodeId, zone: u8) -> u64 {
-        let Some(memory) = self.0.upgrade() else { return 0 };
-        let zone = memory.zone(node, zone);
-        zone.map_or(0, |zone| memory.vm.with(|state| memory.vm.policy.clean_pages(state, zone)))
-    }
-
-    fn requested(&self, order: u8) {
-        if let Some(memory) = self.0.upgrade() {
-            memory.requested(order);
-        }
+        self.requests.borrow().get(group.index()).copied().unwrap_or_default()
     }
 }

@@ -1,12 +1,10 @@
 //! Buffer heads: one slab object for each page of a file that was read or written by way of them.
 
-use super::Memory;
-use crate::kernel::Task;
-use crate::objects::{Held, Object};
+use crate::kernel::objects::{Held, Object};
+use crate::kernel::{Kernel, Task};
 use slablab_platform::Gfp;
 use slablab_vm::Frame;
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 
 /// Frames whose places for buffer heads are made together.
 const CHUNK: usize = 4_096;
@@ -43,31 +41,32 @@ impl Buffers {
     }
 }
 
-impl Memory {
+impl Buffers {
     /// Allocates the buffer head of a page, for which reclaim enters no file system. Returns whether there
     /// was memory.
-    pub(super) fn add_buffer(self: &Rc<Self>, task: &Task, frame: Frame) -> bool {
-        let cache = self.kernel.number(Object::BufferHead);
+    pub(super) fn create(&self, task: &Task, frame: Frame) -> bool {
+        let cache = task.kernel.number(Object::BufferHead);
         let Some(head) = task.try_alloc_from(cache, Gfp::KERNEL.without(Gfp::FS)) else { return false };
-        self.buffers.put(frame, head);
+        self.put(frame, head);
         true
     }
 
     /// Frees the buffer head of a frame's page, if it has one.
-    pub(super) fn drop_buffer(&self, frame: Frame) {
-        if let Some(head) = self.buffers.take(frame) {
-            self.kernel.free(head);
+    pub(super) fn free(&self, kernel: &Kernel, frame: Frame) {
+        if let Some(head) = self.take(frame) {
+            kernel.free(head);
         }
     }
 
-    pub(super) fn move_buffer(&self, from: Frame, to: Frame) {
-        if let Some(head) = self.buffers.take(from) {
-            self.buffers.put(to, head);
+    /// A page moves to another frame.
+    pub(super) fn page_moves(&self, from: Frame, to: Frame) {
+        if let Some(head) = self.take(from) {
+            self.put(to, head);
         }
     }
 
     /// Pages that have a buffer head.
-    pub fn buffers(&self) -> u64 {
-        self.buffers.heads.get()
+    pub(super) fn count(&self) -> u64 {
+        self.heads.get()
     }
 }

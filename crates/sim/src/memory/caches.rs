@@ -12,16 +12,16 @@
 //! read through the page cache of the device. Cycles are assumed. Rules of 6.x, from memory.
 
 use super::{Here, Memory, Shrinks};
-use crate::era::Era;
 use crate::heap::Named;
-use crate::kernel::Task;
-use crate::objects::Held;
+use crate::kernel::era::Era;
+use crate::kernel::objects::Held;
+use crate::kernel::{Kernel, Task};
 use slablab_model::{Access, Timed};
 use slablab_platform::{Gfp, Topology};
 use slablab_slabs::{CacheFlags, CacheSpec};
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile};
-use slablab_vm::{Shrinker, Shrunk};
+use slablab_vm::{Shrinker, Shrunk, Vm};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ use std::rc::Rc;
 /// Cycles of a look at an object on a list, and of the end of one, beside lines and engine (assumed).
 const LOOK: u64 = 60;
 const END: u64 = 300;
-/// Cycles of a step of a walk (assumed, as in [`crate::files`]).
+/// Cycles of a step of a walk (assumed, as in [`crate::fs::files`]).
 const STEP: u64 = 120;
 /// Bytes that a walk and a shrinker touch of an object.
 const HEAD: u32 = 64;
@@ -144,7 +144,7 @@ impl Tree {
         let device = memory.vm.with(|state| state.mappings.create(Kind::Device, blocks));
         let (state, tally) = (RefCell::default(), Cell::default());
         let tree = Rc::new(Tree { files, table, device, caches, state, tally });
-        memory.register_shrinker(tree.clone());
+        memory.objects.shrinkers.register(tree.clone());
         tree
     }
 
@@ -356,20 +356,20 @@ impl Shrinks for Tree {
         Shrinker { name: "sb-ext4", seeks: 2, batch: 1_024 }
     }
 
-    fn unused(&self, memory: &Memory) -> u64 {
+    fn unused(&self, vm: &Vm) -> u64 {
         let [_, _, names, inodes] = self.sizes();
-        let pressure = memory.vm.with(|state| state.settings.vfs_cache_pressure);
+        let pressure = vm.with(|state| state.settings.vfs_cache_pressure);
         (names + inodes) as u64 * u64::from(pressure) / 100
     }
 
     /// Shares `n` between dentries and inodes as they are on the lists (`super_cache_scan`).
-    fn shrink(&self, memory: &Memory, n: u64) -> Shrunk {
-        let Some(task) = memory.kernel.running() else { return Shrunk::default() };
+    fn shrink(&self, _vm: &Vm, kernel: &Rc<Kernel>, n: u64) -> Shrunk {
+        let Some(task) = kernel.running() else { return Shrunk::default() };
         let [_, _, names, inodes] = self.sizes().map(|size| size as u64);
-        let before = memory.kernel.heap.slab_bytes();
+        let before = kernel.heap.slab_bytes();
         let freed = self.shrink_names(&task, n * names / (names + inodes + 1) + 1)
             + self.shrink_inodes(&task, n * inodes / (names + inodes + 1) + 1);
-        let pages = before.saturating_sub(memory.kernel.heap.slab_bytes()) >> Timed::page_shift();
+        let pages = before.saturating_sub(kernel.heap.slab_bytes()) >> Timed::page_shift();
         // The kernel counts what it was asked for.
         Shrunk { scanned: n, freed, pages }
     }

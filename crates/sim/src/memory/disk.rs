@@ -1,18 +1,15 @@
 //! A disk that the memory reads from and writes to: bios of frames, and the interrupt that ends them.
 
-use super::Memory;
-use super::host::Here;
-use crate::disk::bio::{Bio, Direction, Request};
-use crate::disk::pool::Wake;
-use crate::disk::queue::{Added, QueueSpec};
-use crate::disk::queued::QueuedDisk;
-use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
+use crate::block::disk::bio::{Bio, Direction, Request};
+use crate::block::disk::pool::Wake;
+use crate::block::disk::queue::{Added, QueueSpec};
+use crate::block::disk::queued::{Ended, QueuedDisk};
+use crate::kernel::{Kernel, WaitQueue, Waiting};
+use crate::record::Recorder;
 use slablab_model::disk::Disk;
 use slablab_model::{Ps, Timed};
-use slablab_platform::Topology;
 use slablab_vm::{Frame, Io, Place};
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 
 /// Sectors of a page of 4 KiB.
 pub(super) const PAGE_SECTORS: u64 = 8;
@@ -21,10 +18,10 @@ pub(super) const PAGE_SECTORS: u64 = 8;
 const REQUESTS: &str = "Disk requests";
 
 /// I/O that is under way.
-struct Submitted {
-    place: Place,
-    frames: Vec<Frame>,
-    write: bool,
+pub(super) struct Submitted {
+    pub(super) place: Place,
+    pub(super) frames: Vec<Frame>,
+    pub(super) write: bool,
 }
 
 /// A disk with its queue.
@@ -58,43 +55,24 @@ impl BlockDisk {
         }
     }
 
-    /// The task submits I/O of frames that follow each other from `sector` on, in bios that the queue takes.
-    pub(super) fn submit(&self, memory: &Rc<Memory>, task: &Task, io: Io<'_>, sector: u64) {
-        let most = (self.frames_most as usize).max(1);
-        for (piece, frames) in io.frames.chunks(most).enumerate() {
-            let at = (piece * most) as u32;
-            let place = match io.place {
-                Place::Swap(slot) => Place::Swap(slot + at),
-                Place::Mapping(mapping, index) => Place::Mapping(mapping, index + at),
-            };
-            self.submit_bio(memory, task, Io { place, frames, ..io }, sector + u64::from(at) * PAGE_SECTORS);
-        }
+    /// Frames of the largest bio.
+    pub(super) fn frames_most(&self) -> usize {
+        (self.frames_most as usize).max(1)
     }
 
-    /// The task submits a bio. It waits while no request is free.
-    fn submit_bio(&self, memory: &Rc<Memory>, task: &Task, io: Io<'_>, sector: u64) {
-        let sectors = io.frames.len() as u32 * PAGE_SECTORS as u32;
-        let direction = if io.write { Direction::Write } else { Direction::Read };
-        let bio = Bio { direction, sync: io.sync, ..Bio::read(sector, sectors, task.id.0) };
-        let key = self.remember(io);
-        let mut slept = false;
-        loop {
-            let added = self.disk.borrow_mut().submit(&bio, key, slept, Timed::clock());
-            self.arm(memory);
-            match added {
-                Added::Merged { wake, .. } => return self.wake(&memory.kernel, wake),
-                Added::New(_) => return,
-                Added::NoRequest => {
-                    let queue = self.disk.borrow().queue().waiters(direction);
-                    let waiting = Waiting { what: "for a request of disk", number: self.number };
-                    memory.waits(task, waiting, &self.waiters[queue]);
-                    slept = true;
-                }
-            }
-        }
+    /// A task submits a bio with this key; `slept`: it waited for a free request before.
+    pub(super) fn submit(&self, bio: &Bio, key: u64, slept: bool) -> Added {
+        self.disk.borrow_mut().submit(bio, key, slept, Timed::clock())
     }
 
-    fn remember(&self, io: Io<'_>) -> u64 {
+    /// Where a task waits for a free request, and what for.
+    pub(super) fn waiters(&self, direction: Direction) -> (&WaitQueue, Waiting) {
+        let queue = self.disk.borrow().queue().waiters(direction);
+        (&self.waiters[queue], Waiting { what: "for a request of disk", number: self.number })
+    }
+
+    /// Keeps I/O until it ends. Returns its key.
+    pub(super) fn remember(&self, io: Io<'_>) -> u64 {
         let Io { place, frames, write, .. } = io;
         let submitted = Some(Submitted { place, frames: frames.to_vec(), write });
         let (all, free) = &mut *self.under_way.borrow_mut();
@@ -116,9 +94,8 @@ impl BlockDisk {
     }
 
     /// The task waits, or has submitted its last bio of many.
-    pub(super) fn unplug(&self, memory: &Rc<Memory>, owner: u32) {
+    pub(super) fn unplug(&self, owner: u32) {
         self.disk.borrow_mut().unplug(owner, Timed::clock());
-        self.arm(memory);
     }
 
     /// Whether no I/O is under way.
@@ -140,56 +117,37 @@ impl BlockDisk {
         self.interrupts.get()
     }
 
-    fn wake(&self, kernel: &Kernel, wake: Wake) {
+    /// Tasks that waited for requests go on.
+    pub(super) fn wake(&self, kernel: &Kernel, wake: Wake) {
         (0..wake.tasks).for_each(|_| {
             self.waiters[wake.waiters].wake_one(kernel, false);
         });
     }
 
-    /// The disk interrupts this CPU when something is done.
-    fn arm(&self, memory: &Rc<Memory>) {
-        let Some(next) = self.disk.borrow().next() else { return };
-        if next >= self.armed.get() {
-            return;
-        }
+    /// When the disk has to interrupt, if that is earlier than it was known to.
+    pub(super) fn next_interrupt(&self) -> Option<Ps> {
+        let next = self.disk.borrow().next().filter(|next| *next < self.armed.get())?;
         self.armed.set(next);
-        let (memory_of, number) = (Rc::downgrade(memory), self.number);
-        let handler = move |_: &Rc<Kernel>| {
-            if let Some(memory) = memory_of.upgrade() {
-                memory.disks[number as usize].interrupt(&memory, next);
-            }
-        };
-        memory.kernel.interrupt_at(Timed::cpu(), next, Box::new(handler));
+        Some(next)
     }
 
-    fn interrupt(&self, memory: &Rc<Memory>, at: Ps) {
-        memory.kernel.observe();
-        // A timer that an earlier one replaced has nothing to do.
-        if self.armed.get() != at {
-            return;
+    /// The disk interrupts. False for a timer that an earlier one replaced, which has nothing to do.
+    pub(super) fn interrupts_at(&self, at: Ps) -> bool {
+        let is_due = self.armed.get() == at;
+        if is_due {
+            self.armed.set(Ps::MAX);
+            self.interrupts.set(self.interrupts.get() + 1);
         }
-        self.armed.set(Ps::MAX);
-        self.interrupts.set(self.interrupts.get() + 1);
-        Timed::charge(memory.prices.interrupt);
-        let was_congested = self.is_congested(Direction::Write);
-        let ended = self.disk.borrow_mut().advance(Timed::clock());
-        if was_congested && !self.is_congested(Direction::Write) {
-            memory.congestion_ends();
-        }
-        let here = Here::interrupt(memory);
-        for ended in ended {
-            self.record(memory, &ended.request);
-            for key in ended.request.keys {
-                self.end(memory, &here, key);
-            }
-            self.wake(&memory.kernel, ended.wake);
-        }
-        self.arm(memory);
+        is_due
+    }
+
+    /// Takes out what is done by now.
+    pub(super) fn advance(&self) -> Vec<Ended> {
+        self.disk.borrow_mut().advance(Timed::clock())
     }
 
     /// Adds a request to the recording: from its way to the disk to its end.
-    fn record(&self, memory: &Memory, request: &Request) {
-        let recorder = &memory.recorder;
+    pub(super) fn record(&self, recorder: &Recorder, request: &Request) {
         if recorder.is_on() {
             let track = recorder.track(REQUESTS, || self.name.into());
             let name = if request.direction == Direction::Write { "write" } else { "read" };
@@ -197,18 +155,11 @@ impl BlockDisk {
         }
     }
 
-    fn end(&self, memory: &Memory, here: &Here, key: u64) {
+    /// I/O has ended: what it was.
+    pub(super) fn end(&self, key: u64) -> Submitted {
         let (all, free) = &mut *self.under_way.borrow_mut();
         let submitted = all[key as usize].take().expect("a bio ends once");
         free.push(key);
-        let Submitted { place, frames, write } = submitted;
-        Timed::charge(memory.prices.end * frames.len() as u64);
-        let io = Io { place, frames: &frames, write, sync: false, reclaim: false };
-        if write {
-            memory.vm.write_done(here, io);
-            memory.writes_ended(frames.len() as u32);
-        } else {
-            memory.vm.read_done(here, io);
-        }
+        submitted
     }
 }

@@ -2,9 +2,9 @@
 
 use super::disk::BlockDisk;
 use super::names::Unused;
-use crate::disk::queue::QueueSpec;
-use crate::era::Era;
+use crate::block::disk::queue::QueueSpec;
 use crate::heap::Named;
+use crate::kernel::era::Era;
 use slablab_model::Ps;
 use slablab_model::disk::{Disk, DiskKind, Fixed};
 use slablab_pages::PagesPolicy;

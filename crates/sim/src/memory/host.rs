@@ -1,9 +1,8 @@
 //! What the memory asks of the machine around it, in the task or interrupt that runs.
 
-use super::compact::type_of;
-use super::disk::PAGE_SECTORS;
-use super::{DATA, Memory, Reader, SWAP, THROTTLES};
-use crate::disk::bio::Direction;
+use super::pageblocks::{block_of, type_of};
+use super::{Memory, Reader};
+use crate::block::disk::bio::Direction;
 use crate::kernel::{Task, WaitQueue, Waiting};
 use slablab_model::Timed;
 use slablab_pages::Level;
@@ -60,17 +59,10 @@ impl<'a> Here<'a> {
         self.task.expect("an interrupt does not wait")
     }
 
-    fn disk_of(&self, place: Place) -> usize {
-        match place {
-            Place::Swap(_) if self.memory.guest.swap_at.is_none() => SWAP,
-            _ => DATA,
-        }
-    }
-
     /// Nodes of the page cache that came and went are objects, and are freed.
     fn settle(&self) {
         if let Some(task) = self.task {
-            self.memory.settle_nodes(task);
+            self.memory.objects.nodes.settle(&self.memory.vm, task);
         }
     }
 
@@ -110,7 +102,7 @@ impl Host for Here<'_> {
             let time = self.memory.prices.of(work) * u64::from(n);
             Timed::charge(time);
             if self.is_kswapd {
-                self.memory.kswapd_work.set(self.memory.kswapd_work.get() + time);
+                self.memory.daemons.works(time);
             }
             if self.task.is_some() {
                 self.memory.kernel.serve_due();
@@ -130,9 +122,9 @@ impl Host for Here<'_> {
         let gfp = if self.is_restricted { gfp.without(Gfp::IO | Gfp::FS) } else { gfp };
         let pfn = self.memory.kernel.heap.alloc_pages(0, gfp, node)?;
         vm.with(|state| state.count(Counter::PgAlloc));
-        self.memory.moved_at.set(Timed::clock());
+        self.memory.accounts.moves();
         if !matches!(purpose, Purpose::Anon | Purpose::Table) {
-            self.memory.fill_stock(self.task(), gfp);
+            self.memory.objects.nodes.fill_stock(self.task(), gfp);
         }
         Some(Frame(pfn.0))
     }
@@ -140,32 +132,30 @@ impl Host for Here<'_> {
     fn free(&self, vm: &Vm, frame: Frame) {
         self.settle();
         vm.with(|state| state.count(Counter::PgFree));
-        self.memory.moved_at.set(Timed::clock());
-        self.memory.drop_buffer(frame);
+        self.memory.accounts.moves();
+        self.memory.objects.buffers.free(&self.memory.kernel, frame);
         self.memory.kernel.heap.free_pages(Pfn(frame.0));
     }
 
-    fn submit(&self, _vm: &Vm, io: Io<'_>) {
-        let task = self.task();
+    fn submit(&self, vm: &Vm, io: Io<'_>) {
+        let (task, memory) = (self.task(), self.memory);
         self.settle();
-        if let Place::Mapping(mapping, _) = io.place
-            && let Some(device) = self.memory.loop_of(mapping)
-        {
-            return device.submit(self.memory, task, io);
+        if let Some(device) = memory.disks.loop_of(io.place) {
+            return device.submit(memory, task, io);
         }
-        self.memory.account_io(task.id, &io);
-        match io.place {
-            Place::Swap(slot) if io.write => self.memory.swapped_out(slot, io.frames),
-            Place::Swap(slot) => self.memory.swapped_in(self.reader, slot, io.frames.len()),
-            Place::Mapping(..) => {}
+        memory.accounts.submits(task.id, &io);
+        if let Place::Swap(slot) = io.place {
+            let asks = &memory.accounts.asks;
+            if io.write {
+                asks.swapped_out(vm, slot, io.frames);
+            } else {
+                let who = (self.reader, memory.kernel.running_group());
+                let is_garbage = |mapping, index| memory.disks.is_garbage(mapping, index);
+                asks.swapped_in(who, slot, io.frames.len(), is_garbage);
+            }
         }
-        let sector = match io.place {
-            Place::Swap(slot) => self.memory.guest.swap_at.unwrap_or(0) + u64::from(slot) * PAGE_SECTORS,
-            Place::Mapping(mapping, index) => self.memory.sector_of(mapping, index),
-        };
-        let disk = self.disk_of(io.place);
-        Timed::charge(self.memory.prices.of(Work::Submit));
-        self.memory.disks[disk].submit(self.memory, task, io, sector);
+        Timed::charge(memory.prices.of(Work::Submit));
+        memory.submit(task, io);
     }
 
     fn wait(&self, vm: &Vm, frame: Frame, waited: Waited) {
@@ -175,34 +165,27 @@ impl Host for Here<'_> {
         };
         self.memory.unplug(self.task());
         while vm.with(|state| state.frames.has(frame, flag)) {
-            let queue = self.memory.frame_waits.borrow_mut().entry(frame.0).or_default().clone();
+            let queue = self.memory.waits.of_frame(frame.0);
             self.wait_at(what, frame.0, &queue);
         }
     }
 
     fn wake(&self, frame: Frame) {
-        let queue = self.memory.frame_waits.borrow_mut().remove(&frame.0);
-        if let Some(queue) = queue {
-            queue.wake_all(&self.memory.kernel, false);
-        }
+        self.memory.waits.wake_frame(&self.memory.kernel, frame.0);
     }
 
     fn throttle(&self, why: Throttle, most: u64) {
         let task = self.task();
         self.memory.unplug(task);
-        let (what, queue) = (THROTTLES[why as usize], &self.memory.throttles[why as usize]);
-        self.memory.sleeps_for(why, true);
-        queue.wait_at_most(task, Waiting { what, number: 0 }, (most * NS).max(1));
-        self.memory.sleeps_for(why, false);
-        Timed::turn();
+        self.memory.waits.throttle(task, why, most * NS);
     }
 
     fn unthrottle(&self, why: Throttle) {
-        self.memory.throttles[why as usize].wake_all(&self.memory.kernel, false);
+        self.memory.waits.unthrottle(&self.memory.kernel, why);
     }
 
     fn wake_flushers(&self, pages: u64) {
-        self.memory.flusher.wake(&self.memory.kernel, pages);
+        self.memory.daemons.flusher.wake(&self.memory.kernel, pages);
     }
 
     fn wake_kswapd(&self, node: u16, order: u8, class: u8) {
@@ -215,11 +198,11 @@ impl Host for Here<'_> {
 
     fn nap(&self, node: u16, most: u64) -> bool {
         self.memory.unplug(self.task());
-        self.memory.daemons[node as usize].nap(self.memory, self.task(), node, most * NS)
+        self.memory.daemons.kswapds[node as usize].nap(&self.memory.samples, self.task(), node, most * NS)
     }
 
     fn asked(&self, node: u16) -> Option<(u8, u8)> {
-        self.memory.daemons[node as usize].asked()
+        self.memory.daemons.kswapds[node as usize].asked()
     }
 
     fn reclaims(&self, node: u16, reclaims: bool) {
@@ -265,15 +248,15 @@ impl Host for Here<'_> {
     fn shrinkers(&self) -> Vec<Shrinker> {
         Timed::charge(self.memory.prices.shrinkers);
         self.memory.kernel.serve_due();
-        self.memory.shrinkers.borrow().iter().map(|cache| cache.about()).collect()
+        self.memory.objects.shrinkers.about()
     }
 
     fn shrinkable(&self, shrinker: usize) -> u64 {
-        self.memory.shrinker(shrinker).unused(self.memory)
+        self.memory.objects.shrinkers.get(shrinker).unused(&self.memory.vm)
     }
 
     fn shrink(&self, _vm: &Vm, shrinker: usize, n: u64) -> Shrunk {
-        self.memory.shrinker(shrinker).shrink(self.memory, n)
+        self.memory.objects.shrinkers.get(shrinker).shrink(&self.memory.vm, &self.memory.kernel, n)
     }
 
     fn reclaimable_slabs(&self) -> u64 {
@@ -289,11 +272,14 @@ impl Host for Here<'_> {
     }
 
     fn block_of(&self, frame: Frame) -> Block {
-        self.memory.pageblock(frame)
+        self.memory.kernel.heap.pages().pageblock_type(Pfn(frame.0)).map_or(Block::Movable, block_of)
     }
 
     fn take_free(&self, first: Frame, frames: u32) -> Vec<Frame> {
-        self.memory.take_free(first, frames)
+        let mut taken = Vec::new();
+        let pages = self.memory.kernel.heap.pages();
+        pages.take_free(Pfn(first.0), frames, |pfn| taken.push(Frame(pfn.0)));
+        taken
     }
 
     fn has_block(&self, zone: usize, order: u8, block: Block) -> bool {
@@ -307,23 +293,23 @@ impl Host for Here<'_> {
     }
 
     fn wake_kcompactd(&self, node: u16, order: u8, class: u8) {
-        self.memory.compactors[node as usize].wake(&self.memory.kernel, order, class);
+        self.memory.daemons.compactors[node as usize].wake(&self.memory.kernel, order, class);
     }
 
     fn out_of_memory(&self, _vm: &Vm) {
-        self.memory.kill_for_kswapd();
+        self.memory.processes.kill_for_kswapd(&self.memory.vm, &self.memory.kernel);
     }
 
     fn buffers_created(&self, _vm: &Vm, frame: Frame) -> bool {
-        self.memory.add_buffer(self.task(), frame)
+        self.memory.objects.buffers.create(self.task(), frame)
     }
 
     fn buffers_freed(&self, frame: Frame) {
-        self.memory.drop_buffer(frame);
+        self.memory.objects.buffers.free(&self.memory.kernel, frame);
     }
 
     fn buffers_moved(&self, from: Frame, to: Frame) {
-        self.memory.move_buffer(from, to);
+        self.memory.objects.buffers.page_moves(from, to);
     }
 
     fn is_kswapd(&self) -> bool {
@@ -332,8 +318,7 @@ impl Host for Here<'_> {
 
     fn is_congested(&self, place: Place) -> bool {
         // A loop device takes all that it is given.
-        let is_on_loop =
-            matches!(place, Place::Mapping(mapping, _) if self.memory.loop_of(mapping).is_some());
-        !is_on_loop && self.memory.disks[self.disk_of(place)].is_congested(Direction::Write)
+        let disks = &self.memory.disks;
+        disks.loop_of(place).is_none() && disks.all()[disks.number_of(place)].is_congested(Direction::Write)
     }
 }

@@ -12,10 +12,10 @@
 
 use super::host::Here;
 use super::{Memory, Reader};
+use crate::kernel::objects::{Held, Object};
+use crate::kernel::tally::Failed;
 use crate::kernel::{Group, Kernel, Task, WaitQueue, Waiting};
-use crate::objects::{Held, Object};
 use crate::sched::Spec;
-use crate::tally::Failed;
 use slablab_model::Timed;
 use slablab_platform::Gfp;
 use slablab_vm::mappings::Kind;
@@ -112,7 +112,7 @@ impl Loop {
             stopping: Cell::new(false),
             transfers: Cell::new((0, 0)),
         });
-        memory.loops.borrow_mut().push(device.clone());
+        memory.disks.add_loop(device.clone());
         let (of_task, memory_of) = (device.clone(), memory.clone());
         let spec = Spec { nice: -20, ..Spec::default() };
         memory.kernel.start_as(spec, None, move |task| {
@@ -229,7 +229,7 @@ impl Loop {
         if write {
             self.transfers.set((written + frames.len() as u64, read));
             memory.vm.write_done(&here, io);
-            memory.writes_ended(frames.len() as u32);
+            memory.waits.writes_ended(&memory.kernel, frames.len() as u32);
         } else {
             self.transfers.set((written, read + frames.len() as u64));
             memory.vm.read_done(&here, io);

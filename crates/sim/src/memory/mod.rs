@@ -10,24 +10,24 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `host` | [`Here`]: the interface `Host` of the room `vm`, in the running task or interrupt |
-//! | `account` | every frame has one holder |
-//! | `asks` | who asked for blocks of pages, for kswapd, for pages in swap |
-//! | `daemons` | kswapd, kreclaimd, the flusher, the sums of statistics |
-//! | `buffers` | buffer heads of pages |
-//! | [`caches`] | dentries and inodes that reclaim frees |
-//! | `compact` | kcompactd, direct compaction |
-//! | `disk` | a disk behind its queue |
-//! | `names` | [`Unused`]: names that the kernel holds when programs start |
-//! | [`loopback`] | a loop device on a file of tmpfs |
-//! | [`volume`] | files of tmpfs, and of ext2 on a loop device |
 //! | [`guest`] | how the machine is set up: what is free at the start, swap, disks |
-//! | `oom` | who is killed; when reclaim goes on without an end |
-//! | [`sampler`] | samples of all that at fixed times; tracks of a recording |
-//! | `shrinkers` | [`Shrinks`]: caches of objects that reclaim can free |
-//! | `trees` | nodes of the page cache's trees as slab objects |
-//! | `unused` | dentries and inodes of ext2 that reclaim frees |
-//! | [`views`] | /proc/vmstat, meminfo, buddyinfo, /sys/block as values |
+//! | `prices` | what work costs |
+//! | `waits` | what tasks wait for: frames, throttling; whose bios wait |
+//! | `disk`, `disks` | a disk behind its queue; both disks, where files lie on them, loop devices |
+//! | `accounts` | what is counted: `account`, every frame has one holder; `asks`, who asked for what |
+//! | `processes` | who has memory, who sleeps, who is killed |
+//! | `buffers`, `trees`, `shrinkers` | slab objects of pages: buffer heads, nodes of trees; caches that reclaim frees |
+//! | `samples` | what is kept of all that over time |
+//! | `daemons` | kswapd, kcompactd, kreclaimd, the flusher: what was asked of them |
+//! | `host` | [`Here`]: the interface `Host` of the crate `vm`, in the running task or interrupt |
+//! | `io` | from frames to a disk's queue, and back by an interrupt |
+//! | `reclaim` | the page allocator asks; when reclaim goes on without an end |
+//! | `programs`, `compact` | the programs of the daemons; direct compaction |
+//! | [`views`], [`sampler`] | /proc/vmstat, meminfo, buddyinfo, /sys/block as values; their samples at fixed times |
+//! | [`loopback`], [`volume`] | a loop device on a file of tmpfs; files of tmpfs, and of ext2 on a loop device |
+//! | [`caches`], `names`, `unused` | dentries and inodes that reclaim frees |
+//!
+//! [`Memory`] holds one value of each, and no more: the files from `host` on are what connects them.
 //!
 //! **Frames.** Slab caches, page tables and pages share one page allocator. A frame has its number there.
 //!
@@ -36,78 +36,66 @@
 //! be preempted.
 
 mod account;
+mod accounts;
 mod asks;
 mod buffers;
 pub mod caches;
 mod compact;
 mod daemons;
 mod disk;
+mod disks;
 pub mod guest;
 mod host;
+mod io;
 pub mod loopback;
 mod names;
-mod oom;
+mod pageblocks;
 mod prices;
+mod processes;
+mod programs;
+mod reclaim;
 pub mod sampler;
+mod samples;
 mod shrinkers;
 mod trees;
 mod unused;
 pub mod views;
 pub mod volume;
+mod waits;
 
-pub use asks::{Cause, ORDERS, Reader};
+pub use accounts::{Accounts, Blocks};
+pub use asks::{Asks, Cause, ORDERS, Reader};
+pub use disks::Disks;
 pub use guest::Guest;
 pub use host::Here;
 pub use names::Unused;
-pub use oom::Killed;
 pub use prices::Prices;
-pub use shrinkers::Shrinks;
+pub use processes::{Killed, Processes};
+pub use shrinkers::{Shrinkers, Shrinks};
 
-use crate::era::Era;
-use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_pages};
-use crate::micro::Setup;
+use crate::kernel::era::Era;
+use crate::kernel::tally::Failed;
+use crate::kernel::{Kernel, Task, Waiting, with_pages};
 use crate::record::Recorder;
-use crate::sched::TaskId;
-use crate::tally::Failed;
-use account::Account;
-use asks::Asks;
+use crate::setup::Setup;
 use buffers::Buffers;
-use compact::Kcompactd;
-use daemons::{Flusher, Kreclaimd, Kswapd, Refresher, Summer};
-use disk::{BlockDisk, PAGE_SECTORS};
-use loopback::Loop;
+use daemons::Daemons;
 use names::Names;
-use oom::Processes;
-use sampler::{PartEnd, Sample};
+use samples::Samples;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{Gfp, NodeId, Topology};
-use slablab_vm::mm::{self, Rules};
-use slablab_vm::{Io, MappingId, Replacement, Settings, State, Swap, Throttle, Vm, Zone};
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use slablab_vm::mm::Rules;
+use slablab_vm::{Replacement, Settings, State, Swap, Vm, Zone};
 use std::rc::Rc;
 use trees::TreeNodes;
+use waits::Waits;
 
-/// Places of the disks in [`Memory::disks`].
-const SWAP: usize = 0;
-const DATA: usize = 1;
-/// What a throttled task waits for, by [`slablab_vm::Throttle`].
-const THROTTLES: [&str; 6] = [
-    "for congested disks",
-    "for pages under writeback",
-    "for reclaim to make progress",
-    "for isolated pages",
-    "for half of the reserve",
-    "for dirty pages to be written",
-];
-
-/// A task's I/O, in blocks of 512 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Blocks {
-    /// Read.
-    pub read: u64,
-    /// Written.
-    pub written: u64,
+/// Slab objects that belong to pages, and caches of objects that reclaim can free.
+pub struct Objects {
+    buffers: Buffers,
+    nodes: TreeNodes,
+    /// Caches that reclaim asks for objects.
+    pub shrinkers: Shrinkers,
 }
 
 /// The memory of a kernel.
@@ -121,40 +109,19 @@ pub struct Memory {
     /// How the machine is set up.
     pub guest: Guest,
     prices: Prices,
-    /// The node of each zone of the room `vm`, and its index there.
+    /// The node of each zone of the crate `vm`, and its index there.
     zones: Vec<(NodeId, u8)>,
-    disks: [BlockDisk; 2],
-    daemons: Vec<Kswapd>,
-    compactors: Vec<Kcompactd>,
-    kreclaimd: Kreclaimd,
-    buffers: Buffers,
-    flusher: Flusher,
-    summer: Summer,
-    refresher: Refresher,
-    frame_waits: RefCell<BTreeMap<u32, Rc<WaitQueue>>>,
-    throttles: [WaitQueue; THROTTLES.len()],
-    /// Writes that ended while reclaimers slept for pages under writeback, and how many sleep.
-    writes: Cell<(u32, u32)>,
-    /// Tasks that keep their bios together until they wait.
-    plugged: RefCell<BTreeSet<TaskId>>,
-    blocks: RefCell<BTreeMap<TaskId, Blocks>>,
-    /// The first sector of each file, and the first free one.
-    extents: RefCell<(BTreeMap<MappingId, u64>, u64)>,
-    loops: RefCell<Vec<Rc<Loop>>>,
-    account: Account,
-    asks: Asks,
-    nodes: TreeNodes,
-    processes: Processes,
-    shrinkers: RefCell<Vec<Rc<dyn Shrinks>>>,
-    /// What kswapd's looks at pages and entries cost so far.
-    kswapd_work: Cell<Ps>,
-    /// When a page was last allocated or freed.
-    moved_at: Cell<Ps>,
-    stopping: Cell<bool>,
-    /// What the memory tells.
-    recorder: Recorder,
-    samples: RefCell<Vec<Sample>>,
-    parts: RefCell<Vec<PartEnd>>,
+    waits: Waits,
+    /// The disks, and loop devices.
+    pub disks: Disks,
+    daemons: Daemons,
+    /// What is counted.
+    pub accounts: Accounts,
+    /// The processes that have memory.
+    pub processes: Processes,
+    /// Slab objects of pages, and what reclaim can free.
+    pub objects: Objects,
+    samples: Samples,
 }
 
 /// Makes a machine, enters it, boots a kernel there with this memory and policy, and runs `f` on it.
@@ -190,7 +157,7 @@ pub fn with_recorded_memory<T>(
     with_pages(setup, seed, recorder, &guest.caches, pages, |kernel| {
         let memory = Memory::boot(kernel, recorder, guest, policy, rules);
         let result = f(&memory);
-        memory.hand_over();
+        memory.samples.hand_over();
         Timed::set_reclaim(|_| slablab_platform::Reclaimed::NOTHING);
         result
     })
@@ -227,7 +194,6 @@ impl Memory {
         if guest.tree_nodes {
             state.trees.keep();
         }
-        let disks = guest.disks();
         let memory = Rc::new(Memory {
             kernel: kernel.clone(),
             vm: Vm::new(state, policy),
@@ -235,39 +201,25 @@ impl Memory {
             guest: guest.clone(),
             prices: Timed::hardware(|hardware| Prices::of_costs(&hardware.costs)),
             zones: places,
-            disks,
-            daemons: (0..Timed::nodes()).map(|_| Kswapd::default()).collect(),
-            compactors: (0..Timed::nodes()).map(|_| Kcompactd::default()).collect(),
-            kreclaimd: Kreclaimd::default(),
-            buffers: Buffers::default(),
-            flusher: Flusher::default(),
-            summer: Summer::default(),
-            refresher: Refresher::default(),
-            frame_waits: RefCell::default(),
-            throttles: Default::default(),
-            writes: Cell::new((0, 0)),
-            plugged: RefCell::default(),
-            blocks: RefCell::default(),
-            extents: RefCell::default(),
-            loops: RefCell::default(),
-            account: Account::default(),
-            asks: Asks::default(),
-            nodes: TreeNodes::default(),
+            waits: Waits::default(),
+            disks: Disks::new(guest),
+            daemons: Daemons::new(),
+            accounts: Accounts::default(),
             processes: Processes::default(),
-            shrinkers: RefCell::default(),
-            kswapd_work: Cell::new(0),
-            moved_at: Cell::new(0),
-            stopping: Cell::new(false),
-            recorder: recorder.clone(),
-            samples: RefCell::default(),
-            parts: RefCell::default(),
+            objects: Objects {
+                buffers: Buffers::default(),
+                nodes: TreeNodes::new(guest.tree_nodes),
+                shrinkers: Shrinkers::default(),
+            },
+            samples: Samples::new(recorder),
         });
         if let Some(mode) = guest.settings.zone_reclaim_mode {
             memory.kernel.heap.pages().set_reclaims_near(mode > 0);
         }
         memory.take_kernel_pages();
-        memory.open_account();
-        guest.names.iter().for_each(|unused| memory.register_shrinker(Rc::new(Names::new(*unused))));
+        memory.accounts.frames.open(kernel, &memory.zones);
+        let shrinkers = &memory.objects.shrinkers;
+        guest.names.iter().for_each(|unused| shrinkers.register(Rc::new(Names::new(*unused))));
         memory.set_reclaim();
         memory.start_sampling();
         memory.start_daemons();
@@ -306,116 +258,44 @@ impl Memory {
 
     /// CPU time of all kswapds: pages and entries that they looked at, pages that they freed and wrote.
     pub fn kswapd_work(&self) -> Ps {
-        self.kswapd_work.get()
+        self.daemons.kswapd_work()
     }
 
-    /// The flusher's work: what was asked for, then what is too old.
-    fn flush(&self, here: &Here, is_asked: bool, pages: u64, is_due: bool) {
-        let write = |why| mm::write_back(&self.vm, here, &self.rules, why);
-        if is_asked {
-            write(if pages > 0 { mm::Why::Pages(pages) } else { mm::Why::Background });
-        }
-        // 2.4 has a task for old pages alone, which nobody wakes before its time.
-        if is_due || self.rules.dirty != mm::DirtyRule::Buffers {
-            write(mm::Why::Old);
-        }
+    /// Pages that have a buffer head.
+    pub fn buffers(&self) -> u64 {
+        self.objects.buffers.count()
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> std::ops::Range<u16> {
+        0..Timed::nodes()
+    }
+
+    /// The place of a zone of the page allocator in the crate `vm`.
+    fn zone(&self, node: NodeId, zone: u8) -> Option<usize> {
+        self.zones.iter().position(|of| *of == (node, zone))
+    }
+
+    /// Sets the time between two rounds of the flusher, from now on; 0: it works only if it is asked.
+    pub fn set_writeback_every(&self, every: Ps) {
+        self.daemons.flusher.set_every(&self.kernel, every);
+    }
+
+    /// A process sleeps until another one calls [`Memory::wake_processes`], or it is killed.
+    pub fn sleep(self: &Rc<Self>, task: &Task, waiting: Waiting) {
+        self.waits(task, waiting, &self.processes.sleepers);
+    }
+
+    /// Processes that sleep look again.
+    pub fn wake_processes(&self) {
+        self.processes.wake(&self.kernel);
     }
 
     /// The daemons end: no program is left.
     pub fn stop(&self) {
         self.sample_end();
-        self.stopping.set(true);
-        self.daemons.iter().for_each(|kswapd| kswapd.wake(&self.kernel));
-        self.compactors.iter().for_each(|kcompactd| kcompactd.stop(&self.kernel));
-        self.kreclaimd.wake(&self.kernel);
-        self.flusher.stop(&self.kernel);
-        self.loops.borrow().iter().for_each(|device| device.stop(&self.kernel));
-        self.summer.stop(&self.kernel);
-        self.refresher.stop(&self.kernel);
-    }
-
-    /// The task waits at a queue; what it has plugged starts.
-    fn waits(self: &Rc<Self>, task: &Task, waiting: Waiting, queue: &WaitQueue) {
-        self.unplug(task);
-        queue.wait(task, waiting);
-        Timed::turn();
-    }
-
-    /// The task keeps its bios together until it waits.
-    fn plugged(self: &Rc<Self>, task: &Task) {
-        self.plugged.borrow_mut().insert(task.id);
-        self.disks.iter().for_each(|disk| disk.start_plug(task.id.0));
-    }
-
-    /// The task's bios start.
-    fn unplug(self: &Rc<Self>, task: &Task) {
-        self.disks.iter().for_each(|disk| disk.unplug(self, task.id.0));
-        if self.plugged.borrow().contains(&task.id) {
-            self.disks.iter().for_each(|disk| disk.start_plug(task.id.0));
-        }
-    }
-
-    /// The task has submitted its last bio of many.
-    fn end_plug(self: &Rc<Self>, task: &Task) {
-        self.plugged.borrow_mut().remove(&task.id);
-        self.unplug(task);
-    }
-
-    /// A reclaimer begins or ends a sleep: those that wait for pages under writeback are counted.
-    fn sleeps_for(&self, why: Throttle, begins: bool) {
-        if why == Throttle::Writeback {
-            let (ended, sleepers) = self.writes.get();
-            let written = if sleepers == 0 { 0 } else { ended };
-            self.writes.set((written, if begins { sleepers + 1 } else { sleepers - 1 }));
-        }
-    }
-
-    /// So many writes ended: reclaimers go on after 32 for each of them (`acct_reclaim_writeback`).
-    fn writes_ended(&self, pages: u32) {
-        let (ended, sleepers) = self.writes.get();
-        if sleepers > 0 {
-            self.writes.set((ended + pages, sleepers));
-            if ended + pages > 32 * sleepers {
-                self.throttles[Throttle::Writeback as usize].wake_all(&self.kernel, false);
-            }
-        }
-    }
-
-    /// A disk's queue of writes is congested no longer. Until 5.15 reclaimers sleep until then
-    /// (`congestion_wait`), until 3.1 writers too.
-    fn congestion_ends(&self) {
-        let sleeps = [(Throttle::Congestion, (5, 16, 0)), (Throttle::Dirty, (3, 2, 0))];
-        for (why, (major, minor, patch)) in sleeps {
-            if !self.kernel.era.since(major, minor, patch) {
-                self.throttles[why as usize].wake_all(&self.kernel, false);
-            }
-        }
-    }
-
-    fn account_io(&self, task: TaskId, io: &Io<'_>) {
-        let mut blocks = self.blocks.borrow_mut();
-        let blocks = blocks.entry(task).or_default();
-        let count = io.frames.len() as u64 * PAGE_SECTORS;
-        *(if io.write { &mut blocks.written } else { &mut blocks.read }) += count;
-    }
-
-    /// What a task read and wrote so far.
-    pub fn blocks_of(&self, task: TaskId) -> Blocks {
-        self.blocks.borrow().get(&task).copied().unwrap_or_default()
-    }
-
-    /// The loop device that has the blocks of this mapping.
-    fn loop_of(&self, mapping: MappingId) -> Option<Rc<Loop>> {
-        self.loops.borrow().iter().find(|device| device.has(mapping)).cloned()
-    }
-
-    /// The sector of a page of a file: files lie one after the other, each in one piece.
-    fn sector_of(&self, mapping: MappingId, index: u32) -> u64 {
-        let (extents, next) = &mut *self.extents.borrow_mut();
-        let first = *extents.entry(mapping).or_insert_with(|| {
-            let pages = self.vm.with(|state| state.mappings.get(mapping).pages());
-            std::mem::replace(next, *next + u64::from(pages) * PAGE_SECTORS)
-        });
-        first + u64::from(index) * PAGE_SECTORS
+        self.daemons.stop(&self.kernel);
+        self.disks.stop_loops(&self.kernel);
+        self.daemons.stop_timers(&self.kernel);
     }
 }

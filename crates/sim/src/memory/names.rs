@@ -4,11 +4,13 @@
 //! reclaim looks at it like at any other. Their inodes are on no list: they end with their dentry. *Assumed*:
 //! their slabs have objects in use too, so that no page comes back. Rules of 6.x, from memory.
 
-use super::{Memory, Shrinks};
+use super::shrinkers::Shrinks;
+use crate::kernel::Kernel;
 use slablab_model::Timed;
-use slablab_vm::{Shrinker, Shrunk};
+use slablab_vm::{Shrinker, Shrunk, Vm};
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 /// Cycles of a look at a dentry, and of the end of one and its inode (assumed, as in [`super::caches`]).
 const LOOK: u64 = 60;
@@ -43,12 +45,12 @@ impl Shrinks for Names {
         Shrinker { name: self.of, seeks: 2, batch: 1_024 }
     }
 
-    fn unused(&self, memory: &Memory) -> u64 {
-        let pressure = memory.vm.with(|state| state.settings.vfs_cache_pressure);
+    fn unused(&self, vm: &Vm) -> u64 {
+        let pressure = vm.with(|state| state.settings.vfs_cache_pressure);
         self.list.borrow().len() as u64 * u64::from(pressure) / 100
     }
 
-    fn shrink(&self, _memory: &Memory, n: u64) -> Shrunk {
+    fn shrink(&self, _vm: &Vm, _kernel: &Rc<Kernel>, n: u64) -> Shrunk {
         let mut list = self.list.borrow_mut();
         let mut freed = 0;
         // A referenced name goes to the list's end, where the same walk can meet it again.

@@ -4,13 +4,15 @@
 //! of the recording, and the samples are kept if the recorder says so. The sampler reads, charges nothing
 //! and changes nothing: a run's result does not depend on it.
 
-use super::views::ProcessMemory;
-use super::{Memory, THROTTLES};
-use crate::kernel::{AllCpus, Observer, Waiting};
+use super::Memory;
+pub use super::samples::{Daemon, PartEnd, Sample, Seen};
+pub use super::views::Frames;
+use super::waits::THROTTLES;
+use crate::kernel::{Observer, Waiting};
 use crate::record::{Holds, MEMORY, Recorder, TrackId};
 use slablab_model::{Ps, Timed};
-use slablab_vm::{Census, Counter};
-use std::cell::{Cell, RefCell};
+use slablab_vm::Counter;
+use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 /// What a task waits for while it waits for I/O, beside throttling.
@@ -19,119 +21,8 @@ const IO_WAITS: [&str; 3] = ["for the lock of frame", "for the write of frame", 
 const PAGING: &str = "Paging";
 const DISKS: &str = "Disks";
 const TASKS: &str = "Tasks";
-/// The group of tracks with a slice for each time that kswapd or the flusher is awake.
-pub(super) const DAEMONS: &str = "Reclaim and writeback";
 const SECOND: Ps = 1_000_000_000_000;
 const PAGE_SHIFT: u32 = 12;
-
-/// Page frames by use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Frames {
-    /// All that the page allocator manages.
-    pub total: u64,
-    /// Free, without those in the page lists of CPUs.
-    pub free: u64,
-    /// Slab caches.
-    pub slab: u64,
-    /// Pages of programs and files, by kind, and page tables.
-    pub pages: Census,
-}
-
-impl Frames {
-    /// Names of the uses of [`Frames::uses`].
-    pub const USES: [&str; 8] =
-        ["anonymous", "files", "tmpfs", "buffers", "page tables", "slabs", "other", "free"];
-
-    /// Frames of each use. `other`: the kernel's own and those in the page lists of CPUs.
-    pub fn uses(&self) -> [u64; 8] {
-        let Census { anon, file, tmpfs, buffers, tables, .. } = self.pages;
-        let known = anon + file + tmpfs + buffers + tables + self.slab + self.free;
-        let other = self.total.saturating_sub(known);
-        [anon, file, tmpfs, buffers, tables, self.slab, other, self.free]
-    }
-}
-
-/// A kernel task that reclaims or writes back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Daemon {
-    /// Its name.
-    pub name: String,
-    /// Its CPU time so far.
-    pub ran: Ps,
-    /// Whether it has work: it does not sleep until somebody asks.
-    pub is_awake: bool,
-}
-
-/// What a memory's files say at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// When, picoseconds since the machine's start.
-    pub at: Ps,
-    /// /proc/vmstat: name and value.
-    pub vmstat: Vec<(&'static str, u64)>,
-    /// /proc/meminfo: name and KiB.
-    pub meminfo: Vec<(&'static str, u64)>,
-    /// Page frames by use.
-    pub frames: Frames,
-    /// /sys/block/DISK/stat.
-    pub disks: Vec<(&'static str, [u64; 17])>,
-    /// Time of the CPUs so far.
-    pub cpu: AllCpus,
-    /// kswapd of each node, then the flusher.
-    pub daemons: Vec<Daemon>,
-    /// Tasks that run or wait for a CPU.
-    pub running: u32,
-    /// Tasks that wait for I/O.
-    pub blocked: u32,
-    /// Switches to tasks so far.
-    pub switches: u64,
-    /// Interrupts of disks so far.
-    pub interrupts: u64,
-    /// The processes that have memory.
-    pub processes: Vec<ProcessMemory>,
-}
-
-/// The memory at the end of a part of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartEnd {
-    /// The part.
-    pub name: String,
-    /// When, picoseconds since the machine's start.
-    pub at: Ps,
-    /// /proc/meminfo: name and KiB.
-    pub meminfo: Vec<(&'static str, u64)>,
-    /// The processes that have memory.
-    pub processes: Vec<ProcessMemory>,
-}
-
-/// What a run's memory looked like over time, also of a run that failed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Samples.
-    pub samples: Vec<Sample>,
-    /// Ends of parts, by time.
-    pub parts: Vec<PartEnd>,
-}
-
-impl Seen {
-    /// What the last run with a memory handed over to a recorder that keeps samples; `None` if there was
-    /// none.
-    pub fn of(recorder: &Recorder) -> Option<Seen> {
-        recorder.take_handed()
-    }
-}
-
-impl Sample {
-    /// A counter of /proc/vmstat; 0 for an unknown name.
-    pub fn count(&self, name: &str) -> u64 {
-        self.vmstat.iter().find(|(of, _)| *of == name).map_or(0, |(_, value)| *value)
-    }
-
-    /// A line of /proc/meminfo in KiB; 0 for an unknown name.
-    pub fn kib(&self, name: &str) -> u64 {
-        self.meminfo.iter().find(|(of, _)| *of == name).map_or(0, |(_, value)| *value)
-    }
-}
 
 /// The tracks of a recording that samples fill.
 struct Tracks {
@@ -160,6 +51,7 @@ impl Tracks {
             rates: RATES.map(|(_, name)| of(PAGING, name, Holds::Counts)),
             disks: memory
                 .disks
+                .all()
                 .iter()
                 .map(|disk| of(DISKS, &format!("{} requests", disk.name), Holds::Counts))
                 .collect(),
@@ -179,12 +71,14 @@ struct Sampler {
 
 impl Observer for Sampler {
     fn sample(&self, at: Ps) {
-        let Some(memory) = self.memory.upgrade().filter(|memory| !memory.stopping.get()) else { return };
+        let Some(memory) = self.memory.upgrade().filter(|memory| !memory.daemons.are_stopping()) else {
+            return;
+        };
         let (frames, used) = Timed::outside(|| memory.frames_and_swap());
         self.record(&memory, at, &frames, used);
         if self.recorder.keeps_samples() {
             let sample = Timed::outside(|| memory.sample(at, frames));
-            memory.samples.borrow_mut().push(sample);
+            memory.samples.keep(sample);
         }
     }
 
@@ -210,7 +104,7 @@ impl Sampler {
             let count = u128::from(counts[place] - before[place]);
             value(*track, (count * u128::from(SECOND) / time) as u64);
         }
-        for (disk, track) in memory.disks.iter().zip(&self.tracks.disks) {
+        for (disk, track) in memory.disks.all().iter().zip(&self.tracks.disks) {
             value(*track, disk.stat()[8]);
         }
         let (running, blocked) = memory.kernel.running_and_blocked();
@@ -222,8 +116,8 @@ impl Sampler {
 impl Memory {
     /// Samples from now on, if the recorder is on.
     pub(super) fn start_sampling(self: &Rc<Self>) {
-        let Some(every) = self.recorder.sample_every() else { return };
-        let recorder = self.recorder.clone();
+        let Some(every) = self.samples.recorder.sample_every() else { return };
+        let recorder = self.samples.recorder.clone();
         let tracks = Tracks::new(&recorder, self);
         let sampler = Sampler { memory: Rc::downgrade(self), recorder, tracks, last: Cell::default() };
         self.kernel.set_observer(every, Rc::new(sampler));
@@ -236,30 +130,21 @@ impl Memory {
 
     /// A part of the program ends.
     pub fn end_part(&self, name: impl FnOnce() -> String) {
-        if !self.recorder.keeps_samples() {
+        if !self.samples.are_kept() {
             return;
         }
         let frames = || self.frames_and_swap().0;
-        let (meminfo, processes) = Timed::outside(|| (self.meminfo(&frames()), self.processes()));
+        let (meminfo, processes) =
+            Timed::outside(|| (self.meminfo(&frames()), self.processes.list(&self.vm)));
         let end = PartEnd { name: name(), at: Timed::clock(), meminfo, processes };
-        self.parts.borrow_mut().push(end);
-    }
-
-    /// Hands over to the recorder what was seen.
-    pub(super) fn hand_over(&self) {
-        if self.recorder.keeps_samples() {
-            self.recorder.hand_over(Seen { samples: self.samples.take(), parts: self.parts.take() });
-        }
+        self.samples.keep_part(end);
     }
 
     /// A last sample, of the end of the programs.
     pub(super) fn sample_end(&self) {
         let now = Timed::clock();
-        let is_new =
-            |samples: &RefCell<Vec<Sample>>| samples.borrow().last().is_none_or(|last| last.at < now);
-        if self.recorder.keeps_samples() && is_new(&self.samples) {
-            let sample = Timed::outside(|| self.sample(now, self.frames_and_swap().0));
-            self.samples.borrow_mut().push(sample);
+        if self.samples.are_kept() && self.samples.are_before(now) {
+            self.samples.keep(Timed::outside(|| self.sample(now, self.frames_and_swap().0)));
         }
     }
 
@@ -276,21 +161,25 @@ impl Memory {
             vmstat: self.vmstat(frames.free),
             meminfo: self.meminfo(&frames),
             frames,
-            disks: self.disks.iter().map(|disk| (disk.name, disk.stat())).collect(),
+            disks: self.disks.stats(),
             cpu: self.kernel.all_cpus(at),
             daemons: self.daemons_at(at),
             running,
             blocked,
             switches: self.kernel.switches(),
-            interrupts: self.disks.iter().map(|disk| disk.interrupts()).sum(),
-            processes: self.processes(),
+            interrupts: self.disks.all().iter().map(|disk| disk.interrupts()).sum(),
+            processes: self.processes.list(&self.vm),
         }
     }
 
     fn daemons_at(&self, at: Ps) -> Vec<Daemon> {
-        let kswapds =
-            self.daemons.iter().enumerate().map(|(node, kswapd)| (format!("kswapd{node}"), kswapd.seen()));
-        let all = kswapds.chain([("flusher".into(), self.flusher.seen())]);
+        let kswapds = self
+            .daemons
+            .kswapds
+            .iter()
+            .enumerate()
+            .map(|(node, kswapd)| (format!("kswapd{node}"), kswapd.seen()));
+        let all = kswapds.chain([("flusher".into(), self.daemons.flusher.seen())]);
         let daemon = |(name, (task, is_awake))| {
             let ran = Option::map_or(task, 0, |task| self.kernel.ran(task, at));
             Daemon { name, ran, is_awake }

@@ -9,11 +9,11 @@
 //! The stock is filled by `radix_tree_preload`. A node that cannot be had is not there; the kernel keeps the
 //! page out of the cache then. From memory.
 
-use super::Memory;
 use crate::kernel::Task;
-use crate::objects::{Held, Object};
+use crate::kernel::objects::{Held, Object};
 use slablab_model::{Access, Timed};
 use slablab_platform::{Gfp, Topology};
+use slablab_vm::Vm;
 use slablab_vm::trees::{Node, Trees};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ const TOUCHED: u32 = 64;
 /// The nodes.
 #[derive(Default)]
 pub(super) struct TreeNodes {
+    /// Whether nodes are slab objects on this machine.
+    is_on: bool,
     /// `None`: the node has no object yet, or none was to be had.
     held: RefCell<BTreeMap<Node, Option<Held>>>,
     /// The stock of each CPU.
@@ -33,36 +35,40 @@ pub(super) struct TreeNodes {
 }
 
 impl TreeNodes {
+    pub(super) fn new(is_on: bool) -> TreeNodes {
+        TreeNodes { is_on, ..TreeNodes::default() }
+    }
+
     fn take(&self) -> Option<Held> {
         self.stock.borrow_mut().entry(Timed::cpu().0).or_default().pop()
     }
 }
 
-impl Memory {
+impl TreeNodes {
     /// A page was allocated with these flags, and will enter a tree.
     pub(super) fn fill_stock(&self, task: &Task, gfp: Gfp) {
-        if !self.guest.tree_nodes {
+        if !self.is_on {
             return;
         }
         let gfp = gfp.without(Gfp::HIGHMEM | Gfp::MOVABLE | Gfp::HARDWALL | Gfp::WRITE);
-        let stock = || self.nodes.stock.borrow().get(&Timed::cpu().0).map_or(0, Vec::len);
+        let stock = || self.stock.borrow().get(&Timed::cpu().0).map_or(0, Vec::len);
         while stock() < STOCK {
             let Some(node) = task.try_alloc_from(task.kernel.number(Object::TreeNode), gfp) else { return };
-            self.nodes.stock.borrow_mut().entry(Timed::cpu().0).or_default().push(node);
+            self.stock.borrow_mut().entry(Timed::cpu().0).or_default().push(node);
         }
     }
 
     /// Nodes that came and went since this was last called get an object, and lose it.
-    pub(super) fn settle_nodes(&self, task: &Task) {
-        if !self.vm.with(|state| state.trees.has_changes()) {
+    pub(super) fn settle(&self, vm: &Vm, task: &Task) {
+        if !vm.with(|state| state.trees.has_changes()) {
             return;
         }
-        let changes = self.vm.with(|state| state.trees.take_changes());
+        let changes = vm.with(|state| state.trees.take_changes());
         let (mut came, mut gone, mut in_reclaim) = (Vec::new(), Vec::new(), false);
         for (node, comes) in changes {
-            let mut held = self.nodes.held.borrow_mut();
+            let mut held = self.held.borrow_mut();
             if comes {
-                let object = self.nodes.take();
+                let object = self.take();
                 object.iter().for_each(|object| task.touch(object, TOUCHED, Access::Write));
                 came.extend(object.is_none().then_some(node));
                 held.insert(node, object);
@@ -75,7 +81,7 @@ impl Memory {
         for node in came {
             let none_left = Gfp::ATOMIC | Gfp::NOMEMALLOC | Gfp::NOWARN;
             let object = task.try_alloc_from(task.kernel.number(Object::TreeNode), none_left);
-            let mut held = self.nodes.held.borrow_mut();
+            let mut held = self.held.borrow_mut();
             match (held.get_mut(&node), object) {
                 (Some(place @ None), object) => *place = object,
                 (_, object) => gone.extend(object),
@@ -88,9 +94,9 @@ impl Memory {
     }
 
     /// Each node has one object or waits for one.
-    pub(super) fn check_nodes(&self) -> Result<(), String> {
-        let (nodes, settled) = self.vm.with(|state| (state.trees.nodes(), !state.trees.has_changes()));
-        let held = self.nodes.held.borrow().len();
+    pub(super) fn check(&self, vm: &Vm) -> Result<(), String> {
+        let (nodes, settled) = vm.with(|state| (state.trees.nodes(), !state.trees.has_changes()));
+        let held = self.held.borrow().len();
         let agree = !settled || nodes == held;
         agree.then_some(()).ok_or_else(|| format!("{nodes} nodes of the page cache, {held} objects"))
     }

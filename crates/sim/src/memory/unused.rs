@@ -12,11 +12,11 @@
 
 use super::host::Here;
 use super::{Memory, Shrinks};
-use crate::files::Entry;
-use crate::kernel::{Group, Task};
-use crate::objects::Held;
+use crate::fs::files::Entry;
+use crate::kernel::objects::Held;
+use crate::kernel::{Group, Kernel, Task};
 use slablab_vm::mm;
-use slablab_vm::{MappingId, Shrinker, Shrunk};
+use slablab_vm::{MappingId, Shrinker, Shrunk, Vm};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -45,8 +45,9 @@ impl Unused {
             counts: Cell::default(),
             restricted,
         });
-        memory.register_shrinker(Rc::new(Dentries(unused.clone())));
-        memory.register_shrinker(Rc::new(Inodes(unused.clone())));
+        let shrinkers = &memory.objects.shrinkers;
+        shrinkers.register(Rc::new(Dentries(unused.clone())));
+        shrinkers.register(Rc::new(Inodes(unused.clone())));
         unused
     }
 
@@ -152,15 +153,15 @@ impl Unused {
     }
 
     /// Objects that a pass asks a share of: whole hundreds, times `vfs_cache_pressure`.
-    fn asked_of(memory: &Memory, objects: u64) -> u64 {
-        let pressure = memory.vm.with(|state| state.settings.vfs_cache_pressure);
+    fn asked_of(vm: &Vm, objects: u64) -> u64 {
+        let pressure = vm.with(|state| state.settings.vfs_cache_pressure);
         objects / 100 * u64::from(pressure)
     }
 
     /// What a shrinker did; nothing, if the request may not enter file systems.
-    fn shrink(&self, memory: &Memory, n: u64, f: impl FnOnce(&Task) -> u64) -> Shrunk {
+    fn shrink(&self, kernel: &Rc<Kernel>, n: u64, f: impl FnOnce(&Task) -> u64) -> Shrunk {
         let may_free = |task: &Task| self.restricted.is_none_or(|group| task.kernel.running_group() != group);
-        let Some(task) = memory.kernel.running().filter(may_free) else { return Shrunk::default() };
+        let Some(task) = kernel.running().filter(may_free) else { return Shrunk::default() };
         Shrunk { scanned: n, freed: f(&task), pages: 0 }
     }
 }
@@ -173,12 +174,12 @@ impl Shrinks for Dentries {
         Shrinker { name: "dcache", seeks: 2, batch: 128 }
     }
 
-    fn unused(&self, memory: &Memory) -> u64 {
-        Unused::asked_of(memory, self.0.counts.get().0)
+    fn unused(&self, vm: &Vm) -> u64 {
+        Unused::asked_of(vm, self.0.counts.get().0)
     }
 
-    fn shrink(&self, memory: &Memory, n: u64) -> Shrunk {
-        self.0.shrink(memory, n, |task| self.0.shrink_dentries(task, n))
+    fn shrink(&self, _vm: &Vm, kernel: &Rc<Kernel>, n: u64) -> Shrunk {
+        self.0.shrink(kernel, n, |task| self.0.shrink_dentries(task, n))
     }
 }
 
@@ -187,11 +188,11 @@ impl Shrinks for Inodes {
         Shrinker { name: "icache", seeks: 2, batch: 128 }
     }
 
-    fn unused(&self, memory: &Memory) -> u64 {
-        Unused::asked_of(memory, self.0.counts.get().1)
+    fn unused(&self, vm: &Vm) -> u64 {
+        Unused::asked_of(vm, self.0.counts.get().1)
     }
 
-    fn shrink(&self, memory: &Memory, n: u64) -> Shrunk {
-        self.0.shrink(memory, n, |task| self.0.shrink_inodes(task, n))
+    fn shrink(&self, _vm: &Vm, kernel: &Rc<Kernel>, n: u64) -> Shrunk {
+        self.0.shrink(kernel, n, |task| self.0.shrink_inodes(task, n))
     }
 }

@@ -1,7 +1,6 @@
 //! What /proc and /sys show of a memory, as values.
 
 use super::Memory;
-use super::sampler::Frames;
 use crate::heap::{CacheNumber, Named};
 use slablab_model::Timed;
 use slablab_platform::NodeId;
@@ -28,6 +27,33 @@ pub struct Snapshot {
     pub generations: Vec<[u64; 5]>,
     /// The processes that have memory.
     pub processes: Vec<ProcessMemory>,
+}
+
+/// Page frames by use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frames {
+    /// All that the page allocator manages.
+    pub total: u64,
+    /// Free, without those in the page lists of CPUs.
+    pub free: u64,
+    /// Slab caches.
+    pub slab: u64,
+    /// Pages of programs and files, by kind, and page tables.
+    pub pages: Census,
+}
+
+impl Frames {
+    /// Names of the uses of [`Frames::uses`].
+    pub const USES: [&str; 8] =
+        ["anonymous", "files", "tmpfs", "buffers", "page tables", "slabs", "other", "free"];
+
+    /// Frames of each use. `other`: the kernel's own and those in the page lists of CPUs.
+    pub fn uses(&self) -> [u64; 8] {
+        let Census { anon, file, tmpfs, buffers, tables, .. } = self.pages;
+        let known = anon + file + tmpfs + buffers + tables + self.slab + self.free;
+        let other = self.total.saturating_sub(known);
+        [anon, file, tmpfs, buffers, tables, self.slab, other, self.free]
+    }
 }
 
 /// The memory of a process, in pages of 4 KiB: what `ps` and /proc/PID/status show.
@@ -94,9 +120,9 @@ impl Memory {
             vmstat: self.vmstat(self.free_pages()),
             meminfo: self.meminfo(&self.frames(self.vm.with(|state| state.census()))),
             buddyinfo: self.buddyinfo(),
-            disks: self.disks.iter().map(|disk| (disk.name, disk.stat())).collect(),
+            disks: self.disks.stats(),
             lists: self.vm.with(|state| self.vm.policy.describe(state)),
-            processes: self.processes(),
+            processes: self.processes.list(&self.vm),
             generations: self.vm.policy.generations(Timed::clock() / 1_000),
         }
     }
@@ -110,7 +136,7 @@ impl Memory {
     pub(super) fn frames(&self, pages: Census) -> Frames {
         let allocator = self.kernel.heap.pages();
         Frames {
-            total: (0..self.daemons.len()).map(|node| allocator.total_frames(NodeId(node as u16))).sum(),
+            total: self.nodes().map(|node| allocator.total_frames(NodeId(node))).sum(),
             free: self.free_pages(),
             slab: self.kernel.heap.slab_bytes() >> PAGE_SHIFT,
             pages,
@@ -193,11 +219,11 @@ impl Memory {
     /// What contradicts what.
     pub fn check(&self) -> Result<(), String> {
         self.kernel.heap.pages().check().map_err(|imbalance| imbalance.to_string())?;
-        if !self.disks.iter().all(super::disk::BlockDisk::is_idle) {
+        if !self.disks.are_idle() {
             return Err("a disk has work left".into());
         }
-        self.check_nodes()?;
+        self.objects.nodes.check(&self.vm)?;
         self.vm.with(|state| state.check())?;
-        self.check_frames()
+        self.accounts.frames.check(&self.kernel, &self.zones, &self.vm)
     }
 }

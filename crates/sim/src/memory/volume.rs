@@ -7,7 +7,7 @@
 //! | read | a page; from swap: its slot is free | a page, with read-ahead; from the loop device |
 //! | remove | pages and slots are free | pages are free, bits are cleared; the backing file stays as it is |
 //!
-//! Names, dentries and inodes are slab objects ([`crate::files`]). A name is held until the system call ends,
+//! Names, dentries and inodes are slab objects ([`crate::fs::files`]). A name is held until the system call ends,
 //! also over the I/O of metadata. Reclaim frees dentries and inodes of ext2's files (`unused`).
 //!
 //! A block of metadata that is written for the first time since it was free is not read before.
@@ -16,11 +16,11 @@ use super::Memory;
 use super::host::Here;
 use super::loopback::{Loop, LoopRules};
 use super::unused::Unused;
-use crate::ext2::{Ext2, Format, Full, Ino};
-use crate::files::Entry;
+use crate::fs::ext2::{Ext2, Format, Full, Ino};
+use crate::fs::files::Entry;
 use crate::kernel::Task;
-use crate::objects::Object;
-use crate::tally::Failed;
+use crate::kernel::objects::Object;
+use crate::kernel::tally::Failed;
 use slablab_model::Access;
 use slablab_vm::MappingId;
 use slablab_vm::mappings::Kind;

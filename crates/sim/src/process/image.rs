@@ -10,10 +10,10 @@
 //! Counts are those of a small dynamic C program (assumed). With them a fork and an exec allocate 40
 //! mappings; a server of 2001 counted 45 for a fork (docs/theory/files.md 3).
 
-use crate::files::{Entry, FileTable};
+use crate::fs::files::{Entry, FileTable};
 use crate::kernel::Task;
-use crate::objects::{Held, Object};
-use crate::vm::{AddressSpace, Mapping};
+use crate::kernel::objects::{Held, Object};
+use crate::process::mappings::{AddressSpace, Mapping};
 use slablab_model::Access;
 use std::rc::Rc;
 

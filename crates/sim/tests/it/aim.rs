@@ -1,10 +1,10 @@
 //! AIM7: every job ends with what it began with, and users run at the same time.
 
 use crate::machine::setup;
+use slablab_sim::programs::aim7::{self, Aim7, MIXES};
+use slablab_sim::programs::repeat::{Length, Repeat};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Outcome;
-use slablab_sim::workloads::aim7::{self, Aim7, MIXES};
-use slablab_sim::workloads::repeat::{Length, Repeat};
 
 fn run(preset: &str, tasks: u32, mix: usize, length: Length) -> Outcome {
     let repeat = Repeat { tasks, length, ..Repeat::default() };

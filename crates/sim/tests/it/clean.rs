@@ -5,7 +5,7 @@ use slablab_model::{Hardware, MachineSpec, Timed};
 use slablab_pages::PagesPolicy;
 use slablab_platform::{Gfp, Hooks, NodeId, Reclaim, ReclaimStep};
 use slablab_sim::memory::{Guest, Here, with_memory};
-use slablab_sim::micro::Setup;
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Preset;
 use slablab_vm::mappings::Kind;

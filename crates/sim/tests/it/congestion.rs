@@ -5,7 +5,7 @@ use crate::machine::setup;
 use slablab_model::Timed;
 use slablab_model::disk::{Disk, DiskKind};
 use slablab_platform::{Gfp, Hooks, NodeId, Reclaim, ReclaimStep};
-use slablab_sim::disk::queue::QueueSpec;
+use slablab_sim::block::disk::queue::QueueSpec;
 use slablab_sim::memory::{Guest, Here, with_memory};
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Rules, Why};

@@ -1,7 +1,7 @@
 //! Programs with a thread on each CPU: what their patterns do to locks and lines.
 
 use crate::machine::setup;
-use slablab_sim::micro::{Crowd, Load, Measured, Pattern, measure};
+use slablab_sim::programs::micro::{Crowd, Load, Measured, Pattern, measure};
 
 /// Runs a pattern on eight CPUs, with objects of 64 bytes.
 fn run(preset: &str, of: Crowd, each: u32) -> Measured {

@@ -2,8 +2,8 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use slablab_sim::ext2::{BLOCKS_PER_GROUP, Ext2, Format, Full, Ino};
-use slablab_sim::workloads::tree::{Role, Size, Tree};
+use slablab_sim::fs::ext2::{BLOCKS_PER_GROUP, Ext2, Format, Full, Ino};
+use slablab_sim::programs::tree::{Role, Size, Tree};
 use std::collections::BTreeSet;
 
 const FORMAT: Format = Format { blocks: 4 * BLOCKS_PER_GROUP, bytes_per_inode: 16_384, inode_bytes: 256 };

@@ -1,11 +1,11 @@
 //! Paths and open files: the locks of each era, and what a failed open does.
 
 use crate::machine::setup;
-use slablab_sim::files::{Entry, FileTable, Files};
+use slablab_sim::fs::files::{Entry, FileTable, Files};
 use slablab_sim::kernel::with_kernel;
 use slablab_sim::process::Kind;
-use slablab_sim::workloads::open_close::{self, OpenClose};
-use slablab_sim::workloads::repeat::{Length, Repeat};
+use slablab_sim::programs::open_close::{self, OpenClose};
+use slablab_sim::programs::repeat::{Length, Repeat};
 use std::rc::Rc;
 
 /// How often an open and a close of a file in a folder of the root take each lock.

@@ -1,9 +1,9 @@
 //! A build: its counts are those of its parameters, nothing leaks, and jobs run at the same time.
 
 use crate::machine::setup;
+use slablab_sim::programs::kbuild::{self, Kbuild};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Outcome;
-use slablab_sim::workloads::kbuild::{self, Kbuild};
 
 fn run(preset: &str, kbuild: Kbuild) -> Outcome {
     let small = Kbuild { heap_mib: 1, user: 5_000_000_000, flush_every: 20_000_000_000, ..kbuild };

@@ -4,10 +4,10 @@ use crate::machine::setup;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{CpuId, Topology};
 use slablab_sim::kernel::{Task, with_kernel};
-use slablab_sim::pipe::Pipe;
+use slablab_sim::net::pipe::Pipe;
+use slablab_sim::net::udp::Receiver;
+use slablab_sim::net::unix;
 use slablab_sim::tally::{Failed, Outcome};
-use slablab_sim::udp::Receiver;
-use slablab_sim::unix;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

@@ -3,7 +3,7 @@
 use crate::disk::ide;
 use crate::machine::setup;
 use slablab_model::disk::{Disk, DiskKind};
-use slablab_sim::disk::queue::QueueSpec;
+use slablab_sim::block::disk::queue::QueueSpec;
 use slablab_sim::memory::{Guest, Here, with_memory};
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile, Rules};

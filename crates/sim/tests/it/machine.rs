@@ -1,7 +1,7 @@
 //! A machine for tests and examples: costs of the 2020s, nodes of CPUs that share a last-level cache.
 
 use slablab_model::{Costs, Handover, Hardware, MachineSpec};
-use slablab_sim::micro::Setup;
+use slablab_sim::setup::Setup;
 use slablab_slabs::Preset;
 
 /// Costs of a CPU of 3.5 GHz.

@@ -3,10 +3,10 @@
 use super::machine::setup;
 use slablab_model::{Costs, Ps, Timed};
 use slablab_platform::CpuId;
-use slablab_sim::anchors::{Over, alone, messages as of_machine};
 use slablab_sim::kernel::{WaitQueue, Waiting, with_kernel};
 use slablab_sim::messages::Messages;
-use slablab_sim::micro::Setup;
+use slablab_sim::programs::anchors::{Over, alone, messages as of_machine};
+use slablab_sim::setup::Setup;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -2,8 +2,8 @@
 
 use crate::machine::setup;
 use slablab_platform::CpuId;
+use slablab_sim::programs::netperf::{self, Binding, Netperf, Outcome, Test, bits_per_second};
 use slablab_sim::tally::{CacheTally, Failed};
-use slablab_sim::workloads::netperf::{self, Binding, Netperf, Outcome, Test, bits_per_second};
 
 const MS: u64 = 1_000_000_000;
 

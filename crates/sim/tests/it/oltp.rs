@@ -1,10 +1,10 @@
 //! Databases: what a transaction allocates, and where it is freed.
 
 use crate::machine::setup;
+use slablab_sim::programs::oltp::{self, Form, Oltp};
+use slablab_sim::programs::repeat::{Length, Repeat};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Outcome;
-use slablab_sim::workloads::oltp::{self, Form, Oltp};
-use slablab_sim::workloads::repeat::{Length, Repeat};
 
 fn run(preset: &str, form: Form, rounds: u64) -> Outcome {
     let repeat = Repeat { tasks: 6, length: Length::Rounds(rounds), ..Repeat::default() };

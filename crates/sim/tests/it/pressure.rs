@@ -2,11 +2,12 @@
 //! frame is accounted for, and the ends of memory are results.
 
 use crate::machine::costs;
-use slablab_model::{Hardware, MachineSpec};
-use slablab_sim::memory::{Guest, Unused, views::Snapshot};
-use slablab_sim::micro::Setup;
+use slablab_model::{Hardware, MachineSpec, Timed};
+use slablab_sim::kernel::{WaitQueue, Waiting};
+use slablab_sim::memory::{Guest, Unused, views::Snapshot, with_memory};
+use slablab_sim::programs::script::{Answer, run};
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::script::{Answer, run};
 use slablab_slabs::Preset;
 use slablab_trace::script::Script;
 use slablab_vm::mm::Rules;
@@ -195,7 +196,7 @@ fn names_that_nobody_uses_make_room() {
         assert_eq!(answer, run_text(vm, &guest, &text).expect("it ends"), "{vm}: two runs differ");
         let [stat, again, fill, random, freed] = &answer.records[0].phases[..] else { panic!("five phases") };
         // Each file and each directory has a dentry and an inode; the last slab has room left.
-        let row = |phase: &slablab_sim::workloads::script::Phase, name: &str| {
+        let row = |phase: &slablab_sim::programs::script::Phase, name: &str| {
             let rows = phase.slabs.as_ref().expect("recslab 1");
             rows.iter().find(|row| row.name == name).expect("a cache with slabs").clone()
         };
@@ -321,4 +322,68 @@ fn written_pages_have_buffer_heads() {
     assert_eq!([slabs(0), slabs(1)], [0, 1024_u64.div_ceil(39)]);
     // SLUB keeps some that are empty: of the node, and of the CPU.
     assert!(slabs(2) <= 11, "{}", slabs(2));
+}
+
+/// A script of processes by their files.
+fn family(files: &[(&str, &str)]) -> Arc<Script> {
+    let mut load = |path: &str| {
+        let file = files.iter().find(|(name, _)| *name == path);
+        file.map(|(_, text)| (*text).to_string()).ok_or_else(|| format!("no {path}"))
+    };
+    Arc::new(Script::parse("main.t", files[0].1, &mut load).expect("a script"))
+}
+
+/// Processes that wait for each other end the run when the last of them begins to wait, although the timers
+/// of daemons go on.
+#[test]
+fn processes_that_wait_for_each_other_end_the_run() {
+    let check = |files: &[(&str, &str)], expected: &[&str]| {
+        let (policy, rules) = (VmPreset::parse("vm@6.1").expect("a preset").policy(), Rules::of(6, 1, 0));
+        let found = run(&setup(4_400), 1, &Guest::default(), policy, rules, &family(files));
+        match found {
+            Err(Failed::Stuck(tasks)) => assert_eq!(tasks, expected, "{files:?}"),
+            other => panic!("{files:?}: {other:?}"),
+        }
+    };
+    let child = ("w.t", "anon a 1\nready\nacc x1 a seq m w\n");
+    check(
+        &[("main.t", "spawn w w.t\nuntil w\nphase b\njoin w\ngo w\n"), child],
+        &[
+            "the script's first process: at `join`, for the end of a child",
+            "w: at `ready`, for `go` of its parent",
+        ],
+    );
+    check(
+        &[("main.t", "spawn w w.t\nuntil w\nuntil w\n"), child],
+        &[
+            "the script's first process: at `until`, for `ready` of a child",
+            "w: at `ready`, for `go` of its parent",
+        ],
+    );
+}
+
+/// A program that waits for what no task does, and one that sleeps for longer than the watch waits.
+#[test]
+fn a_program_that_nothing_wakes_is_found_in_simulated_time() {
+    let run = |sleeps: bool| {
+        let (policy, rules) = (VmPreset::parse("vm@6.1").expect("a preset").policy(), Rules::of(6, 1, 0));
+        with_memory(&setup(4_400), 1, &Guest::default(), policy, rules, move |memory| {
+            let of_task = memory.clone();
+            memory.kernel.start(memory.kernel.new_process(), None, move |task| {
+                task.sleep(7_200_000_000_000_000);
+                if !sleeps {
+                    WaitQueue::default().wait(task, Waiting { what: "for nothing", number: 7 });
+                }
+                of_task.stop();
+            });
+            memory.kernel.run().map(|()| Timed::latest() / 1_000_000_000_000)
+        })
+    };
+    assert_eq!(run(true), Ok(7_200));
+    match run(false) {
+        Err(Failed::Stuck(tasks)) => {
+            assert!(tasks.len() == 1 && tasks[0].ends_with("for nothing 7"), "{tasks:?}");
+        }
+        other => panic!("{other:?}"),
+    }
 }

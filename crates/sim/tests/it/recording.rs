@@ -3,8 +3,8 @@
 use super::machine::setup;
 use slablab_platform::Event;
 use slablab_sim::heap::Named;
+use slablab_sim::programs::recording::{Load, Outcome, Script, ScriptTask, Step, What, run};
 use slablab_sim::tally::Failed;
-use slablab_sim::workloads::recording::{Load, Outcome, Script, ScriptTask, Step, What, run};
 use slablab_slabs::CacheSpec;
 use std::sync::Arc;
 

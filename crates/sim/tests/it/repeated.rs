@@ -6,12 +6,12 @@ use slablab_model::{LockTimes, Timed};
 use slablab_platform::{CpuId, Event, rank};
 use slablab_sim::era::Era;
 use slablab_sim::kernel::with_kernel;
-use slablab_sim::micro::Setup;
 use slablab_sim::process::Kind;
+use slablab_sim::programs::aim9::{self, Aim9, Test};
+use slablab_sim::programs::repeat::{Described, Length, Repeat};
+use slablab_sim::programs::{brk1, mmap1, open_close, page_fault1};
+use slablab_sim::setup::Setup;
 use slablab_sim::tally::{Failed, Outcome};
-use slablab_sim::workloads::aim9::{self, Aim9, Test};
-use slablab_sim::workloads::repeat::{Described, Length, Repeat};
-use slablab_sim::workloads::{brk1, mmap1, open_close, page_fault1};
 
 use std::cell::Cell;
 use std::rc::Rc;

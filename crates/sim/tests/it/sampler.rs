@@ -3,8 +3,8 @@
 use crate::pressure::{script, setup};
 use slablab_sim::memory::Guest;
 use slablab_sim::memory::sampler::{Frames, Sample};
+use slablab_sim::programs::script::{Answer, run, run_recorded};
 use slablab_sim::record::{Limits, Recorder, Recording};
-use slablab_sim::workloads::script::{Answer, run, run_recorded};
 use slablab_vm::Preset as VmPreset;
 use slablab_vm::mm::Rules;
 

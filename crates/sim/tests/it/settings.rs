@@ -2,7 +2,7 @@
 
 use crate::pressure::run_text;
 use slablab_sim::memory::Guest;
-use slablab_sim::workloads::script::Phase;
+use slablab_sim::programs::script::Phase;
 
 /// The last phase of a run on 4,400 pages.
 #[track_caller]

@@ -3,12 +3,12 @@
 
 use crate::machine::setup;
 use slablab_sim::kernel::with_kernel;
+use slablab_sim::net::tcp;
+use slablab_sim::net::tcp::loopback::Loopback;
 use slablab_sim::process::{Children, Kind};
+use slablab_sim::programs::netio::{self, Netio};
+use slablab_sim::programs::tbench::{self, Carries, MIX, Operation, Tbench};
 use slablab_sim::tally::{CacheTally, Outcome};
-use slablab_sim::tcp;
-use slablab_sim::tcp::loopback::Loopback;
-use slablab_sim::workloads::netio::{self, Netio};
-use slablab_sim::workloads::tbench::{self, Carries, MIX, Operation, Tbench};
 use std::cell::Cell;
 use std::rc::Rc;
 

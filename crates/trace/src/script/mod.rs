@@ -39,6 +39,7 @@ mod error;
 mod fuzz;
 mod generator;
 mod parse;
+mod steps;
 mod words;
 mod zipf;
 

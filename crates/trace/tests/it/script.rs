@@ -152,6 +152,23 @@ fn commands_have_their_words() {
     assert_eq!(*line(15), Command::Free(ObjectId(0)));
 }
 
+/// Steps are known before a script runs, and scripts that spawn one another many times are counted fast.
+#[test]
+fn steps_are_counted_before_a_script_runs() {
+    let steps = |text: &str| parse(text).unwrap().steps();
+    assert_eq!(steps("anon a 1\nacc x2 a seq m r\nacc 5 a uni m w\n"), 2 * 256 + 5);
+    assert_eq!(steps("anon a 1\ninter 1000000000 512 a seq m r 3 a uni m r\n"), 515_000_000_000);
+    assert_eq!(steps("anon a 1\ninter 10000000000 5000000000 a seq m r\n"), u64::MAX);
+    assert_eq!(steps("stat d 3 4 5\nstatuni d 3 4 7\nmsg 11 8\npipes 13 2\nanon a 1\npunch a 4 1\n"), 155);
+    let deep = |path: &str| -> Result<String, String> {
+        let depth: u32 = path.trim_end_matches(".t").parse().map_err(|_| "no number".to_string())?;
+        let next = depth + 1;
+        Ok(if depth < 60 { format!("spawn a {next}.t\nspawn b {next}.t\n") } else { "phase p\n".into() })
+    };
+    let script = Script::parse("s.t", "spawn a 0.t\n", &mut { deep }).unwrap();
+    assert_eq!(script.steps(), (1 << 61) - 1);
+}
+
 #[test]
 fn errors_say_where_and_what_and_which_names_are_near() {
     #[track_caller]

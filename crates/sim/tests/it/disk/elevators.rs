@@ -2,9 +2,9 @@
 
 use super::MS;
 use slablab_model::Ps;
-use slablab_sim::disk::bio::{Bio, RequestId};
-use slablab_sim::disk::elevator::{ElevatorSpec, LinusSpec, Take};
-use slablab_sim::disk::queue::{Added, Queue, QueueSpec};
+use slablab_sim::block::disk::bio::{Bio, RequestId};
+use slablab_sim::block::disk::elevator::{ElevatorSpec, LinusSpec, Take};
+use slablab_sim::block::disk::queue::{Added, Queue, QueueSpec};
 use std::collections::VecDeque;
 
 /// A queue, and what it has dispatched.

@@ -2,9 +2,9 @@
 
 use super::MS;
 use slablab_model::Ps;
-use slablab_sim::disk::bio::{Bio, Direction, RequestId};
-use slablab_sim::disk::elevator::Take;
-use slablab_sim::disk::queue::{Added, Queue, QueueSpec};
+use slablab_sim::block::disk::bio::{Bio, Direction, RequestId};
+use slablab_sim::block::disk::elevator::Take;
+use slablab_sim::block::disk::queue::{Added, Queue, QueueSpec};
 
 fn queue(name: &str) -> Queue {
     Queue::new(QueueSpec::named(name).expect(name))

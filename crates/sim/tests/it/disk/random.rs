@@ -3,10 +3,10 @@
 
 use super::{MS, disks};
 use slablab_model::Ps;
-use slablab_sim::disk::bio::{Bio, Direction};
-use slablab_sim::disk::presets::QUEUES;
-use slablab_sim::disk::queue::{Added, QueueSpec};
-use slablab_sim::disk::queued::QueuedDisk;
+use slablab_sim::block::disk::bio::{Bio, Direction};
+use slablab_sim::block::disk::presets::QUEUES;
+use slablab_sim::block::disk::queue::{Added, QueueSpec};
+use slablab_sim::block::disk::queued::QueuedDisk;
 use std::collections::{BTreeMap, VecDeque};
 
 const TASKS: u64 = 8;

@@ -3,10 +3,10 @@
 use super::{MS, disks, ide};
 use slablab_model::Ps;
 use slablab_model::disk::{Disk, DiskKind, Rotating};
-use slablab_sim::disk::bio::Bio;
-use slablab_sim::disk::presets::QUEUES;
-use slablab_sim::disk::queue::{Added, QueueSpec};
-use slablab_sim::disk::queued::QueuedDisk;
+use slablab_sim::block::disk::bio::Bio;
+use slablab_sim::block::disk::presets::QUEUES;
+use slablab_sim::block::disk::queue::{Added, QueueSpec};
+use slablab_sim::block::disk::queued::QueuedDisk;
 
 /// A task that has one bio at a time: it submits the next one when the last one is done.
 struct Reader {
