@@ -158,15 +158,15 @@ pub const fn are_inside(rows: &[Parameter]) -> bool {
 /// `NAME: TYPE = [QUICK, STANDARD, FULL], LEAST..=MOST, ABOUT, SOURCE;` is a number, of which one default
 /// stands for all sizes; `NAME: TYPE, ABOUT, SOURCE;` is a [`Word`].
 macro_rules! params {
-    ($(#[$doc:meta])* pub struct $name:ident { $(
+    ($(#[$doc:meta])* $vis:vis struct $name:ident { $(
         $field:ident: $ty:ty $(= [$($default:literal),+], $least:literal..=$most:literal)?, $about:literal,
         $source:literal;
     )+ }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct $name { $(
+        $vis struct $name { $(
             #[doc = concat!("The parameter `", stringify!($field), "`: ", $about, ".")]
-            pub $field: $ty,
+            $vis $field: $ty,
         )+ }
 
         impl $crate::params::Params for $name {
@@ -245,7 +245,7 @@ mod tests {
 
     params! {
         /// Parameters of a test.
-        pub struct Test {
+        struct Test {
             groups: u32 = [2, 10, 400], 1..=10_000, "groups", "assumed";
             bytes: u64 = [100], 1..=65_536, "bytes of a message", "assumed";
             over: Over, "what messages go over", "assumed";
