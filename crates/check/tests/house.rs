@@ -36,7 +36,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("machines", &["model", "report"]),
     ("calibrate", &["report", "stats"]),
     ("vm", &[]),
-    ("sim", &["platform", "pages", "slabs", "model", "vm", "trace"]),
+    ("sim", &["platform", "pages", "slabs", "model", "vm", "trace", "stats"]),
     (
         "lab",
         &[

@@ -9,7 +9,7 @@
 mod machine;
 
 use slablab_sim::process::Kind;
-use slablab_sim::programs::hackbench::{self, Hackbench, Over};
+use slablab_sim::programs::hackbench::{self, Over, Params};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -18,12 +18,12 @@ fn main() {
     let number = |at: usize, default: &'static str| {
         word(at, default).parse::<u32>().unwrap_or_else(|error| panic!("argument {at}: {error}"))
     };
-    let hackbench = Hackbench {
+    let hackbench = Params {
         groups: number(0, "10"),
         loops: number(1, "100"),
         over: if word(2, "sockets") == "pipes" { Over::Pipes } else { Over::Sockets },
         kind: if word(3, "process") == "thread" { Kind::Thread } else { Kind::Process },
-        ..Hackbench::default()
+        ..Params::default()
     };
     let setup = machine::setup(&word(4, "slub@6.18"), number(5, "16") as u16, number(6, "1") as u16);
     let started = std::time::Instant::now();

@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`setup`] | what every run takes: a machine, and the engine on it |
+//! | [`params`] | parameters of programs: what each one is, may be and sets |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
 //! | [`locks`] | locks outside of the allocators |
 //! | [`heap`] | a kernel's slab caches, of any engine; registered engines, prices of their paths, starting states |
@@ -26,6 +27,7 @@ pub mod kernel;
 pub mod locks;
 pub mod memory;
 pub mod net;
+pub mod params;
 pub mod process;
 pub mod programs;
 pub mod record;

@@ -22,6 +22,7 @@ pub use image::{Image, Libraries, Shape};
 
 use crate::kernel::objects::{Held, Object};
 use crate::kernel::{Task, WaitQueue, Waiting};
+use crate::params::words;
 use slablab_model::{Access, Timed};
 use slablab_platform::Topology;
 use std::cell::Cell;
@@ -48,6 +49,8 @@ pub enum Kind {
     /// In its parent's address space.
     Thread,
 }
+
+words! { Kind { Process = "process", Thread = "thread" } }
 
 /// Children that end, and the parent that waits for them.
 #[derive(Default)]

@@ -2,6 +2,8 @@
 //!
 //! | module | program |
 //! |---|---|
+//! | [`program`] | what a program is for an experiment: parameters, metrics, objects, estimate, run |
+//! | [`measures`], [`tcp_measures`] | what programs measure alike |
 //! | [`desktop`] | the tests of September 2001: applications, and streams beside music |
 //! | [`hackbench`] | groups of senders and receivers over sockets or pipes |
 //! | [`kbuild`] | make of a kernel: shells, compilers, their files |
@@ -30,6 +32,7 @@ pub mod brk1;
 pub mod desktop;
 pub mod hackbench;
 pub mod kbuild;
+pub mod measures;
 pub mod micro;
 pub mod mkfs;
 pub mod mmap1;
@@ -38,10 +41,12 @@ pub mod netperf;
 pub mod oltp;
 pub mod open_close;
 pub mod page_fault1;
+pub mod program;
 pub mod recording;
 pub mod repeat;
 pub mod script;
 pub mod tbench;
+pub mod tcp_measures;
 pub mod tmpfs_swap;
 pub mod tree;
 pub mod user;

@@ -5,7 +5,7 @@ use super::folder::Runs;
 use super::repeats::Repeats;
 use super::rows::Select;
 use super::source::Experiment;
-use super::workload::{Draws, Estimate, Metric, Size, Value, Values};
+use super::workload::{Draws, Estimate, Metric, Size, Value, Valued, Values};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use slablab_machines::Source;

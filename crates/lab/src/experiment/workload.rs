@@ -3,14 +3,16 @@
 use super::input::Input;
 use super::rows::near;
 use slablab_machines::COSTS;
-use slablab_model::{LockTimes, MachineSpec, Ps};
-use slablab_sim::profile::Profile;
+use slablab_model::{MachineSpec, Ps};
+use slablab_sim::params::{Given, Params};
+pub use slablab_sim::params::{Kind, Parameter, Size};
+use slablab_sim::programs::program::Program;
+pub(crate) use slablab_sim::programs::program::ppm;
+pub use slablab_sim::programs::program::{Estimate, Metric, Object, Observed, Pair, Sample};
 use slablab_sim::record::Recorder;
 use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
-use slablab_stats::table::Better;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -44,6 +46,22 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The workload of a program of the simulated kernel.
+    pub const fn of<P: Program>() -> Workload {
+        Workload {
+            name: P::NAME,
+            about: P::ABOUT,
+            parameters: P::Params::ROWS,
+            metrics: P::METRICS,
+            objects: P::objects,
+            ignores: P::ignores,
+            check: |machine, values| P::check(machine, &P::Params::read(values)),
+            estimate: |machine, values| P::estimate(machine, &P::Params::read(values)),
+            observe: |setup, values, seed, recorder| P::run(setup, &P::Params::read(values), seed, recorder),
+            suite: P::SUITE,
+        }
+    }
+
     /// Runs it. The numbers are those of [`Workload::observe`].
     ///
     /// # Errors
@@ -58,103 +76,27 @@ impl Workload {
     }
 }
 
-/// A machine on which `slablab suite` runs a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// The machine, as `slablab machines` lists it.
-    pub machine: &'static str,
-    /// Lines of `[parameters]`, as in an experiment file; a list is swept.
-    pub parameters: &'static str,
-    /// What this pair of workload and machine shows.
-    pub why: &'static str,
-}
-
-impl Pair {
-    /// The pair of a workload that lists none.
-    pub const DEFAULT: &'static [Pair] =
-        &[Pair { machine: "laptop", parameters: "", why: "the machine on which a patch is first tried" }];
-}
-
-/// What one run measured, and where its time went.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// What it measured.
-    pub sample: Sample,
-    /// Where the time went; `None` if the workload does not tell.
-    pub profile: Option<Profile>,
-}
-
-/// How long a run is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Size {
-    /// Seconds for a whole experiment.
-    Quick,
-    /// What an experiment takes if it does not say.
-    #[default]
-    Standard,
-    /// As long as the real program.
-    Full,
-}
-
-impl Size {
-    /// The names in files.
-    pub const NAMES: [(&'static str, Size); 3] =
-        [("quick", Size::Quick), ("standard", Size::Standard), ("full", Size::Full)];
-
-    /// The name in files.
-    pub fn name(self) -> &'static str {
-        Size::NAMES[self as usize].0
-    }
-}
-
-/// A parameter of a workload.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameter {
-    /// Its name in files, with the unit.
-    pub name: &'static str,
-    /// What it sets.
-    pub about: &'static str,
-    /// Where its default is from; `assumed` if no document says it.
-    pub source: &'static str,
-    /// What it may be.
-    pub kind: Kind,
-}
-
-/// What a parameter may be.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// A whole number from `least` to `most`, with a default for each [`Size`].
-    Number {
-        /// The smallest.
-        least: u64,
-        /// The largest.
-        most: u64,
-        /// Defaults for quick, standard and full runs.
-        defaults: [u64; 3],
-    },
-    /// One of these words, the first by default.
-    Word(&'static [&'static str]),
-    /// A recording in the experiment's folder; an experiment has to name it.
-    File,
-}
-
-impl Parameter {
+/// What experiments ask of a parameter.
+pub trait Valued {
     /// Its value in an experiment that does not name it.
-    pub fn default(&self, size: Size) -> Value {
+    fn default(&self, size: Size) -> Value;
+    /// Understands a value as the command line has it.
+    ///
+    /// # Errors
+    /// What the parameter may be.
+    fn parse(&self, text: &str) -> Result<Value, String>;
+}
+
+impl Valued for Parameter {
+    fn default(&self, size: Size) -> Value {
         match self.kind {
             Kind::Number { defaults, .. } => Value::Number(defaults[size as usize]),
             Kind::Word(words) => Value::Word(words[0].to_string()),
             Kind::File => Value::File(Arc::new(Input::new("", 1))),
         }
     }
-}
 
-impl Parameter {
-    /// Understands a value as the command line has it.
-    ///
-    /// # Errors
-    /// What the parameter may be.
-    pub fn parse(&self, text: &str) -> Result<Value, String> {
+    fn parse(&self, text: &str) -> Result<Value, String> {
         let name = self.name;
         match self.kind {
             Kind::Number { least, most, .. } => {
@@ -219,6 +161,16 @@ impl Values {
     }
 }
 
+impl Given for Values {
+    fn number(&self, name: &str) -> u64 {
+        Values::number(self, name)
+    }
+
+    fn word(&self, name: &str) -> &str {
+        Values::word(self, name)
+    }
+}
+
 impl Values {
     /// The recording that a parameter names.
     ///
@@ -230,111 +182,6 @@ impl Values {
             other => panic!("the parameter {name} is no recording: {other:?}"),
         }
     }
-}
-
-/// A quantity that a run measures, as a whole number in a small unit.
-#[derive(Clone, Copy, Debug)]
-pub struct Metric {
-    /// Its name in files, with the unit.
-    pub name: &'static str,
-    /// What it is.
-    pub about: &'static str,
-    /// Which values are better; `None` where neither is.
-    pub better: Option<Better>,
-    /// The unit of tables and of published figures.
-    pub unit: &'static str,
-    /// How many of the number's units are one of `unit`.
-    pub per_unit: f64,
-    /// Decimals in tables.
-    pub decimals: usize,
-}
-
-impl Metric {
-    /// A share, counted in millionths, in percent.
-    pub const fn percent(name: &'static str, about: &'static str, better: Option<Better>) -> Metric {
-        Metric { name, about, better, unit: "%", per_unit: 1e4, decimals: 1 }
-    }
-
-    /// A count of one operation, in thousandths.
-    pub const fn each(name: &'static str, about: &'static str) -> Metric {
-        Metric { name, about, better: None, unit: "1", per_unit: 1e3, decimals: 3 }
-    }
-
-    /// A number of a sample in the unit of tables.
-    pub fn shown(&self, number: u64) -> f64 {
-        number as f64 / self.per_unit
-    }
-}
-
-/// Kernel objects that one operation of a workload allocates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
-    /// The slab cache.
-    pub cache: &'static str,
-    /// Bytes of an object.
-    pub bytes: u32,
-    /// How many, and when.
-    pub per_operation: Cow<'static, str>,
-    /// The document or dump that says it, or `assumed`.
-    pub source: &'static str,
-}
-
-/// What a run needs of the host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Estimate {
-    /// Time of one core, nanoseconds.
-    pub host_ns: u64,
-    /// Memory, bytes.
-    pub host_bytes: u64,
-}
-
-/// Bytes of host memory for each page of slabs that a run has in use, and for each machine.
-const HOST_BYTES_PER_FRAME: u64 = 64;
-const HOST_BYTES_PER_MACHINE: u64 = 8 << 20;
-
-impl Estimate {
-    /// A run of so many allocations and frees together on this machine.
-    pub fn of_operations(machine: &MachineSpec, operations: u64, live_bytes: u64) -> Estimate {
-        /// An allocation or a free at level `cost`, with what it charges (measured: 100 to 250 ns).
-        const OPERATION_NS: u64 = 250;
-        let frames = (live_bytes >> machine.page_shift) + machine.cpu_node.len() as u64 * 64;
-        // Links of 64-byte objects take 24 bytes each.
-        let links = live_bytes / 64 * 24;
-        Estimate {
-            host_ns: operations.saturating_mul(OPERATION_NS),
-            host_bytes: HOST_BYTES_PER_MACHINE + frames * HOST_BYTES_PER_FRAME + links,
-        }
-    }
-}
-
-/// What one run measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// A number for each [`Metric`], by its name.
-    pub metrics: BTreeMap<String, u64>,
-    /// Events of all caches, by the names of [`slablab_platform::Event`]; those that happened.
-    pub counters: BTreeMap<String, u64>,
-    /// What the locks of each rank did, by the rank's name.
-    pub locks: BTreeMap<String, LockTimes>,
-}
-
-impl Sample {
-    /// All numbers of a run by one name each: metrics, then `counter.` and `lock.` names.
-    pub fn numbers(&self) -> impl Iterator<Item = (String, u64)> {
-        let metrics = self.metrics.iter().map(|(name, number)| (name.clone(), *number));
-        let counters = self.counters.iter().map(|(name, number)| (format!("counter.{name}"), *number));
-        let locks = self.locks.iter().flat_map(|(name, times)| {
-            let LockTimes { taken, waited, wait, hold } = *times;
-            [("taken", taken), ("waited", waited), ("wait_ps", wait), ("hold_ps", hold)]
-                .map(|(what, number)| (format!("lock.{name}.{what}"), number))
-        });
-        metrics.chain(counters).chain(locks)
-    }
-}
-
-/// `part` of `whole` in millionths; 0 of nothing.
-pub(crate) fn ppm(part: u64, whole: u64) -> u64 {
-    (part as u128 * 1_000_000 / whole.max(1) as u128) as u64
 }
 
 /// A stream of numbers for one run: what varies from repeat to repeat (Steele, Lea, Flood 2014: splitmix64).

@@ -14,7 +14,7 @@ use super::groups::Group;
 use super::shapley::{Coalition, Plan};
 use crate::experiment::plan::Cell;
 use crate::experiment::rows::near;
-use crate::experiment::workload::{Parameter, Value, Workload};
+use crate::experiment::workload::{Parameter, Value, Valued, Workload};
 use crate::experiment::{Experiment, Options, Size, run};
 use slablab_report::error::{Error, Result};
 

@@ -3,7 +3,7 @@
 use super::experiment::alike_releases;
 use crate::experiment::plan::{Plan, value_json};
 use crate::experiment::source::{Experiment, On};
-use crate::experiment::workload::{Kind, Metric, Object, Parameter};
+use crate::experiment::workload::{Kind, Metric, Object, Parameter, Valued};
 use crate::experiment::{ExperimentFile, Size};
 use serde_json::{Map, Value, json};
 use slablab_stats::table::Better;

@@ -9,7 +9,7 @@ use crate::experiment::repeats::Until;
 use crate::experiment::results::Results;
 use crate::experiment::source::{Experiment, INSTALLED};
 use crate::experiment::summary::summary;
-use crate::experiment::workload::{Kind, Metric, Object};
+use crate::experiment::workload::{Kind, Metric, Object, Valued};
 use crate::experiment::{ExperimentFile, Size};
 use serde_json::Value;
 use slablab_report::frame::Frame;

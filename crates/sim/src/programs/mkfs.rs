@@ -14,15 +14,21 @@
 //! of 256 bytes for each 16 KiB; backups in groups 0, 1 and powers of 3, 5 and 7. Other objects of the
 //! program, and its reads of the disk, are not modelled.
 
+use super::measures::{KERNEL, sample, with_kernel};
+use super::program::{Estimate, Metric, Object as Described, Observed, Program, ppm};
 use crate::block::{Affinity, Device, Disk, Io, Pending};
+use crate::kernel::era::Era;
 use crate::kernel::objects::{Held, Object};
 use crate::kernel::tally::{Failed, Outcome};
 use crate::kernel::{Kernel, Mark, Task, WaitQueue, Waiting, with_recorded_kernel};
+use crate::params::{params, words};
 use crate::process::{Children, Kind};
 use crate::record::Recorder;
 use crate::setup::Setup;
-use slablab_model::{Access, Ps, Timed};
-use slablab_platform::{CpuId, Topology};
+use slablab_model::{Access, MachineSpec, Ps, Timed};
+use slablab_platform::{CpuId, Event, Topology};
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -42,25 +48,10 @@ const WRITE_PAGE: u64 = 1_000;
 const SUBMIT_BLOCK: u64 = 150;
 /// Bytes of a buffer_head that are written.
 const BUFFER: u32 = 104;
+/// Picoseconds of a microsecond.
+const US: Ps = 1_000_000;
 /// Time between the begin of the first and that of the last process.
 const BEGIN: Ps = 1_000_000_000;
-
-/// The program's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mkfs {
-    /// Processes.
-    pub processes: u32,
-    /// MiB of each disk.
-    pub mib: u32,
-    /// Bytes of a block of the disk's page cache: a page has a buffer_head for each.
-    pub block_bytes: u32,
-    /// KiB that a process has dirty when it begins to write back.
-    pub dirty_kib: u32,
-    /// Where the requests' interrupts come.
-    pub interrupts: Interrupts,
-    /// Time of a request without its data.
-    pub latency: Ps,
-}
 
 /// Where the interrupts of the disks come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +62,166 @@ pub enum Interrupts {
     Submitter,
     /// To each CPU in turn.
     Turns,
+}
+
+words! { Interrupts { Disk = "disk", Submitter = "submitter", Turns = "turns" } }
+
+params! {
+    /// The program's parameters.
+    pub struct Params {
+        processes: u32 = [10, 100, 100], 1..=2_000, "processes, each with a disk of its own",
+            "the mail of September 2009: about 100";
+        mib: u32 = [512, 1_024, 16_384], 1..=1_048_576, "MiB of each disk: 2 MiB of tables for each 128",
+            "assumed";
+        block_bytes: u32 = [4_096], 512..=65_536,
+            "bytes of a block of a disk's page cache: a page has a buffer_head for each", "assumed";
+        dirty_kib: u32 = [4_096], 64..=1_048_576, "KiB that a process has dirty when it writes them back",
+            "assumed";
+        interrupts: Interrupts,
+            "the CPU that completes a request: one for each disk, the submitter's, each in turn", "assumed";
+        latency_us: u64 = [1_000], 1..=1_000_000,
+            "time of a request without its data, which takes 40 us for each KiB", "assumed";
+    }
+}
+
+/// The program.
+#[derive(Debug)]
+pub enum Mkfs {}
+
+impl Program for Mkfs {
+    type Params = Params;
+
+    const NAME: &'static str = "mkfs";
+    const ABOUT: &'static str =
+        "processes that each write a file system's tables through the page cache of a disk";
+    const METRICS: &'static [Metric] = &METRICS;
+
+    fn objects(release: Release) -> Vec<Described> {
+        let used = [
+            (Object::BufferHead, "1 for each block of a page that is written"),
+            (Object::Bio, "1 for each block that is written back"),
+            (Object::Request, "1 for each request of up to 512 KiB"),
+            (Object::ScsiCommand, "1 for each request of up to 512 KiB"),
+            (Object::ScatterList, "1 for each request of up to 512 KiB"),
+            (Object::TreeNode, "1 for each 64 pages of a disk"),
+        ];
+        let object = |(object, per_operation): (Object, &'static str)| {
+            let row = object.row(Era { release })?;
+            Some(Described {
+                cache: row.name,
+                bytes: row.bytes,
+                per_operation: per_operation.into(),
+                source: row.source,
+            })
+        };
+        used.into_iter().filter_map(object).collect()
+    }
+
+    fn ignores(cost: &str) -> bool {
+        cost == "page_fault"
+    }
+
+    fn check(machine: &MachineSpec, params: &Params) -> Result<(), String> {
+        let (block, page) = (u64::from(params.block_bytes), 1 << machine.page_shift);
+        if !block.is_power_of_two() || block > page {
+            return Err(format!("block_bytes = {block}: expected a power of two up to the page, {page}"));
+        }
+        let tables = (u64::from(params.processes) * u64::from(params.mib) / 64) << 20;
+        let memory: u64 = machine.nodes.iter().map(|node| node.bytes).sum();
+        match tables < memory / 4 * 3 {
+            true => Ok(()),
+            false => Err(format!(
+                "processes and mib write {} MiB of tables: expected less than 3/4 of the machine's {} MiB",
+                tables >> 20,
+                memory >> 20
+            )),
+        }
+    }
+
+    fn estimate(machine: &MachineSpec, params: &Params) -> Estimate {
+        /// A page with what is written for it (measured).
+        const PAGE_NS: u64 = 2_000;
+        let pages = pages(params, machine.page_shift);
+        let buffers = pages * (1 << machine.page_shift) / u64::from(params.block_bytes);
+        let slabs = Estimate::of_operations(machine, buffers * 4, buffers * 104);
+        Estimate {
+            host_ns: slabs.host_ns + pages * PAGE_NS,
+            host_bytes: slabs.host_bytes + (pages + buffers) * 128,
+        }
+    }
+
+    /// A repeat draws when each process begins, and what the scheduler draws.
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let outcome = run(setup, params, seed, recorder)?;
+        let sample = sample(&METRICS, &outcome, &own(&outcome));
+        Ok(Observed { sample, profile: Some(outcome.profile) })
+    }
+}
+
+const fn share(name: &'static str, about: &'static str) -> Metric {
+    Metric { name, about, better: Some(Better::Lower), unit: "1", per_unit: 1e6, decimals: 3 }
+}
+
+const fn count(name: &'static str, about: &'static str) -> Metric {
+    Metric { name, about, better: Some(Better::Lower), unit: "1", per_unit: 1.0, decimals: 0 }
+}
+
+const METRICS: [Metric; 10 + KERNEL.len()] = with_kernel([
+    Metric {
+        name: "elapsed_ps",
+        about: "time from the first process's begin to the end of the last one",
+        better: Some(Better::Lower),
+        unit: "s",
+        per_unit: 1e12,
+        decimals: 4,
+    },
+    share("grows_per_refill_ppm", "SLAB: attempts to make a slab for each refill of a CPU's array"),
+    share("fallbacks_per_refill_ppm", "SLAB: searches of other nodes for each refill of a CPU's array"),
+    Metric {
+        better: Some(Better::Higher),
+        ..share("own_node_per_refill_ppm", "SLAB: refills that did not have to search other nodes")
+    },
+    share("refills_per_alloc_ppm", "SLAB: refills of a CPU's array for each allocation"),
+    share("calls_per_alloc_ppm", "SLAB: functions that an allocation enters, as the mail traced them"),
+    Metric {
+        name: "alloc_ps",
+        about: "time of an allocation",
+        better: Some(Better::Lower),
+        unit: "us",
+        per_unit: 1e6,
+        decimals: 3,
+    },
+    count("refills", "SLAB: refills of a CPU's array"),
+    count("grows", "SLAB: attempts to make a slab"),
+    count("fallbacks", "SLAB: searches of other nodes for an object"),
+]);
+
+/// The workload's own metrics. An allocation enters three functions and one more for each refill, for each
+/// attempt to make a slab, on a node's lists and on other nodes.
+fn own(outcome: &Outcome) -> [(&'static str, u64); 10] {
+    let count = |event: Event| -> u64 {
+        let events = outcome.caches.iter().flat_map(|cache| &cache.events);
+        events.filter(|(of, _)| *of == event).map(|(_, count)| count).sum()
+    };
+    let allocs = count(Event::AllocFastpath) + count(Event::AllocSlowpath);
+    let refills = count(Event::SlabAllocMiss);
+    let (grows, fallbacks) = (count(Event::SlabGrowTry), count(Event::SlabFallback));
+    let calls = 3 * allocs + refills + grows + fallbacks + count(Event::SlabNodeTry);
+    [
+        ("elapsed_ps", outcome.elapsed),
+        ("grows_per_refill_ppm", ppm(grows, refills)),
+        ("fallbacks_per_refill_ppm", ppm(fallbacks, refills)),
+        ("own_node_per_refill_ppm", ppm(refills - fallbacks.min(refills), refills)),
+        ("refills_per_alloc_ppm", ppm(refills, allocs)),
+        ("calls_per_alloc_ppm", if refills > 0 { ppm(calls, allocs) } else { 0 }),
+        (
+            "alloc_ps",
+            outcome.allocating / outcome.caches.iter().map(|cache| cache.allocs).sum::<u64>().max(1),
+        ),
+        ("refills", refills),
+        ("grows", grows),
+        ("fallbacks", fallbacks),
+    ]
 }
 
 /// A page of a disk's page cache.
@@ -90,16 +241,16 @@ struct Cache {
 
 /// One process's disk.
 struct Volume {
-    mkfs: Mkfs,
+    mkfs: Params,
     device: Rc<Device>,
     cache: RefCell<Cache>,
     pending: Rc<Pending>,
 }
 
 impl Volume {
-    fn new(mkfs: Mkfs, number: u32) -> Volume {
+    fn new(mkfs: Params, number: u32) -> Volume {
         // A write of the array's cache: 40 us for each KiB make 25 MB/s.
-        let disk = Disk { latency: mkfs.latency, kib: 40_000_000, disks: 1, requests: 128 };
+        let disk = Disk { latency: mkfs.latency_us * US, kib: 40_000_000, disks: 1, requests: 128 };
         let affinity = match mkfs.interrupts {
             Interrupts::Disk => Affinity::Cpu(CpuId((number % u32::from(Timed::cpus())) as u16)),
             Interrupts::Submitter => Affinity::Submitter,
@@ -239,7 +390,7 @@ fn has_backup(group: u64) -> bool {
 }
 
 /// Pages that a run of these parameters writes, with pages of `1 << shift` bytes.
-pub fn pages(mkfs: &Mkfs, shift: u32) -> u64 {
+pub fn pages(mkfs: &Params, shift: u32) -> u64 {
     let groups = (u64::from(mkfs.mib) << 20).div_ceil(GROUP);
     u64::from(mkfs.processes) * groups * (INODES >> shift)
 }
@@ -253,7 +404,7 @@ struct Begin {
     begun: WaitQueue,
 }
 
-fn main(task: &Task, mkfs: Mkfs) -> Mark {
+fn main(task: &Task, mkfs: Params) -> Mark {
     task.call_it(|| "main".into());
     let (children, begin) = (Rc::new(Children::default()), Rc::new(Begin::default()));
     for number in 0..mkfs.processes {
@@ -286,7 +437,7 @@ fn main(task: &Task, mkfs: Mkfs) -> Mark {
 ///
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run(setup: &Setup, mkfs: &Mkfs, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
+pub fn run(setup: &Setup, mkfs: &Params, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
     with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
         let ended: Rc<RefCell<Option<Outcome>>> = Rc::default();
         let (result, mkfs) = (ended.clone(), *mkfs);

@@ -7,20 +7,46 @@
 //! The time from the first write to the receiver's last read counts. fio's sender starts a second after its
 //! receiver; that second is left out, as is fio's own measuring of each block beside `think`.
 
+use super::measures::{self, KERNEL, LINES, with_kernel};
+use super::program::{Estimate, Metric, Object, Observed, Program};
+use super::tcp_measures;
 use crate::kernel::tally::{Failed, Outcome};
 use crate::kernel::{Kernel, Mark, Task, locks_of};
 use crate::locks::TcpSocket;
 use crate::net::tcp::loopback::Loopback;
 use crate::net::tcp::{self, End};
+use crate::params::params;
 use crate::process::{Children, Kind};
 use crate::programs::anchors::with_recorded_kernel;
 use crate::record::Recorder;
 use crate::setup::Setup;
-use slablab_model::Ps;
+use slablab_model::{MachineSpec, Ps};
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The program's parameters.
+params! {
+    /// The program's parameters.
+    pub struct Params {
+        block: u32 = [4_096], 1..=1_048_576, "bytes of a write, and the most of a read",
+            "fio's example netio: bs=4k";
+        mib: u64 = [8, 64, 4_096], 1..=1_048_576, "MiB that are sent",
+            "fio's example netio today: 100 GiB, in 2009 less; scaled down here: times are of a MiB";
+        think_cycles: u64 = [500], 0..=1_000_000,
+            "cycles of a process in its own program for each block: fio takes the time of each", "assumed";
+    }
+}
+
+impl Params {
+    /// What a run with these parameters sends.
+    fn load(&self) -> Netio {
+        let blocks = (self.mib << 20).div_ceil(self.block.into());
+        Netio { block: self.block, blocks, think: self.think_cycles }
+    }
+}
+
+/// The program, as blocks that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Netio {
     /// Bytes of a write, and the most of a read.
@@ -30,6 +56,67 @@ pub struct Netio {
     /// Cycles that a process spends in its own program for each block.
     pub think: u64,
 }
+
+impl Program for Netio {
+    type Params = Params;
+
+    const NAME: &'static str = "netio";
+    const ABOUT: &'static str =
+        "fio's netio: one process sends blocks over TCP and loopback, another receives them";
+    const METRICS: &'static [Metric] = &METRICS;
+
+    fn objects(release: Release) -> Vec<Object> {
+        const SEGMENTS: &str =
+            "1 for 4 blocks of 4,096 bytes or more, from 3.7 on for 16: blocks wait for others";
+        tcp_measures::objects(release, SEGMENTS)
+    }
+
+    fn ignores(cost: &str) -> bool {
+        cost == "page_fault"
+    }
+
+    fn estimate(machine: &MachineSpec, params: &Params) -> Estimate {
+        /// A block on the host (measured).
+        const BLOCK_NS: u64 = 10_000;
+        let slabs = Estimate::of_operations(machine, 0, 8 << 20);
+        Estimate { host_ns: params.load().blocks.saturating_mul(BLOCK_NS), ..slabs }
+    }
+
+    /// A repeat draws when the sender begins, lengths of pieces of work, and what the scheduler draws.
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let outcome = run_recorded(setup, &params.load(), seed, recorder)?;
+        let own = [
+            ("mib_ps", outcome.elapsed / params.mib),
+            ("elapsed_ps", outcome.elapsed),
+            (tcp_measures::ACKS.name, tcp_measures::acks(&outcome)),
+            (tcp_measures::LOCKS.name, tcp_measures::locks(&outcome)),
+        ];
+        let sample = measures::sample(&METRICS, &outcome, &own);
+        Ok(Observed { sample, profile: Some(outcome.profile) })
+    }
+}
+
+const METRICS: [Metric; 5 + KERNEL.len()] = with_kernel([
+    Metric {
+        name: "mib_ps",
+        about: "time of a MiB, from the first write to the last read",
+        better: Some(Better::Lower),
+        unit: "us",
+        per_unit: 1e6,
+        decimals: 2,
+    },
+    Metric {
+        name: "elapsed_ps",
+        about: "time from the first write to the last read",
+        better: Some(Better::Lower),
+        unit: "s",
+        per_unit: 1e12,
+        decimals: 4,
+    },
+    tcp_measures::ACKS,
+    tcp_measures::LOCKS,
+    LINES,
+]);
 
 /// The sender begins this long after its start, and up to as much later: the receiver waits for it by then.
 const SETTLE: Ps = 2_000_000_000;

@@ -1,11 +1,12 @@
 //! hackbench: every message arrives, a run repeats, all engines run.
 
 use crate::machine::setup;
+use slablab_sim::params::{Params as _, Size};
 use slablab_sim::process::Kind;
-use slablab_sim::programs::hackbench::{self, Hackbench, Over};
+use slablab_sim::programs::hackbench::{self, Over, Params};
 use slablab_sim::tally::{CacheTally, Outcome};
 
-fn run(preset: &str, cpus: u16, hackbench: &Hackbench, seed: u64) -> Outcome {
+fn run(preset: &str, cpus: u16, hackbench: &Params, seed: u64) -> Outcome {
     let outcome = hackbench::run(&setup(preset, cpus, 1), hackbench, seed);
     outcome.unwrap_or_else(|failed| panic!("{preset}: {failed}"))
 }
@@ -16,9 +17,13 @@ fn every_message_arrives_in_every_form() {
     for preset in ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01", "slub@6.1", "slub@6.18", "slub@7.0"] {
         for over in [Over::Sockets, Over::Pipes] {
             for (kind, cpus) in [(Kind::Process, 1), (Kind::Thread, 4)] {
-                let hackbench = Hackbench { groups: 2, loops: 5, over, kind, ..Hackbench::default() };
+                let hackbench = Params { groups: 2, loops: 5, over, kind, ..Params::default() };
                 let outcome = run(preset, cpus, &hackbench, 1);
-                assert_eq!(outcome.messages, hackbench.messages(), "{preset} {over:?} {kind:?} {cpus} CPUs");
+                assert_eq!(
+                    outcome.messages,
+                    hackbench.all_messages(),
+                    "{preset} {over:?} {kind:?} {cpus} CPUs"
+                );
                 for cache in &outcome.caches {
                     let elsewhere = if cpus == 1 { 0 } else { cache.frees };
                     assert!(cache.freed_elsewhere <= elsewhere, "{preset} {over:?}: {cache:?}");
@@ -30,7 +35,7 @@ fn every_message_arrives_in_every_form() {
 
 #[test]
 fn a_seed_gives_one_outcome_and_another_seed_another() {
-    let hackbench = Hackbench { groups: 2, loops: 10, ..Hackbench::default() };
+    let hackbench = Params { groups: 2, loops: 10, ..Params::default() };
     let of = |seed| run("slub@6.18", 4, &hackbench, seed);
     let first = of(1);
     assert_eq!(first, of(1));
@@ -43,7 +48,7 @@ fn a_seed_gives_one_outcome_and_another_seed_another() {
 fn time_is_linear_in_loops_and_falls_with_cpus() {
     // The rise of one run scatters by a fifth, that of the sum of six by a thirteenth.
     let of = |loops, cpus| -> u64 {
-        let hackbench = Hackbench { groups: 2, loops, ..Hackbench::default() };
+        let hackbench = Params { groups: 2, loops, ..Params::default() };
         (1..=6).map(|seed| run("slub@6.18", cpus, &hackbench, seed).elapsed).sum()
     };
     let [short, middle, long] = [100, 200, 300].map(|loops| of(loops, 2));
@@ -76,7 +81,7 @@ fn check_recorded(what: &str, recorded: u64, runs: &[u64]) {
 /// what became of its `sk_buff`s, and how often its tasks were switched. No number was fitted to it.
 #[test]
 fn a_recording_of_6_18_may_be_one_more_run() {
-    let hackbench = Hackbench { groups: 2, loops: 50, ..Hackbench::default() };
+    let hackbench = Params { groups: 2, loops: 50, ..Params::default() };
     let outcomes: Vec<Outcome> = (1..=39).map(|seed| run("slub@6.18", 2, &hackbench, seed)).collect();
     let check = |what: &str, recorded: u64, of: &dyn Fn(&Outcome) -> u64| {
         check_recorded(what, recorded, &outcomes.iter().map(of).collect::<Vec<u64>>());
@@ -95,11 +100,10 @@ fn a_recording_of_6_18_may_be_one_more_run() {
 #[test]
 fn sizes_have_the_messages_of_their_names() {
     #[track_caller]
-    fn check(size: &str, messages: Option<u64>) {
-        assert_eq!(Hackbench::sized(size).map(|hackbench| hackbench.messages()), messages, "{size}");
+    fn check(size: Size, messages: u64) {
+        assert_eq!(Params::sized(size).all_messages(), messages, "{size:?}");
     }
-    check("quick", Some(16_000));
-    check("standard", Some(400_000));
-    check("full", Some(32_000_000));
-    check("huge", None);
+    check(Size::Quick, 16_000);
+    check(Size::Standard, 400_000);
+    check(Size::Full, 32_000_000);
 }

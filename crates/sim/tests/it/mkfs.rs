@@ -2,17 +2,17 @@
 
 use crate::machine::setup;
 use slablab_platform::Event;
-use slablab_sim::programs::mkfs::{self, Interrupts, Mkfs};
+use slablab_sim::programs::mkfs::{self, Interrupts, Params};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::{Failed, Outcome};
 
-const MKFS: Mkfs = Mkfs {
+const MKFS: Params = Params {
     processes: 4,
     mib: 256,
     block_bytes: 1_024,
     dirty_kib: 1_024,
     interrupts: Interrupts::Disk,
-    latency: 1_000_000_000,
+    latency_us: 1_000,
 };
 
 /// A run on two nodes of two CPUs each, which all have memory, or none but a third node.

@@ -215,7 +215,7 @@ fn caches(outcome: &Outcome) -> Vec<(&'static str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::workload::{Size, Value};
+    use crate::experiment::workload::{Size, Value, Valued};
 
     #[test]
     fn lookups_hold_the_opens_and_those_of_the_programs() {

@@ -5,15 +5,12 @@ mod aim9;
 mod apps;
 mod brk1;
 mod desktop;
-mod hackbench;
 mod kbuild;
 mod kernel;
 mod make_music;
 mod micro;
-mod mkfs;
 mod mmap1;
 mod netatalk;
-mod netio;
 mod netperf;
 mod oltp;
 mod open_close;
@@ -29,6 +26,9 @@ mod ublk;
 pub(crate) use desktop::with_kernel_of;
 
 use super::workload::Workload;
+use slablab_sim::programs::hackbench::Hackbench;
+use slablab_sim::programs::mkfs::Mkfs;
+use slablab_sim::programs::netio::Netio;
 
 /// All workloads.
 pub const WORKLOADS: &[&Workload] = &[
@@ -36,14 +36,14 @@ pub const WORKLOADS: &[&Workload] = &[
     &aim9::AIM9,
     &apps::APPS,
     &brk1::BRK1,
-    &hackbench::HACKBENCH,
+    &Workload::of::<Hackbench>(),
     &kbuild::KBUILD,
     &make_music::MAKE_MUSIC,
     &micro::MICRO,
-    &mkfs::MKFS,
+    &Workload::of::<Mkfs>(),
     &mmap1::MMAP1,
     &netatalk::NETATALK,
-    &netio::NETIO,
+    &Workload::of::<Netio>(),
     &netperf::NETPERF,
     &oltp::OLTP,
     &open_close::OPEN_CLOSE,

@@ -229,7 +229,7 @@ fn sample(outcome: &Outcome, bytes: u32) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::workload::{Size, Value};
+    use crate::experiment::workload::{Size, Value, Valued};
     use std::collections::BTreeMap;
 
     #[test]
