@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const PRINTS: [&str; 5] = ["println!(", "eprintln!(", "print!(", "eprint!(", "dbg!("];
 
 /// Files with such macros, by their paths in `crates/`, and how often.
-const WITH_PRINTS: &[(&str, usize)] = &[("lab/src/replay/occupancy/histories.rs", 1)];
+const WITH_PRINTS: &[(&str, usize)] = &[("replay/src/replay/occupancy/histories.rs", 1)];
 
 /// Handles of standard output and standard error.
 const HANDLES: [&str; 2] = ["stdout()", "stderr()"];
@@ -39,46 +39,51 @@ const WITH_PATHS: &[(&str, usize)] = &[
     ("bench/src/calls.rs", 4),
     ("bench/src/child.rs", 1),
     ("cli/src/compare.rs", 1),
+    ("cli/src/doctor.rs", 1),
     ("cli/src/explain.rs", 1),
+    ("cli/src/fuzz/mod.rs", 1),
     ("cli/src/pressure.rs", 1),
     ("cli/src/record/kernel/mod.rs", 3),
     ("cli/src/record/kernel/perf.rs", 1),
-    ("cli/src/record/kernel/tracefs.rs", 6),
-    ("cli/src/record/malloc.rs", 3),
+    ("cli/src/record/kernel/tracefs.rs", 8),
+    ("cli/src/record/left.rs", 2),
+    ("cli/src/record/malloc.rs", 4),
     ("cli/src/record/summary.rs", 1),
     ("cli/src/reproduce.rs", 1),
-    ("doctor/src/diagnosis/together.rs", 1),
-    ("doctor/src/output/diagnosis/json.rs", 3),
-    ("doctor/src/output/diagnosis/mod.rs", 1),
+    ("doctor/src/measure/comparable.rs", 1),
+    ("doctor/src/output/doctor/json.rs", 3),
+    ("doctor/src/output/doctor/words.rs", 1),
     ("doctor/src/output/whatif/json.rs", 1),
     ("doctor/src/state/folder.rs", 1),
     ("doctor/src/state/one.rs", 1),
     ("doctor/src/state/pasted.rs", 1),
     ("doctor/src/whatif/percpu/derive.rs", 1),
-    ("lab/src/import/report.rs", 1),
-    ("lab/src/output/explain/mod.rs", 1),
-    ("lab/src/output/replay/json.rs", 2),
-    ("lab/src/output/sites/counted.rs", 4),
-    ("lab/src/output/sites/recorded.rs", 2),
-    ("lab/src/output/sites/tracked.rs", 1),
-    ("lab/src/replay/before.rs", 1),
-    ("lab/src/replay/before/totals.rs", 1),
-    ("lab/src/replay/differences.rs", 2),
-    ("lab/src/replay/suited.rs", 6),
-    ("lab/src/sites/names.rs", 2),
-    ("lab/src/verify/change.rs", 1),
-    ("lab/src/verify/counters.rs", 1),
     ("python/src/dump.rs", 1),
     ("python/src/recording.rs", 2),
     ("python/src/replay.rs", 2),
+    ("recorder/src/files.rs", 1),
+    ("recorder/src/folder.rs", 1),
+    ("replay/src/import/report.rs", 1),
+    ("replay/src/output/explain/mod.rs", 1),
+    ("replay/src/output/replay/json.rs", 2),
+    ("replay/src/output/sites/counted.rs", 4),
+    ("replay/src/output/sites/recorded.rs", 2),
+    ("replay/src/output/sites/tracked.rs", 1),
+    ("replay/src/output/verify/document.rs", 1),
+    ("replay/src/replay/before.rs", 1),
+    ("replay/src/replay/before/totals.rs", 1),
+    ("replay/src/replay/differences.rs", 2),
+    ("replay/src/replay/suited.rs", 6),
+    ("replay/src/sites/names.rs", 2),
+    ("replay/src/verify/counters.rs", 1),
     ("trace/src/error.rs", 1),
 ];
 
 /// Files with a list of words joined by commas, by their paths in `crates/`: how often, and why it is no CSV.
 const WITH_COMMAS: &[(&str, usize, &str)] = &[
     ("calibrate/src/host.rs", 1, "a list of CPUs, as 0-3,8"),
-    ("lab/src/explain/parameters.rs", 1, "values of a parameter, as the user gave them"),
-    ("lab/src/output/sites/tracked.rs", 1, "a list of CPUs, as 0-3,8"),
+    ("experiment/src/explain/parameters.rs", 1, "values of a parameter, as the user gave them"),
+    ("replay/src/output/sites/tracked.rs", 1, "a list of CPUs, as 0-3,8"),
     ("readers/src/lines.rs", 1, "the header of a file in an error"),
 ];
 

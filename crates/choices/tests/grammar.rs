@@ -120,8 +120,8 @@ fn errors_say_what_is_expected() {
     check("queue,letters=X", "letters=`X` is not known; near it: FZP, off");
     let other = |kind| BadPreset { kind, given: "x", nearest: ["y", "", ""] }.to_string();
     assert_eq!(other(BadKind::Name("engine")), "no engine is called `x`; near it: y");
-    let list = "`x` is no release that has a preset (see `slablab vm`); near it: y";
-    assert_eq!(other(BadKind::Release("slablab vm")), list);
+    let list = "`x` is no release that has a preset (see `slablab list vm`); near it: y";
+    assert_eq!(other(BadKind::Release("slablab list vm")), list);
 }
 
 #[test]

@@ -94,8 +94,8 @@ fn sort_key(letter: char) -> Result<SortKey, Failure> {
 fn tell_dead_recorders() {
     for path in dead_instances() {
         tell(format_args!(
-            "{}: a slablab that was killed left it, and the kernel may still trace: the next `slablab record \
-             --with tracefs` removes it, as does rmdir",
+            "{}: a slablab that was killed left it, and the kernel may still trace: the next `slablab record` of \
+             the kernel removes it, as does rmdir",
             path.display()
         ));
     }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 )]
 pub(crate) struct Args {
     /// Recording: a trace, or perf.data, trace.dat, text or tidy CSV (plain, gz, zst, xz), which is imported
-    /// first; or an experiment: a file (TOML), or a name of `slablab run --list`; or a script of page
+    /// first; or an experiment: a file (TOML), or a name of `slablab list experiments`; or a script of page
     /// accesses, if A and B are policies of page replacement
     recording: PathBuf,
     /// From this allocator, as `engine[@release][,knob=value]...` (see `slablab list engines`), or this page

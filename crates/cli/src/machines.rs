@@ -1,4 +1,4 @@
-//! `slablab machines`: what can be written after `--machine`.
+//! `slablab list machines`: what can be written after `--machine`.
 
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, write_out};

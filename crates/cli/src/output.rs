@@ -1,7 +1,6 @@
 //! Where answers go: standard output, files, pages. No file is written that the same command reads or writes
 //! elsewhere.
 
-use crate::input::command_line;
 use crate::outcome::Failure;
 use crate::{closed, colour};
 use clap::ValueEnum;
@@ -98,9 +97,10 @@ impl<F: Form> OutputArgs<F> {
 }
 
 impl OutputArgs<Format> {
-    /// Writes an answer in the format that was asked for, and its page. With `wide` a table has all columns.
-    pub(crate) fn answer(&self, answer: &Answer, wide: bool) -> Result<(), Failure> {
-        self.write_html(|| answer.page(&command_line()))?;
+    /// Writes an answer in the format that was asked for, and its page, which shows `command`. With `wide` a
+    /// table has all columns.
+    pub(crate) fn answer(&self, answer: &Answer, command: &str, wide: bool) -> Result<(), Failure> {
+        self.write_html(|| answer.page(command))?;
         self.write(&match self.format {
             Format::Table => answer.text(wide),
             Format::Json => slablab_report::json::document(&answer.json()),

@@ -1,10 +1,11 @@
-//! `slablab generate schemas`: the JSON Schemas of what verbs write with `--format json`, as they are in
-//! `schemas/`.
+//! `slablab generate schemas`: the JSON Schemas of what verbs write with `--format json`. Those of answers
+//! whose document is a type come from the type, the others are in `schemas/`.
 
 use crate::listed::How;
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use serde_json::Value;
+use slablab_replay::output::verify_schemas;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 use slablab_report::text::Table;
@@ -38,8 +39,8 @@ macro_rules! schemas {
 /// The part of a name that all have.
 const PREFIX: &str = "slablab.";
 
-/// Every schema; its name is that in the key `schema` of an answer, without [`PREFIX`].
-const SCHEMAS: &[(&str, &str)] = schemas![
+/// The schemas of `schemas/`; a name is that in the key `schema` of an answer, without [`PREFIX`].
+const FILES: &[(&str, &str)] = schemas![
     "bench.1"
     "calibrate.1"
     "compare.1"
@@ -65,8 +66,6 @@ const SCHEMAS: &[(&str, &str)] = schemas![
     "sites.1"
     "suite.1"
     "top.1"
-    "verify-counters.1"
-    "verify.1"
     "what.1"
     "whatif.1"
 ];
@@ -74,26 +73,39 @@ const SCHEMAS: &[(&str, &str)] = schemas![
 pub(crate) fn run(args: &Args) -> Result<Done, Failure> {
     match (&args.folder, &args.name) {
         (Some(folder), _) => {
-            for (name, text) in SCHEMAS {
-                write_out(text, Some(&folder.join(format!("{PREFIX}{name}.json"))))?;
+            for (name, text) in schemas() {
+                write_out(&text, Some(&folder.join(format!("{PREFIX}{name}.json"))))?;
             }
         }
-        (None, Some(name)) => write_out(find(name)?, args.output.as_deref())?,
+        (None, Some(name)) => write_out(&find(name)?, args.output.as_deref())?,
         (None, None) => write_out(&table(), args.output.as_deref())?,
     }
     Ok(Done::Complete)
 }
 
+/// Every schema by its name, without [`PREFIX`].
+fn schemas() -> Vec<(&'static str, String)> {
+    let files = FILES.iter().map(|(name, text)| (*name, text.to_string()));
+    let typed = verify_schemas().into_iter().map(|(name, schema)| {
+        let short = name.strip_prefix(PREFIX).unwrap_or(name);
+        (short, slablab_report::json::document(&schema))
+    });
+    let mut all: Vec<_> = files.chain(typed).collect();
+    all.sort();
+    all
+}
+
 /// The schema of a name, with or without the prefix; without a number, the newest.
-fn find(asked: &str) -> Result<&'static str, Failure> {
+fn find(asked: &str) -> Result<String, Failure> {
     let short = asked.strip_prefix(PREFIX).unwrap_or(asked);
     let is_asked = |name: &str| {
         let number = name.strip_prefix(short).and_then(|rest| rest.strip_prefix('.'));
         name == short || number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
-    let found = SCHEMAS.iter().rev().find(|(name, _)| is_asked(name));
-    found.map(|(_, text)| *text).ok_or_else(|| {
-        let names: Vec<String> = SCHEMAS.iter().map(|(name, _)| format!("{PREFIX}{name}")).collect();
+    let all = schemas();
+    let found = all.iter().rev().find(|(name, _)| is_asked(name));
+    found.map(|(_, text)| text.clone()).ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|(name, _)| format!("{PREFIX}{name}")).collect();
         format!("no schema {asked}: expected one of {}", names.join(", ")).into()
     })
 }
@@ -104,7 +116,7 @@ fn named() -> Vec<(String, String)> {
         let schema: Value = serde_json::from_str(text).expect("a schema is JSON");
         schema["title"].as_str().unwrap_or_default().to_string()
     };
-    SCHEMAS.iter().map(|(name, text)| (format!("{PREFIX}{name}"), title(text))).collect()
+    schemas().iter().map(|(name, text)| (format!("{PREFIX}{name}"), title(text))).collect()
 }
 
 /// A line for each schema, with its title.

@@ -1,6 +1,6 @@
 //! `slablab verify`: compares the model with the real kernel.
 
-use crate::input::{Choice, DUMP, Progress, expect_file, open};
+use crate::input::{Choice, DUMP, Progress, command_line, expect_file, open};
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
 use slablab_replay::output::verify_answer;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         Compared::Changes(_, skill, _) => Some(skill.slabs),
         Compared::Counters(..) => None,
     };
-    args.out.answer(&verify_answer(&verified, &answer, args.top), args.wide)?;
+    args.out.answer(&verify_answer(&verified, &answer, args.top), &command_line(), args.wide)?;
     if let (Some(least), Some(skill)) = (args.fail_below, skill)
         && skill < least
     {

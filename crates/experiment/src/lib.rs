@@ -3,9 +3,9 @@
 //! ```text
 //! experiments/2026.toml ── file ── source ── plan: machines × engines × parameters
 //!                                             │
-//!             workloads: tables ──── run: all cells on all cores ── folder: whole cells are kept
+//!             workloads: tables ──── run: all cells on all cores; run::folder keeps whole cells
 //!                                             │
-//!                                 summary ────┴──── verdict: published beside modelled
+//!                              judge: summary of each cell; verdict: published beside modelled
 //! ```
 //!
 //! [`explain`] gives the part of each policy, or of each parameter, in a difference; [`pressure`] runs

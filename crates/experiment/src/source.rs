@@ -137,7 +137,7 @@ impl Experiment {
         }
         let near = nearest(name, INSTALLED.iter().map(|installed| installed.name), 3);
         let near = if near.is_empty() { String::new() } else { format!("; near it: {}", near.join(", ")) };
-        let what = format!("no such file, and no experiment of this name (slablab run --list){near}");
+        let what = format!("no such file, and no experiment of this name (slablab list experiments){near}");
         Err(Error::new(given, what))
     }
 

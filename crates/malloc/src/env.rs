@@ -22,12 +22,17 @@ pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
 /// What slots belong to if `SLABLAB_SLOTS` is not set.
 pub(crate) const DEFAULT_SLOTS: Owner = Owner::Thread;
 
-/// Variables that the lab's tools read.
+/// Variables that other programs of the project read.
 const OTHERS: &[&str] = &[
     "SLABLAB_BROWSER",
     "SLABLAB_BROWSER_REQUIRED",
     "SLABLAB_CXX_REQUIRED",
     "SLABLAB_QEMU_REQUIRED",
+    "SLABLAB_RECORD",
+    "SLABLAB_RECORD_COUNTS",
+    "SLABLAB_RECORD_DESCRIPTOR",
+    "SLABLAB_RECORD_LIMIT",
+    "SLABLAB_TRACEFS",
     "SLABLAB_TRUTH",
 ];
 

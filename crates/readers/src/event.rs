@@ -14,8 +14,8 @@ use crate::gfp::GfpTable;
 /// `kmalloc(0)` returns this address; the kernel frees it without touching a cache.
 pub const ZERO_SIZE_PTR: u64 = 16;
 
-/// The largest block that a page allocator of Linux ever had: 512 MiB, order 13 of 64K pages. An allocation of
-/// more bytes is none of a kernel: the event is damaged.
+/// The largest block that a page allocator of Linux ever had: 512 MiB, order 13 of 64K pages. An allocation
+/// of more bytes is none of a kernel: the event is damaged.
 pub const LARGEST_BLOCK_BYTES: u64 = 512 << 20;
 
 /// A text of the recording (a task's comm, a cache, a symbol), as an index into the source's [`Names`].

@@ -126,7 +126,12 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
     // Another file may be there by now: no link is followed, and no pipe's other end is waited for.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let file = match File::options().read(true).custom_flags(flags.bits() as i32).open(path) {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            return Ok(None);
+        }
+        file => file?,
+    };
     Ok(file.metadata()?.is_file().then_some(file))
 }
 

@@ -36,7 +36,7 @@ enum Block {
     /// A paragraph of the page.
     Text(String),
     /// A table of the text.
-    Text80(text::Table, Vec<&'static str>),
+    TextTable(text::Table, Vec<&'static str>),
     /// A line of the text.
     Line(String),
     /// A table of the page.
@@ -88,7 +88,7 @@ impl Answer {
     /// first of them first, until it fits; a line names them.
     #[must_use]
     pub fn table(self, table: text::Table, leave_out: &[&'static str]) -> Answer {
-        self.add(Block::Text80(table, leave_out.to_vec()))
+        self.add(Block::TextTable(table, leave_out.to_vec()))
     }
 
     /// A line of the text.
@@ -146,8 +146,8 @@ impl Answer {
         out += &text::wrapped(&self.sentence, "", "");
         for block in &self.blocks {
             match block {
-                Block::Text80(table, _) if wide => out = out + "\n" + &table.to_text(),
-                Block::Text80(table, order) => out = out + "\n" + &table.fitted(text::width(), order),
+                Block::TextTable(table, _) if wide => out = out + "\n" + &table.to_text(),
+                Block::TextTable(table, order) => out = out + "\n" + &table.fitted(text::width(), order),
                 Block::Line(line) => out += &text::wrapped(line, "", "  "),
                 Block::Section(_)
                 | Block::Facts(_)
@@ -204,7 +204,7 @@ impl Answer {
                 Block::Figure(caption, chart, table) => {
                     page.figure(caption, chart.as_ref(), table);
                 }
-                Block::Text80(..) | Block::Line(_) => {}
+                Block::TextTable(..) | Block::Line(_) => {}
             }
         }
         page.evidence(&self.remarks);

@@ -152,14 +152,17 @@ pub fn end_of_links(path: &Path) -> io::Result<Option<PathBuf>> {
     const LINKS: usize = 40;
     let mut end = path.to_path_buf();
     for _ in 0..LINKS {
-        let folder = folder(&end);
-        if folder.canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
+        let parent = folder(&end);
+        if parent.canonicalize().is_ok_and(|parent| parent.starts_with("/proc")) {
             return Ok(None);
+        }
+        for part in parent.ancestors().filter(|part| part.is_symlink()) {
+            refuse_foreign(part, folder(part))?;
         }
         match std::fs::read_link(&end) {
             Ok(next) => {
-                refuse_foreign(&end, folder)?;
-                end = folder.join(next);
+                refuse_foreign(&end, parent)?;
+                end = parent.join(next);
             }
             Err(_) => return Ok((!end.exists() || end.is_file()).then_some(end)),
         }
@@ -179,7 +182,7 @@ fn refuse_foreign(link: &Path, folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let what = format!(
-        "{} is a link of another user (number {}) in a folder that everybody may write: expected a file, or a link of \
+        "{} is a link of another user (number {}) in a folder that all users may write to: expected a file, or a link of \
          your own",
         crate::visible::path(link),
         of_link.uid()

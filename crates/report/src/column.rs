@@ -199,8 +199,8 @@ impl<R> Columns<R> {
         columns.map(|column| (column.key.to_string(), json_cell(&column.cell(row)))).collect()
     }
 
-    /// The JSON Schema of [`Columns::json`], with the types of the cells that `example` has; none of them may be
-    /// empty.
+    /// The JSON Schema of [`Columns::json`], with the types of the cells that `example` has; none of them
+    /// may be empty.
     pub fn schema(&self, example: &R) -> Value {
         let members = self.0.iter().filter(|column| column.json);
         let properties: Map<String, Value> = members

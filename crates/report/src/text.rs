@@ -71,8 +71,11 @@ impl Table {
                     }
                 };
             };
+            let before = columns.len();
             columns.retain(|column| head(*column) != Some(*next));
-            left_out.push(*next);
+            if columns.len() < before {
+                left_out.push(*next);
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 //! | [`params`] | parameters of programs: what each one is, may be and sets |
 //! | [`sched`] | scheduler policies by release: where a task runs, who preempts, what a CPU pulls |
 //! | [`locks`] | locks outside of the allocators |
-//! | [`heap`] | a kernel's slab caches, of any engine; registered engines, prices of their paths, starting states |
+//! | [`heap`] | a kernel's slab caches, of any engine; prices of their paths, starting states |
 //! | [`record`] | what a run records for a viewer: events, where time went, functions that allocations enter |
 //! | [`kernel`] | tasks on CPUs: switches, wake-ups, ticks, deferred work; what differs between releases |
 //! | [`fs`] | paths and open files; where ext2 puts files |

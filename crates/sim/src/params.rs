@@ -1,11 +1,12 @@
 //! Parameters of programs: what each one is, may be and sets, written once.
 //!
 //! ```text
-//! params! { groups: u32 = [2, 10, 400], 1..=10_000, "groups of senders and receivers", "sched-messaging.c: 10"; }
+//! params! { groups: u32 = [2, 10, 400], 1..=10_000, "groups of senders", "sched-messaging.c: 10"; }
 //!   ── the struct's field, its default for each size, its limits, its help, and its row for experiments
 //! ```
 //!
-//! A field is the parameter: a name with a typing error does not compile, nor does a default beyond its limits.
+//! A field is the parameter: a name with a typing error does not compile, nor does a default beyond its
+//! limits.
 
 use std::marker::PhantomData;
 

@@ -210,8 +210,8 @@ impl Recorder {
         Recorder::with(Limits::default(), Some(Sparse { points, step: 0, kept: BTreeMap::new() }), None)
     }
 
-    /// A recorder of a trace of allocations ([`crate::record::trace`]) and of nothing else: lines of the first `most`
-    /// allocations, counts of all.
+    /// A recorder of a trace of allocations ([`crate::record::trace`]) and of nothing else: lines of the
+    /// first `most` allocations, counts of all.
     pub fn of_allocations(most: u64) -> Recorder {
         Recorder::with(Limits { events: 0, ..Limits::default() }, None, Some(Tracer::new(most)))
     }

@@ -25,9 +25,10 @@ pub trait Engine<P: Platform>: Sized {
     /// as asked and not to their size, and their holder writes to them only.
     const GUARDS: bool = false;
 
-    /// The sizes and orders of a cache with this specification. `None`, "no layout": no block of the machine's
-    /// page allocator holds an object with what the engine puts around it. The sizes of a specification that
-    /// comes from a file may be any numbers; whoever creates a cache from one asks here first.
+    /// The sizes and orders of a cache with this specification. `None`, "no layout": no block of the
+    /// machine's page allocator holds an object with what the engine puts around it. The sizes of a
+    /// specification that comes from a file may be any numbers; whoever creates a cache from one asks here
+    /// first.
     fn layout(spec: &CacheSpec, policy: &Self::Policy) -> Option<Geometry>;
     /// A cache without slabs.
     ///

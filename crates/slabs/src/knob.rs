@@ -31,7 +31,7 @@ pub(crate) fn newest_not_newer<T: Policy>(release: Release) -> Option<T> {
 
 /// A release without a preset.
 pub(crate) fn no_preset(given: &str) -> BadPreset<'_> {
-    BadPreset { kind: BadKind::Release("slablab engines"), given, nearest: [""; 3] }
+    BadPreset { kind: BadKind::Release("slablab list engines"), given, nearest: [""; 3] }
 }
 
 /// The preset of the text's release, with the values of its knobs. `around` has further knobs.

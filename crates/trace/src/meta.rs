@@ -271,7 +271,8 @@ pub struct Repairs {
     pub zero_size_frees: u64,
     /// Allocations that returned NULL.
     pub failed_allocs: u64,
-    /// Allocation events of more than 512 MiB, the largest block of any kernel: damaged, and not in the trace.
+    /// Allocation events of more than 512 MiB, the largest block of any kernel: damaged, and not in the
+    /// trace.
     pub damaged_sizes: u64,
     /// Page events before the place of memory was known (see docs/trace-format.md), and so not checked
     /// against objects.

@@ -208,7 +208,7 @@ fn preset<'a>(release: Option<&'a str>, word: &str) -> Result<Preset, BadPreset<
         .and_then(|release| newest_not_newer(named, |preset| of(preset).expect("named by numbers"), release));
     found.ok_or_else(|| {
         let nearest = near(given, ours().map(|preset| preset.release));
-        BadPreset { kind: BadKind::Release("slablab vm"), given, nearest }
+        BadPreset { kind: BadKind::Release("slablab list vm"), given, nearest }
     })
 }
 

@@ -103,7 +103,7 @@ pub fn map(data: &[u8]) -> Result<String, String> {
 pub fn explain(data: &[u8]) -> Result<String, String> {
     let pairs = ["slub@2.6.29 slub@6.1", "slub@6.1 slub@7.1", "slab@2.6.29 slab@6.1", "slqb slub@6.1"];
     let words = format!("explain @0 {} --exact 0 --samples 4 -o @out", pick(data, 2, &pairs));
-    answer(data, &words, &["table", "json", "csv"])
+    answer(data, &words, &["table", "json"])
 }
 
 /// `slablab verify RECORDING --before DUMP --after DUMP`.
@@ -167,7 +167,7 @@ pub fn compare(data: &[u8]) -> Result<String, String> {
 /// `slablab run EXPERIMENT --describe`: the file, its plan and its estimate. Nothing is run: an experiment
 /// may ask for any number of runs.
 pub fn run(data: &[u8]) -> Result<String, String> {
-    answer(data, "run @0 --describe", &["text", "json"])
+    answer(data, "run @0 --describe", &["table", "json"])
 }
 
 /// `slablab pressure show RECORD`.

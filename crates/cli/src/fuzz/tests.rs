@@ -5,7 +5,8 @@
 //! is ended. `SLABLAB_FUZZ=TARGET,RUNS,SEED` in the environment of `child` runs more of them:
 //!
 //! ```sh
-//! SLABLAB_FUZZ=replay,100000,7 cargo test -p slablab --release --lib fuzz::tests::child -- --exact --ignored --nocapture
+//! SLABLAB_FUZZ=replay,100000,7 cargo test -p slablab --release --lib fuzz::tests::child -- --exact
+//! --ignored --nocapture
 //! ```
 
 use super::{ALL, SEPARATOR, Target};

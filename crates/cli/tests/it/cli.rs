@@ -104,7 +104,7 @@ fn wrong_words() {
     check_error(&["replay", &recording, "--engine", "slubb"], &["slubb", "near", "slub"]);
     check_error(&["replay", &recording, "--engine", "slub@6.1,max_ordr=0"], &["max_ordr", "max_order"]);
     check_error(&["replay", &recording, "--engine", "slub@6.1,max_order=99"], &["max_order", "from 0 to 10"]);
-    check_error(&["replay", &recording, "--engine", "slub@1.2"], &["1.2", "slablab engines"]);
+    check_error(&["replay", &recording, "--engine", "slub@1.2"], &["1.2", "slablab list engines"]);
     check_error(&["verify", &recording], &["--before", "--after"]);
 }
 

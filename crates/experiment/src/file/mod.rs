@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! name = "2026"
-//! title = "one line for `slablab run --list`"
+//! title = "one line for `slablab list experiments`"
 //! machines = ["numa8", "mine.toml"]      # installed, or files in the experiment's folder
 //! engines = ["slub@6.18", "slub@7.0"]    # the first is the base of comparisons
 //! workload = "ublk"

@@ -1,5 +1,6 @@
 //! Scripts from files, and how long they are.
 
+use slablab_report::text::grouped;
 use slablab_report::{Error, Limit, read_at_most};
 use slablab_trace::script::Script;
 use std::path::Path;
@@ -21,19 +22,13 @@ pub fn affordable(script: &Script) -> Result<(), Error> {
     }
     let estimate = match steps {
         u64::MAX => "more than 18,000,000,000,000,000,000".into(),
-        steps => format!("about {}", with_commas(steps)),
+        steps => format!("about {}", grouped(steps)),
     };
     let what = format!(
         "{estimate} accesses of pages, lookups and messages: expected at most {}; --force runs it",
-        with_commas(STEPS_MOST)
+        grouped(STEPS_MOST)
     );
     Err(Error::new(&script.file, what))
-}
-
-fn with_commas(number: u64) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    groups.collect::<Vec<_>>().join(",")
 }
 
 /// Reads a script, and those that it spawns from the same folder.

@@ -13,4 +13,4 @@ pub use replay::{
     engines_frame, engines_table, remarks, replay_json, replay_page, timeline_frame,
 };
 pub use sites::{Weight, sites_csv, sites_folded, sites_json, sites_page, sites_remarks, sites_table};
-pub use verify::verify_answer;
+pub use verify::{verify_answer, verify_schemas};

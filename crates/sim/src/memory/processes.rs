@@ -1,4 +1,5 @@
-//! The processes that have memory: what each has, which sleep until another one wakes them, which were killed.
+//! The processes that have memory: what each has, which sleep until another one wakes them, which were
+//! killed.
 
 use super::views::ProcessMemory;
 use crate::kernel::{Kernel, WaitQueue};

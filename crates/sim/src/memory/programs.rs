@@ -95,8 +95,8 @@ fn kswapd(memory: &Rc<Memory>, task: &Task, node: u16) {
     });
 }
 
-/// The program of kreclaimd, the task of 2.4.8 and 2.4.9 that frees clean pages, for requests that cannot take
-/// them themselves: each zone gets as many free pages as its low mark, if it has clean ones.
+/// The program of kreclaimd, the task of 2.4.8 and 2.4.9 that frees clean pages, for requests that cannot
+/// take them themselves: each zone gets as many free pages as its low mark, if it has clean ones.
 fn kreclaimd(memory: &Rc<Memory>, task: &Task) {
     let here = Here::new(memory, task);
     Timed::as_reclaimer(|| {
@@ -165,8 +165,8 @@ fn flush(memory: &Memory, here: &Here, is_asked: bool, pages: u64, is_due: bool)
     }
 }
 
-/// The program of the task that makes the page lists of CPUs shorter each second (`vmstat_update`; from memory:
-/// each CPU has its own).
+/// The program of the task that makes the page lists of CPUs shorter each second (`vmstat_update`; from
+/// memory: each CPU has its own).
 fn refresher(memory: &Rc<Memory>, task: &Task) {
     while !memory.daemons.are_stopping() {
         let waiting = Waiting { what: "for the next second, page lists", number: 0 };

@@ -1,5 +1,5 @@
-//! Reclaim for a task that asks the page allocator, and its end: the task that is killed, and reclaim without an
-//! end.
+//! Reclaim for a task that asks the page allocator, and its end: the task that is killed, and reclaim
+//! without an end.
 
 use super::Memory;
 use super::host::Here;

@@ -7,8 +7,8 @@
 //! | read | a page; from swap: its slot is free | a page, with read-ahead; from the loop device |
 //! | remove | pages and slots are free | pages are free, bits are cleared; the backing file stays as it is |
 //!
-//! Names, dentries and inodes are slab objects ([`crate::fs::files`]). A name is held until the system call ends,
-//! also over the I/O of metadata. Reclaim frees dentries and inodes of ext2's files (`unused`).
+//! Names, dentries and inodes are slab objects ([`crate::fs::files`]). A name is held until the system call
+//! ends, also over the I/O of metadata. Reclaim frees dentries and inodes of ext2's files (`unused`).
 //!
 //! A block of metadata that is written for the first time since it was free is not read before.
 

@@ -1,8 +1,8 @@
-//! What a program is for an experiment: its parameters, what it measures, what it allocates, what it costs the
-//! host, and how it runs.
+//! What a program is for an experiment: its parameters, what it measures, what it allocates, what it costs
+//! the host, and how it runs.
 //!
-//! A new program is a file of this folder with a type that implements [`Program`], and a line of the registry of
-//! experiments.
+//! A new program is a file of this folder with a type that implements [`Program`], and a line of the
+//! registry of experiments.
 
 use crate::kernel::tally::Failed;
 use crate::params::Params;
@@ -60,7 +60,7 @@ pub trait Program {
 /// A machine on which `slablab suite` runs a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The machine, as `slablab machines` lists it.
+    /// The machine, as `slablab list machines` lists it.
     pub machine: &'static str,
     /// Lines of `[parameters]`, as in an experiment file; a list is swept.
     pub parameters: &'static str,

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The text of all tests below a folder: whole files of folders `tests`, and what follows the first `mod tests`
-/// of another source.
+/// The text of all tests below a folder: whole files of folders `tests`, and what follows the first `mod
+/// tests` of another source.
 fn tests(folder: &Path, is_test: bool) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).expect("a folder of the crates") {

@@ -119,6 +119,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let mut session = Session::new()?;
     let (before, state) = dump().map_err(|error| Failure::from(error.to_string()))?;
     let kallsyms = facts::kallsyms().map(|text| zstd::bulk::compress(&text, 3)).transpose()?;
+    tracefs::clear();
     let mut recorder = Recorder::start(args.with, &wanted)?;
     let start = std::fs::read("/proc/slabinfo")?;
     let (began, up_s, clock) = (Instant::now(), facts::up_s(), SystemTime::now());

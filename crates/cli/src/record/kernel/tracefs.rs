@@ -66,22 +66,26 @@ pub(super) struct Tracefs {
     names_at: Instant,
 }
 
+/// Removes the instances of recorders that were killed, and names them. A kernel without tracefs has none.
+pub(super) fn clear() {
+    let Ok(root) = root() else { return };
+    for path in dead(&root) {
+        match fs::remove_dir(&path) {
+            Ok(()) => tell(format_args!(
+                "{}: removed; a slablab that was killed had left it, with its buffers",
+                path.display()
+            )),
+            // In use: its recorder lives in another container, whose processes are not seen here.
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
+            Err(error) => tell(format_args!("{}: {error}", path.display())),
+        }
+    }
+}
+
 impl Tracefs {
     /// Makes an instance, and switches the events on.
     pub(super) fn start(wanted: &Wanted) -> Result<Tracefs, Failure> {
-        let root = root()?;
-        for path in dead(&root) {
-            match fs::remove_dir(&path) {
-                Ok(()) => tell(format_args!(
-                    "{}: removed; a slablab that was killed had left it, with its buffers",
-                    path.display()
-                )),
-                // In use: its recorder lives in another container, whose processes are not seen here.
-                Err(error) if error.kind() == ErrorKind::ResourceBusy => {}
-                Err(error) => tell(format_args!("{}: {error}", path.display())),
-            }
-        }
-        let instance = Instance::new(&root)?;
+        let instance = Instance::new(&root()?)?;
         Tracefs::begin(instance, wanted)
     }
 

@@ -54,9 +54,9 @@ pub(super) struct ChangeDocument {
 pub(super) struct CountersDocument {
     /// Counters above 100.
     above_100: usize,
-    /// Of those, counters that are more than 10 % off.
+    /// Counters above 100 that are more than 10 % off.
     above_100_over_10_percent: usize,
-    /// Of those, counters that are more than 5 % off.
+    /// Counters above 100 that are more than 5 % off.
     above_100_over_5_percent: usize,
     /// Caches whose trace is complete.
     caches: Vec<CacheCounters>,
@@ -118,7 +118,8 @@ struct SpreadDocument {
 struct PagesDocument {
     /// By how many pages the prediction is off, in percent of the pages that really moved.
     error_percent: f64,
-    /// The same of the recording's own balance in whole slabs.
+    /// By how many pages the recording's own balance, in whole slabs, is off, in percent of the pages that
+    /// really moved.
     error_percent_own_balance: f64,
     /// The orders of which the kernel or the engine took or returned a slab.
     orders: Vec<OrderDocument>,

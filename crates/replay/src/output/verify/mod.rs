@@ -7,8 +7,10 @@ use crate::replay::Replay;
 use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
 use document::{ChangeDocument, CountersDocument};
+use serde_json::Value;
 use slablab_report::Answer;
 use slablab_report::column::{Columns, Style};
+use slablab_report::document::{Document, schema_of};
 use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
 use slablab_report::html::{Cell, Head, Table, name_of, number};
 use slablab_report::text;
@@ -39,6 +41,14 @@ pub fn verify_answer(verified: &Verified, replay: &Replay, top: usize) -> Answer
         .section("The recording and the machine")
         .facts(recorded(replay))
         .remarks(verified.summary.iter().cloned().chain(basis))
+}
+
+/// The JSON Schemas of the answers of `verify`, by name.
+pub fn verify_schemas() -> [(&'static str, Value); 2] {
+    [
+        (ChangeDocument::NAME, schema_of::<ChangeDocument>()),
+        (CountersDocument::NAME, schema_of::<CountersDocument>()),
+    ]
 }
 
 fn engine(replay: &Replay) -> String {
@@ -280,7 +290,7 @@ fn counter_columns() -> Columns<Counter> {
 }
 
 /// Columns of the text that are left out on a narrow terminal, in this order.
-const LEFT_OUT: [&str; 3] = ["why", "active", "error"];
+const LEFT_OUT: [&str; 2] = ["why", "error"];
 
 fn change_text(changes: &[Change]) -> text::Table {
     let keys = ["slabs_start", "slabs_change_real", "slabs_change_predicted"];

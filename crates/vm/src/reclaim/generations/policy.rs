@@ -113,7 +113,7 @@ pub enum Counted {
     Faults,
 }
 
-/// Whether somebody wakes the flushers when the oldest generation is dirty (from memory).
+/// Whether eviction wakes the flushers when the oldest generation is dirty (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushers {
     /// Nobody. 6.1 to 6.12.
