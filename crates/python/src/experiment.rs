@@ -57,7 +57,7 @@ impl Results {
         Ok(PyBytes::new(py, &samples(&self.0).raised()?))
     }
 
-    /// Writes a folder of results, as `slablab run -o` does.
+    /// Writes a folder of results, as `slablab run --folder` does.
     fn write(&self, folder: PathBuf) -> PyResult<()> {
         if self.0.runs.iter().any(Option::is_none) {
             return Err(usage("these are results of some cells only"));

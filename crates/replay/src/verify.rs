@@ -90,7 +90,7 @@ pub struct Both {
 pub enum Compared {
     /// The change between two dumps: caches that changed or should have, the most wrong first; and the skill
     /// over all.
-    Changes(Vec<Change>, Skill, Dumps),
+    Changes(Vec<Change>, Skill, Box<Dumps>),
     /// Counters, by cache; those of all caches together are called `all`.
     Counters(Vec<Counter>, Counted),
 }

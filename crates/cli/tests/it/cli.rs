@@ -73,9 +73,13 @@ fn verify_says_its_skill_and_a_threshold_is_an_exit_code() {
     let args = ["verify", &recording(), "--before", &start, "--after", &end];
     let output = slablab(&args);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    for said in ["skill 0.", "free ones that are parked at CPUs"] {
-        assert!(text(&output.stdout).contains(said), "{said}: {}", text(&output.stdout));
+    let answer = text(&output.stdout);
+    assert!(answer.starts_with("Between the two dumps slab memory changed by "), "{answer}");
+    let words = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["skill 0.", "free ones that are parked at CPUs", "Not shown: why (--wide)."] {
+        assert!(words.contains(said), "{said}: {answer}");
     }
+    assert!(answer.lines().all(|line| line.chars().count() <= 80), "{answer}");
     let output = slablab(&[&args[..], &["--fail-below", "0.99"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
 }

@@ -86,7 +86,7 @@ fn what_is_nearly_known_is_answered_or_refused() {
     );
     check(&["engines", "sheaves"], 0, &["slub@7.1\n"], &[]);
     check(&["vm", "vm@6.18"], 0, &["vm@6.18: "], &[]);
-    check(&["vm", "vm@9"], 0, &["vm@6.18: "], &["vm@9: the newest preset that is not newer is vm@6.18"]);
+    check(&["vm", "vm@9.0"], 0, &["vm@6.18: "], &["vm@9.0: the newest preset that is not newer is vm@6.18"]);
     check(
         &["vm", "vm@6.12.117+deb12"],
         0,
@@ -94,16 +94,17 @@ fn what_is_nearly_known_is_answered_or_refused() {
         &["the newest preset that is not newer is vm@6.12"],
     );
     check(
-        &["pressure", "run", "examples/data/vm/scan2.t", "--vm", "vm@9"],
+        &["pressure", "run", "examples/data/vm/scan2.t", "--vm", "vm@9.0"],
         0,
         &["vm@6.18"],
-        &["--vm vm@9: the newest preset that is not newer is vm@6.18"],
+        &["--vm vm@9.0: the newest preset that is not newer is vm@6.18"],
     );
     for (args, words) in [
         (&["engines", "slub@1.0"][..], &["slub@1.0", "no release that has a preset"][..]),
         (&["engines", "slubb@7.0"], &["slubb", "near", "slub"]),
         (&["engines", "slub@7.0,max_ordr=1"], &["max_ordr", "max_order"]),
         (&["vm", "vm@1.0"], &["vm@1.0", "1.0"]),
+        (&["vm", "vm@9"], &["vm@9", "no release that has a preset", "slablab list vm"]),
         (&["vm", "wm@6.1"], &["wm@6.1"]),
     ] {
         check_error(&[], args, words);

@@ -174,11 +174,15 @@ fn answers_and_folders_have_pages() {
 
 #[test]
 fn wrong_arguments_are_explained() {
-    common::check_error(&["run"], &["2025"], &["2025", "near it: 2026", "--list"]);
+    common::check_error(&["run"], &["2025"], &["2025", "near it: 2026", "slablab list experiments"]);
     common::check_error(&["run"], &["2026", "--shard", "9/8", "-o", "x"], &["3/8"]);
     common::check_error(&["run"], &["2026", "--repeats", "0"], &["0"]);
     common::check_error(&["run"], &["/nonexistent/x.toml"], &["/nonexistent/x.toml", "No such file"]);
-    common::check_error(&["report"], &["/nonexistent"], &["/nonexistent", "plan.json", "slablab run -o"]);
+    common::check_error(
+        &["report"],
+        &["/nonexistent"],
+        &["/nonexistent", "plan.json", "slablab run --folder"],
+    );
     common::check_error(&["reproduce"], &["micro"], &["micro", "[[expect]]", "slablab run"]);
     common::check_error(&["machines"], &["Cargo.toml"], &["Cargo.toml", "name of an installed machine"]);
     common::check_error(&["machines"], &["laptpo"], &["near it: laptop"]);

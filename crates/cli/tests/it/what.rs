@@ -110,7 +110,13 @@ fn json() {
 #[test]
 fn unknown_names_have_neighbours() {
     check_error(&["dentri"], &["\"dentri\"", "did you mean dentry"]);
-    check_error(&["dentry", "qqqqqqq", "flip"], &["qqqqqqq", "--list", "\"flip\"", "filp"]);
+    // What is known is answered, and what is not is named.
+    let output = common::slablab(&["what"], &["dentry", "qqqqqqq", "flip"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(common::text(&output.stdout).contains("dentry  (VFS)"));
+    for words in ["qqqqqqq", "--list", "\"flip\"", "filp"] {
+        assert!(common::text(&output.stderr).contains(words), "{words}");
+    }
     check_error(&[], &["--list"]);
     check_error(&["dentry", "--list", "x"], &["cannot be used with"]);
 }

@@ -9,6 +9,12 @@ use slablab_experiment::pressure::suite::{MACHINES, Wanted, model};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// The guest of the kernel of `vm`: the last one that fits, as `vm@6.12` begins like `vm@6.1`.
+fn guest_of(vm: &str) -> &'static Facts {
+    let guest = GUESTS.iter().rfind(|guest| vm.starts_with(&format!("vm@6.{}", guest.kernel[1])));
+    guest.expect("a guest of this kernel")
+}
+
 /// The bundled table says what the built-in guests are: nothing is known of them that the table has not. What
 /// is free at the start is that of all scenarios together.
 #[test]
@@ -20,8 +26,7 @@ fn the_table_gives_the_guests_that_are_built_in() {
             let found = real.configs.of(scenario, machine, &Settings::default()).unwrap().expect("a row");
             let [_, vm, engine] = MACHINES.into_iter().find(|known| known[0] == machine).unwrap();
             assert_eq!(found.names, Some([vm, engine].map(str::to_string)), "{scenario} {machine}");
-            let guest = GUESTS.iter().rfind(|guest| vm.starts_with(&format!("vm@6.{}", guest.kernel[1])));
-            let guest = guest.expect("a guest of this kernel");
+            let guest = guest_of(vm);
             let Facts { free, cached, .. } = found.facts;
             let all = ranges.entry(vm).or_insert([free, cached]);
             for (all, one) in all.iter_mut().zip([free, cached]) {
@@ -35,7 +40,7 @@ fn the_table_gives_the_guests_that_are_built_in() {
         }
     }
     for guest in &GUESTS {
-        let of = |(vm, _): &(&&str, &[[u64; 2]; 2])| vm.starts_with(&format!("vm@6.{}", guest.kernel[1]));
+        let of = |(vm, _): &(&&str, &[[u64; 2]; 2])| guest_of(vm).kernel == guest.kernel;
         let of_kernel: Vec<_> = ranges.iter().filter(of).map(|(_, ranges)| ranges).collect();
         if of_kernel.is_empty() {
             continue;

@@ -91,7 +91,7 @@ pub(super) fn open(input: Input) -> Result<Recording> {
         return Ok(Recording { path, kind, known, formats, member: Some(member), stdin: None });
     }
     let mut head = Vec::new();
-    Decompressed::new(File::open(&path).at(&path)?)
+    Decompressed::new(files::open(&path).at(&path)?)
         .at(&path)?
         .take(HEAD_BYTES)
         .read_to_end(&mut head)
@@ -225,7 +225,7 @@ impl Recording {
         let digest = Box::new(move || hashing.join().ok().and_then(|digest| digest.ok()).unwrap_or_default());
         let job = Job { path: &path, writer, known, name, digest };
         let whole = open().at(&path)?.compression() == Compression::Plain;
-        let plain = || Ok(BufReader::with_capacity(1 << 18, File::open(&path).at(&path)?));
+        let plain = || Ok(BufReader::with_capacity(1 << 18, files::open(&path).at(&path)?));
         match kind {
             Kind::Tidy => job.run(&mut Tidy::new(open().at(&path)?).at(&path)?, tick),
             Kind::Ftrace => job.run(&mut Ftrace::new(open().at(&path)?), tick),
@@ -235,7 +235,7 @@ impl Recording {
             Kind::PerfData => job.run(&mut PerfData::reopen_with(open, &formats).at(&path)?, tick),
             // It is read in pieces of its own, which another buffer would only copy.
             Kind::TraceDat if whole => {
-                job.run(&mut TraceDat::new(File::open(&path).at(&path)?).at(&path)?, tick)
+                job.run(&mut TraceDat::new(files::open(&path).at(&path)?).at(&path)?, tick)
             }
             Kind::TraceDat => {
                 let size_bytes = std::fs::metadata(&path).at(&path)?.len();
@@ -248,7 +248,7 @@ impl Recording {
 
 /// The file at `path`, or the events in it.
 fn opened(path: &Path, member: Option<&Member>) -> std::io::Result<Box<dyn Read>> {
-    let file = File::open(path)?;
+    let file = files::open(path)?;
     Ok(match member {
         Some(member) => Box::new(member.open(file)?),
         None => Box::new(file),
@@ -322,7 +322,7 @@ struct Digested {
 impl Digested {
     fn of(path: &Path) -> std::io::Result<Digested> {
         let mut digested = Digested::default();
-        std::io::copy(&mut File::open(path)?, &mut digested)?;
+        std::io::copy(&mut files::open(path)?, &mut digested)?;
         Ok(digested)
     }
 }

@@ -76,7 +76,7 @@ pub fn verify_change(
         let least_first = (change.error_bytes(), change.real.slab_bytes.abs());
         (std::cmp::Reverse(least_first), change.name.clone())
     });
-    let compared = Compared::Changes(changes, skill, Dumps { balance, groups, pages, spreads });
+    let compared = Compared::Changes(changes, skill, Box::new(Dumps { balance, groups, pages, spreads }));
     Ok((Verified { compared, summary }, replay))
 }
 

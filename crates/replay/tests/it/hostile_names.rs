@@ -145,8 +145,10 @@ fn verify_csv(verified: &Verified, replay: &Replay) -> String {
 fn rename(compared: &mut Compared, name: &str) {
     match compared {
         Compared::Changes(changes, ..) => changes.iter_mut().for_each(|change| change.name = name.into()),
-        Compared::Counters(counters, _) => {
-            counters.iter_mut().for_each(|counter| counter.cache = name.into())
+        Compared::Counters(counters, counted) => {
+            counters.iter_mut().for_each(|counter| counter.cache = name.into());
+            counted.label = name.into();
+            counted.caches.iter_mut().for_each(|cache| cache.cache = name.into());
         }
     }
 }

@@ -229,19 +229,22 @@ fn seeds(spreads: &[Spread]) -> BTreeMap<String, SpreadDocument> {
 }
 
 fn pages(pages: &SlabPages) -> PagesDocument {
-    let both = pages.real.iter().zip(&pages.predicted).enumerate();
-    let moved = both.filter(|(_, (real, predicted))| (**real, **predicted) != ((0, 0), (0, 0)));
-    let order = |(order, (real, predicted)): (usize, (&(u64, u64), &(u64, u64)))| OrderDocument {
-        order,
-        slabs_returned_predicted: predicted.1,
-        slabs_returned_real: real.1,
-        slabs_taken_predicted: predicted.0,
-        slabs_taken_real: real.0,
-    };
+    let mut orders = Vec::new();
+    for (order, (real, predicted)) in pages.real.iter().zip(&pages.predicted).enumerate() {
+        if (*real, *predicted) != ((0, 0), (0, 0)) {
+            orders.push(OrderDocument {
+                order,
+                slabs_returned_predicted: predicted.1,
+                slabs_returned_real: real.1,
+                slabs_taken_predicted: predicted.0,
+                slabs_taken_real: real.0,
+            });
+        }
+    }
     PagesDocument {
         error_percent: pages.error_percent(),
         error_percent_own_balance: pages.balance_error_percent(),
-        orders: moved.map(order).collect(),
+        orders,
     }
 }
 
