@@ -11,7 +11,7 @@
 //! | preset | a policy that has a name: the rules of one release |
 //! | [`release`] | a kernel's release, or the date of a posting; the preset that stands for a release |
 //! | [`text`] | the grammar: a text is split, its knobs are set, and what was set is printed |
-//! | [`near`] | names that look like a wrong one |
+//! | [`near`](mod@near) | names that look like a wrong one |
 //! | [`error`] | what is wrong with a text |
 //!
 //! Parsing and printing are inverse: a printed choice has the knobs that differ from its preset, and parses

@@ -127,7 +127,8 @@ impl Modules {
                 continue;
             }
             for (path, name) in paths(&code[at + "use ".len()..]) {
-                let child = path.first().map(|first| [place.as_slice(), &[first.clone()]].concat());
+                let child =
+                    path.first().map(|first| [place.as_slice(), std::slice::from_ref(first)].concat());
                 let is_child = child.is_some_and(|child| self.code.contains_key(&child));
                 let whole = match absolute(place, &path) {
                     Some(path) => path,

@@ -25,11 +25,16 @@ fn presets_parse_and_print() {
     parses("vm@3.10", Ok("vm@2.6.29"));
     parses(
         "vm@2.6.29-rc8",
-        Err("`2.6.29-rc8` is no release that has a preset; near it: 2.6.29, 2.4.9-ac14, 2.4.8"),
+        Err(
+            "`2.6.29-rc8` is no release that has a preset (see `slablab list vm`); near it: 2.6.29, 2.4.9-ac14, 2.4.8",
+        ),
     );
     parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: sums, tiny, start"));
-    parses("slub@6.1", Err("`slub` is no policy of replacement; expected vm@RELEASE"));
-    parses("vm@6.1,swapiness=1", Err("no knob is called `swapiness`; near it: swappiness, slabs, start"));
+    parses("slub@6.1", Err("no policy of page replacement is called `slub`; near it: vm"));
+    parses(
+        "vm@6.1,swapiness=1",
+        Err("no knob is called `swapiness`; near it: swappiness, slabs, workingset"),
+    );
     parses("vm@6.1,swappiness=201", Err("swappiness=`201`: expected a number from 0 to 200"));
     parses("vm@6.1,cost=rotation", Err("cost=`rotation` is not known; near it: rotations, io"));
     for preset in Preset::all() {

@@ -173,7 +173,8 @@ fn dump(change: impl Fn(&mut ConstRow)) -> Before {
 
 #[test]
 fn a_size_of_a_dump_is_used_or_named() {
-    let changes: [(&str, fn(&mut ConstRow, u64)); 7] = [
+    type Change = (&'static str, fn(&mut ConstRow, u64));
+    let changes: [Change; 7] = [
         ("object", |row, size| row.object_size = size),
         ("size", |row, size| row.slab_size = size),
         ("both", |row, size| (row.object_size, row.slab_size) = (size, size)),
