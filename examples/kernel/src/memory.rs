@@ -86,7 +86,7 @@ pub fn forget() {
 // the type `Kernel` is this program's own.
 unsafe impl Memory for Kernel {
     delegate! { Kernel => RealMemory<Kernel>: link set_link half set_half storage_attach storage_load storage_store
-        storage_detach differs word set_word mark_live }
+    storage_detach differs word set_word mark_live }
 
     fn fill(at: Object, bytes: u32, value: u8) {
         // SAFETY: the bytes are the caller's, in one block.
