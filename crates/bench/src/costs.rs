@@ -1,7 +1,9 @@
 //! What a workload costs the process that it has for itself.
 
 /// The costs of a workload that had the process for itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub struct Costs {
     /// CPU time of all threads outside the kernel, in ns.
     pub user_ns: u64,

@@ -1,19 +1,29 @@
 //! The machine that ran, and what ran on it, in words: two runs are compared by this.
 
 use crate::rig::PROFILE;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-/// Name, kernel and CPU of this machine; the engine that slablab was, and how it was built.
-pub(crate) fn host() -> Value {
+/// The machine, the engine that slablab was, and how it was built.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Host {
+    build: &'static str,
+    cpu: Option<String>,
+    engine: String,
+    kernel: Option<String>,
+    name: Option<String>,
+}
+
+/// This machine.
+pub(crate) fn host() -> Host {
     let of = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_string());
-    let engine = std::env::var("SLABLAB_ENGINE").ok();
-    json!({
-        "name": of("/proc/sys/kernel/hostname"),
-        "kernel": of("/proc/sys/kernel/osrelease"),
-        "cpu": of("/proc/cpuinfo").and_then(|text| model(&text)),
-        "engine": engine.unwrap_or_else(|| "slablab's own".to_string()),
-        "build": PROFILE,
-    })
+    Host {
+        build: PROFILE,
+        cpu: of("/proc/cpuinfo").and_then(|text| model(&text)),
+        engine: std::env::var("SLABLAB_ENGINE").unwrap_or_else(|_| "slablab's own".to_string()),
+        kernel: of("/proc/sys/kernel/osrelease"),
+        name: of("/proc/sys/kernel/hostname"),
+    }
 }
 
 /// The first CPU's name in /proc/cpuinfo: `model name` on x86, `cpu` on Power, numbers on Arm.

@@ -23,8 +23,7 @@
 //! report     rows: figures, ratios, false alarms
 //!   doubts     when a machine was too busy for verdicts
 //!   host       the machine, in words
-//!   output     text, JSON, CSV
-//!   page       HTML
+//!   output     the answers
 //! ```
 //!
 //! **A figure** is CPU time of the thread (or of all threads) per operation: the median over blocks, with a
@@ -40,7 +39,6 @@ mod block;
 pub mod calls;
 pub mod child;
 pub mod clock;
-mod columns;
 mod contestants;
 pub mod costs;
 mod doubts;
@@ -53,7 +51,6 @@ mod host;
 pub mod memory;
 pub mod output;
 pub mod own;
-pub mod page;
 pub mod patterns;
 #[cfg(feature = "peers")]
 #[expect(unsafe_code, reason = "asks allocators about addresses")]

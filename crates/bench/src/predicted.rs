@@ -16,7 +16,6 @@ use crate::patterns::{Pattern as _, Run, Task};
 use crate::subject::Subject;
 use slablab_machines::Machine;
 use slablab_platform::CpuId;
-use slablab_report::text::Table;
 use slablab_sim::paths;
 use slablab_sim::programs::micro::{self, Load, Pattern};
 use slablab_sim::record::Recorder;
@@ -134,36 +133,11 @@ fn modelled(machine: &Machine, engine: &str, pattern: Pattern, instruction: u64)
     let load = Load { pattern, bytes: BYTES, sheaf_capacity: 0, objects: MODELLED, seed: 1 };
     let paths = paths::native(&preset, &machine.hardware.costs, instruction);
     let measured =
-        micro::measure_at(&setup, paths, &load, &Recorder::default()).map_err(|error| error.to_string())?;
+        micro::measure(&setup, paths, &load, &Recorder::default()).map_err(|error| error.to_string())?;
     Ok(measured.cpu as f64 / 1000.0)
 }
 
 fn quartiles(times: &mut [f64]) -> [f64; 3] {
     times.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| times[(times.len() - 1) * quarter / 4])
-}
-
-/// The answer as text.
-pub fn text(rows: &[Row]) -> String {
-    let heads =
-        ["an allocation and a free, ns", "engine", "native", "low", "high", "model", "model / native"];
-    let mut table = Table::new(heads).numbers(2..7);
-    for row in rows {
-        let [low, median, high] = row.native.map(|ns| format!("{ns:.1}"));
-        let ratio = if row.fitted { "fitted".into() } else { format!("{:.2}", row.ratio()) };
-        let modelled = format!("{:.1}", row.modelled);
-        table.row([row.pattern.into(), row.engine.into(), median, low, high, modelled, ratio]);
-    }
-    table.print()
-}
-
-/// The answer as JSON.
-pub fn json(rows: &[Row]) -> serde_json::Value {
-    let row = |row: &Row| {
-        let [low, median, high] = row.native;
-        serde_json::json!({ "pattern": row.pattern, "engine": row.engine, "native_ns": median,
-            "native_ns_low": low, "native_ns_high": high, "modelled_ns": row.modelled, "fitted": row.fitted,
-            "ratio": row.ratio() })
-    };
-    serde_json::json!({ "schema": "slablab.native.1", "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }

@@ -8,12 +8,14 @@ use crate::patterns::Group;
 use crate::rig::{Lane, Ran, Results};
 use crate::stats::{Estimate, estimate, median};
 use crate::subject::Role;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// If a round trip of a cache line takes this many times as long as another one, the host moved the CPUs.
 const MOVED: f64 = 2.0;
 
 /// The result of our allocator against the best peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// The ratio's whole interval is below one.
@@ -36,7 +38,7 @@ impl Verdict {
 }
 
 /// A contestant's figures for a workload.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Cell {
     /// The contestant's name.
     pub name: &'static str,
@@ -63,7 +65,7 @@ pub struct Cell {
 }
 
 /// The costs of a contestant's processes.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Process {
     /// The largest resident memory, less that before the workload, in MB.
     pub peak_mb: Estimate,
@@ -71,7 +73,9 @@ pub struct Process {
     pub peak_ratio: Option<Estimate>,
     /// The verdict of `peak_ratio`.
     pub peak_verdict: Option<Verdict>,
-    /// The other figures: medians, in the order of [`PROCESS_FIGURES`].
+    /// The other figures, medians: page faults, ns of a fault, percent of CPU time in faults and in the
+    /// kernel, and ns per operation without faults ([`PROCESS_FIGURES`]). Null for what was not measured.
+    #[schemars(with = "Vec<Option<f64>>")]
     pub figures: Vec<f64>,
     /// The costs, by block.
     pub samples: Vec<Costs>,
@@ -123,7 +127,7 @@ impl Process {
 }
 
 /// The figures of a workload.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Row {
     /// The workload's name.
     pub name: &'static str,
@@ -145,7 +149,7 @@ pub struct Row {
 }
 
 /// Memory of an allocator: medians over its processes.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug)]
 pub struct Memory {
     /// The allocator's name.
     pub name: &'static str,
@@ -158,7 +162,7 @@ pub struct Memory {
 }
 
 /// The whole report.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// The number of complete blocks.
     pub blocks: usize,

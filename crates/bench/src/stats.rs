@@ -6,7 +6,7 @@ use slablab_stats::{Bootstrap, Method, Sample, quantile};
 const INTERVAL: Bootstrap = Bootstrap { resamples: 2_000, level: 0.95, method: Method::Percentile, seed: 0 };
 
 /// A median and its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// The median.
     pub median: f64,

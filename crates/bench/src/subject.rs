@@ -6,7 +6,7 @@
 use std::alloc::GlobalAlloc;
 
 /// The role of a contestant in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// An allocator of slablab.

@@ -4,13 +4,15 @@ use serde_json::Value;
 use slablab_bench::child::{self, Child};
 use slablab_bench::clock::Sample;
 use slablab_bench::costs::Costs;
-use slablab_bench::memory::{FIGURES, Held};
+use slablab_bench::memory::{FIGURES, Footprint, Held};
+use slablab_bench::output::{bench_answer, native_answer};
 use slablab_bench::own;
 use slablab_bench::patterns::{Contestant, Group};
+use slablab_bench::predicted;
 use slablab_bench::report::{Report, Verdict, verdict};
 use slablab_bench::rig::{self, Lane, MEMORY, Options, Ran, Results, Watcher};
+use slablab_bench::stats::Estimate;
 use slablab_bench::subject::Role;
-use slablab_bench::{output, page, stats::Estimate};
 
 /// Continues for this number of samples.
 struct Until(u64);
@@ -77,7 +79,8 @@ fn everything_runs() {
         results.memory.iter().find(|(held, _)| held.name == "glibc").expect("it is always there");
     assert!((0.9..2.0).contains(&glibc[0].bytes_per_byte), "{glibc:?}");
     let report = Report::new(&results);
-    let text = output::text(&report);
+    let answer = bench_answer(&report);
+    let text = answer.text(true);
     for words in [
         "pair64",
         "slablab",
@@ -94,18 +97,19 @@ fn everything_runs() {
         assert!(words == "LOST" || text.contains(words), "no {words:?} in {text}");
     }
     assert!(text.lines().all(|line| line == line.trim_end()), "blanks at line ends: {text}");
-    let page = page::page(&report, "slablab bench");
+    let page = answer.page("slablab bench");
     assert!(page.contains("batch4096x64") && page.contains("</html>"));
     check_machines(&report);
 }
 
 /// Checks that JSON and CSV have equal figures.
 fn check_machines(report: &Report) {
-    let json = output::json(report);
+    let answer = bench_answer(report);
+    let json = answer.json();
     assert_eq!(json["schema"], "slablab.bench.1");
     let workloads = json["workloads"].as_array().expect("a list");
     assert_eq!(workloads.len(), report.rows.len());
-    let csv = output::csv(report);
+    let csv = answer.csv().expect("rows");
     let mut lines = csv::Reader::from_reader(csv.as_bytes());
     let records: Vec<csv::StringRecord> =
         lines.records().map(|line| line.expect("a row as long as the header")).collect();
@@ -237,7 +241,7 @@ fn costs_of_known_samples() {
     assert_eq!((process(1).peak_ratio, process(1).peak_mb.median), (None, 30.0));
     // 1000 operations in 2000 ns, 1500 of them in the kernel; 4 faults of 100 ns.
     assert_eq!(process(0).figures, [4.0, 100.0, 20.0, 75.0, 1.6]);
-    let csv = output::csv(&report);
+    let csv = bench_answer(&report).csv().expect("rows");
     for line in [
         ",peak,MB,45.0000,30.0000,60.0000,8,",
         ",peak ratio,,1.5000,1.5000,1.5000,8,b,lost",
@@ -302,16 +306,83 @@ fn a_busy_machine_gives_no_verdict() {
         assert_eq!(cells[3].verdict, None, "the twin is not ours");
         let expected = if why.is_none() { [1, 0, 0] } else { [0, 0, 0] };
         assert_eq!(report.tally(), expected, "{why:?}: {:?}", report.no_verdict);
-        let text = output::text(&report);
+        let answer = bench_answer(&report).within(Some(1000));
+        let text = answer.text(false);
         assert_eq!(text.starts_with("No verdict: "), why.is_some(), "{text}");
-        assert!(text.contains(why.unwrap_or("1 won, 0 even, 0 lost")), "{text}");
+        assert!(text.contains(why.unwrap_or("win 1, are even in 0 and lose 0")), "{text}");
         assert_eq!(text.contains("] won"), why.is_none(), "{text}");
-        let page = slablab_bench::page::page(&report, "bench");
+        let page = answer.page("bench");
         let lede = &page[page.find("<p class=\"lede\">").expect("a lede")..];
         let lede = &lede[..lede.find("</p>").expect("its end")];
         assert!(lede.contains(why.unwrap_or("win 1, are even in 0 and lose 0")), "{lede}");
         assert!(page.contains("95 % interval"), "bars have intervals");
     }
+}
+
+/// What is asked, in one sentence, in each situation; nothing of the text is wider than a terminal.
+#[test]
+fn the_answer_is_one_sentence() {
+    let check = |results: &Results, expected: &str| {
+        let answer = bench_answer(&Report::new(results));
+        assert_eq!(answer.sentence(), expected);
+        let text = answer.text(false);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    };
+    let compared = results([&[2.0; 8], &[9.0; 8], &[4.0; 8], &[2.0; 8]]);
+    check(
+        &compared,
+        "Compared with each workload's best peer, slablab's allocators win 1, are even in 0 and lose 0.",
+    );
+    let few = results([&[2.0; 7], &[9.0; 7], &[4.0; 7], &[2.0; 7]]);
+    check(&few, "No verdict: 7 blocks are too few for intervals: expected 8 or more.");
+    let mut alone = results([&[2.0; 8], &[9.0; 8], &[4.0; 8], &[2.0; 8]]);
+    alone.ran[0].lanes.truncate(1);
+    check(&alone, "Times of allocators; none of them is compared with a peer.");
+    let mut memory = results([&[], &[], &[], &[]]);
+    check(&memory, "Nothing was measured: no block is complete.");
+    let held = |name, bytes_per_byte| {
+        let footprint = Footprint { bytes_per_byte, ..footprint() };
+        (Held { name, role: Role::Peer }, vec![footprint])
+    };
+    memory.memory = vec![held("a", 1.25), held("b", 1.125)];
+    check(&memory, "Of 2 allocators b has the least resident memory: 1.125 bytes for each live byte.");
+}
+
+fn footprint() -> Footprint {
+    Footprint {
+        start_bytes: 0.0,
+        thread_bytes: 1e3,
+        bytes_per_byte: 1.0,
+        churn_peak_per_byte: 1.0,
+        churn_ns: 1.0,
+        kept_most_bytes: 1e6,
+        kept_most_later_bytes: 1e6,
+        kept_bytes: 1e6,
+        kept_later_bytes: 1e6,
+    }
+}
+
+/// Native costs beside the model's, but for the row that the model is fitted to.
+#[test]
+fn a_model_is_judged_in_one_sentence() {
+    let row = |pattern, native, modelled, fitted| {
+        let native = [native, native, native + 1.0];
+        predicted::Row { pattern, engine: "slqb", native, modelled, fitted }
+    };
+    let check = |rows: &[predicted::Row], expected: &str| {
+        let answer = native_answer(rows);
+        assert_eq!(answer.sentence(), expected);
+        let text = answer.text(false);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(answer.json()["rows"].as_array().map(Vec::len), Some(rows.len()));
+    };
+    let fitted = row("pair", 10.0, 10.0, true);
+    check(std::slice::from_ref(&fitted), "No cost was measured beside the one that the model is fitted to.");
+    check(
+        &[fitted, row("batch of 10", 20.0, 30.0, false), row("batch of 100", 20.0, 10.0, false)],
+        "The model predicts 0.50 to 1.50 times the native cost of 2 rows that it is not fitted to; it is off most \
+         in \"batch of 100\" of slqb: 10.0 ns, where 20.0 ns were measured.",
+    );
 }
 
 /// Three false alarms in eight workloads have a chance of 0.6 %.

@@ -1,5 +1,5 @@
 //! The faults of detections.c under the hardened profile: which of them end the process, when, and with which
-//! report. docs/native.md has the table beside other allocators (scripts/detections.py).
+//! report. docs/results/native.md has the table beside other allocators (scripts/detections.py).
 
 mod library;
 

@@ -14,7 +14,7 @@
 //! rig         all probes in turn, noise                  ┘
 //! costs       samples -> costs of a machine file           no clock, no files
 //! file        the machine file (TOML)
-//! output      table, JSON
+//! output      the answers
 //! hackbench   senders and receivers, as `perf bench sched messaging`
 //! ```
 //!

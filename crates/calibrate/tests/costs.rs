@@ -226,7 +226,7 @@ impl Watcher for After {
 fn a_short_run_on_this_host() {
     let options = Options { time: Duration::ZERO };
     let run = rig::run(options, &After(u64::MAX.into())).expect("it runs").expect("it is not stopped");
-    let text = slablab_calibrate::output::text(&run);
+    let text = slablab_calibrate::output::calibration_answer(&run).text(true);
     for series in
         [Series::LoadL1, Series::LoadL2, Series::LockedExchange, Series::SystemCall, Series::FaultMapped]
     {
@@ -236,4 +236,48 @@ fn a_short_run_on_this_host() {
     check_file(&run);
     let stopped = rig::run(options, &After(30.into())).expect("it runs");
     assert!(stopped.is_none(), "the watcher stopped it");
+}
+
+/// Runs of hackbench in one sentence; an interval needs five of them.
+#[test]
+fn hackbench_is_answered_in_one_sentence() {
+    use slablab_calibrate::hackbench::Options;
+    use slablab_calibrate::output::hackbench_answer;
+    let options = Options { groups: 1, loops: 10, threads: false, pipes: true };
+    let check = |options: Options, seconds: &[f64], sentence: &str, range: &str| {
+        let answer = hackbench_answer(options, seconds);
+        assert_eq!(answer.sentence(), sentence);
+        let text = answer.text(false);
+        assert!(text.contains(range) && text.contains("10 loops, 4,000 messages of 100 bytes"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(answer.csv().map(|csv| csv.lines().count()), Some(1 + seconds.len()));
+    };
+    check(
+        options,
+        &[0.012, 0.010, 0.011],
+        "40 processes exchange 4,000 messages in 0.011 s, 2,750 ns for each (median of 3 runs).",
+        "shortest 0.010 s, longest 0.012 s\n",
+    );
+    let threads = Options { threads: true, pipes: false, ..options };
+    check(
+        threads,
+        &[0.02; 5],
+        "40 threads exchange 4,000 messages in 0.020 s, 5,000 ns for each (median of 5 runs).",
+        "95 % interval of the median 0.020 to",
+    );
+}
+
+/// A calibration in one sentence, with those of the known costs that were measured.
+#[test]
+fn a_calibration_is_answered_in_one_sentence() {
+    let run = rig::Calibration { host: host(), ..rig::Calibration::default() };
+    let answer = slablab_calibrate::output::calibration_answer(&run);
+    let all = costs(&run.host, &run.samples).len();
+    assert!(
+        answer.sentence().starts_with(&format!("Of {all} costs of a machine file 0 were measured here, "))
+    );
+    assert!(answer.sentence().ends_with(" are assumed."), "{}", answer.sentence());
+    let text = answer.text(false);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("Not shown: from") && answer.text(true).contains("assumed: "), "{text}");
 }

@@ -27,6 +27,8 @@ pub enum BadKind {
     Value(Taken),
     /// The knob's value needs another knob's.
     Needs(Needs),
+    /// What was looked for by name was not found: why, and what was expected.
+    Found(&'static str),
 }
 
 /// The allowed values of a knob, for the message.
@@ -65,6 +67,7 @@ impl fmt::Display for BadPreset<'_> {
             BadKind::Release(list) => {
                 write!(f, "`{given}` is no release that has a preset (see `{list}`)")?;
             }
+            BadKind::Found(why) => f.write_str(why)?,
             BadKind::Needs(Needs { knob, value, needs }) => {
                 write!(f, "{knob}=`{value}`: expected {needs} with it")?;
             }

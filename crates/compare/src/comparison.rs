@@ -4,6 +4,7 @@ use crate::answer::{Answer, Fact, Quantity, Role};
 use crate::document::Document;
 use crate::kinds::Kind;
 use slablab_report::error::{Error, Result};
+use slablab_report::text::counted;
 use slablab_stats::table::{self, Better, Cell, Pair, Rules, Table, Test, Verdict, gain_percent};
 use slablab_stats::{Bootstrap, Interval, quantile};
 
@@ -134,6 +135,7 @@ pub fn compare(documents: &[Document], options: Options) -> Result<Comparison> {
         cautions.extend(answer.cautions.iter().map(|caution| format!("{column}: {caution}")));
     }
     cautions.extend(general(base.kind, &facts));
+    cautions.extend(machines(base.kind, &columns, &facts));
     let engines = Engines::new(&answers);
     let mut alone = engines.alone(&columns);
     engines.add_to(&mut facts);
@@ -254,6 +256,29 @@ fn general(kind: &Kind, facts: &Facts) -> Vec<String> {
     said
 }
 
+/// The facts that tell the machines of dumps apart.
+const MACHINE: [&str; 5] = ["host", "kernel", "page size", "CPUs", "nodes"];
+
+/// That dumps are of different machines or kernels: what each result says of its own.
+fn machines(kind: &Kind, columns: &[String], facts: &Facts) -> Option<String> {
+    let differ: Vec<_> = facts.differs.iter().filter(|(name, _)| MACHINE.contains(&name.as_str())).collect();
+    if kind.verb != "doctor" || differ.is_empty() {
+        return None;
+    }
+    let of = |at: usize| {
+        let said = differ.iter().map(|(name, values)| {
+            let value = values[at].as_deref().unwrap_or("not said");
+            format!("{name} {value}")
+        });
+        format!("{} ({})", columns[at], said.collect::<Vec<_>>().join(", "))
+    };
+    let each: Vec<String> = (0..columns.len()).map(of).collect();
+    Some(format!(
+        "the results are of different machines or kernels, {}: better and worse may be the machine's",
+        each.join(" and ")
+    ))
+}
+
 /// Which engines of results are the same, and which stand for each other.
 struct Engines<'a> {
     of: Vec<&'a [String]>,
@@ -355,7 +380,8 @@ fn matched<'a>(
         rows.push(Matched { quantity, group: parts.join(": "), cells });
     }
     if missing > 0 {
-        alone.push(format!("{missing} rows are only in {}", columns[0]));
+        let rows = counted(missing as u64, "row");
+        alone.push(format!("{rows} {} only in {}", if missing == 1 { "is" } else { "are" }, columns[0]));
     }
     rows
 }

@@ -21,6 +21,12 @@ impl Document {
     /// # Errors
     /// If the bytes are not a result that can be compared.
     pub fn parse(name: &str, path: &Path, bytes: &[u8]) -> Result<Document> {
+        if bytes.trim_ascii().is_empty() {
+            return Err(Error::new(
+                path,
+                "the file is empty: expected what a verb writes with --format json",
+            ));
+        }
         let value: Value = serde_json::from_slice(bytes).map_err(|error| {
             Error::new(path, format!("no JSON: {error}; expected what a verb writes with --format json"))
         })?;

@@ -1,7 +1,8 @@
 //! Results that are written here by hand, side by side.
 
 use serde_json::{Value, json};
-use slablab_compare::{Comparison, Document, Options, compare, output};
+use slablab_compare::output::comparison_answer;
+use slablab_compare::{Comparison, Document, Options, compare};
 use std::path::Path;
 
 fn document(name: &str, value: &Value) -> Document {
@@ -15,17 +16,17 @@ fn compared(values: &[Value], options: Options) -> Result<Comparison, String> {
     compare(&documents, options).map_err(|error| error.to_string())
 }
 
-/// All of `words` are in the text, in this order; no line is wider than a mail, and none ends with a blank.
+/// All of `words` are in the text, in this order; no line is wider than 80 columns, none ends with a blank.
 #[track_caller]
 fn check(values: &[Value], options: Options, words: &[&str]) -> String {
-    let text = output::text(&compared(values, options).expect("a comparison"));
+    let text = comparison_answer(&compared(values, options).expect("a comparison")).text(false);
     let mut rest = &text[..];
     for word in words {
         let at = rest.find(word).unwrap_or_else(|| panic!("no {word:?} (in this order) in\n{text}"));
         rest = &rest[at + word.len()..];
     }
     for line in text.lines() {
-        assert!(line.chars().count() <= 72 && line == line.trim_end(), "{line:?} in\n{text}");
+        assert!(line.chars().count() <= 80 && line == line.trim_end(), "{line:?} in\n{text}");
     }
     text
 }
@@ -125,46 +126,49 @@ fn bench(ours: f64, glibc: f64, floor: f64) -> Value {
 fn replays_in_full() {
     let base = replay("0f", &[("slub@7.1", 2000)]);
     let other = replay("0f", &[("slub@7.1,max_order=0", 1900)]);
-    let expected = "slablab replay: patched against base
+    let expected = "patched is better than base in 1 of 2 rows, worse in 0; the largest difference:
+slab end, KiB, 5.0 % better.
+Results of slablab replay: patched against base.
 
-what differs
-  engine
+What differs
+engine
     base: slub@7.1
     patched: slub@7.1,max_order=0
-the same: recording, rows 1000; recording, fingerprint 0f; start the
-  recording's own; recorded kernel 6.18.1; CPUs 2; page size 4096; seed
-  1; hotplug none; file a.perf.data
-not said: slablab, bytes of nodes, node of each CPU
 
-                                             base                patched
-slab end, KiB                     2000 (   0.00%)        1900 (   5.00%)
-fast allocs, %                    87.5 (   0.00%)        87.5 (   0.00%)
+Result
+                            base          patched
+ slab end, KiB   2000 (   0.00%)  1900 (   5.00%)
+ fast allocs, %  87.5 (   0.00%)  87.5 (   0.00%)
 One value each, so no test: a replay gives the same numbers each time: a
-  difference is one of the engines on this recording. A percentage above
-  0 is better.
+  difference is one of the engines on this recording. A percentage above 0 is
+  better.
 
-what differs most
-                                             base                patched
-caches, KiB of slabs
-dentry                            1000 (   0.00%)         950 (   5.00%)
-a_cache_with_a_very_long_name_indeed
-                                   500 (   0.00%)         475 (   5.00%)
+What differs most: caches, KiB of slabs
+                                                  base         patched
+ dentry                                1000 (   0.00%)  950 (   5.00%)
+ a_cache_with_a_very_long_name_indeed   500 (   0.00%)  475 (   5.00%)
 A percentage above 0 is better.
+
+The same in all results: recording, rows 1,000; recording, fingerprint 0f; start
+  the recording's own; recorded kernel 6.18.1; CPUs 2; page size 4096; seed 1;
+  hotplug none; file a.perf.data.
+No result says: slablab, bytes of nodes, node of each CPU.
 ";
     assert_eq!(check(&[base.clone(), other.clone()], Options::default(), &[]), expected);
     let one = Options { details: 1, ..Options::default() };
-    check(&[base, other], one, &["dentry", "1 more rows differ less (--top)"]);
+    check(&[base, other], one, &["dentry", "1 more row differs less (--top)"]);
 }
 
 #[test]
 fn engines_are_matched_by_name() {
     let base = replay("0f", &[("slub@6.18", 2000), ("slqb", 1000)]);
     let common = replay("0f", &[("slub@6.18", 2000), ("slab", 3000), ("slob", 4000)]);
-    let words = ["only base has slqb", "only patched has slab, slob", "\nslub@6.18\n", "(   0.00%)"];
+    let words = ["Result: slub@6.18\n", "(   0.00%)", "only base has slqb", "only patched has slab, slob"];
     check(&[base.clone(), common.clone()], Options::default(), &words);
     // One engine is left on each side: they stand for each other.
     let paired = replay("0f", &[("slub@6.18", 2000), ("slob", 1500)]);
-    let words = ["engine\n    base: slqb\n    patched: slob", "\nslqb and slob\n", "1000", "1500 ( -50.00%)"];
+    let words =
+        ["engine\n    base: slqb\n    patched: slob", "Result: slqb and slob\n", "1000", "1500 ( -50.00%)"];
     check(&[base.clone(), paired], Options::default(), &words);
     let none = replay("0f", &[("slab", 1), ("slob", 1)]);
     check_error(&[base, none], &["patched: nothing in common with base: only base has slub@6.18, slqb"]);
@@ -173,7 +177,7 @@ fn engines_are_matched_by_name() {
 #[test]
 fn three_results_stand_beside_the_base() {
     let values = [2000, 1900, 2200].map(|kib| replay("0f", &[("slub@7.1", kib)]));
-    let words = ["patched, third against base", "patched\n", "   5.00%", "third\n", " -10.00%"];
+    let words = ["patched, third against base.", "patched\n", "   5.00%", "third\n", " -10.00%"];
     check(&values, Options::default(), &words);
 }
 
@@ -185,12 +189,12 @@ fn other_inputs_are_refused() {
         "patched: not the input of base: recording, fingerprint: 0f and f0; expected results of one input";
     check_error(&[one.clone(), other.clone()], &[said, "--force"]);
     let force = Options { force: true, ..Options::default() };
-    let words = ["caution: the results are of different inputs (recording, fingerprint)", "what differs"];
+    let words = ["caution: the results are of different inputs (recording, fingerprint)", "What differs"];
     check(&[one.clone(), other], force, &words);
     // A result from before there were fingerprints has rows only.
     let mut old = one.clone();
     old.as_object_mut().expect("an object").remove("recording_fingerprint");
-    check(&[one, old], Options::default(), &["fingerprint 0f (not in all"]);
+    check(&[one, old], Options::default(), &["fingerprint 0f", "(not", "all results)"]);
     let scaled = |scale: f64| {
         let mut bench = bench(5.0, 9.0, 1.0);
         bench["scale"] = scale.into();
@@ -233,18 +237,21 @@ fn repeats_are_tested_over_the_table() {
     let base = experiment("slub@6.18", [[30e6, 500e3], [20e6, 500e3]], 1e5);
     let other = experiment("slub@7.0", [[15e6, 500e3], [20.01e6, 500e3]], 1e5);
     let words = [
+        "Result: iops, M\n",
+        " numa8 groups=1 ",
+        "30.00 (   0.00%)  15.00 * -50.00%*",
+        " numa8 groups=2 ",
+        "20.00 (   0.00%)  20.01 (   0.05%)",
+        "0 better, 1 worse (stars), in 1",
+        "Welch's t-test",
+        "correction over 2",
         "parameters over=sockets",
-        "\nnuma8 groups=1\n",
-        "iops, M",
-        "30.00 (   0.00%)       15.00 * -50.00%*",
-        "\nnuma8 groups=2\n",
-        "20.00 (   0.00%)       20.01 (   0.05%)",
-        "0 better, 1 worse (stars), in 1\n  no difference can be told: Welch's t-test",
-        "correction over 2\n  tests, 5 %.",
     ];
     let text = check(&[base.clone(), other.clone()], Options::default(), &words);
     assert!(!text.contains("io, ns"), "what does not differ is no detail: {text}");
-    let json = output::json(&compared(&[base.clone(), other.clone()], Options::default()).expect("both"));
+    let json =
+        comparison_answer(&compared(&[base.clone(), other.clone()], Options::default()).expect("both"))
+            .json();
     assert_eq!((&json["tables"][0]["comparisons"], &json["of"]), (&2.into(), &"slablab.experiment.1".into()));
     let row = &json["tables"][0]["rows"][0];
     assert_eq!(
@@ -257,8 +264,8 @@ fn repeats_are_tested_over_the_table() {
     check(&[base, later], Options::default(), &["caution: the results are of different versions"]);
     // Each of the two differs alone with p = 0.045, not after the correction.
     let mean = |mean: f64| experiment("slub@6.18", [[mean, 5e5], [mean, 5e5]], 1e6);
-    check(&[mean(20e6), mean(21.9e6)], Options::default(), &["2 better", "correction over 2\n"]);
-    check(&[mean(20e6), mean(21.5e6)], Options::default(), &["0 better, 0 worse", "correction over 2\n"]);
+    check(&[mean(20e6), mean(21.9e6)], Options::default(), &["2 better", "correction over 2"]);
+    check(&[mean(20e6), mean(21.5e6)], Options::default(), &["0 better, 0 worse", "correction over 2"]);
 }
 
 #[test]
@@ -271,8 +278,8 @@ fn a_bench_needs_quiet_controls() {
         "4.42 *",
         "Medians;",
         "Mann-Whitney's test",
-        "Holm's correction over\n  1 tests, 5 %",
-        "controls: not slablab's code",
+        "correction over 1",
+        "Controls: not slablab's code",
         "harness, ns",
     ];
     let text = check(&[bench(4.0, 9.0, 1.0), bench(4.4, 9.0, 1.0)], Options::default(), &words);
@@ -280,7 +287,7 @@ fn a_bench_needs_quiet_controls() {
     // glibc, which did not change, is 10 % slower: 8 % of slablab's are the machine's, 40 % are not.
     for (ours, told) in [(5.4, false), (7.0, true)] {
         let comparison = compared(&[base.clone(), bench(ours, 9.9, 1.0)], Options::default()).expect("both");
-        let json = output::json(&comparison);
+        let json = comparison_answer(&comparison).json();
         assert_eq!(json["tables"][0]["rows"][0]["verdict"] == "worse", told, "{json:#}");
         let said = json["cautions"][1].as_str().expect("a caution");
         assert!(
@@ -295,7 +302,7 @@ fn a_bench_needs_quiet_controls() {
         "patched: no verdict from this run: 12 other threads",
         "(-900.00%)",
         "0 better, 0 worse",
-        "1 verdicts are withheld",
+        "1 verdict is withheld",
     ];
     check(&[base, busy], Options::default(), &words);
 }
@@ -319,7 +326,8 @@ fn a_threshold_counts_what_is_worse() {
 fn programs_and_browsers_read_it() {
     let values = [replay("0f", &[("slub@7.1", 2000)]), replay("0f", &[("slub@7.0", 1900)])];
     let comparison = compared(&values, Options::default()).expect("both");
-    let csv = output::csv(&comparison);
+    let answer = comparison_answer(&comparison);
+    let csv = answer.csv().expect("rows");
     let lines: Vec<&str> = csv.lines().collect();
     let heads = "table,group,row,better,base,base_n,base_value,base_sd,other,other_n,other_value,other_sd,";
     assert!(lines[0].starts_with(heads), "{csv}");
@@ -328,11 +336,42 @@ fn programs_and_browsers_read_it() {
         "{csv}"
     );
     assert_eq!(lines.len(), 5, "{csv}");
-    let page = output::page(&comparison, "slablab compare a.json b.json");
-    for words in ["What differs", "slub@7.0", "slab end, KiB", "The same: CPUs 2", "No result says: slablab"]
-    {
+    let page = answer.page("slablab compare a.json b.json");
+    for words in ["What differs", "slub@7.0", "slab end, KiB", "CPUs 2;", "No result says: slablab"] {
         assert!(page.contains(words), "no {words:?} in {page}");
     }
+}
+
+/// Dumps of different machines are compared with a warning that names both.
+#[test]
+fn dumps_of_different_machines_are_told() {
+    let dump = |host: Option<&str>, release: &str, page: u64, cpus: u64| {
+        json!({
+            "schema": "slablab.doctor.1",
+            "host": host,
+            "release": release,
+            "page_size_bytes": page,
+            "cpus_online": cpus,
+            "nodes": 1,
+            "total": { "slab_bytes": 1 << 20 },
+            "caches": [{ "cache": "dentry", "slab_bytes": 4096 }],
+        })
+    };
+    let check = |other: Value, expected: &[&str]| {
+        let base = dump(Some("one"), "6.1.0", 4096, 4);
+        let text = comparison_answer(&compared(&[base, other], Options::default()).expect("a comparison"))
+            .markdown();
+        assert_eq!(text.contains("different machines or kernels"), !expected.is_empty(), "{text}");
+        expected.iter().for_each(|words| assert!(text.contains(words), "no {words:?} in {text}"));
+    };
+    check(dump(Some("one"), "6.1.0", 4096, 4), &[]);
+    check(dump(None, "6.1.0", 4096, 4), &[]);
+    check(dump(Some("two"), "6.1.0", 4096, 4), &["base (host one) and patched (host two)"]);
+    check(dump(None, "6.12.1", 4096, 4), &["base (kernel 6.1.0) and patched (kernel 6.12.1)"]);
+    check(
+        dump(Some("one"), "6.1.0", 65536, 16),
+        &["base (CPUs 4, page size 4096) and patched (CPUs 16, page size 65536)"],
+    );
 }
 
 /// Percentages that are too long for two decimals have fewer.
@@ -344,4 +383,40 @@ fn large_percentages_fit() {
         let other = replay("0f", &[("slub@7.1", kib)]);
         check(&[base.clone(), other], Options::default(), &[percent]);
     }
+}
+
+/// What is asked, in one sentence, in each situation.
+#[test]
+fn the_answer_is_one_sentence() {
+    let check = |values: &[Value], expected: &str| {
+        let answer = comparison_answer(&compared(values, Options::default()).expect("a comparison"));
+        assert_eq!(answer.sentence(), expected);
+        assert_eq!(answer.json()["answer"], answer.sentence());
+    };
+    let of = |kib| replay("0f", &[("slub@7.1", kib)]);
+    let (base, less, more) = (of(2000), of(1900), of(2200));
+    check(&[base.clone(), base.clone()], "patched and base have the same numbers in all 2 rows.");
+    check(
+        &[base.clone(), less.clone()],
+        "patched is better than base in 1 of 2 rows, worse in 0; the largest difference: slab end, KiB, 5.0 % \
+         better.",
+    );
+    check(
+        &[base, less, more],
+        "patched, third are better than base in 1 of 4 comparisons, worse in 1; the largest difference: slab \
+         end, KiB, 10.0 % worse.",
+    );
+    let mean = |mean: f64| experiment("slub@6.18", [[mean, 5e5], [mean, 5e5]], 1e6);
+    check(
+        &[mean(20e6), mean(21.5e6)],
+        "None of 2 rows tells patched from base, beyond the scatter of the runs.",
+    );
+    check(
+        &[mean(20e6), mean(21.9e6)],
+        "patched is better than base in 2 of 2 rows, worse in 0, beyond the scatter of the runs; the largest \
+         difference: numa8 groups=2: iops, M, 9.5 % better.",
+    );
+    let mut busy = bench(50.0, 9.0, 1.0);
+    busy["no_verdict"] = json!(["12 other threads wanted to run, on 4 CPUs"]);
+    check(&[bench(5.0, 9.0, 1.0), busy], "None of 1 row tells patched from base: 1 verdict is withheld.");
 }

@@ -1,13 +1,25 @@
-//! The list of installed machines as a table, CSV and JSON.
+//! The list of installed machines.
 
 use crate::file::MachineFile;
 use crate::installed::INSTALLED;
-use serde_json::Value;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use slablab_report::column::{Columns, Style};
+use slablab_report::document::{Named, named};
 use slablab_report::html::Cell;
+use slablab_report::{Answer, Document};
 
-/// The schema's name; the number grows when a key changes its meaning.
-const SCHEMA: &str = "slablab.machines.1";
+#[derive(Serialize, JsonSchema)]
+struct MachinesDocument {
+    #[schemars(schema_with = "machines")]
+    machines: Vec<Map<String, Value>>,
+}
+
+impl Document for MachinesDocument {
+    const NAME: &str = "slablab.machines.1";
+    const TITLE: &str = "slablab list machines: the machines that come with the program";
+}
 
 /// An installed machine, as the list shows it.
 struct Row {
@@ -24,11 +36,15 @@ impl Row {
         self.file.nodes.iter().map(|node| node.memory).sum()
     }
 
-    /// Costs that somebody measured or a document has, of all.
-    fn sourced(&self) -> String {
+    /// Costs that a measurement or a document gives, of all.
+    fn sourced(&self) -> (usize, usize) {
         let priced = self.file.costs.iter().flat_map(|priced| &priced.sources);
         let (assumed, sourced): (Vec<_>, Vec<_>) = priced.partition(|source| source.is_assumed());
-        format!("{} of {}", sourced.len(), sourced.len() + assumed.len())
+        (sourced.len(), sourced.len() + assumed.len())
+    }
+
+    fn cpus(&self) -> usize {
+        self.file.cpus().unwrap_or(0).into()
     }
 }
 
@@ -41,7 +57,7 @@ fn columns() -> Columns<Row> {
     let text = |text: &Option<String>| Cell::Text(text.clone().unwrap_or_default());
     Columns::default()
         .key("machine", |row: &Row| Cell::Text(row.name.into()))
-        .add("cpus", "CPUs", "CPUs", |row| Cell::Count(row.file.cpus().unwrap_or(0) as u64))
+        .add("cpus", "CPUs", "CPUs", |row| Cell::Count(row.cpus() as u64))
         .add("nodes", "nodes", "nodes", |row| Cell::Count(row.file.nodes.len() as u64))
         .add("nodes_with_memory", "with memory", "with memory", |row| {
             Cell::Count(row.nodes_with_memory() as u64)
@@ -50,26 +66,47 @@ fn columns() -> Columns<Row> {
         .bytes()
         .key("memory_bytes", |row| Cell::Bytes(row.bytes()))
         .bytes()
-        .add("costs_with_source", "costs with source", "costs with source", |row| Cell::Text(row.sourced()))
+        .add("costs_with_source", "costs with source", "costs with source", |row| {
+            let (sourced, all) = row.sourced();
+            Cell::Text(format!("{sourced} of {all}"))
+        })
         .add("about", "what", "what", move |row| text(&row.file.about))
         .words()
 }
 
-/// The list as a text table.
-pub fn table() -> String {
-    let keys = ["cpus", "nodes", "nodes_with_memory", "page_bytes", "costs_with_source", "about"];
+/// The answer of `list machines`.
+pub fn machines_answer() -> Answer {
+    let (rows, columns) = (rows(), columns());
+    let keys = ["cpus", "nodes", "nodes_with_memory", "page_bytes", "costs_with_source"];
     let name = |row: &Row| Cell::Text(row.name.into());
-    columns().text(("machine", &name), &keys, &rows(), Style::Kib).numbers(1..5).print()
+    let about = |row: &Row| format!("{}: {}", row.name, row.file.about.as_deref().unwrap_or("not described"));
+    Answer::new("Machines", sentence(&rows))
+        .document(&MachinesDocument { machines: rows.iter().map(|row| columns.json(row)).collect() })
+        .rows(columns.frame(&rows))
+        .table(columns.text(("machine", &name), &keys, &rows, Style::Kib), &[])
+        .heading("What they are")
+        .list(rows.iter().map(about))
 }
 
-/// The list as CSV.
-pub fn csv() -> String {
-    columns().csv(rows())
+/// The schemas of these answers.
+pub fn schemas() -> Vec<Named> {
+    vec![named::<MachinesDocument>()]
 }
 
-/// The list as JSON.
-pub fn json() -> Value {
-    let columns = columns();
-    let machines: Vec<Value> = rows().iter().map(|row| Value::Object(columns.json(row))).collect();
-    serde_json::json!({ "schema": SCHEMA, "machines": machines })
+fn sentence(rows: &[Row]) -> String {
+    let cpus = || rows.iter().map(Row::cpus);
+    let (sourced, all) = rows.iter().map(Row::sourced).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    format!(
+        "{} machines come with the program, of {} to {} CPUs; {sourced} of their {all} costs have a source, the \
+         others are assumed.",
+        rows.len(),
+        cpus().min().unwrap_or(0),
+        cpus().max().unwrap_or(0)
+    )
+}
+
+/// The schema of the machines: that of their columns.
+fn machines(_: &mut SchemaGenerator) -> Schema {
+    let row = columns().schema(&rows()[0]);
+    Schema::try_from(json!({ "type": "array", "items": row })).expect("an object is a schema")
 }

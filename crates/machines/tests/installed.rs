@@ -104,7 +104,10 @@ fn a_name_that_is_none_is_answered_with_the_nearest() {
 
 #[test]
 fn the_list_has_every_machine_in_every_format() {
-    let (table, csv, json) = (list::table(), list::csv(), list::json());
+    let answer = list::machines_answer();
+    let (table, csv, json) = (answer.text(false), answer.csv().expect("rows"), answer.json());
+    assert!(answer.sentence().starts_with(&format!("{} machines come with", INSTALLED.len())), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     assert_eq!(csv.lines().count(), INSTALLED.len() + 1);
     assert_eq!(json["machines"].as_array().map(Vec::len), Some(INSTALLED.len()));
     for installed in INSTALLED {

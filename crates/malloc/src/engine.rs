@@ -1,9 +1,10 @@
 //! The process's heap: of which engine it is, and how it starts. `unsafe`: refers to statics that one thread
 //! wrote, and to a mapping in which this file makes a heap.
 //!
-//! The environment chooses the engine. [`OnceHeap`] has room for a heap of each engine; [`OnceHeap::get`]
-//! says which is there. A heap with something around its engine is in a mapping of its own
-//! ([`placed`]), so that the others pay nothing for it.
+//! The environment chooses the engine. SLUB with nothing around it, the default, has room in [`OnceHeap`],
+//! at an address that is known when the program is linked. Any other heap is in a mapping of its own
+//! ([`placed`]), and is called through a table, so that the default pays nothing for it. [`OnceHeap::get`]
+//! says which is there.
 
 use crate::classes;
 use crate::env;
@@ -24,7 +25,6 @@ use slablab_slabs::preset::Choice;
 use slablab_slabs::{Front, Metadata, Preset};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::*};
 
 type SlubHeap = Heap<Slub<Native>>;
@@ -36,17 +36,14 @@ const FIRST: u32 = shared::OWN * shared::NUMBERS;
 const NONE: u8 = 0;
 const STARTING: u8 = 1;
 const IS_SLUB: u8 = 2;
-const IS_SLQB: u8 = 3;
-const IS_SLAB: u8 = 4;
-const IS_WRAPPED: u8 = 5;
-const IS_HARDENED: u8 = 6;
+const IS_OTHER: u8 = 3;
 
 // The fast paths turn a class's number into its cache's address by one shift. The caches have 256 bytes.
 const _: () = assert!(size_of::<Slub<Native>>().is_power_of_two());
 // Its slot's address is known from the number alone: the places of the lowest numbers are `slub`'s.
 const _: () = assert!(FIRST == 0 && classes::COUNT <= Native::FIXED_CACHES);
 
-/// Room for one heap of each engine.
+/// Room for a SLUB heap with nothing around it, and for where any other heap is.
 ///
 /// Invariant: a room is written once, by the thread that changed `state` from `NONE` to `STARTING`, before
 /// that thread stores the room's value in `state`, by a Release, and before the heap makes its first slab.
@@ -54,10 +51,7 @@ const _: () = assert!(FIRST == 0 && classes::COUNT <= Native::FIXED_CACHES);
 pub(crate) struct OnceHeap {
     state: AtomicU8,
     slub: UnsafeCell<MaybeUninit<SlubHeap>>,
-    slqb: UnsafeCell<MaybeUninit<Heap<Slqb<Native>>>>,
-    slab: UnsafeCell<MaybeUninit<Heap<SlabEngine<Native>>>>,
-    /// The hardened heap is in a mapping of its own.
-    hardened: UnsafeCell<MaybeUninit<&'static Hardened>>,
+    other: UnsafeCell<MaybeUninit<&'static dyn Serves>>,
 }
 
 // SAFETY: the invariant of `OnceHeap`: no thread refers to a room before it is written for good, and heaps
@@ -68,20 +62,15 @@ unsafe impl Sync for OnceHeap {}
 pub(crate) static HEAP: OnceHeap = OnceHeap {
     state: AtomicU8::new(NONE),
     slub: UnsafeCell::new(MaybeUninit::uninit()),
-    slqb: UnsafeCell::new(MaybeUninit::uninit()),
-    slab: UnsafeCell::new(MaybeUninit::uninit()),
-    hardened: UnsafeCell::new(MaybeUninit::uninit()),
+    other: UnsafeCell::new(MaybeUninit::uninit()),
 };
 
 /// The heap that a process has.
 pub(crate) enum Which {
+    /// SLUB with nothing around it: the default.
     Slub(&'static SlubHeap),
-    Slqb(&'static Heap<Slqb<Native>>),
-    Slab(&'static Heap<SlabEngine<Native>>),
-    /// SLUB with the hardened profile.
-    Hardened(&'static Hardened),
-    /// Something is around the engine.
-    Wrapped(&'static dyn Serves),
+    /// Another engine, or something is around it.
+    Other(&'static dyn Serves),
     /// The heap did not start yet.
     None,
 }
@@ -104,10 +93,7 @@ impl OnceHeap {
         unsafe {
             match self.state.load(Acquire) {
                 IS_SLUB => Which::Slub(Self::room(&self.slub)),
-                IS_SLQB => Which::Slqb(Self::room(&self.slqb)),
-                IS_SLAB => Which::Slab(Self::room(&self.slab)),
-                IS_HARDENED => Which::Hardened((*self.hardened.get()).assume_init()),
-                IS_WRAPPED => Which::Wrapped(wrapped_heap()),
+                IS_OTHER => Which::Other(*Self::room(&self.other)),
                 _ => Which::None,
             }
         }
@@ -179,42 +165,30 @@ impl OnceHeap {
     /// `STARTING`.
     fn make(&'static self, choice: &Choice) -> Option<u8> {
         let pages = shared::pages()?;
-        let is_slub = matches!(choice.preset, Preset::Slub(_)) && !choice.wrap.is_on_anywhere();
-        let mut registration = shared::register_own(is_slub);
+        let slub = match choice.preset {
+            Preset::Slub(policy) if !choice.wrap.is_on_anywhere() => Some(policy),
+            _ => None,
+        };
+        let mut registration = shared::register_own(slub.is_some());
         let first = registration.first();
-        if let (true, Preset::Slub(policy)) = (choice.wrap.hardened, choice.preset) {
-            let Some(heap) = placed_hardened(pages, first, policy) else {
-                shared::release(registration);
-                return None;
-            };
-            // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone
-            // refers to the rooms.
-            unsafe { (*self.hardened.get()).write(heap) };
-            shared::publish_static(&mut registration, heap);
-            return Some(IS_HARDENED);
-        }
-        if choice.wrap.is_on_anywhere() {
-            let Some(heap) = placed_wrapped(pages, first, choice) else {
-                shared::release(registration);
-                return None;
-            };
-            let heap = WRAPPED.get_or_init(|| heap);
-            shared::publish_static(&mut registration, heap.tenant());
-            return Some(IS_WRAPPED);
-        }
-        // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone refers
-        // to the rooms.
-        let (heap, is): (&dyn Tenant, u8) = unsafe {
-            match choice.preset {
-                Preset::Slub(policy) => {
-                    (make_in(&mut *self.slub.get(), pages, first, &slub_here(policy, false)), IS_SLUB)
-                }
-                Preset::Slqb(policy) => (make_in(&mut *self.slqb.get(), pages, first, &policy), IS_SLQB),
-                Preset::Slab(policy) => (make_in(&mut *self.slab.get(), pages, first, &policy), IS_SLAB),
-                Preset::Slob(_) | Preset::Registered(_) => return None,
+        let (tenant, is): (&dyn Tenant, u8) = match slub {
+            Some(policy) => {
+                // SAFETY: the invariant of `OnceHeap`: this thread changed `state` to `STARTING`, so it alone
+                // refers to the rooms.
+                let room = unsafe { &mut *self.slub.get() };
+                (make_in(room, pages, first, &slub_here(policy, false)), IS_SLUB)
+            }
+            None => {
+                let Some(heap) = placed(pages, first, choice) else {
+                    shared::release(registration);
+                    return None;
+                };
+                // SAFETY: as above.
+                unsafe { (*self.other.get()).write(heap) };
+                (heap.tenant(), IS_OTHER)
             }
         };
-        shared::publish_static(&mut registration, heap);
+        shared::publish_static(&mut registration, tenant);
         Some(is)
     }
 
@@ -278,71 +252,58 @@ fn make_in<'a, E: Front<W>, W: Over>(
     }
 }
 
-/// A heap in a mapping of its own, which stays.
-pub(crate) fn placed<E: Front<W>, W: Over>(
-    pages: &'static Pages<Native>,
-    first: u32,
-    policy: &E::Policy,
-) -> Option<&'static Heap<E, W>> {
-    let bytes = size_of::<Heap<E, W>>().next_multiple_of(system::page_size());
-    let mut room = system::map_block(bytes, system::page_size())?.cast::<MaybeUninit<Heap<E, W>>>();
+/// Room in a mapping of its own, which stays. `None` without memory.
+fn mapped<T>() -> Option<&'static mut MaybeUninit<T>> {
+    let bytes = size_of::<T>().next_multiple_of(system::page_size());
+    let mut room = system::map_block(bytes, system::page_size())?.cast::<MaybeUninit<T>>();
     // SAFETY: the block is new, aligned and large enough, and nothing unmaps it.
-    Some(make_in(unsafe { room.as_mut() }, pages, first, policy))
+    Some(unsafe { room.as_mut() })
 }
 
-/// The hardened heap, in a mapping of its own.
+/// The heap of a choice in a mapping of its own, with what the choice puts around its engine. `None` without
+/// memory, and for engines that cannot serve malloc.
 #[cold]
 #[inline(never)]
-fn placed_hardened(
-    pages: &'static Pages<Native>,
-    first: u32,
-    policy: SlubPolicy,
-) -> Option<&'static Hardened> {
-    let bytes = size_of::<Hardened>().next_multiple_of(system::page_size());
-    let mut room = system::map_block(bytes, system::page_size())?.cast::<MaybeUninit<Hardened>>();
-    // SAFETY: the block is new, aligned and large enough, and nothing unmaps it. Both fields are written
-    // before the heap is referred to. A field is its `MaybeUninit`.
-    unsafe {
-        let hardened = room.as_mut().as_mut_ptr();
-        (&raw mut (*hardened).guards).write(Guards::new(first));
-        let inside: *mut MaybeUninit<SlubHeap> = (&raw mut (*hardened).heap).cast();
-        make_in(&mut *inside, pages, first, &slub_here(policy, false));
-        Some(&*hardened)
-    }
-}
-
-/// The process's heap, if something is around its engine.
-static WRAPPED: OnceLock<&'static dyn Serves> = OnceLock::new();
-
-/// The process's wrapped heap.
-///
-/// # Panics
-/// If it was not made.
-fn wrapped_heap() -> &'static dyn Serves {
-    *WRAPPED.get().expect("the heap was made")
-}
-
-/// A heap with what the choice puts around its engine, in a mapping of its own. `None` without memory, and
-/// for engines that cannot serve malloc.
-#[cold]
-#[inline(never)]
-pub(crate) fn placed_wrapped(
+pub(crate) fn placed(
     pages: &'static Pages<Native>,
     first: u32,
     choice: &Choice,
 ) -> Option<&'static dyn Serves> {
-    if choice.wrap.encoded {
-        placed_wrapped_in::<Encoded>(pages, first, choice)
-    } else {
-        placed_wrapped_in::<Native>(pages, first, choice)
+    match choice.preset {
+        Preset::Slub(policy) if choice.wrap.hardened => {
+            Some(hardened(mapped()?, pages, first, &slub_here(policy, false)))
+        }
+        _ if choice.wrap.encoded => wrapped::<Encoded>(pages, first, choice),
+        _ if choice.wrap.is_on_anywhere() => wrapped::<Native>(pages, first, choice),
+        Preset::Slub(policy) => {
+            Some(make_in::<Slub<Native>, Native>(mapped()?, pages, first, &slub_here(policy, false)))
+        }
+        Preset::Slqb(policy) => Some(make_in::<Slqb<Native>, Native>(mapped()?, pages, first, &policy)),
+        Preset::Slab(policy) => Some(make_in::<SlabEngine<Native>, Native>(mapped()?, pages, first, &policy)),
+        Preset::Slob(_) | Preset::Registered(_) => None,
     }
 }
 
-fn placed_wrapped_in<W: Over>(
+/// Makes the hardened heap in its room.
+fn hardened(
+    room: &'static mut MaybeUninit<Hardened>,
     pages: &'static Pages<Native>,
     first: u32,
-    choice: &Choice,
-) -> Option<&'static dyn Serves>
+    policy: &SlubPolicy,
+) -> &'static Hardened {
+    // SAFETY: the room is borrowed, so the fields are this function's to write; both are written before the
+    // heap is referred to. A field is its `MaybeUninit`.
+    unsafe {
+        let hardened = room.as_mut_ptr();
+        (&raw mut (*hardened).guards).write(Guards::new(first));
+        let inside: *mut MaybeUninit<SlubHeap> = (&raw mut (*hardened).heap).cast();
+        make_in(&mut *inside, pages, first, policy);
+        &*hardened
+    }
+}
+
+/// A heap whose engine has something around it.
+fn wrapped<W: Over>(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> Option<&'static dyn Serves>
 where
     Wrapped<Slub<W>, W>: Sync,
     Wrapped<Slqb<W>, W>: Sync,
@@ -351,13 +312,15 @@ where
     match choice.preset {
         Preset::Slub(policy) => {
             let policy = around(slub_here(policy, choice.wrap.encoded), choice);
-            Some(placed::<Wrapped<Slub<W>, W>, W>(pages, first, &policy)?)
+            Some(make_in::<Wrapped<Slub<W>, W>, W>(mapped()?, pages, first, &policy))
         }
         Preset::Slqb(policy) => {
-            Some(placed::<Wrapped<Slqb<W>, W>, W>(pages, first, &around(policy, choice))?)
+            let policy = around(policy, choice);
+            Some(make_in::<Wrapped<Slqb<W>, W>, W>(mapped()?, pages, first, &policy))
         }
         Preset::Slab(policy) => {
-            Some(placed::<Wrapped<SlabEngine<W>, W>, W>(pages, first, &around(policy, choice))?)
+            let policy = around(policy, choice);
+            Some(make_in::<Wrapped<SlabEngine<W>, W>, W>(mapped()?, pages, first, &policy))
         }
         Preset::Slob(_) | Preset::Registered(_) => None,
     }
@@ -400,10 +363,7 @@ impl<W: Over> Metadata<W> for FromHeap {
 fn metadata() -> Option<&'static dyn Metadata<Native>> {
     match HEAP.get() {
         Which::Slub(heap) => Some(heap),
-        Which::Slqb(heap) => Some(heap),
-        Which::Slab(heap) => Some(heap),
-        Which::Hardened(heap) => Some(heap.metadata()),
-        Which::Wrapped(heap) => Some(heap.metadata()),
+        Which::Other(heap) => Some(heap.metadata()),
         Which::None => None,
     }
 }

@@ -5,20 +5,16 @@
 //! | [`ExtraHeap`] | a type, without wrappers | the bench: calls are compiled for the engine |
 //! | [`ChosenHeap`] | chosen at run time, with wrappers | a part of a program that needs another malloc |
 
-use crate::engine::{self, placed, placed_wrapped};
+use crate::engine::{self, placed};
 use crate::env;
 use crate::fast::Given;
 use crate::heap::Heap;
-use crate::policy::slub_here;
 use crate::shared::{self, Registration};
 use crate::world::Native;
 use crate::wrapped::Serves;
 use slablab_pages::Pages;
-use slablab_slabs::engines::slab::SlabEngine;
-use slablab_slabs::engines::slqb::Slqb;
-use slablab_slabs::engines::slub::Slub;
+use slablab_slabs::Front;
 use slablab_slabs::preset::Choice;
-use slablab_slabs::{Front, Preset};
 use std::fmt;
 
 /// Bytes that a slot must have room for: those of the classes' caches, wrapped or not.
@@ -90,7 +86,7 @@ impl ChosenHeap {
             return Err(NoHeap::Engine(format!("{engine}: {why}")));
         }
         let (pages, mut registration) = room().ok_or(NoHeap::Memory)?;
-        match placed_any(pages, registration.first(), &choice) {
+        match placed(pages, registration.first(), &choice) {
             Some(heap) => {
                 shared::publish_static(&mut registration, heap.tenant());
                 Ok(ChosenHeap(heap))
@@ -155,16 +151,3 @@ impl fmt::Display for NoHeap {
 }
 
 impl std::error::Error for NoHeap {}
-
-/// A heap in a mapping of its own, with or without wrappers.
-fn placed_any(pages: &'static Pages<Native>, first: u32, choice: &Choice) -> Option<&'static dyn Serves> {
-    if choice.wrap.is_on_anywhere() {
-        return placed_wrapped(pages, first, choice);
-    }
-    Some(match choice.preset {
-        Preset::Slub(policy) => placed::<Slub<Native>, Native>(pages, first, &slub_here(policy, false))?,
-        Preset::Slqb(policy) => placed::<Slqb<Native>, Native>(pages, first, &policy)?,
-        Preset::Slab(policy) => placed::<SlabEngine<Native>, Native>(pages, first, &policy)?,
-        Preset::Slob(_) | Preset::Registered(_) => return None,
-    })
-}

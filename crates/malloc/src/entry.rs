@@ -5,8 +5,9 @@
 //! ```text
 //! alloc(bytes)              free(at)                     free_sized(at, ..), realloc(at, ..)
 //!   fast   alloc_fixed             OnceHeap::free_fast     the array of this thread's slot: inline, no call
-//!   slow   alloc_slow              free_slow               the heap there is: Heap::alloc_slow, Heap::free_slow
-//!   cold   alloc_cold              free_cold               something is around the engine, or no heap started yet
+//!   slow   alloc_slow              free_slow               the heap there is: Heap::alloc_slow, Heap::free_slow,
+//!                                                          or Serves::alloc_aligned, Serves::free
+//!   cold   alloc_cold                                      no heap started yet
 //! ```
 //!
 //! The slow and cold rungs are `extern "C"`: a panic in them ends the process, and never unwinds into a
@@ -21,19 +22,6 @@ use crate::shared;
 use slablab_native::report::misuse;
 use slablab_native::system;
 use std::ptr;
-
-/// Evaluates `$body` with the heap there is, if nothing is around its engine; `$cold` otherwise.
-macro_rules! with_heap {
-    ($heap:ident => $body:expr, cold => $cold:expr) => {
-        match HEAP.get() {
-            Which::Slub($heap) => $body,
-            Which::Slqb($heap) => $body,
-            Which::Slab($heap) => $body,
-            Which::Hardened($heap) => $body,
-            Which::Wrapped(_) | Which::None => $cold,
-        }
-    };
-}
 
 /// What the interfaces of C and Rust are made of.
 pub mod api {
@@ -67,8 +55,8 @@ pub mod api {
         }
         match HEAP.get() {
             Which::Slub(heap) => heap.alloc_slow(bytes),
-            Which::Hardened(heap) => heap.alloc_slow(bytes),
-            _ => alloc_aligned_slow(bytes, 1),
+            Which::Other(heap) => heap.alloc_aligned(bytes, 1),
+            Which::None => alloc_cold(bytes, 1, false),
         }
     }
 
@@ -85,7 +73,11 @@ pub mod api {
 
     #[inline(never)]
     extern "C" fn alloc_aligned_slow(bytes: usize, align: usize) -> *mut u8 {
-        with_heap!(heap => heap.alloc_aligned(bytes, align), cold => alloc_cold(bytes, align, false))
+        match HEAP.get() {
+            Which::Slub(heap) => heap.alloc_aligned(bytes, align),
+            Which::Other(heap) => heap.alloc_aligned(bytes, align),
+            Which::None => alloc_cold(bytes, align, false),
+        }
     }
 
     /// As [`alloc_aligned`], filled with zeros.
@@ -98,19 +90,21 @@ pub mod api {
 
     #[inline(never)]
     extern "C" fn alloc_zeroed_slow(bytes: usize, align: usize) -> *mut u8 {
-        with_heap!(heap => heap.alloc_zeroed(bytes, align), cold => alloc_cold(bytes, align, true))
+        match HEAP.get() {
+            Which::Slub(heap) => heap.alloc_zeroed(bytes, align),
+            Which::Other(heap) => heap.alloc_zeroed(bytes, align),
+            Which::None => alloc_cold(bytes, align, true),
+        }
     }
 
-    /// Cold rung of every allocation: something is around the engine, or no heap started yet.
+    /// Cold rung of every allocation: no heap started yet.
     #[cold]
     #[inline(never)]
     extern "C" fn alloc_cold(bytes: usize, align: usize, zeroed: bool) -> *mut u8 {
-        match HEAP.get() {
-            Which::Wrapped(heap) if zeroed => heap.alloc_zeroed(bytes, align),
-            Which::Wrapped(heap) => heap.alloc_aligned(bytes, align),
-            Which::None if !HEAP.start() => ptr::null_mut(),
-            _ if zeroed => alloc_zeroed_slow(bytes, align),
-            _ => alloc_aligned_slow(bytes, align),
+        match (HEAP.start(), zeroed) {
+            (false, _) => ptr::null_mut(),
+            (true, true) => alloc_zeroed_slow(bytes, align),
+            (true, false) => alloc_aligned_slow(bytes, align),
         }
     }
 
@@ -158,13 +152,9 @@ pub mod api {
     #[inline(never)]
     extern "C" fn free_sized_slow(at: Given, bytes: usize, align: usize) {
         match HEAP.get() {
-            Which::Hardened(heap) => return heap.free_sized(at, bytes, align),
-            Which::Wrapped(heap) => {
-                heap.check_sized(at.as_ptr(), Some(bytes).filter(|bytes| *bytes != UNSAID), align);
-            }
-            _ => {}
+            Which::Other(heap) => heap.free_sized(at, Some(bytes).filter(|bytes| *bytes != UNSAID), align),
+            Which::Slub(_) | Which::None => free_slow(at),
         }
-        free_slow(at);
     }
 
     /// Slow rung of a free whose object is marked as free, and found no room in the array.
@@ -182,27 +172,21 @@ pub mod api {
         if at.as_ptr().is_null() {
             return;
         }
-        with_heap!(heap => heap.free_slow(at), cold => free_cold(at))
-    }
-
-    /// Cold rung of [`free`]: something is around the engine, or no heap started yet.
-    #[cold]
-    #[inline(never)]
-    extern "C" fn free_cold(at: Given) {
         match HEAP.get() {
-            Which::Wrapped(heap) => heap.free(at),
-            _ if at.as_ptr().is_null() => {}
-            _ => none_yet("free", at.as_ptr()),
+            Which::Slub(heap) => heap.free_slow(at),
+            Which::Other(heap) => heap.free(at),
+            Which::None => none_yet("free", at.as_ptr()),
         }
     }
 
     /// Bytes that may be used at the start of a live allocation; 0 for null.
     pub extern "C" fn usable(at: *const u8) -> usize {
-        with_heap!(heap => heap.usable(at), cold => match HEAP.get() {
-            Which::Wrapped(heap) => heap.usable(at),
-            _ if at.is_null() => 0,
-            _ => none_yet("malloc_usable_size", at.cast_mut()),
-        })
+        match HEAP.get() {
+            Which::Slub(heap) => heap.usable(at),
+            Which::Other(heap) => heap.usable(at),
+            Which::None if at.is_null() => 0,
+            Which::None => none_yet("malloc_usable_size", at.cast_mut()),
+        }
     }
 
     /// Gives an allocation another size, where it is or elsewhere; null without memory, and then the
@@ -233,10 +217,11 @@ pub mod api {
     /// Cold rung of [`realloc`]: any address and size, and any heap.
     #[inline(never)]
     extern "C" fn realloc_cold(at: Given, bytes: usize, align: usize) -> *mut u8 {
-        with_heap!(heap => heap.realloc(at, bytes, align), cold => match HEAP.get() {
-            Which::Wrapped(heap) => heap.realloc(at, bytes, align),
-            _ => none_yet("realloc", at.as_ptr()),
-        })
+        match HEAP.get() {
+            Which::Slub(heap) => heap.realloc(at, bytes, align),
+            Which::Other(heap) => heap.realloc(at, bytes, align),
+            Which::None => none_yet("realloc", at.as_ptr()),
+        }
     }
 
     #[cold]

@@ -16,7 +16,7 @@ use slablab_slabs::Preset;
 use slablab_slabs::preset::Choice;
 use std::sync::OnceLock;
 
-/// The engine that measures best (docs/bench.md).
+/// The engine that measures best (docs/results/bench.md).
 pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
 
 /// What slots belong to if `SLABLAB_SLOTS` is not set.

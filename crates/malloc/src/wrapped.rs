@@ -32,11 +32,14 @@ pub fn around<T>(engine: T, choice: &Choice) -> Around<T> {
     Around { engine, wrap, release: choice.preset.release() }
 }
 
-/// The requests of a process to its heap, for any wrapped engine.
+/// The requests of a process to its heap, for any heap but the default.
 pub(crate) trait Serves: Sync {
     fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8;
     fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8;
     fn free(&self, at: Given);
+    /// Frees memory whose size, unless it is `None`, and alignment the caller says. A heap that looks after
+    /// its objects reports wrong ones.
+    fn free_sized(&self, at: Given, bytes: Option<usize>, align: usize);
     fn usable(&self, at: *const u8) -> usize;
     fn check_sized(&self, at: *mut u8, bytes: Option<usize>, align: usize);
     fn realloc(&self, at: Given, bytes: usize, align: usize) -> *mut u8;
@@ -52,6 +55,12 @@ impl<W: Over, E: Front<W, Common: Sync> + Sync> Serves for Heap<E, W> {
         self.alloc_zeroed(bytes, align)
     }
     fn free(&self, at: Given) {
+        self.free(at);
+    }
+    fn free_sized(&self, at: Given, bytes: Option<usize>, align: usize) {
+        if E::GUARDS {
+            self.check_sized(at.as_ptr(), bytes, align);
+        }
         self.free(at);
     }
     fn usable(&self, at: *const u8) -> usize {

@@ -68,7 +68,10 @@ pub enum BundleError {
     #[error(transparent)]
     Slabinfo(#[from] SlabinfoError),
     /// There is nothing in the input.
-    #[error("the file is empty")]
+    #[error(
+        "the file is empty: expected the files of a kernel (a tar, a support bundle, the output of `grep -r .`) or a \
+         text with /proc/slabinfo or messages about slabs"
+    )]
     NoBytes,
     /// Not one of the forms an input can have.
     #[error(

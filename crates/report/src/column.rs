@@ -17,6 +17,7 @@ use crate::style::text_cell;
 use crate::text;
 use serde_json::{Map, Value, json};
 use std::borrow::{Borrow, Cow};
+use std::collections::BTreeSet;
 
 /// A column.
 pub struct Column<R> {
@@ -44,6 +45,10 @@ pub struct Column<R> {
     when: Option<Get<R, bool>>,
     /// `None` for a heading over titles.
     get: Option<Get<R, Cell>>,
+    /// Whether a cell may be empty, which is null in JSON.
+    unknown: bool,
+    /// Its description in a JSON Schema; empty where the key says it.
+    described: &'static str,
 }
 
 type Get<R, T> = Box<dyn Fn(&R) -> T>;
@@ -117,6 +122,8 @@ impl<R> Columns<R> {
             json: true,
             when: None,
             get,
+            unknown: false,
+            described: "",
         });
         self
     }
@@ -199,22 +206,10 @@ impl<R> Columns<R> {
         columns.map(|column| (column.key.to_string(), json_cell(&column.cell(row)))).collect()
     }
 
-    /// The JSON Schema of [`Columns::json`], with the types of the cells that `example` has; none of them
-    /// may be empty.
+    /// The JSON Schema of [`Columns::json`], with the types of the cells that `example` has; an empty one is
+    /// of a column that may have any.
     pub fn schema(&self, example: &R) -> Value {
-        let members = self.0.iter().filter(|column| column.json);
-        let properties: Map<String, Value> = members
-            .clone()
-            .map(|column| (column.key.to_string(), cell_type(&column.cell(example))))
-            .collect();
-        let required: Vec<&str> =
-            members.filter(|column| column.when.is_none()).map(|column| &*column.key).collect();
-        json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-        })
+        self.schema_of(std::slice::from_ref(example))
     }
 
     /// A text table of the columns with these keys.
@@ -304,9 +299,95 @@ impl<R> Columns<R> {
         }
         table
     }
+
+    /// The JSON Schema of [`Columns::json`], with the types of the cells that `examples` have: null is among
+    /// them where one of the examples has an empty cell.
+    pub fn schema_of(&self, examples: &[R]) -> Value {
+        let members = self.0.iter().filter(|column| column.json);
+        let properties: Map<String, Value> =
+            members.clone().map(|column| (column.key.to_string(), column.schema(examples))).collect();
+        let required: Vec<&str> =
+            members.filter(|column| column.when.is_none()).map(|column| &*column.key).collect();
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+
+    /// The column added last may be unknown: its cell is empty, and null in JSON.
+    pub fn or_unknown(self) -> Columns<R> {
+        self.last(|column| column.unknown = true)
+    }
+
+    /// The column added last has this description in a JSON Schema.
+    pub fn described(self, words: &'static str) -> Columns<R> {
+        self.last(|column| column.described = words)
+    }
+
+    /// The columns for a turned table of what differs between `rows`: those whose cells are the same in all
+    /// of them are taken out, unless one below them differs. They are returned in words: the titles above
+    /// one, its own, and the value.
+    pub fn differing(mut self, rows: &[Option<R>], style: Style) -> (Columns<R>, Vec<String>) {
+        if rows.len() < 2 || rows.iter().any(Option::is_none) {
+            return (self, Vec::new());
+        }
+        let differs = |column: &Column<R>| column.get.is_some() && column.value_in(rows, style).is_none();
+        let is_kept = |at: usize| {
+            let column = &self.0[at];
+            let titled = self.0[at + 1..].iter().filter(|column| !column.title.is_empty());
+            let mut below = titled.take_while(|below| below.level() > column.level());
+            column.title.is_empty() || differs(column) || below.any(differs)
+        };
+        let mut kept = (0..self.0.len()).map(is_kept).collect::<Vec<bool>>().into_iter();
+        let (mut above, mut same) = (Vec::new(), Vec::new());
+        self.0.retain(|column| {
+            let is_kept = kept.next().expect("one for each column");
+            if !column.title.is_empty() {
+                above.truncate(column.level());
+                above.push(column.title.trim_start().to_string());
+            }
+            let says = rows.iter().flatten().any(|row| column.says(row));
+            if let Some(value) = column.value_in(rows, style).filter(|_| says && !is_kept) {
+                same.push(format!("{} {value}", above.join(" ")));
+            }
+            is_kept
+        });
+        (self, same)
+    }
 }
 
 impl<R> Column<R> {
+    /// How far in its title stands.
+    fn level(&self) -> usize {
+        (self.title.len() - self.title.trim_start().len()) / 2
+    }
+
+    /// Its cell as text, if that is the same in all `rows`.
+    fn value_in(&self, rows: &[Option<R>], style: Style) -> Option<String> {
+        let get = self.get.as_ref()?;
+        let mut cells = rows.iter().flatten().map(|row| text_cell(&get(row), style));
+        let first = cells.next()?;
+        cells.all(|cell| cell == first).then_some(first)
+    }
+
+    fn schema(&self, examples: &[R]) -> Value {
+        let cells = examples.iter().flat_map(|example| cell_types(&self.cell(example))).copied();
+        let unknown = (self.unknown && !examples.is_empty()).then_some("null");
+        let types: BTreeSet<&str> = cells.chain(unknown).collect();
+        let types: Vec<&str> = types.into_iter().collect();
+        let mut schema = match types[..] {
+            [] | ["null"] => json!({}),
+            [one] => json!({ "type": one }),
+            _ => json!({ "type": types }),
+        };
+        if !self.described.is_empty() {
+            schema["description"] = self.described.into();
+        }
+        schema
+    }
+
     fn cell(&self, row: &R) -> Cell {
         self.get.as_ref().map_or(Cell::Empty, |get| get(row))
     }
@@ -328,16 +409,16 @@ pub fn json_cell(cell: &Cell) -> Value {
     }
 }
 
-/// The JSON Schema of what [`json_cell`] makes of a cell like this one.
-fn cell_type(cell: &Cell) -> Value {
+/// The types of JSON of what [`json_cell`] makes of a cell like this one.
+fn cell_types(cell: &Cell) -> &'static [&'static str] {
     match cell {
-        Cell::Text(_) | Cell::Name(_) => json!({ "type": "string" }),
+        Cell::Text(_) | Cell::Name(_) => &["string"],
         Cell::Bytes(_) | Cell::Count(_) | Cell::ByteChange(_) | Cell::Change(_) | Cell::Part { .. } => {
-            json!({ "type": "integer" })
+            &["integer"]
         }
-        Cell::Number(..) => json!({ "type": "number" }),
-        Cell::Percent(_) => json!({ "type": ["number", "null"] }),
-        Cell::Empty => json!({}),
+        Cell::Number(..) => &["number"],
+        Cell::Percent(_) => &["null", "number"],
+        Cell::Empty => &["null"],
     }
 }
 
@@ -369,5 +450,85 @@ mod tests {
         assert_eq!(page.rows[1], [Cell::Text("parts".into())]);
         assert_eq!(page.rows[2][0], Cell::Text("\u{2003}even".into()));
         assert_eq!(columns.json(&7).keys().collect::<Vec<_>>(), ["all", "untitled"]);
+    }
+    #[test]
+    fn a_schema_has_the_types_of_its_examples() {
+        let columns = Columns::<Option<u64>>::default()
+            .key("bytes", |bytes| bytes.map_or(Cell::Empty, Cell::Bytes))
+            .key("percent", |bytes| Cell::Percent(bytes.map(|bytes| bytes as f64)))
+            .key("never", |_| Cell::Empty)
+            .key("even", |_| Cell::Text("even".into()))
+            .when(|bytes| bytes.is_some_and(|bytes| bytes.is_multiple_of(2)));
+        let check = |examples: &[Option<u64>], bytes: Value| {
+            let schema = columns.schema_of(examples);
+            let expected = json!({
+                "bytes": bytes,
+                "percent": { "type": ["null", "number"] },
+                "never": {},
+                "even": { "type": "string" },
+            });
+            assert_eq!(schema["properties"], expected, "{examples:?}");
+            assert_eq!(schema["required"], json!(["bytes", "percent", "never"]), "{examples:?}");
+        };
+        check(&[Some(1)], json!({ "type": "integer" }));
+        check(&[Some(1), None], json!({ "type": ["integer", "null"] }));
+        assert_eq!(columns.schema(&Some(1)), columns.schema_of(&[Some(1)]));
+    }
+
+    #[test]
+    fn columns_whose_cells_are_the_same_become_words() {
+        type Row = (u64, u64);
+        let columns = || {
+            Columns::<Row>::default()
+                .key("name", |_: &Row| Cell::Empty)
+                .row("allocations", "allocs", |_| Cell::Count(9))
+                .row("  fast", "fast", |row| Cell::Count(row.0))
+                .row("  large", "large", |_| Cell::Count(2))
+                .heading("memory")
+                .row("  start", "start", |_| Cell::Count(1000))
+                .row("  nothing", "nothing", |_| Cell::Count(0))
+                .when(|_| false)
+                .row("end", "end", |row| Cell::Count(row.1))
+        };
+        let check = |rows: &[Option<Row>], titles: &[&str], words: &[&str]| {
+            let (columns, same) = columns().differing(rows, Style::Grouped);
+            let heads = std::iter::once(String::new()).chain(rows.iter().map(|_| "engine".into()));
+            let text = columns.text_rows(heads, rows, Style::Grouped).to_text();
+            let found: Vec<&str> =
+                text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+            assert_eq!(found, titles, "{text}");
+            assert_eq!(same, words, "{text}");
+        };
+        let all = ["allocations", "fast", "large", "memory", "start", "end"];
+        check(
+            &[Some((1, 2)), Some((3, 4))],
+            &["allocations", "fast", "end"],
+            &["allocations large 2", "memory start 1,000"],
+        );
+        check(
+            &[Some((1, 2)), Some((1, 4))],
+            &["end"],
+            &["allocations 9", "allocations fast 1", "allocations large 2", "memory start 1,000"],
+        );
+        check(&[Some((1, 2))], &all, &[]);
+        check(&[Some((1, 2)), None], &all, &[]);
+    }
+
+    #[test]
+    fn a_schema_has_types_and_descriptions() {
+        let columns = Columns::<u64>::default()
+            .key("slabs", |slabs| Cell::Count(*slabs))
+            .key("age_s", |slabs| Cell::Number(*slabs as f64, 1))
+            .or_unknown()
+            .described("Since the allocation.")
+            .key("any", |_| Cell::Empty)
+            .when(|slabs| *slabs > 9);
+        let properties = json!({
+            "slabs": { "type": "integer" },
+            "age_s": { "type": ["null", "number"], "description": "Since the allocation." },
+            "any": {},
+        });
+        let schema = columns.schema(&3);
+        assert_eq!((&schema["properties"], &schema["required"]), (&properties, &json!(["slabs", "age_s"])));
     }
 }

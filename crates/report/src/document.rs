@@ -24,6 +24,14 @@ pub trait Document: Serialize + JsonSchema {
     }
 }
 
+/// The name of a document, and its JSON Schema.
+pub type Named = (&'static str, Value);
+
+/// The schema of a document by its name: what a crate lists of each of its documents.
+pub fn named<D: Document>() -> Named {
+    (D::NAME, schema_of::<D>())
+}
+
 /// The JSON Schema of a document, as `slablab generate schemas` writes it.
 ///
 /// # Panics
@@ -42,13 +50,26 @@ pub fn schema_of<D: Document>() -> Value {
         ("answer", json!({ "type": "string", "description": "The answer in one sentence." })),
         ("program", program()),
     ];
+    match members.get_mut("oneOf").and_then(Value::as_array_mut) {
+        // A document of several kinds: each of them has all keys.
+        Some(kinds) => {
+            kinds.iter_mut().filter_map(Value::as_object_mut).for_each(|kind| require(kind, &known))
+        }
+        None => require(members, &known),
+    }
+    schema
+}
+
+/// Adds keys that each document has.
+fn require(members: &mut Map<String, Value>, known: &[(&str, Value)]) {
     let properties = members.entry("properties").or_insert_with(|| Map::new().into());
     known.iter().for_each(|(name, schema)| properties[*name] = schema.clone());
     let required = members.entry("required").or_insert_with(|| json!([]));
     let required = required.as_array_mut().expect("a list of names");
     required.extend(known.iter().map(|(name, _)| Value::from(*name)));
     required.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
-    schema
+    // A document that is also a part of another one names its schema itself.
+    required.dedup();
 }
 
 /// Denies keys that a schema of an object does not list.
@@ -78,4 +99,51 @@ fn program() -> Value {
 
 fn short(name: &str) -> &str {
     name.strip_prefix("slablab.").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize, JsonSchema)]
+    #[serde(tag = "of", rename_all = "lowercase")]
+    enum Kinds {
+        Slabs(Slabs),
+        Objects {
+            /// How many.
+            objects: u64,
+        },
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Slabs {
+        slabs: u64,
+    }
+
+    impl Document for Kinds {
+        const NAME: &str = "slablab.kinds.1";
+        const TITLE: &str = "a document of two kinds";
+    }
+
+    #[test]
+    fn each_kind_of_a_document_has_all_keys_and_no_other() {
+        let schema = schema_of::<Kinds>();
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let whole = |kind: Kinds| {
+            let mut value = crate::json::with_program(kind.value());
+            value["answer"] = "Yes.".into();
+            value
+        };
+        for value in [whole(Kinds::Slabs(Slabs { slabs: 3 })), whole(Kinds::Objects { objects: 4 })] {
+            assert!(validator.is_valid(&value), "{value} {schema:#}");
+            for key in ["answer", "program", "schema", "of"] {
+                let mut without = value.clone();
+                without.as_object_mut().expect("an object").remove(key);
+                assert!(!validator.is_valid(&without), "without {key}: {schema:#}");
+            }
+            let mut more = value.clone();
+            more["more"] = 1.into();
+            assert!(!validator.is_valid(&more), "{more} {schema:#}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`answer`](mod@answer) | the answer of a verb, from which every form comes |
 //! | [`document`](mod@document) | the documents of JSON, each a type with its JSON Schema |
+//! | [`typed_dict`] | the types of Python of a document |
 //! | [`column`](mod@column) | the columns of an answer, written once for all four renderers |
 //! | [`text`] | tables and paragraphs for a terminal |
 //! | [`csv`], [`json`] | files for programs |
@@ -32,6 +33,7 @@ pub mod perfetto;
 pub mod sink;
 mod style;
 pub mod text;
+pub mod typed_dict;
 pub mod visible;
 
 pub use answer::Answer;

@@ -1,5 +1,5 @@
-//! Colour for a text that a terminal shows: headings, verdicts and heads of tables. The text says everything
-//! without it.
+//! Colour for a text that a terminal shows: the sentence that answers, headings, heads of tables, commands.
+//! The text says everything without it.
 //!
 //! Lines are painted by their place and their first words, after control characters of inputs became escapes:
 //! no input paints anything.
@@ -13,38 +13,43 @@ const YELLOW: &str = "\x1b[1;33m";
 const CYAN: &str = "\x1b[36m";
 const PLAIN: &str = "\x1b[0m";
 
-/// The first words of a line and the style of the line.
-const WORDS: [(&str, &str); 6] = [
-    ("Verdict: climbing", RED),
-    ("Verdict: no problem", GREEN),
-    ("Verdict: steady", GREEN),
-    ("Verdict: ", YELLOW),
-    ("- echo ", CYAN),
-    ("- sync; echo ", CYAN),
+/// The first words of a text, and the style of its first sentence; that of any other text is [`BOLD`].
+const SENTENCES: [(&str, &str); 6] = [
+    ("Climbing and", RED),
+    ("No problem", GREEN),
+    ("Steady: ", GREEN),
+    ("Not reclaimable", YELLOW),
+    ("Unknown: ", YELLOW),
+    ("An allocation failed: ", YELLOW),
 ];
+
+/// The first words of a command.
+const COMMANDS: [&str; 2] = ["    echo ", "    sync; echo "];
 
 /// The text with styles of ANSI terminals, which end with each line.
 pub fn paint(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 256);
+    let verdict = SENTENCES.iter().find(|(first, _)| text.starts_with(first)).map(|(_, style)| *style);
+    // The first sentence goes on until a line ends with its full stop. A table has no sentence over it.
+    let is_sentence = !text.starts_with(char::is_whitespace);
+    let mut sentence = is_sentence.then_some(verdict.unwrap_or(BOLD));
     // Before the first line there is as good as an empty one.
     let mut after_empty = true;
-    let mut styled: Option<&str> = None;
     for line in text.split_inclusive('\n') {
         let words = line.trim_end_matches('\n');
-        // A paragraph goes on in lines that are indented.
-        let goes_on = styled.filter(|_| words.starts_with("  ") && !words.trim().is_empty());
-        let named = WORDS.iter().find(|(first, _)| words.starts_with(first)).map(|(_, style)| *style);
-        let heading = after_empty && is_heading(words);
-        let style = goes_on.or(named).or(heading.then_some(BOLD));
-        styled = goes_on.or(named.filter(|style| *style != CYAN));
-        match style {
+        let is_empty = words.trim().is_empty();
+        sentence = sentence.filter(|_| !is_empty);
+        let command = COMMANDS.iter().any(|first| words.starts_with(first)).then_some(CYAN);
+        let heading = (after_empty && is_heading(words)).then_some(BOLD);
+        match sentence.or(command).or(heading) {
             Some(style) => write!(out, "{style}{words}{PLAIN}").expect("a string"),
             None => out.push_str(words),
         }
         if line.ends_with('\n') {
             out.push('\n');
         }
-        after_empty = words.trim().is_empty();
+        sentence = sentence.filter(|_| !words.ends_with('.'));
+        after_empty = is_empty;
     }
     out
 }
@@ -61,12 +66,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_and_verdicts_are_painted() {
-        let text = "vm: Linux 6.1\nVerdict: climbing and\n  not reclaimable\n\nFindings\n- a\n\n Cache  Slabs\n x  1\n";
-        let expected = "vm: Linux 6.1\n\x1b[1;31mVerdict: climbing and\x1b[0m\n\x1b[1;31m  not reclaimable\x1b[0m\n\n\
-            \x1b[1mFindings\x1b[0m\n- a\n\n\x1b[1m Cache  Slabs\x1b[0m\n x  1\n";
-        assert_eq!(paint(text), expected);
-        assert_eq!(paint("Verdict: no problem: x"), "\x1b[1;32mVerdict: no problem: x\x1b[0m");
-        assert_eq!(paint("plain words.\n"), "plain words.\n");
+    fn sentences_and_headings_are_painted() {
+        let text = "Climbing and\nnot reclaimable.\nvm: Linux 6.1\n\nFindings\n- a\n    echo 1 > b\n\n Cache  Slabs\n x  1\n";
+        let expected = "\x1b[1;31mClimbing and\x1b[0m\n\x1b[1;31mnot reclaimable.\x1b[0m\nvm: Linux 6.1\n\n\
+            \x1b[1mFindings\x1b[0m\n- a\n\x1b[36m    echo 1 > b\x1b[0m\n\n\x1b[1m Cache  Slabs\x1b[0m\n x  1\n";
+        let check = |text: &str, expected: &str| assert_eq!(paint(text), expected, "{text}");
+        check(text, expected);
+        check("No problem: x", "\x1b[1;32mNo problem: x\x1b[0m");
+        check("Two caches\n\nno. 1\n", "\x1b[1mTwo caches\x1b[0m\n\nno. 1\n");
+        check("dentry (VFS): Names.\nplain words.\n", "\x1b[1mdentry (VFS): Names.\x1b[0m\nplain words.\n");
+        check(" cache  slabs\n x  1\n", " cache  slabs\n x  1\n");
     }
 }

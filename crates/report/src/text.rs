@@ -2,6 +2,7 @@
 
 use crate::visible;
 use comfy_table::{CellAlignment, presets};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -11,7 +12,14 @@ pub struct Table {
     rows: Vec<Vec<String>>,
     /// Columns that are aligned to the right.
     numbers: Range<usize>,
+    /// The column whose cells may be cut, and the characters that are left of them at least.
+    cut: Option<(usize, usize)>,
+    /// Whether long heads are broken into lines.
+    heads_in_lines: bool,
 }
+
+/// Characters from which a head is broken into lines, if it may be.
+const LONG_HEAD: usize = 20;
 
 impl Table {
     /// A table with its header.
@@ -21,12 +29,25 @@ impl Table {
 
     /// A table without a header.
     pub fn headless() -> Table {
-        Table { header: None, rows: Vec::new(), numbers: 1..usize::MAX }
+        Table { header: None, rows: Vec::new(), numbers: 1..usize::MAX, cut: None, heads_in_lines: false }
     }
 
     /// The table with numbers, which are aligned to the right, in these columns alone.
     pub fn numbers(mut self, columns: Range<usize>) -> Table {
         self.numbers = columns;
+        self
+    }
+
+    /// The table with a column whose cells [`Table::fitted`] cuts before it leaves a column out: a cell that
+    /// is cut ends with a `~`, and `least` characters of it are left at least.
+    pub fn cut(mut self, column: usize, least: usize) -> Table {
+        self.cut = Some((column, least));
+        self
+    }
+
+    /// The table with heads that are names of engines: in text, a long one has a line for each of its knobs.
+    pub fn heads_in_lines(mut self) -> Table {
+        self.heads_in_lines = true;
         self
     }
 
@@ -48,57 +69,104 @@ impl Table {
     /// [`Table::print`] of a table that is still needed.
     pub fn to_text(&self) -> String {
         let all: Vec<usize> = (0..self.columns()).collect();
-        self.block(&all)
+        self.block(&all, usize::MAX)
     }
 
     /// The table as text in lines of at most `width` characters: while it is wider, the column with the next
-    /// head of `order` is left out. The line below names the columns that were left out.
+    /// head of `order` is left out. What does not fit even so follows in further blocks, each beside the
+    /// first column again. The line below names the columns that were left out.
     pub fn fitted(&self, width: usize, order: &[&str]) -> String {
-        let head =
-            |column: usize| self.header.as_ref().and_then(|heads| heads.get(column)).map(String::as_str);
         let mut columns: Vec<usize> = (0..self.columns()).collect();
+        let mut text = self.cut_to(width, &columns);
+        if fits(&text, width) {
+            return text;
+        }
+        let folded = self.folded(width);
+        let table = if self.cut.is_some() { self } else { &folded };
+        text = table.cut_to(width, &columns);
+        let head = |column: usize| self.header.as_ref().and_then(|heads| heads.get(column));
         let mut left_out = Vec::new();
-        let mut order = order.iter();
-        loop {
-            let text = self.block(&columns);
-            let is_wide = text.lines().any(|line| line.chars().count() > width);
-            let next = if is_wide { order.next() } else { None };
-            let Some(next) = next else {
-                return match left_out.is_empty() {
-                    true => text,
-                    false => {
-                        text + &wrapped(&format!("Not shown: {} (--wide).", left_out.join(", ")), "", "  ")
-                    }
-                };
-            };
+        for next in order {
+            if fits(&text, width) {
+                break;
+            }
             let before = columns.len();
-            columns.retain(|column| head(*column) != Some(*next));
-            if columns.len() < before {
-                left_out.push(*next);
+            columns.retain(|column| head(*column).is_none_or(|head| head != next));
+            left_out.extend((columns.len() < before).then_some(*next));
+            text = table.cut_to(width, &columns);
+        }
+        if !fits(&text, width) {
+            text = table.blocks(&columns, width);
+        }
+        match left_out.is_empty() {
+            true => text,
+            false => {
+                let line = format!("Not shown: {} (--wide).", left_out.join(", "));
+                text + &wrapped_within(width, &line, "", "  ")
+            }
+        }
+    }
+
+    /// These columns as text; if they are wider than `width`, with cells that are cut as far as they may be.
+    fn cut_to(&self, width: usize, columns: &[usize]) -> String {
+        let text = self.block(columns, usize::MAX);
+        let over = widest_line(&text).saturating_sub(width);
+        match self.cut.filter(|(column, _)| over > 0 && columns.contains(column)) {
+            None => text,
+            Some((column, least)) => {
+                let cells = self.rows.iter().filter_map(|row| row.get(column));
+                let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+                self.block(columns, widest.saturating_sub(over).max(least))
             }
         }
     }
 
     /// The table as text in lines of at most `width` characters: columns that do not fit follow in further
-    /// blocks, each beside the first column again. A block of two columns may be wider.
-    pub fn print_within(self, width: usize) -> String {
-        let fits = |text: &str| text.lines().all(|line| line.chars().count() <= width);
+    /// blocks, each beside the first column again. Names and heads wider than half of `width` are folded. A
+    /// block of two columns may be wider.
+    pub fn print_within(&self, width: usize) -> String {
+        self.fitted(width, &[])
+    }
+
+    /// The table with first cells and heads that are wider than half of `width` in several lines, broken at
+    /// blanks and after commas.
+    fn folded(&self, width: usize) -> Table {
+        let widest = (width / 2).max(NAME_MIN);
+        let row = |row: &Vec<String>| {
+            let mut row = row.clone();
+            row.iter_mut().take(1).for_each(|cell| *cell = folded(cell, widest));
+            row
+        };
+        let heads = |heads: &Vec<String>| heads.iter().map(|head| folded(head, widest)).collect();
+        Table {
+            header: self.header.as_ref().map(heads),
+            rows: self.rows.iter().map(row).collect(),
+            numbers: self.numbers.clone(),
+            cut: None,
+            heads_in_lines: self.heads_in_lines,
+        }
+    }
+
+    /// These columns in as many blocks as keep to `width`.
+    fn blocks(&self, wanted: &[usize], width: usize) -> String {
+        let widest = self.cut.map_or(usize::MAX, |(_, least)| least);
+        let Some((first, others)) = wanted.split_first() else { return self.block(wanted, widest) };
         let mut blocks = Vec::new();
-        let mut columns = vec![0];
-        for column in 1..self.columns() {
-            columns.push(column);
-            if columns.len() > 2 && !fits(&self.block(&columns)) {
+        let mut columns = vec![*first];
+        for column in others {
+            columns.push(*column);
+            if columns.len() > 2 && !fits(&self.block(&columns, widest), width) {
                 columns.pop();
-                blocks.push(self.block(&columns));
-                columns = vec![0, column];
+                blocks.push(self.block(&columns, widest));
+                columns = vec![*first, *column];
             }
         }
-        blocks.push(self.block(&columns));
+        blocks.push(self.block(&columns, widest));
         blocks.join("\n")
     }
 
     /// The table in Markdown. A table without a header gets an empty one, which Markdown needs.
-    pub fn markdown(self) -> String {
+    pub fn markdown(&self) -> String {
         let columns = self.columns();
         let line = |cells: &[String]| {
             let cell = |at: usize| cells.get(at).map_or(String::new(), |cell| in_markdown(cell));
@@ -114,18 +182,30 @@ impl Table {
         self.header.iter().chain(&self.rows).map(Vec::len).max().unwrap_or(0)
     }
 
-    /// These columns as text.
-    fn block(&self, columns: &[usize]) -> String {
+    /// These columns as text, with at most `widest` characters in the cells that may be cut.
+    fn block(&self, columns: &[usize], widest: usize) -> String {
         let pick = |cells: &Vec<String>| -> Vec<String> {
             columns.iter().filter_map(|column| cells.get(*column).cloned()).collect()
+        };
+        let is_cut = |column: usize| self.cut.is_some_and(|(cut, _)| cut == column);
+        let shown = |cells: &Vec<String>| -> Vec<String> {
+            let cell = |column: &usize| {
+                let cell = cells.get(*column)?;
+                Some(if is_cut(*column) { cut(cell, widest) } else { cell.clone() })
+            };
+            columns.iter().filter_map(cell).collect()
         };
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING);
         if let Some(header) = &self.header {
-            table.set_header(pick(header));
+            let in_lines = |head: String| match self.heads_in_lines && head.chars().count() >= LONG_HEAD {
+                true => head.replace('\n', "").replace(',', ",\n"),
+                false => head,
+            };
+            table.set_header(pick(header).into_iter().map(in_lines));
         }
         self.rows.iter().for_each(|row| {
-            table.add_row(pick(row));
+            table.add_row(shown(row));
         });
         for (column, shown) in columns.iter().zip(table.column_iter_mut()) {
             if self.numbers.contains(column) {
@@ -134,6 +214,31 @@ impl Table {
         }
         table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
     }
+}
+
+/// The narrowest column of names that is folded.
+const NAME_MIN: usize = 24;
+
+fn fits(text: &str, width: usize) -> bool {
+    widest_line(text) <= width
+}
+
+fn widest_line(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+/// A cell in lines of at most `widest` characters, broken at blanks and after commas.
+fn folded(cell: &str, widest: usize) -> String {
+    let mut lines = vec![String::new()];
+    for piece in cell.split_inclusive([' ', ',']) {
+        let line = lines.last_mut().expect("there is a line");
+        let is_full = line.chars().count() + piece.trim_end().chars().count() > widest;
+        match is_full && !line.trim().is_empty() {
+            true => lines.push(piece.into()),
+            false => *line += piece,
+        }
+    }
+    lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 /// A cell of a table in Markdown: characters that Markdown or HTML would act on are escaped.
@@ -173,6 +278,23 @@ pub fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A number of things: `1 row`, `1,234 rows`. `one` is the word for one thing. The word for several ends with
+/// an `s`; with `ies` behind a consonant's `y`.
+pub fn counted(number: u64, one: &str) -> String {
+    format!("{} {}", grouped(number), plural(number, one))
+}
+
+/// The word for so many things, of the word for one.
+pub fn plural(number: u64, one: &str) -> Cow<'_, str> {
+    let is_vowel = |char: char| "aeiou".contains(char);
+    match one.strip_suffix('y').filter(|stem| !stem.ends_with(is_vowel)) {
+        _ if number == 1 => one.into(),
+        Some(stem) => format!("{stem}ies").into(),
+        None if one.ends_with('s') || one.ends_with("ch") => format!("{one}es").into(),
+        None => format!("{one}s").into(),
+    }
 }
 
 /// A number in groups of three digits. Only negative numbers have a sign.
@@ -233,6 +355,19 @@ mod tests {
     }
 
     #[test]
+    fn things_are_counted() {
+        let check = |number, one, expected: &str| assert_eq!(counted(number, one), expected);
+        check(0, "row", "0 rows");
+        check(1, "row", "1 row");
+        check(1, "entry", "1 entry");
+        check(12_345, "entry", "12,345 entries");
+        check(2, "day", "2 days");
+        check(2, "class", "2 classes");
+        check(2, "batch", "2 batches");
+        check(1000, "free object", "1,000 free objects");
+    }
+
+    #[test]
     fn columns_that_do_not_fit_follow_in_blocks() {
         let whole = " cache       slabs  objects  what
  kmalloc-64     12      768  small|things
@@ -274,9 +409,44 @@ mod tests {
             " cache       slabs  what\n kmalloc-64     12  small|things\n dentry          3  <names>_*\n";
         check(40, &format!("{one}Not shown: objects (--wide).\n"));
         let two = " cache       what\n kmalloc-64  small|things\n dentry      <names>_*\n";
-        check(30, &format!("{two}Not shown: objects, slabs (--wide).\n"));
+        check(30, &format!("{two}Not shown: objects, slabs\n  (--wide).\n"));
         // Nothing else may go.
-        check(1, &format!("{two}Not shown: objects, slabs (--wide).\n"));
+        check(1, &format!("{two}Not\n  shown:\n  objects,\n  slabs\n  (--wide).\n"));
+    }
+
+    #[test]
+    fn long_names_are_folded() {
+        let mut table = Table::new(["", "slub@7.0,sheaf_capacity=32,max_order=0", "of"]);
+        table.row(["vm=vm@2.4.9-ac15+aging disk=ide-7200 buffer_ms=3000", "1.25", "2"]);
+        let expected = "                                  slub@7.0,  of
+                         sheaf_capacity=32,
+                                max_order=0
+ vm=vm@2.4.9-ac15+aging                1.25   2
+ disk=ide-7200
+ buffer_ms=3000
+";
+        assert_eq!(table.print_within(52), expected, "\n{}", table.print_within(52));
+    }
+
+    #[test]
+    fn names_are_cut_before_columns_are_left_out() {
+        let mut names = Table::new(["cache", "slabs", "objects"]).cut(0, 8);
+        names.row(["kmalloc-rnd-15-1k", "12", "768"]);
+        names.row(["dentry", "3", "63"]);
+        let check =
+            |width, expected: &str| assert_eq!(names.fitted(width, &["objects"]), expected, "{width}");
+        check(35, &names.to_text());
+        check(
+            30,
+            " cache          slabs  objects\n kmalloc-rnd-~     12      768\n dentry             3       63\n",
+        );
+        let one = " cache            slabs\n kmalloc-rnd-15~     12\n dentry               3\n";
+        check(23, &format!("{one}Not shown: objects\n  (--wide).\n"));
+        let least = " cache     slabs\n kmalloc~     12\n dentry        3\n";
+        check(10, &format!("{least}Not shown:\n  objects\n  (--wide).\n"));
+        // No column may be left out: they follow in blocks.
+        let blocks = format!("{least}\n cache     objects\n kmalloc~      768\n dentry         63\n");
+        assert_eq!(names.fitted(23, &[]), blocks);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use parquet::file::metadata::KeyValue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -80,8 +81,9 @@ pub struct Metadata {
 }
 
 /// CPUs and memory nodes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct Topology {
     /// CPUs online when recording.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,8 +97,9 @@ pub struct Topology {
 }
 
 /// One memory node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct Node {
     /// Its number.
     pub node: u32,
@@ -121,8 +124,9 @@ pub struct Symbol {
 }
 
 /// Where a recording was cut off: its events up to there are in the trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct CutOff {
     /// Bytes that are there, of the decompressed recording.
     pub at_bytes: u64,
@@ -135,8 +139,9 @@ pub struct CutOff {
 }
 
 /// What the recorder lost. The sums are exact; the list is cut off at [`Losses::LIMIT`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct Losses {
     /// Events lost, as far as the recording says.
     pub events: u64,
@@ -191,7 +196,7 @@ impl Losses {
 }
 
 /// One record of loss.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// The row of event `lost`, from 0: the lost events were before it.
     pub row: u64,
@@ -208,8 +213,9 @@ pub struct Loss {
 }
 
 /// The file a trace was made from.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct Source {
     /// What it was: `perf.data`, `trace.dat`, `ftrace text`, `csv`, `counters csv`, `malloc`.
     pub kind: String,
@@ -224,8 +230,9 @@ pub struct Source {
 }
 
 /// What import found and repaired.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct Import {
     /// The program that imported.
     pub program: String,
@@ -245,8 +252,9 @@ pub struct Import {
 }
 
 /// What import did to the recording as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct Repairs {
     /// Rows moved by the order rule.
     pub reordered: u64,
@@ -284,8 +292,9 @@ pub struct Repairs {
 }
 
 /// One cache and its counts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct CacheCounts {
     /// Its name in the events; empty for a kmalloc size.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -301,8 +310,9 @@ pub struct CacheCounts {
 }
 
 /// Counts of one cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct Counts {
     /// Objects allocated.
     pub allocs: u64,
@@ -325,8 +335,9 @@ pub struct Counts {
 }
 
 /// Counts over all rows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(!default)]
 pub struct Statistics {
     /// Rows in the file.
     pub rows: u64,

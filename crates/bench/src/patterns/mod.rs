@@ -41,7 +41,7 @@ pub struct Contestant {
 }
 
 /// A group of workloads that are compared in one table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
     /// Workloads of one thread.

@@ -38,6 +38,7 @@ fn read(document: &Value) -> Result<Answer, String> {
         settings: vec![
             program(document),
             Fact::of("input", &document["input"]),
+            Fact::of("host", &document["host"]),
             Fact::of("kernel", &document["release"]),
             Fact::of("CPUs", &document["cpus_online"]),
             Fact::of("nodes", &document["nodes"]),

@@ -1,8 +1,9 @@
 //! `slablab replay`: counts of engines on a recording.
 
 use super::{Kind, Shown, caches, list, singles, text};
-use crate::answer::{Answer, Fact, Role, program, words};
+use crate::answer::{Answer, Fact, Role, program};
 use serde_json::Value;
+use slablab_report::text::grouped;
 use slablab_stats::table::Better::{Higher, Lower};
 
 pub(super) const KIND: Kind = Kind {
@@ -76,7 +77,7 @@ fn before(document: &Value) -> String {
 pub(super) fn recording(document: &Value, rows: Option<&Value>) -> Vec<Fact> {
     let rows = rows.unwrap_or(&document["recording_rows"]);
     vec![
-        Fact::new("recording, rows", words(rows)),
+        Fact::new("recording, rows", rows.as_u64().map(grouped)),
         Fact::of("recording, fingerprint", &document["recording_fingerprint"]),
     ]
 }

@@ -1,14 +1,10 @@
-//! The columns of a comparison, for programs: CSV and JSON.
+//! The columns of a comparison.
 
 use crate::answer::Role;
-use crate::comparison::{Comparison, Row, Section, Side};
-use serde_json::{Map, Value, json};
+use crate::comparison::{Against, Comparison, Row, Section, Side};
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 use slablab_stats::table::Better;
-
-/// The schema's name; the number grows when a key changes its meaning.
-const SCHEMA: &str = "slablab.compare.1";
 
 /// A quantity of one result against the base.
 pub(super) struct Line<'a> {
@@ -19,7 +15,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    pub(super) fn pair(&self) -> &crate::comparison::Against {
+    pub(super) fn pair(&self) -> &Against {
         &self.row.pairs[self.other - 1]
     }
 }
@@ -29,42 +25,6 @@ pub(super) fn lines<'a>(comparison: &'a Comparison, section: &'a Section) -> Vec
     let others = 1..comparison.columns.len();
     let line = |row| others.clone().map(move |other| Line { comparison, section, row, other });
     section.rows.iter().flat_map(line).collect()
-}
-
-/// A comparison in CSV: a row for each quantity and each result but the first.
-pub fn csv(comparison: &Comparison) -> String {
-    let all: Vec<Line> = comparison.sections.iter().flat_map(|section| lines(comparison, section)).collect();
-    columns().csv(all)
-}
-
-/// A comparison in JSON.
-pub fn json(comparison: &Comparison) -> Value {
-    fn table(comparison: &Comparison, section: &Section) -> Value {
-        let columns = columns();
-        let rows = lines(comparison, section);
-        json!({
-            "role": role(section.role),
-            "test": (section.tests > 0).then(|| section.rules.test.to_string()),
-            "significance": section.rules.significance,
-            "comparisons": section.tests,
-            "rows": rows.iter().map(|line| Value::Object(columns.json(line))).collect::<Vec<_>>(),
-            "rows_left_out": section.hidden,
-            "summary": super::text::remark(comparison, section),
-        })
-    }
-    let differs = comparison.differs.iter().map(|(name, values)| (name.clone(), json!(values)));
-    let same = comparison.same.iter().map(|(name, value)| (name.clone(), json!(value)));
-    json!({
-        "schema": SCHEMA,
-        "of": comparison.kind.schema,
-        "columns": comparison.columns,
-        "differs": differs.collect::<Map<_, _>>(),
-        "same": same.collect::<Map<_, _>>(),
-        "not_said": comparison.unknown,
-        "cautions": comparison.cautions,
-        "not_compared": comparison.alone,
-        "tables": comparison.sections.iter().map(|section| table(comparison, section)).collect::<Vec<_>>(),
-    })
 }
 
 pub(super) fn role(role: Role) -> &'static str {
@@ -93,12 +53,19 @@ pub(super) fn columns<'a>() -> Columns<Line<'a>> {
         .words();
     side(columns, ["other_n", "other_value", "other_sd"], "other", other)
         .add("gain_percent", "", "gain, %", move |line| number(line.pair().gain_percent))
+        .or_unknown()
+        .described("How much better the other value is than the base, in percent; below 0 if it is worse.")
         .add("gain_percent_low_95", "", "from", move |line| number(line.pair().interval.map(|ends| ends.low)))
+        .or_unknown()
         .add("gain_percent_high_95", "", "to", move |line| number(line.pair().interval.map(|ends| ends.high)))
+        .or_unknown()
         .key("p", move |line| number(line.pair().p))
+        .or_unknown()
         .add("p_holm", "", "p, Holm", move |line| {
             line.pair().p_holm.map_or(Cell::Empty, |p| Cell::Number(p, 4))
         })
+        .or_unknown()
+        .described("The p-value after Holm's correction over the table.")
         .add("verdict", "", "verdict", |line| Cell::Text(line.pair().verdict.to_string()))
         .words()
 }
@@ -112,8 +79,11 @@ fn side<'a>(
 ) -> Columns<Line<'a>> {
     columns
         .key(n, move |line| get(line).map_or(Cell::Empty, |side| Cell::Count(side.n as u64)))
+        .or_unknown()
         .add(value, "", head, move |line| {
             get(line).map_or(Cell::Empty, |side| Cell::Number(side.value, line.row.decimals))
         })
+        .or_unknown()
         .key(sd, move |line| get(line).map_or(Cell::Empty, |side| Cell::Number(side.sd, 4)))
+        .or_unknown()
 }

@@ -40,11 +40,13 @@ mod sizes;
 mod tail;
 
 use crate::classes;
+use crate::fast::Given;
 use crate::freed_blocks;
 use crate::heap::Heap;
 use crate::shared::note::Note;
 use crate::shared::{EachCache, Tenant};
 use crate::world::Native;
+use crate::wrapped::Serves;
 use crate::zeroing;
 use ring::{MOST, Ring};
 use slablab_native::Object;
@@ -79,11 +81,6 @@ impl Guards {
 }
 
 impl Hardened {
-    /// The heap as metadata memory of engines.
-    pub(crate) fn metadata(&self) -> &dyn Metadata<Native> {
-        &self.heap
-    }
-
     /// Frees the objects of a slot's rings to their slabs, as far as the slot can be claimed.
     fn empty_rings(&self, cpu: CpuId) {
         for (class, ring) in self.guards.rings.iter().enumerate().filter(|(_, ring)| ring.used(cpu)) {
@@ -126,5 +123,34 @@ impl Tenant for Hardened {
     }
     fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
         self.heap.write_name(cache, to)
+    }
+}
+
+impl Serves for Hardened {
+    fn alloc_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
+        if align <= classes::STEP { self.alloc(bytes) } else { self.alloc_aligned(bytes, align) }
+    }
+    fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
+        self.alloc_zeroed(bytes, align)
+    }
+    fn free(&self, at: Given) {
+        self.free_sized(at, UNSAID, 1);
+    }
+    fn free_sized(&self, at: Given, bytes: Option<usize>, align: usize) {
+        self.free_sized(at, bytes.unwrap_or(UNSAID), align);
+    }
+    fn usable(&self, at: *const u8) -> usize {
+        self.usable(at)
+    }
+    /// A wrong size or alignment ends the process when the memory is freed.
+    fn check_sized(&self, _: *mut u8, _: Option<usize>, _: usize) {}
+    fn realloc(&self, at: Given, bytes: usize, align: usize) -> *mut u8 {
+        self.realloc(at, bytes, align)
+    }
+    fn tenant(&'static self) -> &'static dyn Tenant {
+        self
+    }
+    fn metadata(&'static self) -> &'static dyn Metadata<Native> {
+        &self.heap
     }
 }

@@ -41,9 +41,9 @@ impl Hardened {
         (class < classes::COUNT).then_some(class)
     }
 
-    /// `bytes` bytes, aligned to 16; null without memory. Not inline: other heaps come the same way.
-    #[inline(never)]
-    pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {
+    /// `bytes` bytes, aligned to 16; null without memory.
+    #[inline]
+    pub(super) fn alloc(&self, bytes: usize) -> *mut u8 {
         if bytes <= LISTED_MAX {
             let class = class_listed(bytes);
             if let Some(object) = self.take(class) {
@@ -162,15 +162,8 @@ impl Hardened {
         }
     }
 
-    /// Frees memory. Any address may come: one that is no live allocation's start ends the process with a
-    /// report.
-    #[inline]
-    pub(crate) fn free_slow(&self, at: Given) {
-        self.free_sized(at, UNSAID, 1);
-    }
-
     /// Frees memory whose size, unless it is [`UNSAID`], and alignment the caller says: wrong ones end the
-    /// process with a report.
+    /// process with a report. Any address may come: one that is no live allocation's start ends it, too.
     #[inline]
     pub(crate) fn free_sized(&self, at: Given, said: usize, align: usize) {
         if let Some(entry) = at.pagemap_local() {

@@ -1,9 +1,9 @@
 //! Sizes of live allocations: `malloc_usable_size`, `realloc`.
 
-use super::Hardened;
 use super::blocks::Block;
 use super::bytes;
 use super::tail::room;
+use super::{Hardened, UNSAID};
 use crate::classes;
 use crate::fast::Given;
 use crate::heap::not_here;
@@ -72,7 +72,7 @@ impl Hardened {
         let moved = self.alloc_aligned(bytes, align);
         if !moved.is_null() {
             bytes::copy(at, moved, before.min(bytes));
-            self.free_slow(given);
+            self.free_sized(given, UNSAID, 1);
         }
         moved
     }

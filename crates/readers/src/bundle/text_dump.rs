@@ -108,6 +108,9 @@ impl DumpBuilder {
                     return Err(BundleError::TooLarge { path: "the text".into(), size, limit });
                 }
                 let found = pasted::scan(&content);
+                if found.lines == 0 {
+                    return Err(BundleError::NoBytes);
+                }
                 if found.is_empty() {
                     let (line, first) = found.first_unread.unwrap_or_default();
                     return Err(BundleError::NothingPasted { lines: found.lines, line, first });

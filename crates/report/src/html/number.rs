@@ -1,4 +1,4 @@
-//! Numbers for people: binary units for bytes, three digits that matter, a real minus sign.
+//! Numbers for people: binary units for bytes, three digits that matter.
 
 use crate::text::grouped;
 
@@ -53,6 +53,14 @@ pub fn bytes(bytes: u64) -> String {
     format!("{number}{THIN}{unit}")
 }
 
+/// Bytes for a sentence above a table in KiB, which are rounded down there: below 1 MiB the same number.
+pub fn bytes_as_in_tables(bytes: u64) -> String {
+    match bytes {
+        1024..0x10_0000 => format!("{}{THIN}KiB", bytes >> 10),
+        _ => self::bytes(bytes),
+    }
+}
+
 /// A change in bytes, with its sign.
 pub fn signed_bytes(change: i64) -> String {
     format!("{}{}", sign(change), bytes(change.unsigned_abs()))
@@ -79,7 +87,7 @@ pub fn fixed(number: f64, places: usize) -> String {
     let digits = format!("{:.places$}", number.abs());
     // What rounds to nothing has no sign.
     let below = number < 0.0 && digits.contains(|digit: char| digit.is_ascii_digit() && digit != '0');
-    if below { format!("\u{2212}{digits}") } else { digits }
+    if below { format!("-{digits}") } else { digits }
 }
 
 /// Percent with one place.
@@ -89,17 +97,17 @@ pub fn percent(percent: f64) -> String {
 
 /// A difference of two percentages, with its sign.
 pub fn points(points: f64) -> String {
-    format!("{points:+.1} points").replace('-', "\u{2212}")
+    format!("{points:+.1} points")
 }
 
 /// A whole number in groups of three digits. Only negative numbers have a sign.
 pub(super) fn whole(number: f64) -> String {
-    format!("{}{}", if number < 0.0 { "\u{2212}" } else { "" }, grouped(number.abs().round() as u64))
+    format!("{}{}", if number < 0.0 { "-" } else { "" }, grouped(number.abs().round() as u64))
 }
 
 pub(super) fn sign(change: i64) -> &'static str {
     match change {
-        ..0 => "\u{2212}",
+        ..0 => "-",
         0 => "",
         1.. => "+",
     }
@@ -134,10 +142,24 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_has_the_number_of_its_table() {
+        check(
+            bytes_as_in_tables,
+            [
+                (1023, "1,023 B"),
+                (1535, "1 KiB"),
+                (474_983, "463 KiB"),
+                (1 << 20, "1 MiB"),
+                (1536 << 10, "1.50 MiB"),
+            ],
+        );
+    }
+
+    #[test]
     fn changes_have_a_sign() {
-        check(signed_bytes, [(0, "0 B"), (4096, "+4 KiB"), (-4096, "\u{2212}4 KiB")]);
-        check(signed, [(0, "0"), (1234, "+1,234"), (i64::MIN, "\u{2212}9,223,372,036,854,775,808")]);
-        check(percent, [(12.34, "12.3 %"), (-0.5, "\u{2212}0.5 %"), (-0.04, "0.0 %"), (100.0, "100.0 %")]);
+        check(signed_bytes, [(0, "0 B"), (4096, "+4 KiB"), (-4096, "-4 KiB")]);
+        check(signed, [(0, "0"), (1234, "+1,234"), (i64::MIN, "-9,223,372,036,854,775,808")]);
+        check(percent, [(12.34, "12.3 %"), (-0.5, "-0.5 %"), (-0.04, "0.0 %"), (100.0, "100.0 %")]);
     }
 
     #[test]

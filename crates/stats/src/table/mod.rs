@@ -104,6 +104,14 @@ impl Table {
 }
 
 impl Better {
+    /// The word of files and tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Better::Lower => "lower",
+            Better::Higher => "higher",
+        }
+    }
+
     /// By how much a value is better than 0.
     pub fn gain(self, value: f64) -> f64 {
         match self {

@@ -86,22 +86,20 @@ impl Scale {
     pub fn print(self, value: f64) -> String {
         match self {
             Scale::Bytes | Scale::ByteDoublings if value < 0.0 => {
-                format!("\u{2212}{}", number::bytes(-value as u64))
+                format!("-{}", number::bytes(-value as u64))
             }
             Scale::Bytes | Scale::ByteDoublings => number::bytes(value as u64),
             Scale::Percent => number::percent(value),
             Scale::Seconds | Scale::SecondTens if value == 0.0 => "0\u{202f}s".into(),
             Scale::Seconds | Scale::SecondTens => {
                 let (divisor, unit) = second_unit(value.abs());
-                let number = number::three_digits(value / divisor).replace('-', "\u{2212}");
+                let number = number::three_digits(value / divisor);
                 format!("{number}\u{202f}{unit}")
             }
             Scale::Number | Scale::Whole | Scale::Doublings | Scale::Tens if value.fract() == 0.0 => {
                 number::whole(value)
             }
-            Scale::Number | Scale::Whole | Scale::Doublings | Scale::Tens => {
-                number::three_digits(value).replace('-', "\u{2212}")
-            }
+            Scale::Number | Scale::Whole | Scale::Doublings | Scale::Tens => number::three_digits(value),
         }
     }
 
@@ -210,11 +208,7 @@ fn label(shown: f64, places: usize) -> String {
     let text =
         if places == 0 && shown.abs() >= 1000.0 { number::whole(shown) } else { format!("{shown:.places$}") };
     // The label of -0 is "0".
-    if text.trim_start_matches(['-', '0', '.']).is_empty() {
-        text.replace('-', "")
-    } else {
-        text.replace('-', "\u{2212}")
-    }
+    if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
 }
 
 /// The step of 1, 2 or 5 and their tens that is not below `raw`.
@@ -265,7 +259,7 @@ mod tests {
     fn ticks_stand_on_nice_numbers() {
         check(Scale::Number, 0.0, 9.3, "", "0 2 4 6 8 10");
         check(Scale::Number, 0.0, 0.93, "", "0.0 0.2 0.4 0.6 0.8 1.0");
-        check(Scale::Number, -3.0, 11.0, "", "\u{2212}5 0 5 10 15");
+        check(Scale::Number, -3.0, 11.0, "", "-5 0 5 10 15");
         check(Scale::Number, 0.0, 12345.0, "", "0 5,000 10,000 15,000");
         check(Scale::Number, 0.0, 0.0, "", "0.0 0.2 0.4 0.6 0.8 1.0");
         check(Scale::Whole, 0.0, 3.0, "", "0 1 2 3");
@@ -276,7 +270,7 @@ mod tests {
     fn bytes_stand_on_powers_of_two() {
         check(Scale::Bytes, 0.0, 12.3 * 1048576.0, "MiB", "0 4 8 12 16");
         check(Scale::Bytes, 0.0, 1.9 * 1048576.0, "KiB", "0 512 1,024 1,536 2,048");
-        check(Scale::Bytes, -8192.0, 20000.0, "KiB", "\u{2212}8 0 8 16 24");
+        check(Scale::Bytes, -8192.0, 20000.0, "KiB", "-8 0 8 16 24");
         check(Scale::Bytes, 0.0, 3.0, "B", "0 1 2 3");
         check(Scale::ByteDoublings, 4096.0, 65536.0, "", "4 KiB 8 KiB 16 KiB 32 KiB 64 KiB");
         check(Scale::Doublings, 1.0, 1024.0, "", "1 8 64 512");

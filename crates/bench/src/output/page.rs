@@ -1,58 +1,41 @@
-//! The report as an HTML page.
+//! The page of a report.
 
-use crate::columns::{self, Line};
+use super::columns::{self, Line};
+use super::text::{contestants, title};
 use crate::memory::FIGURES;
-use crate::output::{cannot_tell, contestants, title};
 use crate::patterns::Group;
 use crate::report::{PROCESS_FIGURES, Report, Row};
 use crate::stats::Estimate;
+use slablab_report::Answer;
 use slablab_report::html::chart::{Axis, Bar, Bars, Scale, Whiskers};
-use slablab_report::html::{Cell, Head, Page, Table};
+use slablab_report::html::{Cell, Head, Table};
 
-/// The page of a report. `command` is the command line that made it.
-pub fn page(report: &Report, command: &str) -> String {
-    let mut page = Page::new("Allocators side by side", command);
-    page.lede(&lede(report));
-    page.facts([
-        ("blocks", Cell::Count(report.blocks as u64)),
-        ("CPUs", Cell::Count(report.cpus as u64)),
-        ("load before", Cell::Number(report.load[0], 1)),
-        ("load after", Cell::Number(report.load[1], 1)),
-        ("seed", Cell::Text(report.seed.to_string())),
-    ]);
-    for group in Group::ALL {
+/// A section for each group, then memory, then the proofs.
+pub(super) fn sections(answer: Answer, report: &Report) -> Answer {
+    let answer = Group::ALL.into_iter().fold(answer, |answer, group| {
         let rows: Vec<&Row> = report.group(group).collect();
         if rows.is_empty() {
-            continue;
+            return answer;
         }
-        page.section(title(group));
+        let answer = answer.section(title(group));
         if group == Group::Floors {
-            page.table("The machine's cost of steps that are smaller than an allocation.", &floors(&rows));
-            continue;
+            let caption = "The machine's cost of steps that are smaller than an allocation.";
+            return answer.page_table(caption, floors(&rows));
         }
-        for row in rows {
+        rows.into_iter().fold(answer, |answer, row| {
             let caption = format!("{}: {}. Medians with 95 % intervals.", row.name, row.about);
-            page.figure(&caption, &bars(row), &numbers(row));
-        }
-    }
-    if !report.memory.is_empty() {
-        page.section("Resident memory");
-        page.table("Resident memory of one process per allocator: medians.", &memory(report));
-    }
-    page.evidence(&evidence(report));
-    page.finish()
-}
-
-fn lede(report: &Report) -> String {
-    let [won, even, lost] = report.tally();
-    match cannot_tell(report) {
-        Some(said) => said,
-        None if won + even + lost == 0 => "Times of allocators; none of them is compared with a peer.".into(),
-        None => format!(
-            "Compared with each workload's best peer, slablab's allocators win {won}, are even in {even} and \
-             lose {lost}."
-        ),
-    }
+            answer.figure(&caption, bars(row), numbers(row))
+        })
+    });
+    let answer = match report.memory.is_empty() {
+        true => answer,
+        false => answer
+            .section("Resident memory")
+            .page_table("Resident memory of one process per allocator: medians.", memory(report)),
+    };
+    answer
+        .section("Proofs")
+        .page_table("How each allocator proved that it served the samples.", proofs(report))
 }
 
 fn bars(row: &Row) -> Whiskers {
@@ -113,18 +96,13 @@ fn memory(report: &Report) -> Table {
     table
 }
 
-fn evidence(report: &Report) -> Vec<String> {
-    let (alarms, twins) = report.false_alarms();
+fn proofs(report: &Report) -> Table {
     let rows: Vec<&Row> = report.rows.iter().collect();
-    let proofs = contestants(&rows).into_iter().filter_map(|name| {
-        let cell = rows.iter().flat_map(|row| &row.cells).find(|cell| cell.name == name)?;
-        Some(format!("{name}: {}", cell.evidence))
-    });
-    let mut all = vec![
-        format!("False alarms: {alarms} of {twins} intervals of the twin over itself do not contain 1."),
-        "Each interval contains 95 % of the bootstrap resamples of blocks.".to_string(),
-    ];
-    all.extend(report.notes.iter().cloned());
-    all.extend(proofs);
-    all
+    let mut table = Table::new([Head::text("allocator"), Head::text("proof")]);
+    for name in contestants(&rows) {
+        let cell = rows.iter().flat_map(|row| &row.cells).find(|cell| cell.name == name);
+        let proof = cell.map_or(Cell::Empty, |cell| Cell::Text(cell.evidence.into()));
+        table.row([Cell::Name(name.into()), proof]);
+    }
+    table
 }

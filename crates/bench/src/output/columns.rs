@@ -1,16 +1,18 @@
 //! The columns of a contestant's figures on a page, and of a figure in CSV.
 
-use crate::report::{self, Row, Verdict};
+use crate::memory::FIGURES;
+use crate::report::{self, PROCESS_FIGURES, Report, Row, Verdict};
 use crate::stats::Estimate;
 use crate::subject::Role;
 use slablab_report::column::Columns;
+use slablab_report::frame::Frame;
 use slablab_report::html::Cell;
 
 /// A contestant on a workload.
-pub(crate) type Line<'a> = (&'a Row, &'a report::Cell);
+pub(super) type Line<'a> = (&'a Row, &'a report::Cell);
 
 /// The figures of a contestant on a workload.
-pub(crate) fn lines<'a>() -> Columns<Line<'a>> {
+pub(super) fn lines<'a>() -> Columns<Line<'a>> {
     let columns = Columns::<Line>::default();
     let columns =
         estimate(columns, ["cpu", "cpu_low", "cpu_high"], ("CPU", "ns"), |line| Some(line.1.cpu_ns));
@@ -52,23 +54,23 @@ fn estimate<'a>(
 }
 
 /// A figure: a row of CSV.
-pub(crate) struct Figure<'a> {
-    pub(crate) workload: &'a str,
-    pub(crate) group: &'a str,
-    pub(crate) contestant: &'a str,
-    pub(crate) role: Role,
-    pub(crate) figure: &'a str,
-    pub(crate) unit: &'a str,
-    pub(crate) median: f64,
+struct Figure<'a> {
+    workload: &'a str,
+    group: &'a str,
+    contestant: &'a str,
+    role: Role,
+    figure: &'a str,
+    unit: &'a str,
+    median: f64,
     /// The ends of the interval.
-    pub(crate) ends: Option<[f64; 2]>,
+    ends: Option<[f64; 2]>,
     /// The number of blocks, or of processes.
-    pub(crate) samples: usize,
-    pub(crate) best_peer: Option<&'a str>,
-    pub(crate) verdict: Option<Verdict>,
+    samples: usize,
+    best_peer: Option<&'a str>,
+    verdict: Option<Verdict>,
 }
 
-pub(crate) fn figures<'a>() -> Columns<Figure<'a>> {
+fn figures<'a>() -> Columns<Figure<'a>> {
     fn words(words: &str) -> Cell {
         Cell::Text(words.into())
     }
@@ -88,4 +90,57 @@ pub(crate) fn figures<'a>() -> Columns<Figure<'a>> {
         .key("blocks", |one| Cell::Count(one.samples as u64))
         .key("best_peer", |one| words(one.best_peer.unwrap_or("")))
         .key("verdict", |one| words(one.verdict.map_or("", Verdict::name)))
+}
+
+/// The rows of CSV: one for each figure.
+pub(super) fn frame(report: &Report) -> Frame {
+    let lines = report.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
+    let timed = lines.flat_map(|(row, cell)| {
+        let figure = move |figure, unit, value: Estimate, verdict| Figure {
+            workload: row.name,
+            group: row.group.name(),
+            contestant: cell.name,
+            role: cell.role,
+            figure,
+            unit,
+            median: value.median,
+            ends: Some([value.low, value.high]),
+            samples: cell.samples_ns.len(),
+            best_peer: row.best_peer,
+            verdict,
+        };
+        let cpu = figure("cpu", "ns", cell.cpu_ns, None);
+        let wall = cell.wall_ns.map(|wall| figure("wall", "ns", wall, None));
+        let ratio = cell.ratio.map(|ratio| figure("ratio", "", ratio, cell.verdict));
+        let process = cell.process.iter().flat_map(move |process| {
+            let peak = figure("peak", "MB", process.peak_mb, None);
+            let over = process.peak_ratio;
+            let over = over.map(|ratio| Figure {
+                best_peer: row.leanest_peer,
+                ..figure("peak ratio", "", ratio, process.peak_verdict)
+            });
+            let others = process.figures.iter().zip(&PROCESS_FIGURES).map(move |(value, (name, unit, _))| {
+                let value = Estimate { median: *value, low: *value, high: *value };
+                Figure { ends: None, ..figure(name, unit, value, None) }
+            });
+            [Some(peak), over].into_iter().flatten().chain(others)
+        });
+        [Some(cpu), wall, ratio].into_iter().flatten().chain(process)
+    });
+    let memory = report.memory.iter().flat_map(|one| {
+        one.figures.iter().zip(&FIGURES).map(|(value, (name, unit, _))| Figure {
+            workload: "memory",
+            group: "memory",
+            contestant: one.name,
+            role: one.role,
+            figure: name,
+            unit,
+            median: *value,
+            ends: None,
+            samples: one.processes,
+            best_peer: None,
+            verdict: None,
+        })
+    });
+    figures().frame(timed.chain(memory))
 }
