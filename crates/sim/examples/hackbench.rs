@@ -10,6 +10,7 @@ mod machine;
 
 use slablab_sim::process::Kind;
 use slablab_sim::programs::hackbench::{self, Over, Params};
+use slablab_sim::record::Recorder;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,7 +28,7 @@ fn main() {
     };
     let setup = machine::setup(&word(4, "slub@6.18"), number(5, "16") as u16, number(6, "1") as u16);
     let started = std::time::Instant::now();
-    let outcome = match hackbench::run(&setup, &hackbench, number(7, "1").into()) {
+    let outcome = match hackbench::run(&setup, &hackbench, number(7, "1").into(), &Recorder::default()) {
         Ok(outcome) => outcome,
         Err(failed) => {
             print!("{failed}");

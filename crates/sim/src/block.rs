@@ -18,7 +18,6 @@
 //! wait in the order of submission.
 
 pub mod disk;
-pub mod ublk;
 
 use crate::kernel::era::Era;
 use crate::kernel::objects::{Held, Object};

@@ -53,7 +53,7 @@ pub(crate) use marks::locks_of;
 pub use sampling::AllCpus;
 pub(crate) use sampling::Observer;
 pub use task::Task;
-pub use waiting::{WaitQueue, Waiting};
+pub use waiting::WaitQueue;
 
 /// Later than every time.
 const NEVER: Ps = Ps::MAX;
@@ -106,6 +106,15 @@ struct Entry {
     /// A task of the kernel's own, which no program waits for.
     is_daemon: bool,
     alive: bool,
+}
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The reason, as "to read from socket".
+    pub what: &'static str,
+    /// The number of what it waits at.
+    pub number: u32,
 }
 
 /// What the kernel itself costs, copied from the machine's costs.

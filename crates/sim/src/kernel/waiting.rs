@@ -1,21 +1,12 @@
 //! Queues of tasks that wait.
 
-use super::{Kernel, Task};
+use super::{Kernel, Task, Waiting};
 use crate::sched::TaskId;
 use slablab_model::{Ps, Timed};
 use slablab_platform::Topology;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-
-/// What a task waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// The reason, as "to read from socket".
-    pub what: &'static str,
-    /// The number of what it waits at.
-    pub number: u32,
-}
 
 /// Tasks that wait at one place, the first that came first.
 ///

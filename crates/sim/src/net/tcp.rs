@@ -150,7 +150,7 @@ pub fn close(task: &Task, end: &Rc<End>) {
         end.peer.borrow_mut().take();
         let state = std::mem::take(&mut *end.sock.lock());
         let clones = state.queue.into_iter().map(|received| received.segment);
-        clones.chain(state.unsent).chain(state.sent).for_each(|segment| segment.put(task, None));
+        clones.chain(state.unsent).chain(state.sent).for_each(|segment| segment.put(task));
         end.pages.borrow_mut().close(task);
         std::mem::take(&mut *end.objects.borrow_mut()).into_iter().for_each(|held| task.free(held));
     }
@@ -290,7 +290,10 @@ impl End {
                 segment.read(task, from, part);
                 read += part;
                 if used_up {
-                    segment.put(task, self.rules.leaves.then_some(&*self.loopback));
+                    match self.rules.leaves {
+                        true => self.loopback.put(task, &segment),
+                        false => segment.put(task),
+                    }
                 }
                 continue;
             }
@@ -353,7 +356,7 @@ impl End {
             task.touch(&held, ACK_WRITTEN, Access::Read);
             task.free(held);
         }
-        todo.acknowledged.into_iter().for_each(|segment| segment.put(task, None));
+        todo.acknowledged.into_iter().for_each(|segment| segment.put(task));
         if todo.data {
             self.readers.wake_one(&task.kernel, true);
         }

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `app` | a program's text and heap |
 //! | `daemons` | programs that boot starts, some of which run from time to time |
+//! | `machine` | the machine under a VM of 2.4, and what the workloads have alike |
 //! | `names` | dentries and inodes |
 //! | [`player`] | music, and gaps in it |
 //! | [`apps`] | the application test, steps a) to g) |
@@ -25,6 +26,7 @@
 mod app;
 pub mod apps;
 mod daemons;
+mod machine;
 pub mod make;
 mod names;
 pub mod player;

@@ -41,6 +41,7 @@ words! { Over { Sockets = "sockets", Pipes = "pipes" } }
 
 params! {
     /// The program's parameters.
+    #[derive(Copy, Eq)]
     pub struct Params {
         groups: u32 = [2, 10, 400], 1..=10_000, "groups of senders and receivers", "sched-messaging.c: 10";
         pairs: u32 = [20], 1..=1_000, "senders of a group, and receivers: each sender writes to each receiver",
@@ -138,7 +139,7 @@ impl Program for Hackbench {
 
     /// A repeat draws when each task begins, and what the scheduler draws.
     fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
-        let outcome = run_recorded(setup, params, seed, recorder)?;
+        let outcome = run(setup, params, seed, recorder)?;
         let own = [
             ("elapsed_ps", outcome.elapsed),
             ("message_ps", per_message(&outcome)),
@@ -343,24 +344,11 @@ impl Run {
     }
 }
 
-/// Runs the program.
-///
-/// # Errors
-/// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run(setup: &Setup, params: &Params, seed: u64) -> Result<Outcome, Failed> {
-    run_recorded(setup, params, seed, &Recorder::default())
-}
-
 /// Runs the program, and records its timed part.
 ///
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run_recorded(
-    setup: &Setup,
-    params: &Params,
-    seed: u64,
-    recorder: &Recorder,
-) -> Result<Outcome, Failed> {
+pub fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
     with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
         let run = Rc::new(Run {
             params: *params,

@@ -14,62 +14,217 @@
 //! nothing is linked. The counts of lookups and opens of an object, the heaps and the sizes of files are the
 //! middles of ranges that are given, from memory, in the parameters' documentation.
 
+use super::measures::{KERNEL, rows, sample, with_kernel};
+use super::program::{Estimate, MS, Metric, Object as Described, Observed, Pair, Program, US, ppm};
 use crate::block::{self, Affinity, Device, Disk, Io};
 use crate::fs::files::{self, Entry, FileTable, Files};
-use crate::kernel::tally::{Failed, Outcome};
+use crate::kernel::objects::{Object, ROWS};
+use crate::kernel::tally::{CacheTally, Failed, Outcome};
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting, with_recorded_kernel};
+use crate::params::params;
 use crate::process::mappings;
 use crate::process::{Children, Image, Libraries, Shape};
 use crate::record::Recorder;
 use crate::setup::Setup;
-use slablab_model::{Ps, Timed};
-use slablab_platform::{CpuId, Topology};
+use slablab_model::{MachineSpec, Ps, Timed};
+use slablab_platform::{CpuId, Event, Topology};
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The program's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kbuild {
-    /// Objects that are compiled.
-    pub objects: u32,
-    /// Objects at a time: `make -j`.
-    pub jobs: u32,
-    /// Paths that are looked up for an object, opens included: 300 to 600.
-    pub lookups: u32,
-    /// Opens of an object, those in vain included: 250 to 400.
-    pub opens: u32,
-    /// The compiler's heap, in MiB: 15 to 40.
-    pub heap_mib: u32,
-    /// CPU time of an object's programs in themselves.
-    pub user: Ps,
-    /// Time between two rounds of the flusher.
-    pub flush_every: Ps,
+params! {
+    /// The program's parameters.
+    #[derive(Copy, Eq)]
+    pub struct Params {
+        objects: u32 = [16, 64, 1_750], 1..=100_000, "objects that are compiled",
+            "2.6.28, defconfig: 1,500 to 2,000 (from memory)";
+        jobs: u32 = [8], 1..=10_000, "objects at a time: make -j", "no mail says it";
+        lookups: u32 = [450], 90..=10_000, "paths that are looked up for an object, opens included",
+            "300 to 600 (from memory of builds of 2.6.2x): the middle";
+        opens: u32 = [325], 35..=10_000, "opens of an object, those in vain included",
+            "250 to 400 (from memory of builds of 2.6.2x): the middle";
+        heap_mib: u32 = [27], 1..=1_000, "heap of the compiler in MiB",
+            "15 to 40 (from memory of builds of 2.6.2x): the middle";
+        user_us: u64 = [63_000], 0..=10_000_000, "CPU time of an object's programs in themselves",
+            "Zhang Yanmin, 5 February 2009: 91 s a build; over 1,450 objects (assumed)";
+        flush_ms: u64 = [50, 200, 5_000], 1..=1_000_000, "time between two rounds of the flusher",
+            "dirty_writeback_centisecs: 500; shorter in shorter runs, so that they have some";
+    }
 }
 
-impl Default for Kbuild {
-    fn default() -> Self {
-        Kbuild {
-            objects: 48,
-            jobs: 8,
-            lookups: 450,
-            opens: 325,
-            heap_mib: 27,
-            user: 63_000_000_000,
-            flush_every: 500_000_000_000,
+/// The fewest opens of an object are the least that [`Params::opens`] may be.
+const _: () = assert!(OTHER_OPENS + IN_VAIN == 35);
+
+impl Params {
+    /// CPU time of an object's programs in themselves.
+    pub(super) fn user(&self) -> Ps {
+        self.user_us * US
+    }
+
+    pub(super) fn compiler_opens(&self) -> u32 {
+        self.opens - OTHER_OPENS
+    }
+
+    /// Paths that make looks up for an object.
+    pub(super) fn make_stats(&self) -> u32 {
+        self.lookups - self.opens - OTHER_STATS
+    }
+}
+
+/// The program.
+#[derive(Debug)]
+pub enum Kbuild {}
+
+impl Program for Kbuild {
+    type Params = Params;
+
+    const NAME: &'static str = "kbuild";
+    const ABOUT: &'static str =
+        "make of a kernel: for each object six programs, 450 lookups of paths, and their files";
+    const METRICS: &'static [Metric] = &METRICS;
+    const SUITE: &'static [Pair] = &[Pair {
+        machine: "laptop",
+        parameters: "objects = 16",
+        why: "a build, in which nothing should differ",
+    }];
+
+    fn objects(release: Release) -> Vec<Described> {
+        let objects = [
+            (Object::Name, "1 for each lookup of a path"),
+            (Object::File, "1 for each open, in vain or not"),
+            (Object::Vma, "about 250 for an object: 20 for each of 6 forks and of 6 execs"),
+            (Object::BufferHead, "52 for an object: 205 KiB are written"),
+            (
+                Object::JournalHandle,
+                "ext3: 1 for each page that is written; 1 for each file that is made or removed",
+            ),
+            (Object::Bio, "ext3: 1 for each page that the flusher writes; later 1 for each file"),
+            (Object::Task, "6 for an object"),
+            (Object::Mm, "12 for an object"),
+        ];
+        rows(release, &objects)
+    }
+
+    fn check(_machine: &MachineSpec, params: &Params) -> Result<(), String> {
+        let (opens, lookups) = (params.opens, params.lookups);
+        let least = opens + OTHER_STATS;
+        match lookups >= least {
+            true => Ok(()),
+            false => Err(format!("lookups = {lookups}: expected at least {least} for opens = {opens}")),
         }
     }
+
+    fn estimate(machine: &MachineSpec, params: &Params) -> Estimate {
+        /// A page of the heap, a lookup, a millisecond of computing, six programs (measured).
+        const PAGE_NS: u64 = 1_300;
+        const LOOKUP_NS: u64 = 4_000;
+        const COMPUTED_NS: u64 = 10_000;
+        const PROGRAMS_NS: u64 = 700_000;
+        let heap = u64::from(params.heap_mib) << 20;
+        let object = (heap >> machine.page_shift) * PAGE_NS
+            + u64::from(params.lookups) * LOOKUP_NS
+            + params.user_us / 1_000 * COMPUTED_NS
+            + PROGRAMS_NS;
+        let memory = u64::from(params.jobs) * heap;
+        let slabs = Estimate::of_operations(machine, 0, memory + (64 << 20));
+        Estimate { host_ns: u64::from(params.objects) * object, ..slabs }
+    }
+
+    /// A repeat draws headers, the lengths of pieces of work, and what the scheduler draws.
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let outcome = run(setup, params, seed, recorder)?;
+        let mut own = caches(&outcome);
+        let busy: u64 = outcome.spent.iter().flatten().sum();
+        own.extend([("elapsed_ps", outcome.elapsed), ("cpu_ps", busy / outcome.messages.max(1))]);
+        Ok(Observed { sample: sample(&METRICS, &outcome, &own), profile: Some(outcome.profile) })
+    }
+}
+
+/// A number of a cache's objects for each 1,000 names.
+const fn per_name(name: &'static str, about: &'static str) -> Metric {
+    Metric { name, about, better: None, unit: "1", per_unit: 1.0, decimals: 0 }
+}
+
+const METRICS: [Metric; 2 + 17 + KERNEL.len()] = with_kernel([
+    Metric {
+        name: "elapsed_ps",
+        about: "time of the build",
+        better: Some(Better::Lower),
+        unit: "s",
+        per_unit: 1e12,
+        decimals: 4,
+    },
+    Metric {
+        name: "cpu_ps",
+        about: "CPU time of an object, of the kernel and of programs",
+        better: Some(Better::Lower),
+        unit: "ms",
+        per_unit: 1e9,
+        decimals: 3,
+    },
+    per_name("filp_names", "filp for each 1,000 names_cache"),
+    per_name("vma_names", "vm_area_struct for each 1,000 names_cache"),
+    per_name("buffer_names", "buffer_head for each 1,000 names_cache"),
+    per_name("bio_names", "bio for each 1,000 names_cache"),
+    per_name("handle_names", "journal_handle for each 1,000 names_cache"),
+    Metric::percent("name_allocs_ppm", "fast allocations of names_cache", None),
+    Metric::percent("name_frees_ppm", "fast frees of names_cache", None),
+    Metric::percent("filp_allocs_ppm", "fast allocations of filp", None),
+    Metric::percent("filp_frees_ppm", "fast frees of filp", None),
+    Metric::percent("vma_allocs_ppm", "fast allocations of vm_area_struct", None),
+    Metric::percent("vma_frees_ppm", "fast frees of vm_area_struct", None),
+    Metric::percent("buffer_allocs_ppm", "fast allocations of buffer_head", None),
+    Metric::percent("buffer_frees_ppm", "fast frees of buffer_head", None),
+    Metric::percent("bio_allocs_ppm", "fast allocations of bio", None),
+    Metric::percent("bio_frees_ppm", "fast frees of bio", None),
+    Metric::percent("handle_allocs_ppm", "fast allocations of journal_handle", None),
+    Metric::percent("handle_frees_ppm", "fast frees of journal_handle", None),
+]);
+
+/// The caches of the published table: the object; its metrics by [`METRICS`]' names.
+const CACHES: [(Object, Option<&str>, &str, &str); 6] = [
+    (Object::Name, None, "name_allocs_ppm", "name_frees_ppm"),
+    (Object::File, Some("filp_names"), "filp_allocs_ppm", "filp_frees_ppm"),
+    (Object::Vma, Some("vma_names"), "vma_allocs_ppm", "vma_frees_ppm"),
+    (Object::BufferHead, Some("buffer_names"), "buffer_allocs_ppm", "buffer_frees_ppm"),
+    (Object::Bio, Some("bio_names"), "bio_allocs_ppm", "bio_frees_ppm"),
+    (Object::JournalHandle, Some("handle_names"), "handle_allocs_ppm", "handle_frees_ppm"),
+];
+
+/// The published table's numbers. A cache that was not used has zeros.
+fn caches(outcome: &Outcome) -> Vec<(&'static str, u64)> {
+    let of = |object: Object| {
+        let is_of =
+            |cache: &&CacheTally| ROWS.iter().any(|row| row.object == object && row.name == cache.name);
+        outcome.caches.iter().find(is_of)
+    };
+    let names = of(Object::Name).map_or(1, |cache| cache.allocs.max(1));
+    let mut numbers = Vec::new();
+    for (object, per_name, fast_allocs, fast_frees) in CACHES {
+        let cache = of(object);
+        let count = |event: Event| {
+            let events = cache.map_or(&[][..], |cache| &cache.events[..]);
+            events.iter().find(|(one, _)| *one == event).map_or(0, |(_, count)| *count)
+        };
+        let share = |fast, slow| ppm(count(fast), count(fast) + count(slow));
+        numbers.extend(per_name.map(|name| (name, cache.map_or(0, |cache| cache.allocs * 1_000 / names))));
+        numbers.push((fast_allocs, share(Event::AllocFastpath, Event::AllocSlowpath)));
+        numbers.push((fast_frees, share(Event::FreeFastpath, Event::FreeSlowpath)));
+    }
+    numbers
 }
 
 /// A program of a step.
 pub(super) struct Step {
     pub(super) name: &'static str,
-    /// Headers and other files that it opens; the compiler opens what is left of [`Kbuild::opens`].
+    /// Headers and other files that it opens; the compiler opens what is left of [`Params::opens`].
     pub(super) opens: u32,
     /// Paths that it looks up without opening them.
     pub(super) stats: u32,
-    /// Its part of [`Kbuild::user`], in thousandths.
+    /// Its part of [`Params::user_us`], in thousandths.
     pub(super) user: u64,
-    /// Its heap in MiB; the compiler's is [`Kbuild::heap_mib`].
+    /// Its heap in MiB; the compiler's is [`Params::heap_mib`].
     pub(super) heap_mib: u32,
     /// KiB that it writes into a new file: a .s of 100 to 200, a .o of 10 to 60, a .cmd of 10 to 30.
     pub(super) writes_kib: u32,
@@ -88,7 +243,7 @@ pub(super) const STEPS: [Step; 6] = [
     Step { name: "fixdep", opens: 3, stats: 0, user: 30, heap_mib: 0, writes_kib: 20, starts: &[] },
     Step { name: "mv", opens: 0, stats: 2, user: 5, heap_mib: 0, writes_kib: 0, starts: &[] },
 ];
-/// Make's part of [`Kbuild::user`], in thousandths.
+/// Make's part of [`Params::user_us`], in thousandths.
 pub(super) const MAKE_USER: u64 = 15;
 /// Opens of an exec, and its lookups beside them.
 const EXEC: (u32, u32) = (3, 1);
@@ -106,20 +261,6 @@ const DISK: Disk = Disk { latency: 5_000_000_000, kib: 12_000_000, disks: 1, req
 /// Headers of the tree that a build opens, and paths that it looks for in vain (assumed).
 const HEADERS: u32 = 1_500;
 const ABSENT: u32 = 500;
-
-impl Kbuild {
-    /// The fewest opens of an object, and the fewest lookups beside its opens.
-    pub const LEAST: (u32, u32) = (OTHER_OPENS + IN_VAIN, OTHER_STATS);
-
-    pub(super) fn compiler_opens(&self) -> u32 {
-        self.opens - OTHER_OPENS
-    }
-
-    /// Paths that make looks up for an object.
-    pub(super) fn make_stats(&self) -> u32 {
-        self.lookups - self.opens - OTHER_STATS
-    }
-}
 
 /// A source tree with its folders, and the programs.
 struct Tree {
@@ -160,7 +301,7 @@ impl Tree {
 
 /// What all programs of a run share.
 struct Build {
-    kbuild: Kbuild,
+    kbuild: Params,
     files: Rc<Files>,
     tree: Tree,
     /// Objects and lists of dependencies.
@@ -209,7 +350,7 @@ impl Build {
     /// The program computes, opens and reads files, and its heap grows: each in `opens` parts, at least one.
     fn read(&self, task: &Task, table: &FileTable, image: &Image, at: usize, opens: u32, heap_mib: u32) {
         let parts = u64::from(opens.max(1));
-        let user = self.kbuild.user * STEPS[at].user / 1_000;
+        let user = self.kbuild.user() * STEPS[at].user / 1_000;
         let pages = (u64::from(heap_mib) << 20) >> Timed::page_shift();
         for part in 0..parts {
             task.compute(user / parts);
@@ -272,7 +413,7 @@ impl Build {
         let mark = task.kernel.mark();
         for _ in 0..self.kbuild.objects {
             self.look_up(task, self.kbuild.make_stats());
-            task.compute(self.kbuild.user * MAKE_USER / 1_000);
+            task.compute(self.kbuild.user() * MAKE_USER / 1_000);
             let build = self.clone();
             let shell = move |child: &Task, image: Image| {
                 let image = build.run(child, image, 0, &Assembly::default());
@@ -321,12 +462,12 @@ impl Flusher {
     }
 }
 
-fn main(task: &Task, kbuild: Kbuild) -> Outcome {
+fn main(task: &Task, kbuild: Params) -> Outcome {
     task.call_it(|| "make".into());
     let (files, flusher) = (Rc::<Files>::default(), Rc::<Flusher>::default());
     let (for_flusher, of_files) = (flusher.clone(), files.clone());
     let device = Device::new(0, DISK, Affinity::Cpu(CpuId(0)));
-    task.fork(move |task| for_flusher.run(task, &of_files, &device, kbuild.flush_every));
+    task.fork(move |task| for_flusher.run(task, &of_files, &device, kbuild.flush_ms * MS));
     let tree = Tree::new(task);
     let table = FileTable::new(&files);
     let make = &tree.programs[STEPS.len()];
@@ -348,13 +489,8 @@ fn main(task: &Task, kbuild: Kbuild) -> Outcome {
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
 ///
 /// # Panics
-/// If opens or lookups are fewer than [`Kbuild::LEAST`] says, or there are no jobs.
-pub fn run_recorded(
-    setup: &Setup,
-    kbuild: &Kbuild,
-    seed: u64,
-    recorder: &Recorder,
-) -> Result<Outcome, Failed> {
+/// If the parameters do not pass [`Program::check`].
+pub fn run(setup: &Setup, kbuild: &Params, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
     let kbuild = *kbuild;
     with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
         super::repeat::ended(kernel, |kernel, result| {
@@ -364,4 +500,22 @@ pub fn run_recorded(
             });
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lookups_hold_the_opens_and_those_of_the_programs() {
+        #[track_caller]
+        fn check(opens: u32, lookups: u32, expected: Result<(), &str>) {
+            let params = Params { opens, lookups, ..Params::default() };
+            let found = Kbuild::check(&MachineSpec::uniform(1, 1, 1 << 30), &params);
+            assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|text| *text));
+        }
+        check(325, 450, Ok(()));
+        check(35, 84, Ok(()));
+        check(325, 373, Err("lookups = 373: expected at least 374 for opens = 325"));
+    }
 }

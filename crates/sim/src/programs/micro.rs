@@ -1,360 +1,318 @@
-//! What a microbenchmark would measure on a machine: pairs, batches, frees on another CPU, all CPUs at once.
+//! `micro`: one size, one pattern of allocations and frees.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `patterns` | the patterns on a machine, and what they are measured by |
 
-mod bench;
-mod crowd;
+mod patterns;
 
-use crate::heap::paths::paths;
+use super::measures::{FAST_ALLOCS, FAST_FREES};
+use super::program::{Estimate, Metric, OF_TASKS, Object as Described, Observed, Pair, Program, Sample};
+use crate::heap::paths;
 use crate::kernel::tally::Failed;
+use crate::params::{params, words};
 use crate::record::Recorder;
-use crate::record::profile::{Profile, lock_times};
 use crate::setup::Setup;
-use bench::Bench;
-use slablab_model::{LockTimes, Paths, Ps, Timed};
-use slablab_platform::CpuId;
-use std::rc::Rc;
+pub use patterns::{Crowd, Load, Measured, Pattern, measure};
+use slablab_model::{LockTimes, MachineSpec};
+use slablab_platform::{CpuId, Rank, rank};
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
 
-/// A pattern of allocations and frees of one size.
+/// A pattern by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// An object is allocated and freed, again and again.
+pub enum Named {
+    /// [`Pattern::Pair`].
     Pair,
-    /// So many objects are allocated, then all are freed, the first first.
-    Batch(u32),
-    /// So many objects are allocated, then all are freed, in an order that is drawn for each batch.
-    Shuffled(u32),
-    /// One CPU allocates and another frees; at most so many objects are between them. Each free touches
-    /// nothing but what the engine touches: how the address gets to the other CPU is not charged.
-    OneWay {
-        /// The CPU that frees.
-        to: CpuId,
-        /// Objects between the two.
-        window: u32,
-    },
-    /// The first `cpus` CPUs at once allocate `each` objects. When the last is done, each frees its own, the
-    /// first first.
-    Concurrent {
-        /// CPUs.
-        cpus: u16,
-        /// Objects of each CPU.
-        each: u32,
-    },
-    /// A program with a thread on each of the first `cpus` CPUs.
-    Crowd {
-        /// What the threads do.
-        of: Crowd,
-        /// CPUs: an even number where half of them frees.
-        cpus: u16,
-        /// Objects that a thread allocates in a round.
-        each: u32,
-    },
-}
-
-/// What the threads of a program do. Each round allocates, and frees, `each` objects a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crowd {
-    /// Each thread frees what it allocated, the first first.
-    Churn,
-    /// As larson: random objects of a table of a quarter as many are replaced, and tables go to other threads
-    /// after each round.
-    Larson,
-    /// As xmalloc: half of the threads allocate batches of twice as many, half free them.
+    /// [`Pattern::Batch`].
+    Batch,
+    /// [`Pattern::Shuffled`].
+    Shuffled,
+    /// [`Pattern::OneWay`].
     OneWay,
-    /// As mstress: threads allocate and free at random, and swap objects at random.
-    Swap,
+    /// [`Pattern::Concurrent`].
+    Concurrent,
+    /// [`Crowd::Churn`].
+    Churn,
+    /// [`Crowd::Larson`].
+    Larson,
+    /// [`Crowd::OneWay`].
+    Xmalloc,
+    /// [`Crowd::Swap`].
+    Mstress,
 }
 
-impl Pattern {
-    /// The CPUs that take part.
-    fn cpus(self) -> Vec<CpuId> {
-        match self {
-            Pattern::Pair | Pattern::Batch(_) | Pattern::Shuffled(_) => vec![CpuId(0)],
-            Pattern::OneWay { to, .. } => vec![CpuId(0), to],
-            Pattern::Concurrent { cpus, .. } | Pattern::Crowd { cpus, .. } => (0..cpus).map(CpuId).collect(),
-        }
-    }
-
-    /// Objects of the pattern before it begins again.
-    fn round(self) -> u64 {
-        match self {
-            Pattern::Pair | Pattern::OneWay { .. } => 1,
-            Pattern::Batch(batch) | Pattern::Shuffled(batch) => batch.into(),
-            Pattern::Concurrent { cpus, each } | Pattern::Crowd { cpus, each, .. } => {
-                u64::from(cpus) * u64::from(each)
-            }
-        }
+words! {
+    Named {
+        Pair = "pair",
+        Batch = "batch",
+        Shuffled = "shuffled",
+        OneWay = "one-way",
+        Concurrent = "concurrent",
+        Churn = "churn",
+        Larson = "larson",
+        Xmalloc = "xmalloc",
+        Mstress = "mstress",
     }
 }
 
-/// What is measured.
+/// What an operation costs beside the lines that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// The pattern.
-    pub pattern: Pattern,
-    /// Bytes of an object.
-    pub bytes: u32,
-    /// 0: the objects are of kmalloc's class. Else they have a cache of their own, which asks for sheaves of
-    /// this capacity; only releases that let caches opt in give it what it asks for.
-    pub sheaf_capacity: u32,
-    /// Objects that are counted, in whole rounds of the pattern.
-    pub objects: u64,
-    /// Draws the order of shuffled frees.
-    pub seed: u64,
+pub enum Prices {
+    /// What it costs in the kernel.
+    Kernel,
+    /// What it costs in a program with a slot for each thread.
+    Program,
 }
 
-/// What was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measured {
-    /// Objects allocated and freed.
-    pub objects: u64,
-    /// CPU time for each object, allocation and free together, on all CPUs.
-    pub cpu: Ps,
-    /// Time from the start to the end, for each object.
-    pub wall: Ps,
-    /// How long an allocation took, waits for locks included.
-    pub alloc: Ps,
-    /// How long a free took, waits for locks included.
-    pub free: Ps,
-    /// Allocations that took the fast path, of 1,000.
-    pub fast_allocs: u64,
-    /// Frees that took the fast path, of 1,000.
-    pub fast_frees: u64,
-    /// Where the time of the CPUs went.
-    pub profile: Profile,
-    /// What the locks of each rank did, by the rank's name.
-    pub locks: Vec<(&'static str, LockTimes)>,
-    /// Cache lines that came from other CPUs' caches or from memory.
-    pub lines: u64,
+words! { Prices { Kernel = "kernel", Program = "program" } }
+
+params! {
+    /// The workload's parameters.
+    #[derive(Copy, Eq)]
+    pub struct Params {
+        pattern: Named,
+            "pair: an object is allocated and freed, again and again; batch: `batch` objects are \
+             allocated, then all are freed; shuffled: freed in an order that is drawn; one-way: CPU 0 \
+             allocates, CPU `to_cpu` frees; concurrent: `cpus` CPUs at once do a batch, and wait for each \
+             other between its halves; churn: `cpus` CPUs do batches and wait for none; larson: they \
+             replace random objects of tables of batch / 4, which go to the next CPU after each batch; \
+             xmalloc: half of them allocate batches, half free them; mstress: they allocate and free at \
+             random, and swap objects at random",
+            "shuffled: V. Babka, 2025; concurrent: the module of C. Lameter that J. Kim used in 2016; \
+             larson, xmalloc, mstress: in the manner of these benchmarks, with numbers chosen here";
+        bytes: u32 = [64], 8..=4_194_304, "bytes of an object", "assumed";
+        batch: u32 = [100], 1..=1_048_576,
+            "objects of a batch, for each CPU; objects between the two CPUs of one-way", "assumed";
+        to_cpu: u16 = [1], 1..=65_534, "the CPU that frees in the pattern one-way", "assumed";
+        cpus: u16 = [0], 0..=65_534, "CPUs of the patterns from concurrent on; 0: all", "assumed";
+        sheaf_capacity: u32 = [0], 0..=1_024,
+            "0: objects of kmalloc's class; else objects of a cache of their own, which asks for sheaves \
+             of this capacity. Only 6.18 lets caches ask",
+            "V. Babka, 2025: 32";
+        prices: Prices,
+            "what an operation costs beside the lines that it touches: in the kernel, or in a program with a \
+             slot for each thread",
+            "crates/sim/src/heap/paths.rs; an instruction of a program takes a third of a cycle (assumed)";
+        objects: u64 = [20_000, 200_000, 2_000_000], 1_000..=4_294_967_296,
+            "objects that are counted, in whole batches, after as many or 20,000 to warm up; from churn on \
+             for each CPU, after as many",
+            "assumed";
+    }
 }
 
-/// Objects of the warm-up, unless fewer are counted.
-const WARM_UP: u64 = 20_000;
+impl Params {
+    /// The crowd of a pattern, if it is one.
+    fn crowd(&self) -> Option<Crowd> {
+        match self.pattern {
+            Named::Churn => Some(Crowd::Churn),
+            Named::Larson => Some(Crowd::Larson),
+            Named::Xmalloc => Some(Crowd::OneWay),
+            Named::Mstress => Some(Crowd::Swap),
+            Named::Pair | Named::Batch | Named::Shuffled | Named::OneWay | Named::Concurrent => None,
+        }
+    }
 
-/// Runs a pattern: first once to warm up, then for the objects that count.
-///
-/// # Errors
-/// A machine that cannot be modelled, or that has no memory for the pattern.
-pub fn measure(setup: &Setup, load: &Load) -> Result<Measured, Failed> {
-    measure_recorded(setup, load, &Recorder::default())
+    /// CPUs of the patterns from `concurrent` on.
+    fn cpus_of(&self, machine: &MachineSpec) -> u16 {
+        match self.cpus {
+            0 => machine.cpu_node.len() as u16,
+            cpus => cpus,
+        }
+    }
+
+    fn pattern_on(&self, machine: &MachineSpec) -> Pattern {
+        let (each, cpus) = (self.batch, self.cpus_of(machine));
+        match (self.pattern, self.crowd()) {
+            (_, Some(of)) => Pattern::Crowd { of, cpus, each },
+            (Named::Pair, _) => Pattern::Pair,
+            (Named::Batch, _) => Pattern::Batch(each),
+            (Named::Shuffled, _) => Pattern::Shuffled(each),
+            (Named::Concurrent, _) => Pattern::Concurrent { cpus, each },
+            _ => Pattern::OneWay { to: CpuId(self.to_cpu), window: each },
+        }
+    }
+
+    /// Objects that are counted.
+    fn objects_on(&self, machine: &MachineSpec) -> u64 {
+        self.objects * self.crowd().map_or(1, |_| u64::from(self.cpus_of(machine)))
+    }
+
+    /// Objects that are live at once.
+    fn live_on(&self, machine: &MachineSpec) -> u64 {
+        match self.pattern {
+            Named::Pair => 1,
+            Named::Batch | Named::Shuffled | Named::OneWay => self.batch.into(),
+            _ => u64::from(self.batch) * u64::from(self.cpus_of(machine)),
+        }
+    }
 }
 
-/// Runs a pattern: first once to warm up, then for the objects that count, which is recorded: slow
-/// operations, waits for locks, memory of slabs.
-///
-/// # Errors
-/// A machine that cannot be modelled, or that has no memory for the pattern.
-pub fn measure_recorded(setup: &Setup, load: &Load, recorder: &Recorder) -> Result<Measured, Failed> {
-    measure_at(setup, paths(&setup.preset, &setup.hardware.costs), load, recorder)
-}
+/// The workload.
+#[derive(Debug)]
+pub enum Micro {}
 
-/// Runs and records a pattern with these prices of the engine's operations.
-///
-/// # Errors
-/// A machine that cannot be modelled, or that has no memory for the pattern.
-pub fn measure_at(setup: &Setup, paths: Paths, load: &Load, recorder: &Recorder) -> Result<Measured, Failed> {
-    let rounds = |objects: u64| objects.div_ceil(load.pattern.round()).max(1);
-    Bench::enter(setup, paths, load, recorder, |bench: &Rc<Bench>| {
-        let warm_up = match load.pattern {
-            // Sheaves and lists of many CPUs grow for longer.
-            Pattern::Crowd { .. } => load.objects,
-            _ => load.objects.min(WARM_UP),
+impl Program for Micro {
+    type Params = Params;
+
+    const NAME: &'static str = "micro";
+    const ABOUT: &'static str = "what a microbenchmark of kmalloc would measure: pairs, batches, frees on another CPU, all \
+         CPUs at once, programs of many threads";
+    const METRICS: &'static [Metric] = METRICS;
+    const SUITE: &'static [Pair] = &[
+        Pair {
+            machine: "laptop",
+            parameters: "pattern = [\"pair\", \"batch\", \"one-way\"]\nbytes = [64, 1024]",
+            why: "the cost of one object, alone, in batches, and freed on another CPU",
+        },
+        Pair {
+            machine: "numa8",
+            parameters: "pattern = \"one-way\"\nto_cpu = [4, 16]",
+            why: "frees on a node without memory, and on another socket",
+        },
+    ];
+
+    fn objects(_release: Release) -> Vec<Described> {
+        vec![Described {
+            cache: "kmalloc-<bytes>, or micro",
+            bytes: 0,
+            per_operation: "1, of the size that `bytes` asks for".into(),
+            source: "the parameter",
+        }]
+    }
+
+    fn ignores(cost: &str) -> bool {
+        OF_TASKS.contains(&cost)
+    }
+
+    fn check(machine: &MachineSpec, params: &Params) -> Result<(), String> {
+        let cpus = machine.cpu_node.len();
+        let Params { to_cpu, cpus: at_once, batch, .. } = *params;
+        match params.pattern {
+            Named::OneWay if usize::from(to_cpu) >= cpus => {
+                Err(format!("to_cpu = {to_cpu}: expected a CPU below {cpus}"))
+            }
+            Named::Pair | Named::Batch | Named::Shuffled | Named::OneWay => Ok(()),
+            _ if usize::from(at_once) > cpus => {
+                Err(format!("cpus = {at_once}: expected at most {cpus}, or 0 for all"))
+            }
+            Named::Xmalloc if params.cpus_of(machine) % 2 == 1 => {
+                Err(format!("cpus = {at_once}: expected an even number: half of them allocate, half free"))
+            }
+            Named::Larson if batch < 4 => {
+                Err(format!("batch = {batch}: expected at least 4: a table has a quarter"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn estimate(machine: &MachineSpec, params: &Params) -> Estimate {
+        let (objects, round) = (params.objects_on(machine), params.live_on(machine));
+        let whole = |objects: u64| objects.max(1).div_ceil(round) * round;
+        let live = round * u64::from(params.bytes);
+        Estimate::of_operations(machine, (whole(objects) + whole(objects.min(20_000))) * 2, live)
+    }
+
+    /// The seed draws the order of shuffled frees, and that of a free list which is in random order.
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let load = Load {
+            pattern: params.pattern_on(&setup.spec),
+            bytes: params.bytes,
+            sheaf_capacity: params.sheaf_capacity,
+            objects: params.objects_on(&setup.spec),
+            seed,
         };
-        bench.run(load.pattern, rounds(warm_up))?;
-        bench.restart();
-        let (locks, lines) = (lock_times(), Timed::lines_moved());
-        let now = || Profile::until(Timed::latest(), load.pattern.cpus());
-        let (start, fast) = (now(), bench.fast());
-        bench.run(load.pattern, rounds(load.objects))?;
-        let profile = now().since(&start);
-        let objects = rounds(load.objects) * load.pattern.round();
-        let fast_after = bench.fast();
-        let of_all = |at: usize| (fast_after[at] - fast[at]) * 1000 / objects;
-        let [alloc, free] = bench.times().map(|time| time / objects);
-        Ok(Measured {
-            objects,
-            cpu: profile.spent.iter().flatten().sum::<Ps>() / objects,
-            wall: profile.elapsed / objects,
-            alloc,
-            free,
-            fast_allocs: of_all(0),
-            fast_frees: of_all(1),
-            profile,
-            locks: lock_times().into_iter().zip(locks).map(|(now, then)| (now.0, now.1 - then.1)).collect(),
-            lines: Timed::lines_moved() - lines,
-        })
-    })
+        let costs = &setup.hardware.costs;
+        let prices = match params.prices {
+            Prices::Program => paths::native(&setup.preset, costs, costs.cycle * 1_000 / 3),
+            Prices::Kernel => paths::paths(&setup.preset, costs),
+        };
+        let found = measure(setup, prices, &load, recorder)?;
+        let mcycles = |ps: u64| ps * 1_000 / costs.cycle;
+        let numbers = [
+            ("cpu_ps", found.cpu),
+            ("wall_ps", found.wall),
+            ("cpu_mcycles", mcycles(found.cpu)),
+            ("alloc_mcycles", mcycles(found.alloc)),
+            ("free_mcycles", mcycles(found.free)),
+            ("fast_allocs_ppm", found.fast_allocs * 1_000),
+            ("fast_frees_ppm", found.fast_frees * 1_000),
+        ];
+        let metrics = numbers.into_iter().chain(of_locks(&found));
+        let metrics = metrics.map(|(name, number)| (name.to_string(), number)).collect();
+        let sample = Sample { metrics, ..Sample::default() };
+        Ok(Observed { sample, profile: Some(found.profile) })
+    }
+}
+
+const fn time(name: &'static str, about: &'static str, unit: &'static str, decimals: usize) -> Metric {
+    Metric { name, about, better: Some(Better::Lower), unit, per_unit: 1e3, decimals }
+}
+
+/// Of 1,000 objects: the runs count for a million.
+const fn of_many(name: &'static str, about: &'static str, unit: &'static str) -> Metric {
+    Metric { name, about, better: Some(Better::Lower), unit, per_unit: 1e3, decimals: 2 }
+}
+
+const METRICS: &[Metric] = &[
+    time("cpu_ps", "CPU time of one object, allocation and free, on all CPUs", "ns", 2),
+    time("wall_ps", "time from the start to the end, for one object", "ns", 2),
+    time("cpu_mcycles", "CPU time of one object, allocation and free, on all CPUs", "cycles", 1),
+    time("alloc_mcycles", "time of one allocation on its CPU, waits for locks included", "cycles", 1),
+    time("free_mcycles", "time of one free on its CPU, waits for locks included", "cycles", 1),
+    FAST_ALLOCS,
+    FAST_FREES,
+    time("lock_wait_ps", "waits for locks, for one object", "ns", 2),
+    time("barn_wait_ps", "waits for the locks of barns, for one object", "ns", 2),
+    time("list_wait_ps", "waits for the locks of nodes' lists, for one object", "ns", 2),
+    time("zone_wait_ps", "waits for zones' locks, for one object", "ns", 2),
+    of_many("locks_per_million", "locks taken, for 1,000 objects", "locks"),
+    of_many("waited_per_million", "locks that a CPU had to wait for, for 1,000 objects", "locks"),
+    of_many("barn_locks_per_million", "locks of barns taken, for 1,000 objects", "locks"),
+    of_many("list_locks_per_million", "locks of nodes' lists taken, for 1,000 objects", "locks"),
+    of_many("zone_locks_per_million", "locks of zones taken, for 1,000 objects", "locks"),
+    of_many("lines_per_million", "cache lines from other CPUs or from memory, for 1,000 objects", "lines"),
+];
+
+/// What locks did, and lines that moved.
+fn of_locks(found: &Measured) -> [(&'static str, u64); 10] {
+    let of = |rank: Option<&str>, what: fn(&LockTimes) -> u64| -> u64 {
+        let locks = found.locks.iter().filter(|(name, _)| rank.is_none_or(|rank| rank == *name));
+        locks.map(|(_, times)| what(times)).sum()
+    };
+    let wait = |rank| of(rank, |times| times.wait) / found.objects;
+    let million = |count: u64| count * 1_000_000 / found.objects;
+    let taken = |rank| million(of(rank, |times| times.taken));
+    let [barn, list, zone] = [rank::Barn::NAME, rank::NodeList::NAME, rank::Zone::NAME].map(Some);
+    [
+        ("lock_wait_ps", wait(None)),
+        ("barn_wait_ps", wait(barn)),
+        ("list_wait_ps", wait(list)),
+        ("zone_wait_ps", wait(zone)),
+        ("locks_per_million", taken(None)),
+        ("waited_per_million", million(of(None, |times| times.waited))),
+        ("barn_locks_per_million", taken(barn)),
+        ("list_locks_per_million", taken(list)),
+        ("zone_locks_per_million", taken(zone)),
+        ("lines_per_million", million(found.lines)),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slablab_model::{Costs, Handover, Hardware, MachineSpec, Spent};
-    use slablab_slabs::Preset;
 
-    /// A laptop-like machine of two CPUs.
-    fn setup(preset: &str) -> Setup {
-        let costs = Costs {
-            cycle: 250,
-            line_bytes: 64,
-            l1_bytes: 32 << 10,
-            l2_bytes: 512 << 10,
-            llc_bytes: 16 << 20,
-            l1: 1_000,
-            l2: 3_500,
-            llc: 12_000,
-            transfer_core: 5_000,
-            transfer_llc: 25_000,
-            transfer: vec![(10, 80_000)],
-            memory: vec![(10, 90_000)],
-            local_exchange: 2_250,
-            locked_exchange: 4_500,
-            exchange16: 6_000,
-            interrupts: 9_250,
-            zero_kib: 20_000,
-            handover: Handover::Queued,
-            ..Costs::default()
+    #[test]
+    fn a_free_needs_a_cpu_of_the_machine() {
+        let machine = MachineSpec::uniform(2, 1, 1 << 30);
+        let check = |pattern: Named, to: u16, expected: Result<(), String>| {
+            let params = Params { pattern, to_cpu: to, cpus: to, ..Params::default() };
+            assert_eq!(Micro::check(&machine, &params), expected, "{pattern:?} to {to}");
         };
-        let hardware = Hardware { core: vec![0, 1], llc: vec![0, 0], socket: vec![0, 0], costs };
-        Setup {
-            spec: MachineSpec::uniform(2, 1, 1 << 30),
-            hardware,
-            preset: Preset::parse(preset).expect("a preset"),
-            placement: None,
-        }
-    }
-
-    /// A run of kmalloc's class.
-    fn run(preset: &str, pattern: Pattern, bytes: u32, objects: u64) -> Measured {
-        let load = Load { pattern, bytes, sheaf_capacity: 0, objects, seed: 1 };
-        measure(&setup(preset), &load).expect("a machine")
-    }
-
-    /// The pair that J. D. Brouer measured on a machine of 4 GHz: SLUB 42 to 47 cycles, SLAB 87.
-    #[test]
-    fn pairs_cost_what_was_measured() {
-        let check = |preset: &str, cycles: std::ops::RangeInclusive<Ps>| {
-            let found = run(preset, Pattern::Pair, 64, 10_000);
-            assert_eq!((found.fast_allocs, found.fast_frees), (1000, 1000), "{preset}");
-            let found = found.cpu / 250;
-            assert!(cycles.contains(&found), "{preset}: {found} cycles, expected {cycles:?}");
-        };
-        check("slub@5.10", 42..=47);
-        check("slub@6.1", 42..=47);
-        check("slab@6.1", 83..=91);
-    }
-
-    /// What another CPU frees costs more than what the same CPU frees, but for sheaves, whose CPU keeps what
-    /// it frees.
-    #[test]
-    fn frees_on_another_cpu_cost_more() {
-        let check = |preset: &str, at_least: Ps| {
-            let cost = |pattern| run(preset, pattern, 64, 20_000).cpu;
-            let (here, there) = (cost(Pattern::Pair), cost(Pattern::OneWay { to: CpuId(1), window: 256 }));
-            assert!(there >= here * at_least / 10, "{preset}: {here} ps here, {there} ps there");
-        };
-        check("slub@2.6.29", 20);
-        check("slub@6.1", 50);
-        check("slqb@2009-09", 20);
-        check("slab@2.6.29", 15);
-        check("slub@7.1", 12);
-    }
-
-    /// A program's slots need no interrupts off and no exchange of 16 bytes: their prices change nothing.
-    #[test]
-    fn native_prices_are_those_of_a_program() {
-        let load =
-            Load { pattern: Pattern::Batch(1000), bytes: 64, sheaf_capacity: 0, objects: 10_000, seed: 1 };
-        let cost = |preset: &str, change: fn(&mut Costs)| {
-            let mut setup = setup(preset);
-            change(&mut setup.hardware.costs);
-            let paths = crate::heap::paths::native(&setup.preset, &setup.hardware.costs, 50_000);
-            measure_at(&setup, paths, &load, &Recorder::default()).expect("a machine").cpu
-        };
-        for preset in ["slub@6.1", "slqb@2009-09", "slab@6.1"] {
-            let plain = cost(preset, |_| ());
-            assert_eq!(cost(preset, |costs| costs.interrupts *= 10), plain, "{preset}");
-            assert_eq!(cost(preset, |costs| costs.exchange16 *= 10), plain, "{preset}");
-        }
-        let slub = |change| cost("slub@6.1", change);
-        assert!(slub(|costs| costs.locked_exchange *= 10) > slub(|_| ()), "a slab's word is exchanged");
-    }
-
-    /// The same run costs the same to the picosecond.
-    #[test]
-    fn a_measurement_repeats() {
-        let run = || run("slub@6.1", Pattern::OneWay { to: CpuId(1), window: 64 }, 192, 30_000);
-        assert_eq!(run(), run());
-    }
-
-    /// Allocations and frees are timed apart, and nothing else takes time: together they are the CPU time
-    /// and the waits for locks, whole rounds are counted, and a CPU that waits for the other is idle.
-    #[test]
-    fn times_of_allocations_and_frees_add_up() {
-        for pattern in [Pattern::Shuffled(300), Pattern::Concurrent { cpus: 2, each: 3_000 }] {
-            let found = run("slab@6.1", pattern, 1024, 1_000);
-            let whole: Ps = found.profile.spent.iter().flatten().sum();
-            let round = pattern.round();
-            assert_eq!(found.objects, 1_000u64.div_ceil(round) * round, "{pattern:?}");
-            assert!(whole / found.objects - (found.alloc + found.free) <= 2, "{pattern:?}: {found:?}");
-            let waits = found.profile.sum(Spent::LockWait);
-            assert_eq!(waits > 0, pattern.cpus().len() > 1, "{pattern:?}");
-        }
-    }
-
-    /// A sheaf that is flushed frees neighbours together. Freed in a shuffled order, they are in many slabs.
-    #[test]
-    fn sheaves_flush_neighbours_together() {
-        let of = |pattern| {
-            let load = Load { pattern, bytes: 64, sheaf_capacity: 32, objects: 20_000, seed: 1 };
-            measure(&setup("slub@6.18"), &load).expect("a machine").free
-        };
-        let (in_order, shuffled) = (of(Pattern::Batch(1_000)), of(Pattern::Shuffled(1_000)));
-        assert!(shuffled > in_order * 3 / 2, "{in_order} ps, {shuffled} ps");
-    }
-
-    /// A cache of 6.18 has sheaves if it asks for them; then a batch of their capacity is fast.
-    #[test]
-    fn a_cache_of_its_own_asks_for_sheaves() {
-        let fast = |preset: &str, sheaf_capacity| {
-            let load =
-                Load { pattern: Pattern::Batch(32), bytes: 256, sheaf_capacity, objects: 32_000, seed: 1 };
-            let found = measure(&setup(preset), &load).expect("a machine");
-            (found.fast_allocs == 1000, found.fast_frees == 1000)
-        };
-        assert_eq!(fast("slub@6.1", 32), fast("slub@6.1", 0));
-        assert_eq!(fast("slub@6.18", 0), (false, false));
-        assert_eq!(fast("slub@6.18", 32), (true, true));
-    }
-
-    /// Recording a run changes none of its numbers; slow operations and memory are in it.
-    #[test]
-    fn a_recording_changes_nothing() {
-        let load =
-            Load { pattern: Pattern::Batch(100), bytes: 64, sheaf_capacity: 0, objects: 2_000, seed: 1 };
-        let recorder = Recorder::new(crate::record::Limits::default());
-        let recorded = measure_recorded(&setup("slub@6.1"), &load, &recorder).expect("a machine");
-        assert_eq!(recorded, measure(&setup("slub@6.1"), &load).expect("a machine"));
-        let found = recorder.take();
-        assert!(found.names.iter().any(|name| name == "free_slowpath"), "{:?}", found.names);
-        assert!(!found.slices.is_empty() && !found.values.is_empty());
-    }
-
-    /// A machine without memory for the pattern has no figures, but a table of what holds its memory.
-    #[test]
-    fn no_memory_is_an_answer() {
-        let check = |pattern: Pattern, bytes: u32, cache: &str| {
-            let mut setup = setup("slub@6.18");
-            setup.spec = MachineSpec::uniform(2, 1, 4 << 20);
-            let load = Load { pattern, bytes, sheaf_capacity: 0, objects: 20_000, seed: 1 };
-            let failed = measure(&setup, &load).expect_err("4 MiB are full");
-            let Failed::OutOfMemory { events, caches } = failed else { panic!("{failed}") };
-            let (_, objects, held) = caches.iter().max_by_key(|cache| cache.2).expect("a cache");
-            assert_eq!(caches.iter().max_by_key(|cache| cache.2).map(|cache| &*cache.0), Some(cache));
-            assert!(objects * u64::from(bytes) <= *held && *held <= 4 << 20, "{caches:?}");
-            assert!(*held > 3 << 20 && events >= held / u64::from(bytes) * 9 / 10, "{events}: {caches:?}");
-        };
-        check(Pattern::Batch(20_000), 1024, "kmalloc-1k");
-        check(Pattern::OneWay { to: CpuId(1), window: 20_000 }, 4096, "kmalloc-4k");
-        check(Pattern::Batch(20_000), 64 << 10, "pages of order 4");
-        check(Pattern::Concurrent { cpus: 2, each: 10_000 }, 1024, "kmalloc-1k");
+        check(Named::OneWay, 1, Ok(()));
+        check(Named::Pair, 7, Ok(()));
+        check(Named::Concurrent, 2, Ok(()));
+        check(Named::Concurrent, 3, Err("cpus = 3: expected at most 2, or 0 for all".into()));
+        check(Named::OneWay, 2, Err("to_cpu = 2: expected a CPU below 2".into()));
     }
 }

@@ -68,6 +68,7 @@ words! { Interrupts { Disk = "disk", Submitter = "submitter", Turns = "turns" } 
 
 params! {
     /// The program's parameters.
+    #[derive(Copy, Eq)]
     pub struct Params {
         processes: u32 = [10, 100, 100], 1..=2_000, "processes, each with a disk of its own",
             "the mail of September 2009: about 100";

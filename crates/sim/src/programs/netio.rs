@@ -28,6 +28,7 @@ use std::rc::Rc;
 
 params! {
     /// The program's parameters.
+    #[derive(Copy, Eq)]
     pub struct Params {
         block: u32 = [4_096], 1..=1_048_576, "bytes of a write, and the most of a read",
             "fio's example netio: bs=4k";
@@ -84,7 +85,7 @@ impl Program for Netio {
 
     /// A repeat draws when the sender begins, lengths of pieces of work, and what the scheduler draws.
     fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
-        let outcome = run_recorded(setup, &params.load(), seed, recorder)?;
+        let outcome = run(setup, &params.load(), seed, recorder)?;
         let own = [
             ("mib_ps", outcome.elapsed / params.mib),
             ("elapsed_ps", outcome.elapsed),
@@ -147,19 +148,11 @@ fn receiver(task: &Task, netio: &Netio, end: &End, counts: &Counts) {
     counts.borrow_mut().1 = Some(task.kernel.outcome(&mark));
 }
 
-/// Runs the program.
-///
-/// # Errors
-/// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run(setup: &Setup, netio: &Netio, seed: u64) -> Result<Outcome, Failed> {
-    run_recorded(setup, netio, seed, &Recorder::default())
-}
-
 /// Runs the program, and records it from the first write on. Caches and locks are counted over the whole run.
 ///
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run_recorded(setup: &Setup, netio: &Netio, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
+pub fn run(setup: &Setup, netio: &Netio, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
     with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
         let (netio, counts) = (*netio, Rc::new(Counts::default()));
         let (start, result) = (kernel.mark(), counts.clone());

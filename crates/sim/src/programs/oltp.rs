@@ -12,19 +12,110 @@
 //! are busy. *cached* is sysbench's with mysql: all pages are in the server's memory. A server's thread has
 //! one connection. All counts are assumed but where the parameters' documentation says more.
 
-use super::repeat::{self, Program, Repeat};
+use super::measures::rows;
+use super::program::{Estimate, Metric, Object as Described, Observed, Pair, Program, US};
+use super::repeat::{Repeat, Repeats};
+use super::repeated::{self, METRICS};
 use crate::block::{self, Affinity, Device, Disk, Io, Pending};
 use crate::fs::files::{self, Entry, FileTable, Files};
 use crate::kernel::objects::Object;
-use crate::kernel::tally::{Failed, Outcome};
+use crate::kernel::tally::Failed;
 use crate::kernel::{Kernel, Task, WaitQueue, Waiting};
 use crate::net::unix::{self, ReceiveQueue, Socket};
+use crate::params::{params, words};
 use crate::process::Kind;
 use crate::record::Recorder;
 use crate::setup::Setup;
-use slablab_model::{Access, LockTimes, Ps, Timed};
+use slablab_model::{Access, LockTimes, MachineSpec, Ps, Timed};
+use slablab_slabs::Release;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+/// Which database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Asynchronous direct reads from many disks.
+    Direct,
+    /// Clients and a server that has all its pages in memory.
+    Cached,
+}
+
+words! { Form { Direct = "direct", Cached = "cached" } }
+
+params! {
+    /// The program's parameters.
+    #[derive(Copy, Eq)]
+    pub struct Params {
+        form: Form,
+            "direct: Intel's, reads from disks, interrupts on every CPU in its turn; cached: sysbench's, \
+             queries over UNIX sockets, all pages in memory, one write of the log for each transaction",
+            "N. Piggin, 16 January 2009, and Zhang Yanmin, 9 March 2009, name them; forms from memory";
+        tasks: u32 = [384], 1..=10_000, "processes of the database, or clients; not pinned",
+            "direct: assumed, enough to keep 8 CPUs busy; sysbench: 8 to 128 (Zhang Yanmin)";
+        steps: u32 = [10], 1..=1_000, "reads of a transaction, or its queries",
+            "assumed; sysbench's complex transactions have 18 to 20";
+        user_us: u64 = [150], 0..=1_000_000, "CPU time of the database for a read or a query",
+            "assumed: tens of thousands of reads a second and socket, 75 % of the CPU's time in user mode";
+        latency_us: u64 = [7_000], 1..=1_000_000, "time of a disk's request", "disks of 2009: 5 to 10 ms";
+        warm_up_us: u64 = [100_000, 200_000, 1_000_000], 0..=100_000_000, "time before the window",
+            "assumed: several transactions";
+        window_us: u64 = [200_000, 1_000_000, 60_000_000], 10..=100_000_000, "time that is counted",
+            "assumed; the real ones run for minutes";
+    }
+}
+
+impl Params {
+    fn repeat(&self) -> Repeat {
+        repeated::window(self.tasks, Kind::Process, 0, [self.warm_up_us, self.window_us])
+    }
+}
+
+impl Program for Oltp {
+    type Params = Params;
+
+    const NAME: &'static str = "oltp";
+    const ABOUT: &'static str =
+        "a database: processes with asynchronous direct reads of many disks, or clients and a server";
+    const METRICS: &'static [Metric] = &METRICS;
+    const SUITE: &'static [Pair] = &[Pair {
+        machine: "laptop",
+        parameters: "form = [\"direct\", \"cached\"]\ntasks = 64\nwarm_up_us = 50000\nwindow_us = 100000",
+        why: "block I/O that other CPUs complete; queries over sockets",
+    }];
+
+    fn objects(release: Release) -> Vec<Described> {
+        const READ: &str =
+            "direct: 1 for each read; the submitter allocates it, the interrupt's CPU frees it";
+        let objects = [
+            (Object::Kiocb, READ),
+            (Object::Dio, READ),
+            (Object::Bio, READ),
+            (Object::Request, READ),
+            (Object::ScsiCommand, READ),
+            (Object::ScatterList, READ),
+            (Object::SkBuff, "cached: 2 for each query, with data from kmalloc"),
+            (Object::JournalHandle, "cached: 1 for each transaction"),
+        ];
+        rows(release, &objects)
+    }
+
+    fn estimate(machine: &MachineSpec, params: &Params) -> Estimate {
+        let (steps, tasks) = (u64::from(params.steps), u64::from(params.tasks));
+        let least_ns = steps * (params.user_us * 1_000 + 5_000);
+        let busy = tasks.min(machine.cpu_node.len() as u64);
+        let us = params.warm_up_us + params.window_us;
+        let transactions = busy.saturating_mul(us * 1_000) / least_ns;
+        let slabs = Estimate::of_operations(machine, 0, 16 << 20);
+        // A read or a query takes 15 us, and its computing a hundredth of its time (measured).
+        let host_ns = transactions.saturating_mul(steps * (15_000 + params.user_us * 10));
+        Estimate { host_ns, host_bytes: slabs.host_bytes + tasks * (64 << 10) }
+    }
+
+    /// A repeat draws the lengths of pieces of work, and what the scheduler draws.
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        repeated::run(setup, &params.repeat(), seed, recorder, |kernel| Oltp::new(kernel, *params))
+    }
+}
 
 /// Bytes of a kiocb, and of a dio, that a submission writes (assumed).
 const KIOCB: u32 = 240;
@@ -44,46 +135,9 @@ const ROWS: u32 = 1_000;
 const COMMIT: u32 = 1;
 const QUIT: u32 = 2;
 
-/// Which database.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// Asynchronous direct reads from many disks.
-    #[default]
-    Direct,
-    /// Clients and a server that has all its pages in memory.
-    Cached,
-}
-
-/// The program's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Oltp {
-    /// Tasks and time: processes of the database, or clients.
-    pub repeat: Repeat,
-    /// Which database.
-    pub form: Form,
-    /// Reads of a transaction, or queries.
-    pub steps: u32,
-    /// CPU time of a read's or a query's work in the database.
-    pub user: Ps,
-    /// Time of a disk's request.
-    pub latency: Ps,
-}
-
-impl Default for Oltp {
-    fn default() -> Self {
-        Oltp {
-            repeat: Repeat::default(),
-            form: Form::Direct,
-            steps: 10,
-            user: 150_000_000,
-            latency: 7_000_000_000,
-        }
-    }
-}
-
 /// The database: its disks, and what its server's threads share.
-struct State {
-    oltp: Oltp,
+pub struct Oltp {
+    params: Params,
     data: Rc<Device>,
     log: Rc<Device>,
     transactions: Cell<u64>,
@@ -102,15 +156,16 @@ struct Server {
 }
 
 /// A client's connection: its socket, and the end of its thread in the server.
-struct Connection {
+pub struct Connection {
     socket: Rc<Socket>,
     ended: Rc<(Cell<bool>, WaitQueue)>,
 }
 
-impl State {
-    fn new(kernel: &Kernel, oltp: Oltp) -> State {
+impl Oltp {
+    /// A database of these parameters.
+    pub fn new(kernel: &Kernel, params: Params) -> Oltp {
         // A thousand disks for the data: no request waits for another.
-        let many = Disk { latency: oltp.latency, kib: 10_000_000, disks: 1_000, requests: 100_000 };
+        let many = Disk { latency: params.latency_us * US, kib: 10_000_000, disks: 1_000, requests: 100_000 };
         let one = Disk { latency: 500_000_000, disks: 1, requests: 128, ..many };
         let log = Device::new(1, one, Affinity::Turns);
         let server = Server {
@@ -118,11 +173,11 @@ impl State {
             files: Rc::default(),
             log: RefCell::default(),
             connections: Cell::new(0),
-            user: oltp.user,
+            user: params.user_us * US,
             device: log.clone(),
         };
         let data = Device::new(0, many, Affinity::Turns);
-        State { oltp, data, log, transactions: Cell::new(0), server: Rc::new(server) }
+        Oltp { params, data, log, transactions: Cell::new(0), server: Rc::new(server) }
     }
 
     /// An asynchronous direct read or write, and the wait for it.
@@ -158,8 +213,8 @@ impl State {
     fn direct_transaction(&self, task: &Task) {
         /// One write of the log serves so many transactions.
         const GROUP: u64 = 3;
-        for _ in 0..self.oltp.steps {
-            task.compute(self.oltp.user);
+        for _ in 0..self.params.steps {
+            task.compute(self.params.user_us * US);
             self.direct(task, &self.data, PAGE);
         }
         self.transactions.set(self.transactions.get() + 1);
@@ -169,8 +224,8 @@ impl State {
     }
 
     fn cached_transaction(&self, task: &Task, connection: &Connection) {
-        for step in 1..=self.oltp.steps {
-            let tag = if step == self.oltp.steps { COMMIT } else { 0 };
+        for step in 1..=self.params.steps {
+            let tag = if step == self.params.steps { COMMIT } else { 0 };
             task.syscall(|| connection.socket.send(task, QUERY, tag));
             let mut left = ROWS;
             while left > 0 {
@@ -237,13 +292,13 @@ impl Server {
     }
 }
 
-impl Program for State {
+impl Repeats for Oltp {
     type Process = Option<Connection>;
 
     /// A client's connection, and the server's thread for it.
     fn process(&self, task: &Task) -> Option<Connection> {
         task.unpin();
-        if self.oltp.form == Form::Direct {
+        if self.params.form == Form::Direct {
             return None;
         }
         let number = self.server.connections.get();
@@ -282,13 +337,4 @@ impl Program for State {
         let own = [block::locks(), crate::kernel::locks_of::<ReceiveQueue>()];
         files::locks().into_iter().chain(own).collect()
     }
-}
-
-/// Runs the program, and records it. The outcome's messages are transactions.
-///
-/// # Errors
-/// A machine that cannot be modelled; no memory.
-pub fn run_recorded(setup: &Setup, oltp: &Oltp, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
-    let repeat = Repeat { kind: Kind::Process, ..oltp.repeat };
-    repeat::run_recorded(setup, &repeat, seed, recorder, |kernel| State::new(kernel, *oltp))
 }

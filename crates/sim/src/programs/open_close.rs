@@ -1,22 +1,75 @@
 //! will-it-scale's open1: each task opens and closes a file of its own, in a folder that all tasks share.
 
-use super::repeat::{self, Described, Program, Repeat};
+use super::measures::rows;
+use super::program::{Estimate, Metric, Object as Described, Observed, Pair, Program};
+use super::repeat::{Repeat, Repeats};
+use super::repeated::{self, METRICS};
 use crate::fs::files::{self, Entry, FileTable, Files, OwnFiles};
 use crate::kernel::Task;
-use crate::kernel::era::Era;
 use crate::kernel::objects::Object;
-use crate::kernel::tally::{Failed, Outcome};
+use crate::kernel::tally::Failed;
+use crate::params::params;
+use crate::process::Kind;
 use crate::record::Recorder;
 use crate::setup::Setup;
-use slablab_model::LockTimes;
+use slablab_model::{LockTimes, MachineSpec};
+use slablab_slabs::Release;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The program's parameters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OpenClose {
-    /// Tasks and time.
-    pub repeat: Repeat,
+params! {
+    /// The program's parameters.
+    #[derive(Copy, Eq)]
+    pub struct Params {
+        tasks: u32 = repeated::TASKS;
+        kind: Kind = repeated::KIND;
+        outside_ns: u64 = repeated::OUTSIDE;
+        warm_up_us: u64 = repeated::WARM_UP;
+        window_us: u64 = repeated::WINDOW;
+    }
+}
+
+impl Params {
+    fn repeat(&self) -> Repeat {
+        repeated::window(self.tasks, self.kind, self.outside_ns, [self.warm_up_us, self.window_us])
+    }
+}
+
+impl Program for OpenClose {
+    type Params = Params;
+
+    const NAME: &'static str = "open-close";
+    const ABOUT: &'static str =
+        "tasks that open and close a file each, all in one folder: will-it-scale's open1";
+    const METRICS: &'static [Metric] = &METRICS;
+    const SUITE: &'static [Pair] = &[
+        Pair { machine: "laptop", parameters: "tasks = 8", why: "open files and paths, a task on each CPU" },
+        Pair { machine: "numa8", parameters: "tasks = 16", why: "CPUs whose node has no memory" },
+    ];
+
+    fn objects(release: Release) -> Vec<Described> {
+        let objects = [
+            (Object::Name, "1 for each open, until it ends"),
+            (Object::File, "1 for each open; freed by the close, until 6.6 after a grace period"),
+            (Object::FileSecurity, "1 for each open"),
+            (Object::Dentry, "1 for each task's file"),
+            (Object::FileInode, "1 for each task's file"),
+        ];
+        rows(release, &objects)
+    }
+
+    fn ignores(cost: &str) -> bool {
+        repeated::ignores(cost)
+    }
+
+    fn estimate(machine: &MachineSpec, params: &Params) -> Estimate {
+        repeated::estimate(machine, &params.repeat(), [500, 3_500])
+    }
+
+    /// A repeat draws the lengths of pieces of work.
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        repeated::run(setup, &params.repeat(), seed, recorder, |_| OpenClose::default())
+    }
 }
 
 /// The folder of all files, and its root.
@@ -25,20 +78,21 @@ struct Folder {
     folder: Rc<Entry>,
 }
 
+/// The program: open files, and the folder.
 #[derive(Default)]
-struct State {
+pub struct OpenClose {
     files: Rc<Files>,
     folder: RefCell<Option<Rc<Folder>>>,
 }
 
 /// A process: its open files, its tasks' files, and the folder that all processes share.
-struct Process {
+pub struct Process {
     table: FileTable,
     own: OwnFiles,
     folder: Rc<Folder>,
 }
 
-impl State {
+impl OpenClose {
     /// The folder; the first process makes it.
     fn the_folder(&self, task: &Task) -> Rc<Folder> {
         let made = self.folder.borrow().clone();
@@ -64,7 +118,7 @@ impl Folder {
     }
 }
 
-impl Program for State {
+impl Repeats for OpenClose {
     type Process = Process;
 
     fn process(&self, task: &Task) -> Process {
@@ -91,31 +145,4 @@ impl Program for State {
     fn locks(&self) -> Vec<(&'static str, LockTimes)> {
         files::locks()
     }
-}
-
-/// Objects of an operation: an open and a close.
-pub fn describe(era: Era) -> Vec<Described> {
-    let objects = [Object::Name, Object::File, Object::FileSecurity];
-    objects.into_iter().filter_map(|object| Described::of(era, object, 1, 1)).collect()
-}
-
-/// Runs the program. The outcome's messages are pairs of an open and a close.
-///
-/// # Errors
-/// A machine that cannot be modelled; no memory.
-pub fn run(setup: &Setup, open_close: &OpenClose, seed: u64) -> Result<Outcome, Failed> {
-    run_recorded(setup, open_close, seed, &Recorder::default())
-}
-
-/// Runs the program, and records it.
-///
-/// # Errors
-/// A machine that cannot be modelled; no memory.
-pub fn run_recorded(
-    setup: &Setup,
-    open_close: &OpenClose,
-    seed: u64,
-    recorder: &Recorder,
-) -> Result<Outcome, Failed> {
-    repeat::run_recorded(setup, &open_close.repeat, seed, recorder, |_| State::default())
 }

@@ -2,18 +2,42 @@
 //! the host, and how it runs.
 //!
 //! A new program is a file of this folder with a type that implements [`Program`], and a line of the
-//! registry of experiments.
+//! experiments' list of workloads.
 
 use crate::kernel::tally::Failed;
 use crate::params::Params;
 use crate::record::Recorder;
 use crate::record::profile::Profile;
 use crate::setup::Setup;
-use slablab_model::{LockTimes, MachineSpec};
+use slablab_model::{LockTimes, MachineSpec, Ps};
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// A nanosecond in picoseconds.
+pub const NS: Ps = 1_000;
+/// A microsecond.
+pub const US: Ps = 1_000 * NS;
+/// A millisecond.
+pub const MS: Ps = 1_000 * US;
+/// A second.
+pub const SECOND: Ps = 1_000 * MS;
+
+/// Costs that only a kernel with tasks charges.
+pub const OF_TASKS: &[&str] = &[
+    "copy_kib",
+    "syscall",
+    "switch_mm",
+    "switch_thread",
+    "wake_local",
+    "wake_remote",
+    "ipi",
+    "idle_exit",
+    "page_fault",
+    "fork",
+    "exit",
+];
 
 /// A program on a modelled kernel.
 ///

@@ -3,89 +3,176 @@
 //! ```text
 //! main    start a task for each of the recording's ── wait for their ends
 //! task    for each of its steps, in the recording's order
-//!           wait while it is too far ahead of the others      Load::ahead
+//!           wait while it is too far ahead of the others      Params::ahead
 //!           compute for the step's gap
 //!           allocate, or wait until the object is allocated and free it
 //! ```
 //!
 //! A recording says which objects a task frees that another allocated. It does not say what else the tasks
-//! waited for, as a full pipe. So a task may be at most [`Load::ahead`] steps of the recording ahead of its
+//! waited for, as a full pipe. So a task may be at most [`Params::ahead`] steps of the recording ahead of its
 //! oldest step that is not done: assumed. The oldest step never waits, for what it frees was allocated in an
 //! older one.
 
+use super::measures::{KERNEL, sample, with_kernel};
+use super::program::{Estimate, Metric, Object as Described, Observed, Program, ppm};
 use super::repeat::ended;
-use crate::heap::Named;
 use crate::kernel::objects::Held;
 use crate::kernel::tally::{self, Failed};
 use crate::kernel::{Task, WaitQueue, Waiting, with_caches};
+use crate::params::{File, params, words};
 use crate::record::Recorder;
+use crate::recorded::{Recorded, Script, Step, What};
 use crate::setup::Setup;
-use slablab_model::{Ps, Timed};
+use slablab_model::{MachineSpec, Ps, Timed};
 use slablab_platform::{CpuId, Topology};
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A recording's tasks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Script {
-    /// The recording's named caches.
-    pub caches: Vec<Named>,
-    /// The tasks.
-    pub tasks: Vec<ScriptTask>,
-    /// Objects that the steps allocate: their numbers are below this.
-    pub objects: u32,
-    /// Steps of all tasks.
-    pub steps: u32,
-}
-
-/// A task of a recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ScriptTask {
-    /// Its name.
-    pub name: String,
-    /// What it does, in the recording's order.
-    pub steps: Vec<Step>,
-}
-
-/// An allocation or a free.
+/// Where the steps of a task run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Its place among the steps of all tasks.
-    pub place: u32,
-    /// The object's number.
-    pub object: u32,
-    /// Nanoseconds before it in which the recording has no event of its CPU or task.
-    pub gap_ns: u32,
-    /// The CPU that did it in the recording.
-    pub cpu: u16,
-    /// What it does.
-    pub what: What,
+pub enum Placement {
+    /// The scheduler chooses each task's CPU.
+    Scheduled,
+    /// Each step runs on its CPU of the recording.
+    Recorded,
 }
 
-/// What a step does with its object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Allocates it from the named cache at this place.
-    Alloc(u16),
-    /// Allocates it with kmalloc, so many bytes.
-    Kmalloc(u32),
-    /// Frees it.
-    Free,
+words! { Placement { Scheduled = "scheduled", Recorded = "recorded" } }
+
+params! {
+    /// The program's parameters.
+    pub struct Params {
+        file: File, "the recording, as `slablab import` reads it, in the experiment's folder", "given";
+        placement: Placement,
+            "scheduled: the scheduler chooses each task's CPU; recorded: each event happens on its CPU of \
+             the recording",
+            "assumed";
+        ahead: u32 = [10_000], 0..=1_073_741_824,
+            "events of the recording by which a task may be ahead of the oldest that is not done: it \
+             stands for waits that no recording has, as for a full pipe; 0: any number",
+            "assumed";
+        gap_max_us: u32 = [100], 0..=1_000_000,
+            "the longest time between two events of a CPU that counts as computing; the rest of a longer \
+             gap is left out",
+            "assumed";
+        compute_percent: u32 = [100], 0..=10_000,
+            "computing between two events, in percent of the recorded time, which has the cost of the \
+             recorder and of the recorded kernel's allocator in it",
+            "assumed";
+    }
 }
 
-/// How a recording runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// Each step runs on its CPU of the recording; else the scheduler chooses.
-    pub as_recorded: bool,
-    /// How many steps of the recording a task may be ahead of the oldest that is not done; 0 for any number.
-    pub ahead: u32,
-    /// The longest gap that is computed; the rest of a longer one is left out.
-    pub gap_max_ns: u32,
-    /// Computing between steps, in percent of the gaps.
-    pub compute_percent: u32,
+/// The program.
+#[derive(Debug)]
+pub enum Recording {}
+
+impl Program for Recording {
+    type Params = Params;
+
+    const NAME: &'static str = "recording";
+    const ABOUT: &'static str =
+        "the tasks of a recording do its allocations and frees again, and wait for each other's objects";
+    const METRICS: &'static [Metric] = &METRICS;
+
+    fn objects(_release: Release) -> Vec<Described> {
+        vec![Described {
+            cache: "those of the recording",
+            bytes: 0,
+            per_operation: "as recorded; a kmalloc is of the engine's class for its bytes".into(),
+            source: "the recording",
+        }]
+    }
+
+    /// Tasks are there from the start, send nothing and touch no page.
+    fn ignores(cost: &str) -> bool {
+        ["copy_kib", "page_fault", "fork", "exit"].contains(&cost)
+    }
+
+    fn check(machine: &MachineSpec, params: &Params) -> Result<(), String> {
+        let recorded = params.file.as_ref().map_err(Clone::clone)?;
+        let (cpus, needed) = (machine.cpu_node.len(), usize::from(recorded.script.cpus()));
+        if params.placement == Placement::Recorded && cpus < needed {
+            return Err(format!("placement = recorded: expected at least {needed} CPUs, found {cpus}"));
+        }
+        Ok(())
+    }
+
+    fn estimate(machine: &MachineSpec, params: &Params) -> Estimate {
+        /// An event with its share of waits and switches (measured: 0.5 to 1.5 us).
+        const EVENT_NS: u64 = 1_500;
+        /// A step, an object, and what the kernel counts of it.
+        const EVENT_BYTES: u64 = 64;
+        let steps = params.file.as_ref().map_or(0, |recorded| u64::from(recorded.script.steps));
+        let slabs = Estimate::of_operations(machine, 0, 64 << 20);
+        Estimate { host_ns: steps * EVENT_NS, host_bytes: slabs.host_bytes + steps * EVENT_BYTES }
+    }
+
+    /// A repeat draws how long each task computes: an eighth more or less than recorded.
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let recorded = params.file.clone().map_err(Failed::Machine)?;
+        let outcome = run(setup, &recorded.script, params, seed, recorder)?;
+        Ok(observed(outcome, &recorded))
+    }
+}
+
+const METRICS: [Metric; 7 + KERNEL.len()] = with_kernel([
+    Metric {
+        name: "elapsed_ps",
+        about: "time from the start of the tasks to the end of the last",
+        better: Some(Better::Lower),
+        unit: "ms",
+        per_unit: 1e9,
+        decimals: 3,
+    },
+    Metric {
+        name: "event_ps",
+        about: "the same for each allocation and free",
+        better: Some(Better::Lower),
+        unit: "ns",
+        per_unit: 1e3,
+        decimals: 1,
+    },
+    Metric {
+        name: "operation_ps",
+        about: "time of an allocation or a free in the allocator, waits for locks included",
+        better: Some(Better::Lower),
+        unit: "ns",
+        per_unit: 1e3,
+        decimals: 1,
+    },
+    Metric::each("object_waits_milli", "waits for an object of another task, for one allocation or free"),
+    Metric::each("ahead_waits_milli", "waits of tasks that are too far ahead, for one allocation or free"),
+    Metric {
+        name: "recorded_elapsed_ps",
+        about: "time of the recording itself, from its first event to its last",
+        better: None,
+        unit: "ms",
+        per_unit: 1e9,
+        decimals: 3,
+    },
+    Metric::percent(
+        "recorded_elsewhere_ppm",
+        "frees on another CPU than that of the allocation in the recording itself",
+        None,
+    ),
+]);
+
+fn observed(outcome: Outcome, recorded: &Recorded) -> Observed {
+    let events = outcome.kernel.messages.max(1);
+    let own = [
+        ("elapsed_ps", outcome.kernel.elapsed),
+        ("event_ps", outcome.kernel.elapsed / events),
+        ("operation_ps", outcome.operations / events),
+        ("object_waits_milli", outcome.object_waits * 1_000 / events),
+        ("ahead_waits_milli", outcome.ahead_waits * 1_000 / events),
+        ("recorded_elapsed_ps", recorded.elapsed_ns * 1_000),
+        ("recorded_elsewhere_ppm", ppm(recorded.elsewhere, recorded.frees)),
+    ];
+    Observed { sample: sample(&METRICS, &outcome.kernel, &own), profile: Some(outcome.kernel.profile) }
 }
 
 /// What a run did.
@@ -110,7 +197,7 @@ enum Object {
 
 struct Run {
     script: Arc<Script>,
-    load: Load,
+    params: Params,
     objects: RefCell<Vec<Object>>,
     /// Tasks that wait for an object.
     wanted: RefCell<BTreeMap<u32, Rc<WaitQueue>>>,
@@ -126,34 +213,26 @@ struct Run {
     ahead_waits: Cell<u64>,
 }
 
-/// Runs a recording.
-///
-/// # Errors
-/// A machine that cannot be modelled, or lacks a CPU of the recording; no memory.
-pub fn run(setup: &Setup, script: &Arc<Script>, load: &Load, seed: u64) -> Result<Outcome, Failed> {
-    run_recorded(setup, script, load, seed, &Recorder::default())
-}
-
 /// Runs a recording, and tells `recorder` what happens.
 ///
 /// # Errors
 /// A machine that cannot be modelled, or lacks a CPU of the recording; no memory.
-pub fn run_recorded(
+pub fn run(
     setup: &Setup,
     script: &Arc<Script>,
-    load: &Load,
+    params: &Params,
     seed: u64,
     recorder: &Recorder,
 ) -> Result<Outcome, Failed> {
     let cpus = setup.spec.cpu_node.len();
-    if load.as_recorded && script.cpus() as usize > cpus {
+    if params.placement == Placement::Recorded && script.cpus() as usize > cpus {
         let what = format!("the recording is of {} CPUs or more, the machine has {cpus}", script.cpus());
         return Err(Failed::Machine(what));
     }
     with_caches(setup, seed, recorder, &script.caches, |kernel| {
         let run = Rc::new(Run {
             script: script.clone(),
-            load: *load,
+            params: params.clone(),
             objects: RefCell::new((0..script.objects).map(|_| Object::NotYet).collect()),
             wanted: RefCell::default(),
             done: RefCell::new(vec![false; script.steps as usize]),
@@ -180,14 +259,6 @@ pub fn run_recorded(
     })
 }
 
-impl Script {
-    /// One above the largest number of a CPU.
-    pub fn cpus(&self) -> u16 {
-        let steps = self.tasks.iter().flat_map(|task| &task.steps);
-        steps.map(|step| step.cpu + 1).max().unwrap_or(0)
-    }
-}
-
 impl Run {
     fn main(self: &Rc<Self>, main: &Task) -> tally::Outcome {
         let mark = main.kernel.mark();
@@ -208,7 +279,7 @@ impl Run {
         let script = self.script.clone();
         task.call_it(|| script.tasks[at].name.clone());
         for step in &script.tasks[at].steps {
-            if self.load.as_recorded && Timed::cpu() != CpuId(step.cpu) {
+            if self.params.placement == Placement::Recorded && Timed::cpu() != CpuId(step.cpu) {
                 task.pin(CpuId(step.cpu));
             }
             self.wait_for_others(task, step);
@@ -226,8 +297,8 @@ impl Run {
 
     /// How long the task computes before a step: an eighth more or less than recorded, at random.
     fn gap(&self, task: &Task, step: &Step) -> Ps {
-        let gap_ns = step.gap_ns.min(self.load.gap_max_ns);
-        let gap = Ps::from(gap_ns) * Ps::from(self.load.compute_percent) * 10;
+        let gap_ns = step.gap_ns.min(self.params.gap_max_us * 1_000);
+        let gap = Ps::from(gap_ns) * Ps::from(self.params.compute_percent) * 10;
         gap - gap / 8 + task.kernel.random(gap / 4 + 1)
     }
 
@@ -274,7 +345,7 @@ impl Run {
 
     /// Waits while the step is too far ahead.
     fn wait_for_others(&self, task: &Task, step: &Step) {
-        let ahead = self.load.ahead;
+        let ahead = self.params.ahead;
         if ahead > 0 && step.place - self.oldest.get().min(step.place) >= ahead {
             self.ahead_waits.set(self.ahead_waits.get() + 1);
             let queue = self.ahead.borrow_mut().entry(step.place).or_default().clone();
@@ -292,7 +363,7 @@ impl Run {
         let oldest = (place..).find(|at| done.get(*at as usize) != Some(&true)).unwrap_or(u32::MAX);
         drop(done);
         self.oldest.set(oldest);
-        let until = oldest.saturating_add(self.load.ahead.div_ceil(2));
+        let until = oldest.saturating_add(self.params.ahead.div_ceil(2));
         loop {
             let first = self.ahead.borrow().first_key_value().map(|(place, _)| *place);
             let Some(first) = first.filter(|first| *first < until) else { return };

@@ -9,8 +9,6 @@
 //!
 //! Processes share nothing that belongs to a process; threads share one process's address space and files.
 
-use crate::kernel::era::Era;
-use crate::kernel::objects::Object;
 use crate::kernel::tally::{Failed, Outcome};
 use crate::kernel::{Kernel, Mark, Task, WaitQueue, Waiting, with_recorded_kernel};
 use crate::process::{Children, Kind};
@@ -35,18 +33,6 @@ pub enum Length {
     Rounds(u64),
 }
 
-impl Length {
-    /// Sizes by name: `quick`, `standard`, `full`, with the time that is counted. A tenth of it is warm-up.
-    pub const SIZES: [(&'static str, Ps); 3] =
-        [("quick", 5_000_000_000), ("standard", 50_000_000_000), ("full", 1_000_000_000_000)];
-
-    /// The window of a size.
-    pub fn sized(size: &str) -> Option<Length> {
-        let (_, counted) = Self::SIZES.into_iter().find(|(name, _)| *name == size)?;
-        Some(Length::Window { warm_up: counted / 10, counted })
-    }
-}
-
 /// The parameters that all such programs have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeat {
@@ -60,49 +46,8 @@ pub struct Repeat {
     pub length: Length,
 }
 
-impl Default for Repeat {
-    /// One process, 50 ms.
-    fn default() -> Self {
-        Repeat {
-            tasks: 1,
-            kind: Kind::Process,
-            outside: 0,
-            length: Length::Window { warm_up: 5_000_000_000, counted: 50_000_000_000 },
-        }
-    }
-}
-
-/// Objects that a program allocates for each operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Described {
-    /// The cache, or "page" for pages.
-    pub cache: &'static str,
-    /// Bytes of an object.
-    pub bytes: u32,
-    /// Objects.
-    pub count: u64,
-    /// The number of operations that allocate `count` objects.
-    pub operations: u64,
-    /// Where the size is from; the counts are assumed unless the program's documentation says more.
-    pub source: &'static str,
-}
-
-impl Described {
-    /// `count` objects for each `operations` operations. None if the era has no such object.
-    pub fn of(era: Era, object: Object, count: u64, operations: u64) -> Option<Described> {
-        let row = object.row(era)?;
-        let (cache, bytes, source) = (row.name, row.bytes, row.source);
-        (count > 0).then_some(Described { cache, bytes, count, operations, source })
-    }
-
-    /// `count` pages for each `operations` operations, on a machine with pages of `bytes` bytes.
-    pub fn pages(bytes: u32, count: u64, operations: u64) -> Described {
-        Described { cache: "page", bytes, count, operations, source: "page size of the machine" }
-    }
-}
-
 /// A program of such tasks.
-pub trait Program: 'static {
+pub trait Repeats: 'static {
     /// What the tasks of a process share.
     type Process: 'static;
     /// Makes a process's own things.
@@ -116,7 +61,7 @@ pub trait Program: 'static {
 }
 
 /// What all tasks of a run share.
-struct Run<P: Program> {
+struct Run<P: Repeats> {
     program: P,
     repeat: Repeat,
     /// The process whose threads the tasks are.
@@ -134,24 +79,11 @@ struct Run<P: Program> {
     counted: RefCell<Option<Outcome>>,
 }
 
-/// Runs a program that `make` makes on the simulated kernel.
-///
-/// # Errors
-/// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run<P: Program>(
-    setup: &Setup,
-    repeat: &Repeat,
-    seed: u64,
-    make: impl FnOnce(&Rc<Kernel>) -> P,
-) -> Result<Outcome, Failed> {
-    run_recorded(setup, repeat, seed, &Recorder::default(), make)
-}
-
 /// Runs a program that `make` makes on the simulated kernel, and records the counted part.
 ///
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run_recorded<P: Program>(
+pub fn run<P: Repeats>(
     setup: &Setup,
     repeat: &Repeat,
     seed: u64,
@@ -197,7 +129,7 @@ pub(crate) fn ended(
     Ok(Outcome { caches, ..outcome })
 }
 
-impl<P: Program> Run<P> {
+impl<P: Repeats> Run<P> {
     fn main(self: &Rc<Self>, main: &Task) -> Outcome {
         let children = Rc::new(Children::default());
         if self.repeat.kind == Kind::Thread {

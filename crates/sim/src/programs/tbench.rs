@@ -12,20 +12,117 @@
 //! built; here each is drawn by its share. Bytes of a read or a write, lengths of names and entries of a
 //! folder are assumed ([`Operation::draw`]); that the program asks for TCP_NODELAY is from memory.
 
+use super::measures::{self, KERNEL, LINES, with_kernel};
+use super::program::{Estimate, Metric, Object, Observed, Program, Sample, US, ppm};
+use super::tcp_measures;
 use crate::kernel::tally::{self, Failed};
 use crate::kernel::{Kernel, Mark, Task, locks_of};
 use crate::locks::TcpSocket;
 use crate::net::tcp::loopback::Loopback;
 use crate::net::tcp::{self, End};
+use crate::params::params;
 use crate::process::{Children, Kind};
 use crate::programs::anchors::with_recorded_kernel;
 use crate::record::Recorder;
 use crate::setup::Setup;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use slablab_model::Ps;
+use slablab_model::MachineSpec;
+use slablab_slabs::Release;
+use slablab_stats::table::Better;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+params! {
+    /// The program's parameters.
+    #[derive(Copy, Eq)]
+    pub struct Params {
+        clients: u32 = [2, 8, 8], 1..=4_096, "clients, each with a connection and a server process",
+            "mmtests: 1 to twice the CPUs";
+        warm_up_us: u64 = [10_000, 20_000, 1_000_000], 1_000..=100_000_000, "time before the window",
+            "assumed";
+        window_us: u64 = [20_000, 60_000, 120_000_000], 1_000..=200_000_000, "time that is counted",
+            "mmtests: 120 s";
+        think_cycles: u64 = [2_000], 0..=10_000_000,
+            "cycles of a client in its own program for each operation: it reads a line of the load's file",
+            "assumed";
+        serve_cycles: u64 = [200], 0..=10_000_000,
+            "cycles of a server in its own program for each operation", "assumed";
+    }
+}
+
+/// The program.
+#[derive(Debug)]
+pub enum Tbench {}
+
+impl Program for Tbench {
+    type Params = Params;
+
+    const NAME: &'static str = "tbench";
+    const ABOUT: &'static str =
+        "clients that play a file server's load over TCP and loopback, each with a server process";
+    const METRICS: &'static [Metric] = &METRICS;
+
+    fn objects(release: Release) -> Vec<Object> {
+        const SEGMENTS: &str =
+            "2 and more for each operation: 1 for each 16,384 bytes, from 3.7 on for each 65,483";
+        tcp_measures::objects(release, SEGMENTS)
+    }
+
+    fn ignores(cost: &str) -> bool {
+        cost == "page_fault"
+    }
+
+    fn estimate(machine: &MachineSpec, params: &Params) -> Estimate {
+        /// A pair of CPUs needs at least this long for an operation, and the host so long (measured).
+        const LEAST_NS: u64 = 12_000;
+        const HOST_NS: u64 = 20_000;
+        let us = params.warm_up_us + params.window_us;
+        let clients = u64::from(params.clients);
+        let busy = clients.min(machine.cpu_node.len() as u64);
+        let slabs = Estimate::of_operations(machine, 0, clients << 20);
+        Estimate { host_ns: busy * (us * 1_000 / LEAST_NS) * HOST_NS, ..slabs }
+    }
+
+    /// A repeat draws when each client begins, its operations, and what the scheduler draws.
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let outcome = run(setup, params, seed, recorder)?;
+        Ok(Observed { sample: sample(&outcome), profile: Some(outcome.kernel.profile) })
+    }
+}
+
+const METRICS: [Metric; 5 + KERNEL.len()] = with_kernel([
+    Metric {
+        name: "bytes_per_s",
+        about: "data of reads and writes in a second; nothing else counts, as tbench counts",
+        better: Some(Better::Higher),
+        unit: "MB/s",
+        per_unit: 1e6,
+        decimals: 2,
+    },
+    Metric {
+        name: "operations_per_s",
+        about: "operations in a second, of all kinds",
+        better: Some(Better::Higher),
+        unit: "1/s",
+        per_unit: 1.0,
+        decimals: 0,
+    },
+    tcp_measures::ACKS,
+    tcp_measures::LOCKS,
+    LINES,
+]);
+
+fn sample(Outcome { kernel, bytes }: &Outcome) -> Sample {
+    let per_s = |count: u64| ppm(count, kernel.elapsed / 1_000_000);
+    let own = [
+        ("bytes_per_s", per_s(*bytes)),
+        ("operations_per_s", per_s(kernel.messages)),
+        (tcp_measures::ACKS.name, tcp_measures::acks(kernel)),
+        (tcp_measures::LOCKS.name, tcp_measures::locks(kernel)),
+    ];
+    measures::sample(&METRICS, kernel, &own)
+}
 
 /// An operation: its name, how many of them come with 1,000 creates, bytes of its request and of its
 /// response, names in the request (each byte of a name is two bytes), and what else it carries.
@@ -107,21 +204,6 @@ impl Operation {
     }
 }
 
-/// The program's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tbench {
-    /// Clients.
-    pub clients: u32,
-    /// How long the clients run before the window begins.
-    pub warm_up: Ps,
-    /// How long the window is.
-    pub window: Ps,
-    /// Cycles that a client spends in its own program for each operation.
-    pub think: u64,
-    /// Cycles that a server does.
-    pub serve: u64,
-}
-
 /// What a run did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -133,7 +215,7 @@ pub struct Outcome {
 
 /// What all tasks share.
 struct Run {
-    tbench: Tbench,
+    tbench: Params,
     seed: u64,
     bytes: Cell<u64>,
     ends: Cell<bool>,
@@ -161,7 +243,7 @@ impl Connection {
         let mut load = Pcg64Mcg::seed_from_u64(self.load);
         task.compute(task.kernel.random(1_000_000_000));
         while !run.ends.get() {
-            task.work(run.tbench.think);
+            task.work(run.tbench.think_cycles);
             let operation = Operation::draw(|below| load.next_u64() % below);
             self.asked.set(operation);
             task.syscall(|| self.client.send(task, operation.request));
@@ -182,7 +264,7 @@ impl Connection {
                 return;
             }
             Self::receive(task, &self.server, request - WORD);
-            task.work(run.tbench.serve);
+            task.work(run.tbench.serve_cycles);
             task.syscall(|| self.server.send(task, response));
         }
     }
@@ -216,9 +298,9 @@ impl Run {
         let (start, loopback) = (main.kernel.mark(), Loopback::new());
         let children = Rc::new(Children::default());
         let connections = self.start(main, &children, &loopback);
-        main.sleep(self.tbench.warm_up);
+        main.sleep(self.tbench.warm_up_us * US);
         let (mark, bytes) = (main.kernel.mark(), self.bytes.get());
-        main.sleep(self.tbench.window);
+        main.sleep(self.tbench.window_us * US);
         let outcome = Outcome { kernel: main.kernel.outcome(&mark), bytes: self.bytes.get() - bytes };
         self.ends.set(true);
         main.syscall(|| children.wait(main));
@@ -228,24 +310,11 @@ impl Run {
     }
 }
 
-/// Runs the program.
-///
-/// # Errors
-/// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run(setup: &Setup, tbench: &Tbench, seed: u64) -> Result<Outcome, Failed> {
-    run_recorded(setup, tbench, seed, &Recorder::default())
-}
-
 /// Runs the program, and records it from the begin of the window on.
 ///
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
-pub fn run_recorded(
-    setup: &Setup,
-    tbench: &Tbench,
-    seed: u64,
-    recorder: &Recorder,
-) -> Result<Outcome, Failed> {
+pub fn run(setup: &Setup, tbench: &Params, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
     with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
         let run = Rc::new(Run { tbench: *tbench, seed, bytes: Cell::new(0), ends: Cell::new(false) });
         let ended: Rc<RefCell<Option<(Mark, Outcome)>>> = Rc::default();

@@ -1,7 +1,9 @@
 //! Programs with a thread on each CPU: what their patterns do to locks and lines.
 
 use crate::machine::setup;
+use slablab_sim::paths;
 use slablab_sim::programs::micro::{Crowd, Load, Measured, Pattern, measure};
+use slablab_sim::record::Recorder;
 
 /// Runs a pattern on eight CPUs, with objects of 64 bytes.
 fn run(preset: &str, of: Crowd, each: u32) -> Measured {
@@ -12,7 +14,9 @@ fn run(preset: &str, of: Crowd, each: u32) -> Measured {
         objects: u64::from(each) * 8 * 10,
         seed: 1,
     };
-    measure(&setup(preset, 8, 2), &load).expect("there is memory")
+    let setup = setup(preset, 8, 2);
+    let paths = paths::paths(&setup.preset, &setup.hardware.costs);
+    measure(&setup, paths, &load, &Recorder::default()).expect("there is memory")
 }
 
 fn locks(found: &Measured) -> u64 {

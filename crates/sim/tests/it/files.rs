@@ -4,8 +4,9 @@ use crate::machine::setup;
 use slablab_sim::fs::files::{Entry, FileTable, Files};
 use slablab_sim::kernel::with_kernel;
 use slablab_sim::process::Kind;
-use slablab_sim::programs::open_close::{self, OpenClose};
-use slablab_sim::programs::repeat::{Length, Repeat};
+use slablab_sim::programs::open_close::OpenClose;
+use slablab_sim::programs::repeat::{Length, Repeat, run};
+use slablab_sim::record::Recorder;
 use std::rc::Rc;
 
 /// How often an open and a close of a file in a folder of the root take each lock.
@@ -13,7 +14,7 @@ use std::rc::Rc;
 fn check_locks(preset: &str, expected: [(&str, u64); 3]) {
     let of = |rounds| {
         let repeat = Repeat { tasks: 2, kind: Kind::Thread, length: Length::Rounds(rounds), outside: 0 };
-        open_close::run(&setup(preset, 2, 1), &OpenClose { repeat }, 1).expect("runs")
+        run(&setup(preset, 2, 1), &repeat, 1, &Recorder::default(), |_| OpenClose::default()).expect("runs")
     };
     let (few, many) = (of(20), of(50));
     for (name, taken) in expected {

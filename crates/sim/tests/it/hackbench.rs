@@ -4,10 +4,11 @@ use crate::machine::setup;
 use slablab_sim::params::{Params as _, Size};
 use slablab_sim::process::Kind;
 use slablab_sim::programs::hackbench::{self, Over, Params};
+use slablab_sim::record::Recorder;
 use slablab_sim::tally::{CacheTally, Outcome};
 
 fn run(preset: &str, cpus: u16, hackbench: &Params, seed: u64) -> Outcome {
-    let outcome = hackbench::run(&setup(preset, cpus, 1), hackbench, seed);
+    let outcome = hackbench::run(&setup(preset, cpus, 1), hackbench, seed, &Recorder::default());
     outcome.unwrap_or_else(|failed| panic!("{preset}: {failed}"))
 }
 

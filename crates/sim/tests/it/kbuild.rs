@@ -1,20 +1,20 @@
 //! A build: its counts are those of its parameters, nothing leaks, and jobs run at the same time.
 
 use crate::machine::setup;
-use slablab_sim::programs::kbuild::{self, Kbuild};
+use slablab_sim::programs::kbuild::{self, Params};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Outcome;
 
-fn run(preset: &str, kbuild: Kbuild) -> Outcome {
-    let small = Kbuild { heap_mib: 1, user: 5_000_000_000, flush_every: 20_000_000_000, ..kbuild };
-    let outcome = kbuild::run_recorded(&setup(preset, 4, 1), &small, 1, &Recorder::default());
+fn run(preset: &str, kbuild: Params) -> Outcome {
+    let small = Params { heap_mib: 1, user_us: 5_000, flush_ms: 20, ..kbuild };
+    let outcome = kbuild::run(&setup(preset, 4, 1), &small, 1, &Recorder::default());
     outcome.unwrap_or_else(|failed| panic!("{preset}: {failed}"))
 }
 
 /// Allocations for each object.
 #[track_caller]
 fn check(preset: &str, expected: &[(&str, u64)]) {
-    let of = |objects| run(preset, Kbuild { objects, jobs: 2, ..Kbuild::default() });
+    let of = |objects| run(preset, Params { objects, jobs: 2, ..Params::default() });
     let (few, many) = (of(2), of(5));
     assert_eq!((few.messages, many.messages), (2, 5));
     for (name, each) in expected {
@@ -45,7 +45,7 @@ fn an_object_allocates_what_its_parameters_say() {
 
 #[test]
 fn jobs_run_at_the_same_time() {
-    let elapsed = |jobs| run("slub@6.18", Kbuild { objects: 8, jobs, ..Kbuild::default() }).elapsed;
+    let elapsed = |jobs| run("slub@6.18", Params { objects: 8, jobs, ..Params::default() }).elapsed;
     let (one, four) = (elapsed(1), elapsed(4));
     assert!(one > 3 * four && one < 5 * four, "{one} ps with a job, {four} with four");
 }

@@ -2,23 +2,24 @@
 
 use crate::machine::setup;
 use slablab_platform::CpuId;
-use slablab_sim::programs::netperf::{self, Binding, Netperf, Outcome, Test, bits_per_second};
+use slablab_sim::programs::netperf::{self, Binding, Outcome, Params, Test, bits_per_second};
+use slablab_sim::record::Recorder;
 use slablab_sim::tally::{CacheTally, Failed};
 
 const MS: u64 = 1_000_000_000;
 
-const STREAM: Netperf = Netperf {
+const STREAM: Params = Params {
     test: Test::Stream,
     bytes: 64,
     binding: Binding::SameSocket,
-    receive_buffer: 0,
-    warm_up: 0,
-    window: 20 * MS,
-    think: 50,
+    rcvbuf: 0,
+    warm_up_us: 0,
+    window_us: 20_000,
+    think_cycles: 50,
 };
 
-fn run(preset: &str, netperf: &Netperf, seed: u64) -> Outcome {
-    let outcome = netperf::run(&setup(preset, 4, 2), netperf, seed);
+fn run(preset: &str, netperf: &Params, seed: u64) -> Outcome {
+    let outcome = netperf::run(&setup(preset, 4, 2), netperf, seed, &Recorder::default());
     outcome.unwrap_or_else(|failed| panic!("{preset} {netperf:?}: {failed}"))
 }
 
@@ -29,7 +30,7 @@ fn heads(outcome: &Outcome) -> &CacheTally {
 /// Every object is freed; every datagram is received, lost, or in the buffer when the window ends; what the
 /// server received it freed, on its own CPU.
 #[track_caller]
-fn check(preset: &str, netperf: Netperf) {
+fn check(preset: &str, netperf: Params) {
     let outcome = run(preset, &netperf, 1);
     for CacheTally { name, allocs, frees, .. } in &outcome.kernel.caches {
         assert_eq!(allocs, frees, "{preset} {netperf:?}: {name}");
@@ -40,7 +41,7 @@ fn check(preset: &str, netperf: Netperf) {
     let marks = heads.allocs - sends * sent;
     assert!((1..=20).contains(&marks), "{preset} {netperf:?}: {marks} end marks");
     let queued = sent - received - lost;
-    let buffer = if netperf.receive_buffer == 0 { 212_992 } else { 2 * u64::from(netperf.receive_buffer) };
+    let buffer = if netperf.rcvbuf == 0 { 212_992 } else { 2 * u64::from(netperf.rcvbuf) };
     assert!(queued * 256 <= buffer, "{preset} {netperf:?}: {queued} in the buffer");
     let here = heads.frees - heads.freed_elsewhere;
     match netperf.binding {
@@ -54,12 +55,12 @@ fn every_datagram_is_received_lost_or_queued_and_every_object_is_freed() {
     for preset in ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01", "slub@6.18", "slub@7.0"] {
         // A client that shares its CPU sends for a whole slice of up to 30 ms before the server first runs.
         let bindings =
-            [(Binding::SameCpu, 100 * MS), (Binding::SameSocket, 20 * MS), (Binding::OtherSocket, 20 * MS)];
-        for (binding, window) in bindings {
-            let stream = Netperf { binding, window, ..STREAM };
+            [(Binding::SameCpu, 100_000), (Binding::SameSocket, 20_000), (Binding::OtherSocket, 20_000)];
+        for (binding, window_us) in bindings {
+            let stream = Params { binding, window_us, ..STREAM };
             check(preset, stream);
-            check(preset, Netperf { bytes: 4_096, receive_buffer: 32_768, ..stream });
-            check(preset, Netperf { test: Test::RequestResponse, bytes: 1, ..stream });
+            check(preset, Params { bytes: 4_096, rcvbuf: 32_768, ..stream });
+            check(preset, Params { test: Test::RequestResponse, bytes: 1, ..stream });
         }
     }
 }
@@ -67,7 +68,7 @@ fn every_datagram_is_received_lost_or_queued_and_every_object_is_freed() {
 #[test]
 fn a_seed_gives_one_outcome_and_another_seed_another() {
     for test in [Test::Stream, Test::RequestResponse] {
-        let of = |seed| run("slqb@2009-01", &Netperf { test, ..STREAM }, seed);
+        let of = |seed| run("slqb@2009-01", &Params { test, ..STREAM }, seed);
         let first = of(1);
         assert_eq!(first, of(1), "{test:?}");
         assert_ne!(first.kernel.spent, of(2).kernel.spent, "{test:?}");
@@ -80,7 +81,7 @@ fn tcp_loses_nothing_and_frees_every_object() {
     for preset in ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01"] {
         for (test, bytes) in [(Test::TcpStream, 4_096), (Test::TcpRequestResponse, 1)] {
             for binding in [Binding::SameCpu, Binding::SameSocket, Binding::OtherSocket] {
-                let netperf = Netperf { test, bytes, binding, ..STREAM };
+                let netperf = Params { test, bytes, binding, ..STREAM };
                 let outcome = run(preset, &netperf, 1);
                 for CacheTally { name, allocs, frees, .. } in &outcome.kernel.caches {
                     assert_eq!(allocs, frees, "{preset} {netperf:?}: {name}");
@@ -97,17 +98,17 @@ fn tcp_loses_nothing_and_frees_every_object() {
 /// Under 2.6.29 the two on one CPU alternate once the client has used up its first slice, and lose nothing.
 #[test]
 fn a_warm_up_leaves_out_the_first_slice() {
-    let netperf = Netperf { binding: Binding::SameCpu, warm_up: 100 * MS, ..STREAM };
+    let netperf = Params { binding: Binding::SameCpu, warm_up_us: 100_000, ..STREAM };
     let outcome = run("slab@2.6.29", &netperf, 1);
     assert_eq!((outcome.lost, outcome.kernel.elapsed / MS), (0, 20));
     assert!(outcome.sent.abs_diff(outcome.received) <= 1, "{} {}", outcome.sent, outcome.received);
-    assert!(run("slab@2.6.29", &Netperf { warm_up: 0, ..netperf }, 1).lost > 0);
+    assert!(run("slab@2.6.29", &Params { warm_up_us: 0, ..netperf }, 1).lost > 0);
 }
 
 /// A request waits for its response: none is lost, and at most two datagrams live.
 #[test]
 fn requests_are_answered_one_at_a_time() {
-    let outcome = run("slub@6.18", &Netperf { test: Test::RequestResponse, bytes: 1, ..STREAM }, 1);
+    let outcome = run("slub@6.18", &Params { test: Test::RequestResponse, bytes: 1, ..STREAM }, 1);
     assert_eq!((outcome.sent, outcome.lost), (outcome.received, 0));
     assert!(heads(&outcome).live_max <= 2, "{} live", heads(&outcome).live_max);
 }
@@ -118,7 +119,7 @@ fn requests_are_answered_one_at_a_time() {
 fn data_above_a_page_is_of_pages_until_2_6_29_and_its_lines_move() {
     #[track_caller]
     fn check(preset: &str, expected: bool) {
-        let outcome = run(preset, &Netperf { bytes: 4_096, ..STREAM }, 1);
+        let outcome = run(preset, &Params { bytes: 4_096, ..STREAM }, 1);
         assert_eq!(outcome.kernel.cache("kmalloc-8192").is_some(), expected, "{preset}");
         let lines = outcome.kernel.lines_moved / outcome.kernel.messages;
         assert!(lines >= 4_096 / 64, "{preset}: {lines} lines for each datagram");
@@ -145,12 +146,17 @@ fn bindings_follow_the_topology() {
 
 #[test]
 fn a_machine_or_a_buffer_that_does_not_fit_is_refused() {
-    let check = |netperf: Netperf, text: &str| match netperf::run(&setup("slab@2.6.29", 1, 1), &netperf, 1) {
+    let check = |netperf: Params, text: &str| match netperf::run(
+        &setup("slab@2.6.29", 1, 1),
+        &netperf,
+        1,
+        &Recorder::default(),
+    ) {
         Err(Failed::Machine(found)) => assert_eq!(found, text),
         other => panic!("{netperf:?}: {other:?}"),
     };
     check(STREAM, "the machine has no two CPUs for the binding SameSocket");
-    let small = Netperf { binding: Binding::SameCpu, bytes: 4_096, receive_buffer: 2_048, ..STREAM };
+    let small = Params { binding: Binding::SameCpu, bytes: 4_096, rcvbuf: 2_048, ..STREAM };
     check(small, "a receive buffer of 2048 holds no 4096 bytes");
 }
 

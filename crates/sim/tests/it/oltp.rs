@@ -1,15 +1,21 @@
 //! Databases: what a transaction allocates, and where it is freed.
 
 use crate::machine::setup;
-use slablab_sim::programs::oltp::{self, Form, Oltp};
-use slablab_sim::programs::repeat::{Length, Repeat};
+use slablab_sim::process::Kind;
+use slablab_sim::programs::oltp::{Form, Oltp, Params};
+use slablab_sim::programs::repeat::{self, Length, Repeat};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Outcome;
 
+/// A process that repeats an operation once.
+const ONE: Repeat = Repeat { tasks: 1, kind: Kind::Process, outside: 0, length: Length::Rounds(1) };
+
 fn run(preset: &str, form: Form, rounds: u64) -> Outcome {
-    let repeat = Repeat { tasks: 6, length: Length::Rounds(rounds), ..Repeat::default() };
-    let oltp = Oltp { repeat, form, steps: 5, user: 20_000_000, latency: 100_000_000 };
-    let outcome = oltp::run_recorded(&setup(preset, 4, 2), &oltp, 1, &Recorder::default());
+    let repeat = Repeat { tasks: 6, length: Length::Rounds(rounds), ..ONE };
+    let params = Params { form, steps: 5, user_us: 20, latency_us: 100, ..Params::default() };
+    let outcome = repeat::run(&setup(preset, 4, 2), &repeat, 1, &Recorder::default(), |kernel| {
+        Oltp::new(kernel, params)
+    });
     outcome.unwrap_or_else(|failed| panic!("{preset} {form:?}: {failed}"))
 }
 

@@ -3,12 +3,20 @@
 use super::machine::setup;
 use slablab_platform::Event;
 use slablab_sim::heap::Named;
-use slablab_sim::programs::recording::{Load, Outcome, Script, ScriptTask, Step, What, run};
+use slablab_sim::programs::recording::{Outcome, Params, Placement, run};
+use slablab_sim::record::Recorder;
+use slablab_sim::recorded::{Script, ScriptTask, Step, What};
 use slablab_sim::tally::Failed;
 use slablab_slabs::CacheSpec;
 use std::sync::Arc;
 
-const LOAD: Load = Load { as_recorded: false, ahead: 0, gap_max_ns: 10_000, compute_percent: 100 };
+const LOAD: Params = Params {
+    file: Err(String::new()),
+    placement: Placement::Scheduled,
+    ahead: 0,
+    gap_max_us: 10,
+    compute_percent: 100,
+};
 
 /// Tasks on CPU 0, 1, .. that allocate and free: `(task, object, gap, what)` in the recording's order.
 fn script(steps: &[(usize, u32, u32, What)]) -> Arc<Script> {
@@ -33,8 +41,9 @@ fn handed_over(count: u32, gap: u32) -> Arc<Script> {
     script(&steps)
 }
 
-fn outcome(script: &Arc<Script>, load: &Load) -> Outcome {
-    run(&setup("slub@6.18", 2, 1), script, load, 1).unwrap_or_else(|failed| panic!("{failed}"))
+fn outcome(script: &Arc<Script>, load: &Params) -> Outcome {
+    run(&setup("slub@6.18", 2, 1), script, load, 1, &Recorder::default())
+        .unwrap_or_else(|failed| panic!("{failed}"))
 }
 
 /// The task that frees waits for each object; what is computed is computed; objects are in the recording's
@@ -48,9 +57,9 @@ fn a_free_waits_for_its_allocation() {
     assert_eq!(found.kernel.messages, 1_000);
     assert!(found.kernel.elapsed >= 490 * 2_000_000, "{} ps", found.kernel.elapsed);
     assert!(found.kernel.elapsed < 4 * 500 * 2_000_000, "{} ps", found.kernel.elapsed);
-    let half = outcome(&handed_over(500, 2_000), &Load { compute_percent: 50, ..LOAD });
+    let half = outcome(&handed_over(500, 2_000), &Params { compute_percent: 50, ..LOAD });
     assert!(half.kernel.elapsed < found.kernel.elapsed * 9 / 10);
-    assert_eq!(half, outcome(&handed_over(500, 2_000), &Load { gap_max_ns: 1_000, ..LOAD }));
+    assert_eq!(half, outcome(&handed_over(500, 2_000), &Params { gap_max_us: 1, ..LOAD }));
     assert!(found.operations > 0 && found.operations < found.kernel.elapsed);
 }
 
@@ -61,7 +70,7 @@ fn a_task_is_at_most_so_far_ahead() {
         let steps: Vec<_> = (0..2_000)
             .flat_map(|object| [(0, object, 0, What::Alloc(0)), (1, object, 5_000, What::Free)])
             .collect();
-        let load = Load { as_recorded: true, ahead, ..LOAD };
+        let load = Params { placement: Placement::Recorded, ahead, ..LOAD };
         outcome(&script(&steps), &load).kernel.cache("filp").expect("the cache").live_max
     };
     assert!(live(0) > 1_000, "{}", live(0));
@@ -74,7 +83,7 @@ fn a_task_is_at_most_so_far_ahead() {
 /// refused.
 #[test]
 fn tasks_run_where_they_were_recorded() {
-    let load = Load { as_recorded: true, ..LOAD };
+    let load = Params { placement: Placement::Recorded, ..LOAD };
     let found = outcome(&handed_over(300, 100), &load);
     let cache = found.kernel.cache("filp").expect("the cache");
     assert_eq!(cache.freed_elsewhere, 300);
@@ -82,7 +91,7 @@ fn tasks_run_where_they_were_recorded() {
     on_one.tasks[1].steps.iter_mut().for_each(|step| step.cpu = 0);
     let found = outcome(&Arc::new(on_one), &load);
     assert_eq!(found.kernel.cache("filp").expect("the cache").freed_elsewhere, 0);
-    let refused = run(&setup("slub@6.18", 1, 1), &handed_over(3, 0), &load, 1);
+    let refused = run(&setup("slub@6.18", 1, 1), &handed_over(3, 0), &load, 1, &Recorder::default());
     assert!(matches!(&refused, Err(Failed::Machine(why)) if why.contains("of 2 CPUs")), "{refused:?}");
 }
 

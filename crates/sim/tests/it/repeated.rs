@@ -1,4 +1,4 @@
-//! Programs that repeat one operation: described objects are the counted ones, nothing leaks, runs repeat,
+//! Programs that repeat one operation: allocated objects are the counted ones, nothing leaks, runs repeat,
 //! tasks that share nothing do not slow each other down, and tasks that share a lock do.
 
 use crate::machine::setup;
@@ -6,86 +6,117 @@ use slablab_model::{LockTimes, Timed};
 use slablab_platform::{CpuId, Event, rank};
 use slablab_sim::era::Era;
 use slablab_sim::kernel::with_kernel;
+use slablab_sim::objects::Object;
 use slablab_sim::process::Kind;
-use slablab_sim::programs::aim9::{self, Aim9, Test};
-use slablab_sim::programs::repeat::{Described, Length, Repeat};
-use slablab_sim::programs::{brk1, mmap1, open_close, page_fault1};
+use slablab_sim::programs::aim9::{Aim9, Test};
+use slablab_sim::programs::mappings::{Allocated, Change, Mappings, allocated};
+use slablab_sim::programs::open_close::OpenClose;
+use slablab_sim::programs::repeat::{Length, Repeat, run};
+use slablab_sim::record::Recorder;
 use slablab_sim::setup::Setup;
 use slablab_sim::tally::{Failed, Outcome};
-
 use std::cell::Cell;
 use std::rc::Rc;
 
+/// A process that repeats an operation once.
+const ONE: Repeat = Repeat { tasks: 1, kind: Kind::Process, outside: 0, length: Length::Rounds(1) };
+
 type Run = fn(&Setup, Repeat) -> Result<Outcome, Failed>;
-type Describe = fn(Era) -> Vec<Described>;
+type Allocates = fn(Era) -> Allocated;
 
 const REGION: u64 = 1 << 20;
 
-/// Name, run, described objects of each program.
-const PROGRAMS: [(&str, Run, Describe); 8] = [
+/// Name, run, allocated objects of each program. Those of aim9: 20 mappings of a small program; it opens
+/// itself and two libraries, and looks for one more.
+const PROGRAMS: [(&str, Run, Allocates); 8] = [
     (
         "mmap1",
-        |setup, repeat| mmap1::run(setup, &mmap1::Mmap1 { repeat, nodes: 0 }, 1),
-        |era| mmap1::describe(era, &mmap1::Mmap1::default()),
+        |setup, repeat| run_mappings(setup, repeat, Change::Map),
+        |era| allocated(era, Change::Map, 0, 12),
     ),
     (
         "brk1",
-        |setup, repeat| brk1::run(setup, &brk1::Brk1 { repeat, nodes: 0 }, 1),
-        |era| brk1::describe(era, &brk1::Brk1::default()),
+        |setup, repeat| run_mappings(setup, repeat, Change::Heap),
+        |era| allocated(era, Change::Heap, 0, 12),
     ),
     (
         "page_fault1",
-        |setup, repeat| {
-            page_fault1::run(setup, &page_fault1::PageFault1 { repeat, nodes: 0, bytes: REGION }, 1)
-        },
-        |era| {
-            page_fault1::describe(era, &page_fault1::PageFault1 { bytes: REGION, ..Default::default() }, 12)
-        },
+        |setup, repeat| run_mappings(setup, repeat, Change::Touch(REGION)),
+        |era| allocated(era, Change::Touch(REGION), 0, 12),
     ),
     (
         "open_close",
-        |setup, repeat| open_close::run(setup, &open_close::OpenClose { repeat }, 1),
-        open_close::describe,
+        |setup, repeat| run(setup, &repeat, 1, &Recorder::default(), |_| OpenClose::default()),
+        |_| each(&[(Object::Name, 1), (Object::File, 1), (Object::FileSecurity, 1)]),
     ),
-    ("page_test", |setup, repeat| run_aim9(setup, repeat, Test::Page), |era| aim9::describe(era, Test::Page)),
-    ("brk_test", |setup, repeat| run_aim9(setup, repeat, Test::Brk), |era| aim9::describe(era, Test::Brk)),
-    ("exec_test", |setup, repeat| run_aim9(setup, repeat, Test::Exec), |era| aim9::describe(era, Test::Exec)),
-    ("fork_test", |setup, repeat| run_aim9(setup, repeat, Test::Fork), |era| aim9::describe(era, Test::Fork)),
+    ("page_test", |setup, repeat| run_aim9(setup, repeat, Test::Page), |_| each(&HEAP)),
+    ("brk_test", |setup, repeat| run_aim9(setup, repeat, Test::Brk), |_| each(&HEAP)),
+    (
+        "exec_test",
+        |setup, repeat| run_aim9(setup, repeat, Test::Exec),
+        |_| {
+            each(&[
+                (Object::Task, 1),
+                (Object::Mm, 2),
+                (Object::Vma, 40),
+                (Object::File, 3),
+                (Object::Name, 4),
+            ])
+        },
+    ),
+    (
+        "fork_test",
+        |setup, repeat| run_aim9(setup, repeat, Test::Fork),
+        |_| each(&[(Object::Task, 1), (Object::Mm, 1), (Object::Vma, 20)]),
+    ),
 ];
 
+const HEAP: [(Object, u64); 3] = [(Object::Vma, 1), (Object::AnonVma, 1), (Object::AnonVmaChain, 1)];
+
+fn each(objects: &[(Object, u64)]) -> Allocated {
+    Allocated { operations: 1, objects: objects.to_vec(), pages: 0 }
+}
+
+fn run_mappings(setup: &Setup, repeat: Repeat, change: Change) -> Result<Outcome, Failed> {
+    run(setup, &repeat, 1, &Recorder::default(), |_| Mappings { change, nodes: 0 })
+}
+
+/// Its tasks are processes, whatever the kind.
 fn run_aim9(setup: &Setup, repeat: Repeat, test: Test) -> Result<Outcome, Failed> {
-    aim9::run(setup, &Aim9 { repeat, test }, 1)
+    run(setup, &Repeat { kind: Kind::Process, ..repeat }, 1, &Recorder::default(), |_| Aim9::new(test))
 }
 
 const PRESETS: [&str; 6] =
     ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01", "slub@6.1", "slub@6.18", "slub@7.0"];
 
-/// Allocations of the caches in `described`, and the operations.
-fn counts(outcome: &Outcome, described: &[Described]) -> (u64, Vec<u64>) {
-    let of = |one: &Described| outcome.cache(one.cache).map_or(0, |cache| cache.allocs);
-    (outcome.messages, described.iter().map(of).collect())
+/// Allocations of these caches, and the operations.
+fn counts(outcome: &Outcome, caches: &[(&str, u64)]) -> (u64, Vec<u64>) {
+    let of = |(name, _): &(&str, u64)| outcome.cache(name).map_or(0, |cache| cache.allocs);
+    (outcome.messages, caches.iter().map(of).collect())
 }
 
 #[test]
-fn described_objects_are_the_counted_ones_and_all_are_freed() {
-    for (name, run, describe) in PROGRAMS {
+fn allocated_objects_are_the_counted_ones_and_all_are_freed() {
+    for (name, run, allocates) in PROGRAMS {
         for preset in PRESETS {
             for kind in [Kind::Process, Kind::Thread] {
                 let setup = setup(preset, 2, 1);
-                let described: Vec<Described> = describe(Era::of(&setup.preset));
-                let described: Vec<_> = described.into_iter().filter(|one| one.cache != "page").collect();
-                assert!(!described.is_empty());
+                let era = Era::of(&setup.preset);
+                let Allocated { operations: each, objects, .. } = allocates(era);
+                let row = |(object, count): &(Object, u64)| Some((object.row(era)?.name, *count));
+                let caches: Vec<(&str, u64)> = objects.iter().filter_map(row).collect();
+                assert!(!caches.is_empty());
                 let of = |rounds| {
                     let length = Length::Rounds(rounds);
-                    let outcome = run(&setup, Repeat { tasks: 2, kind, length, ..Repeat::default() });
+                    let outcome = run(&setup, Repeat { tasks: 2, kind, length, ..ONE });
                     outcome.unwrap_or_else(|failed| panic!("{name} {preset} {kind:?}: {failed}"))
                 };
                 let [(few_operations, few), (operations, many)] =
-                    [20, 50].map(|rounds| counts(&of(rounds), &described));
-                for (at, one) in described.iter().enumerate() {
-                    let counted = (many[at] - few[at]) * one.operations;
-                    let expected = (operations - few_operations) * one.count;
-                    assert_eq!(counted, expected, "{name} {preset} {kind:?}: {one:?}");
+                    [20, 50].map(|rounds| counts(&of(rounds), &caches));
+                for (at, (cache, count)) in caches.iter().enumerate() {
+                    let counted = (many[at] - few[at]) * each;
+                    let expected = (operations - few_operations) * count;
+                    assert_eq!(counted, expected, "{name} {preset} {kind:?}: {cache}");
                 }
                 for cache in of(50).caches {
                     assert_eq!(cache.allocs, cache.frees, "{name} {preset} {kind:?}: {}", cache.name);
@@ -100,11 +131,11 @@ fn described_objects_are_the_counted_ones_and_all_are_freed() {
 fn pages_of_a_region_are_freed() {
     let mut small = setup("slub@6.18", 1, 1);
     small.spec.nodes[0].bytes = 32 << 20;
-    let repeat = Repeat { length: Length::Rounds(40), ..Repeat::default() };
-    let outcome = page_fault1::run(&small, &page_fault1::PageFault1 { repeat, nodes: 0, bytes: 4 << 20 }, 1);
+    let repeat = Repeat { length: Length::Rounds(40), ..ONE };
+    let outcome = run_mappings(&small, repeat, Change::Touch(4 << 20));
     assert_eq!(outcome.expect("one region at a time fits").messages, 40 * 1024);
-    let repeat = Repeat { length: Length::Rounds(1), ..Repeat::default() };
-    let outcome = page_fault1::run(&small, &page_fault1::PageFault1 { repeat, nodes: 0, bytes: 32 << 20 }, 1);
+    let repeat = Repeat { length: Length::Rounds(1), ..ONE };
+    let outcome = run_mappings(&small, repeat, Change::Touch(32 << 20));
     assert!(matches!(outcome, Err(Failed::OutOfMemory { .. })), "{outcome:?}");
 }
 
@@ -112,7 +143,7 @@ fn pages_of_a_region_are_freed() {
 fn scaling(run: Run, preset: &str, kind: Kind) -> [u64; 2] {
     let length = Length::Window { warm_up: 1_000_000_000, counted: 2_000_000_000 };
     [1, 4].map(|tasks| {
-        let outcome = run(&setup(preset, 5, 1), Repeat { tasks, kind, length, ..Repeat::default() });
+        let outcome = run(&setup(preset, 5, 1), Repeat { tasks, kind, length, ..ONE });
         outcome.unwrap_or_else(|failed| panic!("{preset} {kind:?}: {failed}")).messages
     })
 }
@@ -120,7 +151,7 @@ fn scaling(run: Run, preset: &str, kind: Kind) -> [u64; 2] {
 #[test]
 fn a_run_repeats() {
     for (name, run, _) in PROGRAMS {
-        let repeat = Repeat { tasks: 3, kind: Kind::Thread, length: Length::Rounds(20), ..Repeat::default() };
+        let repeat = Repeat { tasks: 3, kind: Kind::Thread, length: Length::Rounds(20), ..ONE };
         let of = || run(&setup("slub@6.18", 4, 1), repeat);
         assert_eq!(of(), of(), "{name}");
     }
@@ -145,8 +176,11 @@ fn processes_scale_and_threads_wait_for_their_lock() {
 /// mmap1 of one task for a few grace periods, whose stores take `nodes` nodes: which events a cache counted.
 #[track_caller]
 fn check_events(preset: &str, nodes: u32, cache: &str, some: &[Event], none: &[Event]) {
-    let repeat = Repeat { length: Length::Rounds(20_000), ..Repeat::default() };
-    let outcome = mmap1::run(&setup(preset, 1, 1), &mmap1::Mmap1 { repeat, nodes }, 1);
+    let repeat = Repeat { length: Length::Rounds(20_000), ..ONE };
+    let outcome = run(&setup(preset, 1, 1), &repeat, 1, &Recorder::default(), |_| Mappings {
+        change: Change::Map,
+        nodes,
+    });
     let outcome = outcome.unwrap_or_else(|failed| panic!("{preset}: {failed}"));
     let found = outcome.cache(cache).unwrap_or_else(|| panic!("{preset}: no {cache}"));
     assert_eq!(found.allocs, found.frees, "{preset} {cache}");

@@ -7,7 +7,8 @@ use slablab_sim::net::tcp;
 use slablab_sim::net::tcp::loopback::Loopback;
 use slablab_sim::process::{Children, Kind};
 use slablab_sim::programs::netio::{self, Netio};
-use slablab_sim::programs::tbench::{self, Carries, MIX, Operation, Tbench};
+use slablab_sim::programs::tbench::{self, Carries, MIX, Operation, Params};
+use slablab_sim::record::Recorder;
 use slablab_sim::tally::{CacheTally, Outcome};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,16 +16,17 @@ use std::rc::Rc;
 const MS: u64 = 1_000_000_000;
 const PRESETS: [&str; 5] = ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01", "slub@6.1", "slub@6.18"];
 
-const TBENCH: Tbench = Tbench { clients: 3, warm_up: 5 * MS, window: 15 * MS, think: 2_000, serve: 200 };
+const TBENCH: Params =
+    Params { clients: 3, warm_up_us: 5_000, window_us: 15_000, think_cycles: 2_000, serve_cycles: 200 };
 const NETIO: Netio = Netio { block: 4_096, blocks: 3_000, think: 200 };
 
-fn tbench(preset: &str, tbench: Tbench, seed: u64) -> tbench::Outcome {
-    let outcome = tbench::run(&setup(preset, 4, 2), &tbench, seed);
+fn tbench(preset: &str, tbench: Params, seed: u64) -> tbench::Outcome {
+    let outcome = tbench::run(&setup(preset, 4, 2), &tbench, seed, &Recorder::default());
     outcome.unwrap_or_else(|failed| panic!("{preset} {tbench:?}: {failed}"))
 }
 
 fn netio(preset: &str, netio: Netio) -> Outcome {
-    let outcome = netio::run(&setup(preset, 4, 2), &netio, 1);
+    let outcome = netio::run(&setup(preset, 4, 2), &netio, 1, &Recorder::default());
     outcome.unwrap_or_else(|failed| panic!("{preset} {netio:?}: {failed}"))
 }
 

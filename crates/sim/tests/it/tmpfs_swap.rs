@@ -8,7 +8,7 @@ use slablab_sim::fs::ext2::Format;
 use slablab_sim::memory::loopback::LoopRules;
 use slablab_sim::memory::volume::{Keeps, Volume};
 use slablab_sim::memory::{Cause, Guest, Here, with_memory};
-use slablab_sim::programs::kbuild::Kbuild;
+use slablab_sim::programs::kbuild;
 use slablab_sim::programs::tmpfs_swap::{Iteration, Second, TmpfsSwap, part_of, run};
 use slablab_sim::record::Recorder;
 use slablab_sim::setup::Setup;
@@ -38,8 +38,16 @@ fn small(engine: &str, mib: u64) -> (Setup, Guest) {
 }
 
 fn program() -> TmpfsSwap {
-    let kbuild = Kbuild { jobs: 2, ..Kbuild::default() };
-    TmpfsSwap { part: PART, iterations: 2, image_mib: 2_048, kbuild, ..TmpfsSwap::default() }
+    TmpfsSwap {
+        second: Second::Loop,
+        kbuild: kbuild::Params { jobs: 2, ..kbuild::Params::default() },
+        iterations: 2,
+        part: PART,
+        image_mib: 2_048,
+        rules: LoopRules::default(),
+        keeps: Keeps { discards: false, shrinks: true, packs: false },
+        compresses: true,
+    }
 }
 
 const RULES: Rules = Rules::of(2, 6, 29);

@@ -96,8 +96,17 @@ impl Loopback {
         queue.serving.set(false);
     }
 
+    /// A reader has read a segment's clone. If the segment has no other user, it is left to the CPU that
+    /// allocated it, and freed here if that is this CPU or has enough of them.
+    pub(super) fn put(&self, task: &Task, segment: &Rc<Segment>) {
+        let is_left = || segment.cpu != Timed::cpu() && self.leave(segment.cpu, segment);
+        if segment.loses_last() && !is_left() {
+            segment.free(task);
+        }
+    }
+
     /// Leaves a used-up buffer to the CPU that allocated it. `false`: that CPU has enough of them.
-    pub(crate) fn leave(&self, to: CpuId, segment: &Rc<Segment>) -> bool {
+    fn leave(&self, to: CpuId, segment: &Rc<Segment>) -> bool {
         let queue = self.queue(to);
         queue.left_line.set(0);
         let mut left = queue.left.borrow_mut();

@@ -11,7 +11,6 @@
 //! that both changes came with 3.7, are assumed.
 
 use super::Rules;
-use super::loopback::Loopback;
 use crate::kernel::Task;
 use crate::kernel::objects::{Held, Object};
 use slablab_model::{Access, Addr, Timed};
@@ -98,7 +97,8 @@ pub(crate) struct Segment {
     data: RefCell<Data>,
     bytes: Cell<u32>,
     users: Cell<u8>,
-    cpu: CpuId,
+    /// The CPU that allocated it.
+    pub(super) cpu: CpuId,
     /// Where it ends in the sender's stream; set when it is sent.
     pub(super) end: Cell<u64>,
 }
@@ -183,17 +183,18 @@ impl Segment {
         task.copy(bytes);
     }
 
-    /// The original was acknowledged, or the clone was read.
-    pub(super) fn put(self: Rc<Segment>, task: &Task, left_to: Option<&Loopback>) {
-        Timed::touch(Self::address(&self.head), SHARED_INFO, Access::Write);
-        self.users.set(self.users.get() - 1);
-        if self.users.get() > 0 {
-            return;
-        }
-        let elsewhere = self.cpu != Timed::cpu();
-        if !left_to.is_some_and(|loopback| elsewhere && loopback.leave(self.cpu, &self)) {
+    /// The original was acknowledged, or the clone was read: the second of both frees the segment.
+    pub(super) fn put(&self, task: &Task) {
+        if self.loses_last() {
             self.free(task);
         }
+    }
+
+    /// One user less. True if it was the last one: its caller frees the segment.
+    pub(super) fn loses_last(&self) -> bool {
+        Timed::touch(Self::address(&self.head), SHARED_INFO, Access::Write);
+        self.users.set(self.users.get() - 1);
+        self.users.get() == 0
     }
 
     /// Frees it: its pages, its head, its `sk_buff` and clone.

@@ -1,13 +1,24 @@
 //! The application test: applications are loaded one after the other until memory is short, an image is
 //! rotated, and everything is closed in reverse order.
 
+mod measured;
+
 use super::app::{App, Size, Touch, touch};
+use super::machine::{self, ESTIMATE, Machine, observed};
 use super::names::Names;
-use super::{Desktop, NoMemory};
+use super::{Desktop, Habits, NoMemory, Test};
 use crate::kernel::Task;
-use slablab_model::Ps;
+use crate::kernel::tally::Failed;
+use crate::params::{params, words};
+use crate::programs::program::{Estimate, Metric, Object, Observed, Pair, Program, SECOND};
+use crate::record::Recorder;
+use crate::setup::Setup;
+use slablab_model::disk::Disk;
+use slablab_model::{MachineSpec, Ps};
+use slablab_slabs::Release;
 use slablab_vm::RegionId;
 use slablab_vm::mm;
+use slablab_vm::preset::Preset;
 use std::rc::Rc;
 
 /// The image of the follow-up, 2560 x 2560 pixels, in tiles of 64 x 64: a page a tile for each byte of a
@@ -45,6 +56,47 @@ pub enum Variant {
     OfficeFirst,
 }
 
+words! {
+    Variant { Standard = "standard", NoSlocate = "no-slocate", OfficeFirst = "office-first" }
+}
+
+params! {
+    /// The workload's parameters.
+    pub struct Params {
+        vm: Preset = machine::VM;
+        memory_mib: u64 = machine::MEMORY;
+        disk: Disk = machine::DISK;
+        variant: Variant,
+            "standard: slocate, GIMP, StarOffice, others; or without slocate; or StarOffice first, without it",
+            "the mail, and its follow-up of 26 September 2001";
+        mozilla: bool = "no" | "yes", "whether Mozilla is one of the other applications",
+            "the follow-up of 26 September 2001";
+        music: bool = "no" | "yes", "whether mp3 files are played all the time",
+            "the follow-up of 26 September 2001";
+        buffer_ms: u64 = machine::BUFFER;
+        files: u32 = [20_000, 100_000, 100_000], 0..=10_000_000, "files that slocate looks at",
+            "assumed: a usual installation has 100,000";
+        pixel_bytes: u32 = [3], 3..=4, "bytes of a pixel of the image: 4 with a channel of opacity",
+            "the mail does not tell: 3 (19.7 MB) or 4 (26 MB)";
+        // The least number with which 2.4.9-ac14 swaps while they are started, with 3 bytes a pixel: they are
+        // to "drive the system into mild swap activity".
+        suite_apps: u32 = [6], 0..=100, "applications of the suite; more than five are the five again",
+            "the mail names none, but \"mild swap activity\"";
+        pause_s: u64 = [10], 0..=3_600, "what the user waits before each step after slocate",
+            "the mail: \"now that some pages have aged a bit\"; 10 s is assumed";
+        close_percent: u32 = [30], 0..=100,
+            "percent of the pages which a program needs that it touches when it is closed",
+            "the middle of 10 to 50 (assumed)";
+        text_percent: u32 = [20], 1..=100,
+            "percent of each cluster of a text that a program touches; 100: all that a fault reads",
+            "StarOffice reads 60 MB and keeps 12 of them beside its heap (from memory)";
+        running_daemons: u32 = [3], 0..=12, "daemons, of 12, that run from time to time",
+            "assumed: cron, syslogd and one more";
+        daemon_wake_s: u64 = [60], 1..=3_600, "how often such a daemon runs",
+            "cron looks for work each minute; the same for others is assumed";
+    }
+}
+
 /// The application test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Apps {
@@ -60,6 +112,50 @@ pub struct Apps {
     pub suite: u32,
     /// What the user waits before the next step: pages age.
     pub pause: Ps,
+}
+
+impl Program for Apps {
+    type Params = Params;
+
+    const NAME: &'static str = "apps";
+    const ABOUT: &'static str =
+        "slocate, GIMP, StarOffice and other applications fill memory, an image is rotated, all are closed";
+    const METRICS: &'static [Metric] = &measured::METRICS;
+    const SUITE: &'static [Pair] = &[Pair {
+        machine: "kulesa-2001",
+        parameters: "memory_mib = 128\nfiles = 20000",
+        why: "a PC that swaps: dentries, inodes and pages compete",
+    }];
+
+    fn objects(_release: Release) -> Vec<Object> {
+        machine::objects()
+    }
+
+    fn estimate(_machine: &MachineSpec, _params: &Params) -> Estimate {
+        ESTIMATE
+    }
+
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let machine = Machine { vm: &params.vm, memory_mib: params.memory_mib, disk: &params.disk };
+        let test = Test::Apps(Apps {
+            variant: params.variant,
+            mozilla: params.mozilla,
+            files: params.files,
+            pixel: params.pixel_bytes,
+            suite: params.suite_apps,
+            pause: params.pause_s * SECOND,
+        });
+        let habits = Habits {
+            text: params.text_percent,
+            close: params.close_percent,
+            running: params.running_daemons,
+            wakes: params.daemon_wake_s * SECOND,
+        };
+        let player = params.music.then_some(params.buffer_ms);
+        let answer = machine.run((setup, seed, recorder), (&test, player, habits))?;
+        let own = measured::own(&answer);
+        Ok(observed(&measured::METRICS, answer, &own))
+    }
 }
 
 /// GIMP with its image: what is shown, and what is kept to undo, are images too.

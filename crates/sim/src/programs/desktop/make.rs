@@ -5,14 +5,26 @@
 //! source and its object file have 30 KB each, headers 10 MB in all, of which an object reads 1 MB (assumed).
 
 use super::app::{App, Size, Touch, touch};
+use super::machine::{
+    self, ESTIMATE, GAP_LONGEST, GAPS, IN, KSWAPD, Machine, OUT, SKIPS, music, observed, seconds, swap,
+};
 use super::names::Names;
-use super::{Desktop, NoMemory};
+use super::{Desktop, Habits, NoMemory, Test};
 use crate::kernel::Task;
+use crate::kernel::tally::Failed;
 use crate::memory::Here;
-use slablab_model::Ps;
+use crate::params::params;
+use crate::programs::measures::{KERNEL, with_kernel};
+use crate::programs::program::{Estimate, Metric, Object, Observed, Pair, Program};
+use crate::record::Recorder;
+use crate::setup::Setup;
+use slablab_model::disk::Disk;
+use slablab_model::{MachineSpec, Ps};
+use slablab_slabs::Release;
 use slablab_vm::MappingId;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile};
+use slablab_vm::preset::Preset;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -29,6 +41,19 @@ const INCLUDED: u32 = 256;
 /// How often the user's task looks whether all jobs have ended.
 const EVERY: Ps = 100_000_000_000;
 
+params! {
+    /// The workload's parameters.
+    pub struct Params {
+        vm: Preset = machine::VM;
+        memory_mib: u64 = machine::MEMORY;
+        disk: Disk = machine::DISK;
+        buffer_ms: u64 = machine::BUFFER;
+        objects: u32 = [50, 1_000, 1_000], 1..=100_000, "objects that are compiled",
+            "assumed: 1,000, with the faults and the user time of the mail divided by it";
+        jobs: u32 = [4], 1..=64, "objects at a time: make -j", "LKML, 18 September 2001: -j4";
+    }
+}
+
 /// The test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Make {
@@ -37,6 +62,56 @@ pub struct Make {
     /// Objects at a time.
     pub jobs: u32,
 }
+
+impl Program for Make {
+    type Params = Params;
+
+    const NAME: &'static str = "make-music";
+    const ABOUT: &'static str = "make -j of a kernel beside a player of wav files, under a VM of 2.4";
+    const METRICS: &'static [Metric] = &METRICS;
+    const SUITE: &'static [Pair] = &[Pair {
+        machine: "kulesa-2001",
+        parameters: "memory_mib = 64\nobjects = 20",
+        why: "a build whose files do not stay in memory",
+    }];
+
+    fn objects(_release: Release) -> Vec<Object> {
+        machine::objects()
+    }
+
+    fn estimate(_machine: &MachineSpec, _params: &Params) -> Estimate {
+        ESTIMATE
+    }
+
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let Params { vm, memory_mib, disk, buffer_ms, objects, jobs } = params;
+        let machine = Machine { vm, memory_mib: *memory_mib, disk };
+        let test = Test::Make(Make { objects: *objects, jobs: *jobs });
+        let answer = machine.run((setup, seed, recorder), (&test, Some(*buffer_ms), Habits::USUAL))?;
+        let counter =
+            |name: &str| answer.counters.iter().find(|(one, _)| *one == name).map_or(0, |(_, n)| *n);
+        let mut own = vec![
+            ("make_ps", answer.step("make").map_or(0, |step| step.elapsed)),
+            ("pgfault", counter("pgfault")),
+            ("pgmajfault", counter("pgmajfault")),
+        ];
+        own.extend(swap(&answer));
+        own.extend(music(answer.played()));
+        Ok(observed(&METRICS, answer, &own))
+    }
+}
+
+const METRICS: [Metric; 9 + KERNEL.len()] = with_kernel([
+    Metric { name: "make_ps", about: "time of the build", ..seconds() },
+    SKIPS,
+    GAP_LONGEST,
+    GAPS,
+    OUT,
+    IN,
+    KSWAPD,
+    Metric { name: "pgfault", about: "page faults", better: None, ..SKIPS },
+    Metric { name: "pgmajfault", about: "page faults that wait for a disk", better: None, ..SKIPS },
+]);
 
 /// What the jobs share.
 struct Tree {

@@ -5,13 +5,23 @@
 //! kernels move 12 MB/s, which is what a link of 100 Mbit/s carries.
 
 use super::app::{App, Size};
+use super::machine::{self, ESTIMATE, IN, KSWAPD, Machine, OUT, observed, seconds, swap};
 use super::names::Names;
-use super::{Desktop, NoMemory};
+use super::{Desktop, Habits, NoMemory, Test};
 use crate::kernel::Task;
+use crate::kernel::tally::Failed;
 use crate::memory::Here;
-use slablab_model::{Ps, Timed};
+use crate::params::params;
+use crate::programs::measures::{KERNEL, with_kernel};
+use crate::programs::program::{Estimate, Metric, Object, Observed, Pair, Program};
+use crate::record::Recorder;
+use crate::setup::Setup;
+use slablab_model::disk::Disk;
+use slablab_model::{MachineSpec, Ps, Timed};
+use slablab_slabs::Release;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile};
+use slablab_vm::preset::Preset;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -24,6 +34,21 @@ const USED: (u32, u32) = (64, 5);
 /// How often the user's task looks whether all clients have ended.
 const EVERY: Ps = 100_000_000_000;
 
+params! {
+    /// The workload's parameters.
+    pub struct Params {
+        vm: Preset = machine::VM;
+        memory_mib: u64 = machine::MEMORY;
+        disk: Disk = machine::DISK;
+        clients: u32 = [2, 5, 5], 1..=100, "clients",
+            "R. Cohen, 27 September 2001: 5 clients, 10 times, 30 MB";
+        rounds: u32 = [1, 10, 10], 1..=1_000, "times that a client writes its file and reads it",
+            "R. Cohen, 27 September 2001: 5 clients, 10 times, 30 MB";
+        file_mib: u32 = [30], 1..=1_024, "MiB of a file",
+            "R. Cohen, 27 September 2001: 5 clients, 10 times, 30 MB";
+    }
+}
+
 /// The test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
@@ -34,6 +59,49 @@ pub struct Server {
     /// MiB of a file.
     pub mib: u32,
 }
+
+impl Program for Server {
+    type Params = Params;
+
+    const NAME: &'static str = "netatalk";
+    const ABOUT: &'static str =
+        "clients of a file server that write a file over one link and read it back, under a VM of 2.4";
+    const METRICS: &'static [Metric] = &METRICS;
+    const SUITE: &'static [Pair] = &[Pair {
+        machine: "kulesa-2001",
+        parameters: "memory_mib = 64\nclients = 2\nrounds = 1",
+        why: "a file server whose memory does not hold the files",
+    }];
+
+    fn objects(_release: Release) -> Vec<Object> {
+        machine::objects()
+    }
+
+    fn estimate(_machine: &MachineSpec, _params: &Params) -> Estimate {
+        ESTIMATE
+    }
+
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let Params { vm, memory_mib, disk, clients, rounds, file_mib } = params;
+        let machine = Machine { vm, memory_mib: *memory_mib, disk };
+        let test = Test::Server(Server { clients: *clients, rounds: *rounds, mib: *file_mib });
+        let answer = machine.run((setup, seed, recorder), (&test, None, Habits::USUAL))?;
+        let mut own = vec![
+            ("last_ps", answer.ended.last().copied().unwrap_or_default()),
+            ("first_ps", answer.ended.first().copied().unwrap_or_default()),
+        ];
+        own.extend(swap(&answer));
+        Ok(observed(&METRICS, answer, &own))
+    }
+}
+
+const METRICS: [Metric; 5 + KERNEL.len()] = with_kernel([
+    Metric { name: "last_ps", about: "time until the last client has done its work", ..seconds() },
+    Metric { name: "first_ps", about: "time until the first client has done its work", ..seconds() },
+    OUT,
+    IN,
+    KSWAPD,
+]);
 
 /// The link: when it is free again.
 #[derive(Default)]

@@ -1,14 +1,26 @@
 //! The streaming test: dbench, a file of zeros, and the same file read, beside music and a user.
 
 use super::app::{App, Size};
+use super::machine::{
+    self, ESTIMATE, GAP_LONGEST, GAPS, IN, KSWAPD, Machine, OUT, SKIPS, music, observed, seconds, swap,
+};
 use super::names::Names;
-use super::{Desktop, NoMemory};
+use super::{Answer, Desktop, Habits, NoMemory, Test};
 use crate::kernel::Task;
+use crate::kernel::tally::Failed;
 use crate::memory::Here;
-use slablab_model::{Ps, Timed};
+use crate::params::params;
+use crate::programs::measures::{KERNEL, with_kernel};
+use crate::programs::program::{Estimate, Metric, Object, Observed, Pair, Program, ppm};
+use crate::record::Recorder;
+use crate::setup::Setup;
+use slablab_model::disk::Disk;
+use slablab_model::{MachineSpec, Ps, Timed};
+use slablab_slabs::Release;
 use slablab_vm::MappingId;
 use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile};
+use slablab_vm::preset::Preset;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -26,6 +38,19 @@ const DESK: Size = Size { name: "desk", text: 1_024, heap: 2_048 };
 const WORK: u32 = 5;
 const EVERY: Ps = 250_000_000_000;
 
+params! {
+    /// The workload's parameters.
+    pub struct Params {
+        vm: Preset = machine::VM;
+        memory_mib: u64 = machine::MEMORY;
+        disk: Disk = machine::DISK;
+        buffer_ms: u64 = machine::BUFFER;
+        clients: u32 = [1, 4, 4], 0..=1_000, "clients of dbench", "the mail does not tell";
+        file_mib: u32 = [64, 512, 512], 1..=4_096, "MiB of the file that dd writes and cat reads",
+            "the mail: bs=1024k count=512";
+    }
+}
+
 /// The streaming test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
@@ -33,6 +58,85 @@ pub struct Streams {
     pub clients: u32,
     /// MiB of the file that dd writes and cat reads.
     pub mib: u32,
+}
+
+impl Program for Streams {
+    type Params = Params;
+
+    const NAME: &'static str = "streaming";
+    const ABOUT: &'static str = "dbench, a large file written and then read, beside an mp3 player and a user";
+    const METRICS: &'static [Metric] = &METRICS;
+    const SUITE: &'static [Pair] = &[Pair {
+        machine: "kulesa-2001",
+        parameters: "memory_mib = 64\nclients = 1\nfile_mib = 64",
+        why: "a PC whose disk is busy with writes",
+    }];
+
+    fn objects(_release: Release) -> Vec<Object> {
+        machine::objects()
+    }
+
+    fn estimate(_machine: &MachineSpec, _params: &Params) -> Estimate {
+        ESTIMATE
+    }
+
+    fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
+        let Params { vm, memory_mib, disk, buffer_ms, clients, file_mib } = params;
+        let machine = Machine { vm, memory_mib: *memory_mib, disk };
+        let test = Test::Streams(Streams { clients: *clients, mib: *file_mib });
+        let answer = machine.run((setup, seed, recorder), (&test, Some(*buffer_ms), Habits::USUAL))?;
+        let own = own(&answer);
+        Ok(observed(&METRICS, answer, &own))
+    }
+}
+
+/// The parts of the test.
+const PARTS: [(&str, [&str; 2]); 3] = [
+    ("dbench", ["dbench_ps", "dbench_skips"]),
+    ("dd", ["dd_ps", "dd_skips"]),
+    ("cat", ["cat_ps", "cat_skips"]),
+];
+
+const fn time(at: usize) -> Metric {
+    Metric { name: PARTS[at].1[0], about: "time of this part of the test", ..seconds() }
+}
+
+const fn skips(at: usize) -> Metric {
+    Metric {
+        name: PARTS[at].1[1],
+        about: "times in this part that the sound card had nothing to play",
+        ..SKIPS
+    }
+}
+
+const METRICS: [Metric; 14 + KERNEL.len()] = with_kernel([
+    SKIPS,
+    GAP_LONGEST,
+    GAPS,
+    skips(0),
+    skips(1),
+    skips(2),
+    time(0),
+    time(1),
+    time(2),
+    Metric { name: "answer_longest_ps", about: "the slowest answer to the user", ..seconds() },
+    OUT,
+    IN,
+    KSWAPD,
+    Metric::percent("daemons_ppm", "pages of idle daemons that are resident at the end", None),
+]);
+
+fn own(answer: &Answer) -> Vec<(&'static str, u64)> {
+    let (resident, pages) = answer.resident("cat", "daemon");
+    let mut own = vec![("daemons_ppm", ppm(resident, pages)), ("answer_longest_ps", answer.answer_longest)];
+    own.extend(swap(answer));
+    own.extend(music(answer.played()));
+    for (part, [time, skips]) in PARTS {
+        let step = answer.step(part);
+        own.push((time, step.map_or(0, |step| step.elapsed)));
+        own.push((skips, step.map_or(0, |step| step.played.skips)));
+    }
+    own
 }
 
 pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, streams: &Streams) -> Result<(), NoMemory> {

@@ -1,7 +1,7 @@
 //! What an iteration of two builds is measured by.
 
-use super::site::Site;
 use crate::kernel::CpuTime;
+use crate::memory::volume::Volume;
 use crate::memory::{Memory, ORDERS, Reader};
 use slablab_model::Ps;
 use slablab_vm::Counter;
@@ -71,7 +71,7 @@ impl Built {
 }
 
 impl Counts {
-    pub(super) fn now(memory: &Memory, site: &Site) -> Counts {
+    pub(super) fn now(memory: &Memory, volume: &Volume) -> Counts {
         let (heap, asks) = (&memory.kernel.heap, &memory.accounts.asks);
         let names = heap.named("names_cache");
         Counts {
@@ -84,7 +84,7 @@ impl Counts {
             stolen: [Counter::PgStealKswapd, Counter::PgStealDirect]
                 .map(|counter| memory.vm.with(|state| state.counters.get(counter))),
             name_slabs: names.map_or(0, |names| heap.counted(names, slablab_platform::Event::AllocSlab)),
-            transfers: site.volume.device().map_or((0, 0), |device| device.transfers()),
+            transfers: volume.device().map_or((0, 0), |device| device.transfers()),
             text_kib: memory.disks.file_reads(),
         }
     }

@@ -52,7 +52,7 @@ impl Site {
         for (number, source) in self.tree.sources.iter().enumerate() {
             let headers = self.tree.includes(number as u32, kbuild.compiler_opens(), COMMON);
             self.look_up(task, unpacked, kbuild.make_stats());
-            task.compute(kbuild.user * MAKE_USER / 1_000);
+            task.compute(kbuild.user() * MAKE_USER / 1_000);
             let assembly = RefCell::new(None);
             let job = Rc::new(Job { unpacked: unpacked.clone(), source: *source, headers, assembly });
             let site = self.clone();
@@ -204,7 +204,7 @@ impl Site {
     /// least one.
     fn work(&self, task: &Task, table: &FileTable, memory: &Space, (at, opens): (usize, u32), job: &Job) {
         let parts = u64::from(opens.max(1));
-        let user = self.program.kbuild.user * STEPS[at].user / 1_000;
+        let user = self.program.kbuild.user() * STEPS[at].user / 1_000;
         let mut header = 0;
         for part in 0..parts {
             task.compute(user / parts);

@@ -1,4 +1,4 @@
-//! Block I/O of 2026: a null block device in user space (ublk) under io_uring .
+//! Block I/O of 2026: a null block device in user space (ublk) under io_uring.
 //!
 //! ```text
 //! submitter, a CPU each                      server, a CPU each
@@ -38,63 +38,63 @@ const BIO_CACHE: u32 = 256;
 
 /// What runs on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ublk {
+pub(super) struct Load {
     /// The CPUs of a submitter and of the server of its queue.
-    pub pairs: Vec<(CpuId, CpuId)>,
+    pub(super) pairs: Vec<(CpuId, CpuId)>,
     /// I/Os in flight of one submitter.
-    pub depth: u32,
+    pub(super) depth: u32,
     /// I/Os that are submitted, and reaped, at a time.
-    pub batch: u32,
+    pub(super) batch: u32,
     /// CPU time of an I/O on the submitter, without the allocator.
-    pub submit: Ps,
+    pub(super) submit: Ps,
     /// CPU time of an I/O on the server, without the allocator.
-    pub serve: Ps,
+    pub(super) serve: Ps,
     /// Time before counting begins, and time that is counted.
-    pub warm_up: Ps,
+    pub(super) warm_up: Ps,
     /// Time that is counted.
-    pub counted: Ps,
+    pub(super) counted: Ps,
 }
 
 /// What a run did while it was counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub(super) struct Outcome {
     /// I/Os that were completed.
-    pub ios: u64,
+    pub(super) ios: u64,
     /// How long was counted.
-    pub time: Ps,
+    pub(super) time: Ps,
     /// I/Os of each submitter.
-    pub by_submitter: Vec<u64>,
+    pub(super) by_submitter: Vec<u64>,
     /// How the submitters' CPUs spent their time.
-    pub submitters: [Ps; Spent::COUNT],
+    pub(super) submitters: [Ps; Spent::COUNT],
     /// How the servers' CPUs spent their time.
-    pub servers: [Ps; Spent::COUNT],
+    pub(super) servers: [Ps; Spent::COUNT],
     /// Time of the submitters inside the allocation.
-    pub allocating: Ps,
+    pub(super) allocating: Ps,
     /// Time of the submitters inside the allocation and in writing the bio: `bio_alloc_bioset`.
-    pub bio_allocating: Ps,
+    pub(super) bio_allocating: Ps,
     /// Of `allocating`, slow allocations on nodes without memory: objects come from other nodes' lists
     /// (`get_from_any_partial`).
-    pub from_other_nodes: Ps,
+    pub(super) from_other_nodes: Ps,
     /// Time of the servers inside the free.
-    pub freeing: Ps,
+    pub(super) freeing: Ps,
     /// The nodes' list locks.
-    pub list_lock: LockTimes,
+    pub(super) list_lock: LockTimes,
     /// The barns' locks.
-    pub barn_lock: LockTimes,
+    pub(super) barn_lock: LockTimes,
     /// Where the time of these CPUs went.
-    pub profile: Profile,
+    pub(super) profile: Profile,
     /// Events of the bios' cache.
-    pub events: Vec<(Event, u64)>,
+    pub(super) events: Vec<(Event, u64)>,
 }
 
 impl Outcome {
     /// I/Os per second.
-    pub fn iops(&self) -> u64 {
+    pub(super) fn iops(&self) -> u64 {
         (self.ios as u128 * 1_000_000_000_000 / self.time.max(1) as u128) as u64
     }
 
     /// Time of one I/O and submitter.
-    pub fn per_io(&self) -> Ps {
+    pub(super) fn per_io(&self) -> Ps {
         self.time * self.by_submitter.len() as u64 / self.ios.max(1)
     }
 }
@@ -112,7 +112,7 @@ struct Queue {
 struct Run {
     heap: Rc<dyn Heap>,
     bios: CacheNumber,
-    ublk: Ublk,
+    ublk: Load,
     done: Vec<Cell<u64>>,
     allocating: Cell<Ps>,
     bio_allocating: Cell<Ps>,
@@ -126,19 +126,11 @@ struct Run {
     recorder: Recorder,
 }
 
-/// Runs the device on a machine.
-///
-/// # Errors
-/// A machine that cannot be modelled, or that has no memory for its bios.
-pub fn run(setup: &Setup, ublk: &Ublk) -> Result<Outcome, Failed> {
-    run_recorded(setup, ublk, &Recorder::default())
-}
-
 /// Runs the device on a machine, and records the counted time: batches, slow operations, waits for locks.
 ///
 /// # Errors
 /// A machine that cannot be modelled, or that has no memory for its bios.
-pub fn run_recorded(setup: &Setup, ublk: &Ublk, recorder: &Recorder) -> Result<Outcome, Failed> {
+pub(super) fn run(setup: &Setup, ublk: &Load, recorder: &Recorder) -> Result<Outcome, Failed> {
     let paths = paths(&setup.preset, &setup.hardware.costs);
     let mut machine = TimedMachine::new(setup.spec.clone(), setup.hardware.clone(), paths)?;
     let cpus = setup.spec.cpu_node.len();
@@ -364,11 +356,6 @@ impl Run {
     }
 }
 
-/// The CPUs of the report: server threads on the even CPUs of 0 to 31, submitters on the odd ones.
-pub fn pairs_of_the_report() -> Vec<(CpuId, CpuId)> {
-    (0..16).map(|queue| (CpuId(2 * queue + 1), CpuId(2 * queue))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -437,8 +424,13 @@ mod tests {
         Setup { spec, hardware, preset: Preset::parse(preset).expect("a preset"), placement: None }
     }
 
-    fn ublk() -> Ublk {
-        Ublk {
+    /// The CPUs of the report: server threads on the even CPUs of 0 to 31, submitters on the odd ones.
+    fn pairs_of_the_report() -> Vec<(CpuId, CpuId)> {
+        (0..16).map(|queue| (CpuId(2 * queue + 1), CpuId(2 * queue))).collect()
+    }
+
+    fn ublk() -> Load {
+        Load {
             pairs: pairs_of_the_report(),
             depth: 128,
             batch: 32,
@@ -452,8 +444,9 @@ mod tests {
     /// Releases on memory on 2 of 8 nodes and everywhere, in percent of 6.18 with memory on 2 of 8.
     #[test]
     fn memoryless_nodes_cost_7_0_its_speed() {
-        let of =
-            |preset: &str, everywhere: bool| run(&setup(preset, everywhere), &ublk()).expect("a machine");
+        let of = |preset: &str, everywhere: bool| {
+            run(&setup(preset, everywhere), &ublk(), &Recorder::default()).expect("a machine")
+        };
         let base = of("slub@6.18", false).iops();
         let check = |preset: &str, everywhere: bool, percent: std::ops::Range<u64>| {
             let found = of(preset, everywhere).iops() * 100 / base;
@@ -470,7 +463,7 @@ mod tests {
     /// Which submitters are slow, and why: the twelve on nodes without memory wait for two lists' locks.
     #[test]
     fn the_slow_submitters_wait_for_other_nodes_lists() {
-        let found = run(&setup("slub@7.0", false), &ublk()).expect("a machine");
+        let found = run(&setup("slub@7.0", false), &ublk(), &Recorder::default()).expect("a machine");
         let fast = found.by_submitter.iter().max().copied().unwrap_or(0);
         let slow: Vec<usize> = (0..16).filter(|at| found.by_submitter[*at] < fast / 3).collect();
         // Queue q is on CPUs 2q and 2q + 1, which are of node q / 2; nodes 0 and 4 have memory.
@@ -485,7 +478,7 @@ mod tests {
         assert!(found.from_other_nodes <= found.allocating, "{found:?}");
         assert!(found.allocating < found.bio_allocating, "{found:?}");
         // 6.18 has slow allocations with memory everywhere too, from the own node.
-        let everywhere = run(&setup("slub@6.18", true), &ublk()).expect("a machine");
+        let everywhere = run(&setup("slub@6.18", true), &ublk(), &Recorder::default()).expect("a machine");
         let slow = everywhere.events.iter().find(|(event, _)| *event == Event::AllocSlowpath);
         assert!(slow.is_some_and(|(_, count)| *count > 0), "{everywhere:?}");
         assert_eq!(everywhere.from_other_nodes, 0);
@@ -496,8 +489,8 @@ mod tests {
     fn no_memory_is_an_answer() {
         let mut small = setup("slub@6.18", true);
         small.spec.nodes = vec![NodeSpec { bytes: 1 << 20 }; 8];
-        let slow = Ublk { depth: 4096, serve: 10_000_000, ..ublk() };
-        let failed = run(&small, &slow).expect_err("8 MiB are full");
+        let slow = Load { depth: 4096, serve: 10_000_000, ..ublk() };
+        let failed = run(&small, &slow, &Recorder::default()).expect_err("8 MiB are full");
         let Failed::OutOfMemory { events, caches } = failed else { panic!("{failed}") };
         let held = caches.iter().find(|cache| cache.0 == "bio-264").expect("the bios' cache");
         assert!(held.1 > 8_000 && events >= held.1 && held.2 > held.1 * 320, "{events}: {caches:?}");
