@@ -6,13 +6,45 @@
 #![forbid(unsafe_code)]
 
 use slablab_slabs::Preset;
-use slablab_slabs::knob::BadPreset;
-use slablab_slabs::preset::{Choice, ENGINES};
+use slablab_slabs::knob::{BadKind, BadPreset};
+use slablab_slabs::preset::{Choice, ENGINES, Text};
 use slablab_slabs::registered::Registration;
+use std::any::Any;
 use std::fmt;
 use std::sync::OnceLock;
 
 static REGISTERED: OnceLock<Vec<&'static Registration>> = OnceLock::new();
+static FOUND: OnceLock<Find> = OnceLock::new();
+
+/// Finds an engine whose name has this prefix before its colon: `linux:NAME`. The message says what was
+/// expected.
+pub type Find = (&'static str, fn(&str) -> Result<&'static Registration, String>);
+
+/// Engines that are found by name, beside the registered ones: one kind of them in a program.
+pub fn find_with(find: Find) {
+    let _ = FOUND.set(find);
+}
+
+/// Why an engine's code ended a run; its words for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended(pub String);
+
+/// Ends a run that cannot go on by the fault of an engine that is not ours. Whoever runs engines of others
+/// turns it into an error: [`until_ended`].
+pub fn ended(what: String) -> ! {
+    std::panic::resume_unwind(Box::new(Ended(what)))
+}
+
+/// The result of `run`, or why an engine ended it.
+///
+/// # Errors
+/// [`ended`] was called.
+pub fn until_ended<T>(run: impl FnOnce() -> T) -> Result<T, Ended> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|payload| match payload.downcast() {
+        Ok(ended) => *ended,
+        Err(payload) => std::panic::resume_unwind(payload),
+    })
+}
 
 /// Why engines are not registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +80,23 @@ pub fn registered() -> &'static [&'static Registration] {
 /// # Errors
 /// As [`Preset::parse`].
 pub fn parse(text: &str) -> Result<Preset, BadPreset<'_>> {
-    Preset::parse_among(text, registered())
+    Preset::parse_among(text, &known(text)?)
+}
+
+/// [`parse`], for a use that needs the table `T` of a registered engine.
+///
+/// # Errors
+/// As [`parse`]; the engine was registered without that table.
+pub fn parse_with<T: Any>(text: &str) -> Result<Preset, BadPreset<'_>> {
+    let preset = parse(text)?;
+    match &preset {
+        Preset::Registered(own) if own.registration().table::<T>().is_none() => Err(BadPreset {
+            kind: BadKind::Found("this engine runs recordings alone (replay, sites, map): it has no costs"),
+            given: text,
+            nearest: [""; 3],
+        }),
+        _ => Ok(preset),
+    }
 }
 
 /// [`Choice::parse`], with the registered engines.
@@ -56,7 +104,23 @@ pub fn parse(text: &str) -> Result<Preset, BadPreset<'_>> {
 /// # Errors
 /// As [`Choice::parse`].
 pub fn parse_choice(text: &str) -> Result<Choice, BadPreset<'_>> {
-    Choice::parse_among(text, registered())
+    Choice::parse_among(text, &known(text)?)
+}
+
+/// The engines that a text may name: the registered ones, and the one that it asks to be found.
+fn known(text: &str) -> Result<Vec<&'static Registration>, BadPreset<'_>> {
+    let mut known = registered().to_vec();
+    let name = Text::split(text).name;
+    if let Some((kind, find)) = FOUND.get()
+        && name.split_once(':').is_some_and(|(given, _)| given == *kind)
+    {
+        let found = find(name).map_err(|message| {
+            // The message ends the program, or a line of a file is told once: it may stay.
+            BadPreset { kind: BadKind::Found(message.leak()), given: name, nearest: [""; 3] }
+        })?;
+        known.push(found);
+    }
+    Ok(known)
 }
 
 impl fmt::Display for Refused {

@@ -216,6 +216,10 @@ pub trait Engine<P: Platform>: Sized {
         free: &[u16],
     ) -> Option<P::Ptr>;
 
+    /// The last [`Engine::seed`] was made. An engine that cannot make single slabs of an earlier life makes
+    /// them all here: until then its caches may not be used.
+    fn seeded(&self, _backing: &Backing<'_, P, Self::Common>) {}
+
     /// Moves free objects of the current CPU's node into its array, and into the array that the node's CPUs
     /// share, at most so many each: nothing where the engine has no arrays. After the last [`Engine::seed`].
     fn seed_arrays(&self, _backing: &Backing<'_, P, Self::Common>, _in_array: u32, _in_shared: u32) {}

@@ -1,10 +1,14 @@
 //! The policies of an engine, which are chosen by name. What a knob is, is in `slablab-choices`.
 
 use crate::release::ZoneReclaimMode;
+use core::any::Any;
 pub use slablab_choices::{
     AUTO, BadKind, BadPreset, Knob, Knobs, Needs, Release, Setting, Taken, Values, With, knob,
 };
 use slablab_choices::{Text, change};
+
+/// A table that a registered engine was registered with.
+pub type Table = dyn Any + Send + Sync;
 
 /// A set of policies with knobs that can be named.
 pub trait Policy: Copy + PartialEq + 'static {
@@ -18,6 +22,11 @@ pub trait Policy: Copy + PartialEq + 'static {
     fn release(&self) -> Release;
     /// What the administrator set `zone_reclaim_mode` to.
     fn zone_reclaim(&self) -> ZoneReclaimMode;
+    /// These policies with what the tables of their registration tell them; most engines' need nothing.
+    #[must_use]
+    fn with_tables(self, _tables: &'static [&'static Table]) -> Self {
+        self
+    }
     /// A value that needs another knob's value, which that does not have.
     fn lacks(&self) -> Option<Needs> {
         None

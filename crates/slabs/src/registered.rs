@@ -9,7 +9,8 @@
 //! there are ([`crate::Preset::parse_among`]).
 
 use crate::engine::Engine;
-use crate::knob::{BadPreset, Knobs, Policy, Setting, assemble};
+pub use crate::knob::Table;
+use crate::knob::{BadPreset, Knobs, Policy, Setting, assemble, no_preset};
 use crate::release::{Release, ZoneReclaimMode};
 use core::any::Any;
 use core::fmt;
@@ -33,9 +34,6 @@ pub struct Registered {
     values: Erased,
 }
 
-/// A table of functions for one user of engines.
-pub type Table = dyn Any + Send + Sync;
-
 /// A registered engine, without its type.
 pub struct Registration {
     engine: &'static str,
@@ -43,6 +41,8 @@ pub struct Registration {
     preset: fn(&'static Self, usize) -> Option<Registered>,
     setting: fn(&Registered, usize) -> Option<Setting>,
     zone_reclaim: fn(&Registered) -> ZoneReclaimMode,
+    /// The only release, in the place of those of its presets.
+    release: Option<Release>,
     tables: &'static [&'static Table],
 }
 
@@ -61,7 +61,31 @@ impl Registration {
             preset: |own, index| T::PRESETS.get(index).map(|policy| Registered::of(own, policy)),
             setting: |of, index| Some(T::KNOBS.get(index)?.setting(&of.policy::<T>())),
             zone_reclaim: |of| of.policy::<T>().zone_reclaim(),
+            release: None,
             tables,
+        }
+    }
+
+    /// As [`Registration::new`], for one of several engines of the same type: with a name of its own, and
+    /// the only release that it is of. Its policies are the type's newest preset.
+    pub const fn named<T: Policy>(
+        engine: &'static str,
+        release: Release,
+        tables: &'static [&'static Table],
+    ) -> Registration {
+        let of_type = Registration::new::<T>(tables);
+        Registration {
+            engine,
+            assemble: |own, mut text, around| {
+                let given = text.release.take();
+                match given.filter(|given| Release::parse(given) != own.release) {
+                    Some(given) => Err(no_preset(given)),
+                    None => assemble::<T>(text, around).map(|policy| Registered::of(own, &policy)),
+                }
+            },
+            preset: |own, index| T::PRESETS.get(..1)?.get(index).map(|_| Registered::of(own, newest::<T>())),
+            release: Some(release),
+            ..of_type
         }
     }
 
@@ -88,7 +112,8 @@ impl Registration {
 
 impl Registered {
     fn of<T: Policy>(registration: &'static Registration, policy: &T) -> Registered {
-        Registered { registration, release: policy.release(), values: Erased::of(policy, T::KNOBS) }
+        let release = registration.release.unwrap_or(policy.release());
+        Registered { registration, release, values: Erased::of(policy, T::KNOBS) }
     }
 
     /// The policies with their type, which the engine was registered with.
@@ -96,9 +121,12 @@ impl Registered {
     /// # Panics
     /// If `T` has no preset of this release: it is another engine's.
     pub fn policy<T: Policy>(&self) -> T {
-        let preset = T::PRESETS.iter().find(|preset| preset.release() == self.release);
+        let preset = match self.registration.release {
+            Some(_) => Some(newest::<T>()),
+            None => T::PRESETS.iter().find(|preset| preset.release() == self.release),
+        };
         let preset = preset.expect("these are the policies of the engine that was registered");
-        self.values.policy(*preset, T::KNOBS)
+        self.values.policy(*preset, T::KNOBS).with_tables(self.registration.tables)
     }
 
     /// What the engine was registered as.
@@ -144,6 +172,11 @@ impl Registered {
         let found = self.registration.presets().find(|preset| preset.release == self.release);
         found.expect("a policy's release is a preset's")
     }
+}
+
+/// The last preset: [`Registration::new`] made sure that there is one.
+fn newest<T: Policy>() -> &'static T {
+    &T::PRESETS[T::PRESETS.len() - 1]
 }
 
 impl PartialEq for Registered {

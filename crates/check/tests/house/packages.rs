@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 /// The crates that are published: folder and manifest.
 fn published() -> Vec<(String, String)> {
-    let folders = std::fs::read_dir(root().join("crates")).expect("the rooms are in crates/");
+    let folders = std::fs::read_dir(root().join("crates")).expect("the crates are in crates/");
     let names = folders.filter_map(|entry| entry.expect("a room").file_name().into_string().ok());
     let manifests = names.map(|name| {
         let manifest = read(&root().join("crates").join(&name).join("Cargo.toml"));

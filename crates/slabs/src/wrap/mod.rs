@@ -463,6 +463,10 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         self.engine.cpu_up(cpu);
     }
 
+    fn seeded(&self, backing: &Backing<'_, P, E::Common>) {
+        self.engine.seeded(backing);
+    }
+
     fn seed_arrays(&self, backing: &Backing<'_, P, E::Common>, in_array: u32, in_shared: u32) {
         self.engine.seed_arrays(backing, in_array, in_shared);
     }
