@@ -1,0 +1,167 @@
+//! Random programs of operations through the allocator of a tree and through one of slablab's engines: every
+//! counter and every number of slabs and objects is compared after each operation.
+//!
+//! ```text
+//! slablab linux build linux-6.1 --name deb61
+//! cargo run --release -p slablab-linux --example oracle -- deb61 slub@6.1 20000
+//! ```
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    oracle::main()
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn main() {}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod oracle {
+    use slablab_linux::build;
+    use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
+    use slablab_model::{Addr, Machine, MachineSpec, Model};
+    use slablab_pages::{Pages, PagesPolicy};
+    use slablab_platform::{CpuId, Event, Gfp, NodeId, Topology};
+    use slablab_slabs::engines::slub::Slub;
+    use slablab_slabs::registered::{Registration, Table};
+    use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Preset, Release, Usage};
+    use std::error::Error;
+
+    /// CPUs, nodes, and how many of the nodes have memory.
+    const MACHINES: [(u16, u16, u16); 5] = [(1, 1, 1), (4, 1, 1), (16, 2, 2), (64, 8, 8), (64, 8, 2)];
+    /// Bytes of an object.
+    const SIZES: [u32; 4] = [32, 192, 1024, 4096];
+    const SEEDS: [u64; 2] = [1, 2];
+
+    /// What is compared after an operation. `cpu_slabs` is left out: the tree's file of it leaves out CPUs
+    /// that have partial slabs alone.
+    #[derive(PartialEq)]
+    struct Seen {
+        counts: Vec<u64>,
+        usage: Usage,
+    }
+
+    /// A program: a machine, a cache, and the seed of its operations.
+    struct Program {
+        machine: MachineSpec,
+        size: u32,
+        seed: u64,
+        operations: u32,
+    }
+
+    pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let [name, preset, operations] = words.as_slice() else {
+            return Err("expected the name of a build, a preset of slub, a number of operations".into());
+        };
+        let operations: u32 = operations.parse()?;
+        let built = build::find(name)?;
+        let [major, minor, patch] = built.version.map(|part| part as u16);
+        let tree = Tree { plain: built.plain(), release: Release::new(major, minor, patch) };
+        let real = policy(Box::leak(Box::new(tree)))?;
+        let Ok(Preset::Slub(ours)) = Preset::parse(preset) else {
+            return Err(format!("{preset}: expected a preset of slub").into());
+        };
+        let (mut programs, mut differ) = (0, 0);
+        for (cpus, nodes, with_memory) in MACHINES {
+            for (size, seed) in SIZES.iter().flat_map(|size| SEEDS.map(|seed| (*size, seed))) {
+                let mut machine = MachineSpec::uniform(cpus, nodes, 64 << 30);
+                machine.memoryless_nodes = false;
+                machine.nodes[with_memory.into()..].iter_mut().for_each(|node| node.bytes = 0);
+                let program = Program { machine, size, seed, operations };
+                let found = (program.run::<Linux<Model>>(&real), program.run::<Slub<Model>>(&ours));
+                let first = found.0.iter().zip(&found.1).position(|(real, ours)| real != ours);
+                programs += 1;
+                let Some(first) = first else { continue };
+                differ += 1;
+                println!(
+                    "{cpus} CPUs, {nodes} nodes, {with_memory} with memory, {size} bytes, seed {seed}: differ after \
+                     operation {first}: {}",
+                    difference(&found.0[first], &found.1[first])
+                );
+            }
+        }
+        let all = u64::from(operations) * programs;
+        println!(
+            "{} of {} and {preset}: {differ} of {programs} programs differ in {all} operations",
+            built.name, built.release
+        );
+        if differ == 0 { Ok(()) } else { Err("they differ".into()) }
+    }
+
+    /// The policies of a tree, as the grammar makes them.
+    fn policy(tree: &'static Tree) -> Result<LinuxPolicy, Box<dyn Error>> {
+        let tables: &'static [&'static Table] = Box::leak(Box::new([tree as &'static Table]));
+        let registration = Registration::named::<LinuxPolicy>("linux:tree", tree.release, tables);
+        match Preset::parse_among("linux:tree", &[Box::leak(Box::new(registration))]) {
+            Ok(Preset::Registered(own)) => Ok(own.policy()),
+            _ => Err("the engine is registered".into()),
+        }
+    }
+
+    fn difference(real: &Seen, ours: &Seen) -> String {
+        let counts = Event::ALL.iter().zip(real.counts.iter().zip(&ours.counts));
+        let counts = counts.filter(|(_, (real, ours))| real != ours);
+        let mut said: Vec<String> =
+            counts.map(|(event, (real, ours))| format!("{} {real}, ours {ours}", event.name())).collect();
+        if real.usage != ours.usage {
+            said.push(format!("{:?}, ours {:?}", real.usage, ours.usage));
+        }
+        said.join("; ")
+    }
+
+    /// Marsaglia's xorshift.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % bound
+        }
+    }
+
+    impl Program {
+        fn run<E: Engine<Model, Common = ()>>(&self, policy: &E::Policy) -> Vec<Seen> {
+            let mut machine = Machine::new(self.machine.clone()).expect("a machine");
+            machine.enter(|| {
+                let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
+                let cache = E::create(CacheId(3), &CacheSpec::of_size(self.size), policy);
+                (0..Model::cpus()).for_each(|cpu| cache.cpu_up(CpuId(cpu)));
+                self.operate(&cache, &Backing::pages(&pages))
+            })
+        }
+
+        /// Allocations and frees on any CPU around a number of objects that changes; one allocation of 16
+        /// asks for a node; one operation of 1000 is a shrink.
+        fn operate<E: Engine<Model, Common = ()>>(
+            &self,
+            cache: &E,
+            backing: &Backing<'_, Model>,
+        ) -> Vec<Seen> {
+            let mut random = Random(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+            let (mut held, mut wanted): (Vec<Addr>, usize) = (Vec::new(), 200);
+            let mut seen = Vec::new();
+            for _ in 0..self.operations {
+                if random.below(64) == 0 {
+                    wanted = random.below(1200) as usize;
+                }
+                Model::run_on(CpuId(random.below(Model::cpus().into()) as u16));
+                if random.below(1000) == 0 {
+                    cache.shrink(backing);
+                } else if held.len() < wanted {
+                    let node = random.below(16) == 0;
+                    let node = node.then(|| NodeId(random.below(Model::nodes().into()) as u16));
+                    let gfp = if random.below(5) == 0 { Gfp::ATOMIC } else { Gfp::KERNEL };
+                    held.push(cache.alloc(backing, gfp, node).expect("memory is left"));
+                } else {
+                    let object = held.swap_remove(random.below(held.len() as u64) as usize);
+                    cache.free(backing, object).expect("an object of the cache");
+                }
+                let counts = Event::ALL.iter().map(|event| cache.counted(*event)).collect();
+                seen.push(Seen { counts, usage: Usage { cpu_slabs: 0, ..cache.usage() } });
+            }
+            seen
+        }
+    }
+}

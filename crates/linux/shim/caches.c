@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* What the program asks of the allocator. */
+#include <linux/slab.h>
+#include <linux/mm.h>
+#include "slab.h"
+#include "host.h"
+
+/* The program's flags of caches, from bit 0 on. */
+static const slab_flags_t flag_of[] = {
+	SLAB_HWCACHE_ALIGN, SLAB_RECLAIM_ACCOUNT, SLAB_CACHE_DMA, SLAB_TYPESAFE_BY_RCU,
+};
+
+static void constructor(void *object)
+{
+}
+
+struct kmem_cache *slablab_create(const char *name, u32 size, u32 align, u32 flags)
+{
+	slab_flags_t native = 0;
+	u32 bit;
+
+	for (bit = 0; bit < ARRAY_SIZE(flag_of); bit++)
+		if (flags & 1u << bit)
+			native |= flag_of[bit];
+	/* Caches are merged by the program, which knows their names. */
+#ifdef SLAB_NO_MERGE
+	native |= SLAB_NO_MERGE;
+#endif
+	return kmem_cache_create(name, size, align, native, flags & 1u << 6 ? constructor : NULL);
+}
+
+void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
+{
+	gfp_t native = (__force gfp_t)slablab_native_gfp(gfp);
+
+	return node < 0 ? kmem_cache_alloc(cache, native) : kmem_cache_alloc_node(cache, native, node);
+}
+
+u64 slablab_free(struct kmem_cache *cache, void *object)
+{
+	kmem_cache_free(cache, object);
+	return 0;
+}
+
+u64 slablab_shrink(struct kmem_cache *cache)
+{
+	return kmem_cache_shrink(cache);
+}

@@ -1,0 +1,146 @@
+//! [`Linux`]: a cache of a tree's allocator, and what the image asks of the world while a call of it runs.
+
+use super::shared::{Block, Shared};
+use crate::image::call::Outside;
+use crate::image::{Finding, said};
+use slablab_engines::ended;
+use slablab_pages::Pages;
+use slablab_platform::{
+    Event, Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind,
+};
+use slablab_slabs::{Backing, CacheId, Geometry, Place};
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+/// Objects of slabs of an earlier life that are to be freed, the last one handed out first: where, and which.
+pub(super) type Seeds = Vec<(Place, NodeId, Vec<u64>)>;
+
+/// A cache of a tree's allocator.
+#[derive(Debug)]
+pub struct Linux<P: Platform> {
+    pub(super) shared: Rc<Shared>,
+    /// The address of its `struct kmem_cache`.
+    pub(super) cache: u64,
+    pub(super) id: CacheId,
+    pub(super) geometry: Geometry,
+    /// Objects that callers hold, by node.
+    pub(super) live: Vec<Cell<u64>>,
+    /// How often each CPU took a lock.
+    pub(super) locks: Vec<Cell<u64>>,
+    pub(super) seeds: RefCell<Seeds>,
+    pub(super) world: PhantomData<fn() -> P>,
+}
+
+/// A cache with what its call may use: the image's calls of the program.
+struct Running<'a, P: Platform> {
+    cache: &'a Linux<P>,
+    backing: &'a Backing<'a, P>,
+}
+
+impl<P: Platform> Linux<P> {
+    /// Runs a function of the image on a CPU. A finding ends the run.
+    #[inline]
+    pub(super) fn run(&self, backing: &Backing<'_, P>, cpu: u16, function: u64, arguments: [u64; 5]) -> u64 {
+        let ended = |finding: Finding| ended(finding.to_string());
+        self.shared
+            .image
+            .run(cpu, function, arguments, &Running { cache: self, backing })
+            .unwrap_or_else(ended)
+    }
+
+    /// An object of the world, from an address of the image.
+    #[inline]
+    pub(super) fn object(&self, address: u64) -> P::Ptr {
+        let (pfn, offset) = self.shared.image.frame_of(address);
+        P::address(Pfn(pfn as u32), offset)
+    }
+
+    /// The address in the image.
+    #[inline]
+    pub(super) fn address(&self, object: P::Ptr) -> u64 {
+        let (pfn, offset) = P::locate(object);
+        self.shared.image.address_of(pfn.0.into(), offset.into())
+    }
+
+    pub(super) fn held(&self, object: P::Ptr, change: i64) {
+        if let Some((_, state)) = Pages::<P::Ground>::block_of(object) {
+            let live = &self.live[state.node.0 as usize];
+            live.set(live.get().wrapping_add_signed(change));
+        }
+    }
+
+    pub(super) fn file(&self, name: &str) -> super::files::Said {
+        self.shared.file(self.cache, name).unwrap_or_default()
+    }
+
+    /// Frames of the cache's blocks, on one node or on all.
+    pub(super) fn frames(&self, node: Option<u16>) -> u64 {
+        let blocks = self.shared.blocks.borrow();
+        let own = blocks
+            .values()
+            .filter(|block| block.cache == self.id.0 && node.is_none_or(|node| node == block.node));
+        own.map(|block| 1 << block.order).sum()
+    }
+}
+
+impl<P: Platform> Outside for Running<'_, P> {
+    fn pages_alloc(&self, gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)> {
+        let node = NodeId(node.unwrap_or_else(|| P::cpu_node(P::cpu()).0));
+        let order = u8::try_from(order).ok()?;
+        let pfn = self.backing.pages.alloc(Gfp(gfp), order, node, FrameKind::Slab)?;
+        let id = self.cache.id.0;
+        P::map_slab(pfn, order, self.cache.geometry.spacing, id);
+        let node = P::with_frame(pfn, |frame| {
+            frame.owner.set(id.into());
+            FrameState::unpack(frame.state.load()).node.0
+        });
+        self.cache.shared.blocks.borrow_mut().insert(pfn.0.into(), Block { cache: id, order, node });
+        Some((pfn.0, node))
+    }
+
+    fn pages_free(&self, pfn: u64, order: u32) {
+        if self.cache.shared.image.is_own(pfn) {
+            return;
+        }
+        self.cache.shared.blocks.borrow_mut().remove(&pfn);
+        P::unmap_slab(Pfn(pfn as u32), order as u8);
+        self.backing.pages.free(Pfn(pfn as u32));
+    }
+
+    fn lock(&self, _lock: u64) {
+        let locks = &self.cache.locks[P::cpu().0 as usize];
+        locks.set(locks.get() + 1);
+        P::count(Event::LockNodeList, 1);
+    }
+
+    fn try_lock(&self, lock: u64) -> bool {
+        self.lock(lock);
+        true
+    }
+
+    fn unlock(&self, _lock: u64) {}
+
+    fn after_grace_period(&self, head: u64, function: u64) {
+        let shared = &self.cache.shared;
+        let pfn = shared.image.frame_of_struct_page(head);
+        shared.waiting.borrow_mut().insert(pfn, (head, function));
+        let block = shared.blocks.borrow_mut().remove(&pfn);
+        let cache = block.map_or(self.cache.id.0, |block| block.cache);
+        P::after_grace_period(Work { kind: WorkKind::FreeSlab, cache, argument: pfn });
+    }
+
+    fn barrier(&self) {}
+
+    fn said(&self, kind: u32, text: String, caller: u64) {
+        said(&self.cache.shared.image, kind, text, caller);
+    }
+
+    fn jiffies(&self) -> u64 {
+        P::now() / 4_000_000
+    }
+
+    fn random(&self) -> u32 {
+        P::random()
+    }
+}

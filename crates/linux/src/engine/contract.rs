@@ -1,0 +1,183 @@
+//! What an engine does, done by a tree's allocator.
+
+use super::cache::Linux;
+use super::files::Said;
+use super::layout::{layout, make_known};
+use super::policy::LinuxPolicy;
+use super::shared::Shared;
+use crate::image::Booting;
+use slablab_engines::ended;
+use slablab_pages::Pages;
+use slablab_platform::{CpuId, Event, Field, Gfp, NodeId, Platform, Work};
+use slablab_slabs::slab::NewObjects;
+use slablab_slabs::{Backing, Busy, CacheId, CacheSpec, Engine, Family, Geometry, Misuse, Place, Usage};
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+
+/// The trees' allocators in every world.
+#[derive(Debug)]
+pub enum LinuxFamily {}
+
+impl Family for LinuxFamily {
+    type Policy = LinuxPolicy;
+    type On<P: Platform> = Linux<P>;
+}
+
+impl<P: Platform> Engine<P> for Linux<P> {
+    type Policy = LinuxPolicy;
+    type Common = ();
+
+    fn layout(spec: &CacheSpec, policy: &LinuxPolicy) -> Option<Geometry> {
+        layout::<P>(spec, policy)
+    }
+
+    fn create(id: CacheId, spec: &CacheSpec, policy: &LinuxPolicy) -> Self {
+        let shared = Shared::of::<P>(policy);
+        let made = make_known(&shared, &format!("cache-{}", id.0), spec);
+        let Some((cache, geometry)) = made else {
+            panic!("no layout: an object of {} bytes fits no slab", spec.object_size.max(spec.known_size))
+        };
+        Linux {
+            shared,
+            cache,
+            id,
+            geometry,
+            live: (0..P::nodes()).map(|_| Cell::new(0)).collect(),
+            locks: (0..P::cpus()).map(|_| Cell::new(0)).collect(),
+            seeds: RefCell::default(),
+            world: PhantomData,
+        }
+    }
+
+    fn set_new_objects(&mut self, _new: NewObjects<P>) {}
+
+    fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
+        let Some((head, _)) = Pages::<P::Ground>::block_of(object) else { return Err(Misuse::NotInSlab) };
+        let owner = P::with_frame(head, |frame| frame.owner.get());
+        if owner != u64::from(self.id.0) {
+            return Err(Misuse::WrongCache(CacheId(owner as u32)));
+        }
+        let (pfn, offset) = P::locate(object);
+        let at = (u64::from(pfn.0 - head.0) << 12) + u64::from(offset);
+        match at.is_multiple_of(self.geometry.size.into()) {
+            true => Ok(()),
+            false => Err(Misuse::NotAnObject),
+        }
+    }
+
+    fn id(&self) -> CacheId {
+        self.id
+    }
+
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
+        let node = node.map_or(-1i64, |node| node.0.into());
+        let arguments = [self.cache, gfp.0.into(), node as u64, 0, 0];
+        let address = self.run(backing, P::cpu().0, self.shared.image.functions.alloc, arguments);
+        let object = (address != 0).then(|| self.object(address))?;
+        self.held(object, 1);
+        Some(object)
+    }
+
+    fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
+        self.owns(object)?;
+        self.held(object, -1);
+        let arguments = [self.cache, self.address(object), 0, 0, 0];
+        self.run(backing, P::cpu().0, self.shared.image.functions.free, arguments);
+        Ok(())
+    }
+
+    fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
+        let before = self.file("slabs").total;
+        self.run(backing, P::cpu().0, self.shared.image.functions.shrink, [self.cache, 0, 0, 0, 0]);
+        before - self.file("slabs").total.min(before)
+    }
+
+    fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
+        self.usage().all_free()?;
+        self.run(backing, P::cpu().0, self.shared.image.functions.shrink, [self.cache, 0, 0, 0, 0]);
+        Ok(())
+    }
+
+    fn work(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {
+        let Some((head, function)) = self.shared.waiting.borrow_mut().remove(&work.argument) else { return };
+        self.run(backing, cpu.0, self.shared.image.functions.call_rcu, [head, function, 0, 0, 0]);
+    }
+
+    fn cpu_down(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        if self.shared.online[cpu.0 as usize].replace(false) {
+            let functions = &self.shared.image.functions;
+            self.run(backing, P::cpu().0, functions.set_online, [cpu.0.into(), 0, 0, 0, 0]);
+            self.run(backing, P::cpu().0, functions.cpu_steps, [cpu.0.into(), 0, 0, 0, 0]);
+        }
+    }
+
+    fn cpu_up(&self, cpu: CpuId) {
+        if !self.shared.online[cpu.0 as usize].replace(true) {
+            let image = &self.shared.image;
+            for function in [image.functions.set_online, image.functions.cpu_steps] {
+                let done = image.run(0, function, [cpu.0.into(), 1, 0, 0, 0], &Booting(image));
+                done.unwrap_or_else(|finding| ended(finding.to_string()));
+            }
+        }
+    }
+
+    fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr> {
+        self.seed_slab(backing, node, place, free)
+    }
+
+    fn seeded(&self, backing: &Backing<'_, P>) {
+        self.settle(backing);
+    }
+
+    fn usage(&self) -> Usage {
+        let live = self.live.iter().map(Cell::get).sum();
+        self.usage_of(self.frames(None), live, |said| said.total)
+    }
+
+    fn usage_on(&self, node: NodeId) -> Usage {
+        let live = self.live[node.0 as usize].get();
+        self.usage_of(self.frames(Some(node.0)), live, |said| said.of_node(node.0))
+    }
+
+    fn counted(&self, event: Event) -> u64 {
+        if event == Event::LockNodeList {
+            return self.locks.iter().map(Cell::get).sum();
+        }
+        self.shared.file(self.cache, event.name()).map_or(0, |said| said.total)
+    }
+
+    fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
+        if event == Event::LockNodeList {
+            return self.locks[cpu.0 as usize].get();
+        }
+        self.shared.file(self.cache, event.name()).map_or(0, |said| said.of_cpu(cpu.0))
+    }
+}
+
+impl<P: Platform> Linux<P> {
+    fn usage_of(&self, frames: u64, live: u64, of: impl Fn(&Said) -> u64) -> Usage {
+        let number = |name: &str| of(&self.file(name));
+        let total_objects = number("total_objects");
+        // `objects` are those that no node's list has free: of CPUs' slabs, all.
+        let active = number("objects");
+        // The file leaves out a CPU that has partial slabs, but none to allocate from. Slabs of partial lists
+        // are said by CPU alone, so of one node none are known.
+        let at_cpus = number("cpu_slabs");
+        let cpu_partial = number("slabs_cpu_partial");
+        Usage {
+            slabs: number("slabs"),
+            frames,
+            total_objects,
+            partial: number("partial"),
+            free_in_partial: total_objects - active,
+            cpu_slabs: at_cpus.saturating_sub(cpu_partial),
+            cpu_partial,
+            parked: active - live,
+            ..Usage::default()
+        }
+    }
+}

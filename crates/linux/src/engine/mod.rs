@@ -1,0 +1,23 @@
+//! A tree's allocator as an engine: caches of an image, in any world.
+//!
+//! | module | what |
+//! |---|---|
+//! | `policy` | the tree, and its boot parameters as knobs |
+//! | `shared` | the image of a machine: made once for all its caches, and whose blocks are whose |
+//! | `cache` | [`Linux`]: a cache; what the image asks of the world while a call of it runs |
+//! | `layout` | caches are made in an image |
+//! | `files` | what the tree's files in sysfs say of a cache |
+//! | `contract` | what an engine does |
+//! | `seed` | slabs as an earlier life would have left them |
+
+mod cache;
+mod contract;
+mod files;
+mod layout;
+mod policy;
+mod seed;
+mod shared;
+
+pub use cache::Linux;
+pub use contract::LinuxFamily;
+pub use policy::{LinuxPolicy, Tree};

@@ -1,0 +1,19 @@
+//! The slab allocator of a user's kernel tree, unchanged, outside the kernel.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`engine`] | the allocator as an engine: its caches on a modelled machine |
+//! | `image` | an image in the process: loaded, booted, called |
+//! | [`build`](mod@build) | a kernel tree to an image: the tree's own kbuild, the shim, the link; the builds that are kept |
+
+pub mod build;
+// An image is code of this host's architecture, and shim and loader know one.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod engine;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod image;
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
