@@ -5,8 +5,9 @@ use crate::replay::outcome::Outcome;
 pub use crate::replay::run::Replayed;
 use crate::replay::run::{Job, World};
 use crate::replay::{Variant, wrapped};
+use slablab_engines::until_ended;
 use slablab_model::Model;
-use slablab_report::error::Result;
+use slablab_report::error::{Error, Result};
 use slablab_slabs::registered::Registered;
 use slablab_slabs::wrap::Hardened;
 use slablab_slabs::{Common, Engine, Family, Preset};
@@ -28,5 +29,7 @@ impl Replayed {
 fn run<W: World, F: Family>(job: &Job<'_>, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
     let Preset::Registered(own) = &variant.preset else { unreachable!("a registered engine runs itself") };
     let policy: F::Policy = Registered::policy(own);
-    wrapped::<W, F::On<W>>(job, variant, &|_| policy, tick)
+    let run = || wrapped::<W, F::On<W>>(job, variant, &|_| policy, tick);
+    until_ended(run)
+        .unwrap_or_else(|ended| Err(Error::new(job.path, format!("{}: {}", variant.preset, ended.0))))
 }

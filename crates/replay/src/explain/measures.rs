@@ -126,7 +126,7 @@ pub(super) fn of_cache(outcome: &Outcome, cache: Option<&CacheOutcome>) -> Vec<(
 mod tests {
     use super::*;
     use crate::import::{self, Input};
-    use crate::output::replay_json;
+    use crate::output::replay_answer;
     use crate::replay::{Options, replay};
     use slablab_slabs::preset::Choice;
     use std::path::Path;
@@ -141,7 +141,7 @@ mod tests {
         let engines = engines.map(|text| Choice::parse(text).expect("a preset")).to_vec();
         let options = Options { engines, ..Options::default() };
         let run = replay(&reader, &path, &options, &|_, _| {}).expect("it can be replayed");
-        let json = replay_json(&run);
+        let json = replay_answer(&run, 0).json();
         for (outcome, json) in run.outcomes.iter().zip(json["engines"].as_array().expect("a list")) {
             let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0);
             let (mut in_both, mut locks) = (0, 0);

@@ -12,7 +12,7 @@
 //!
 //! Times in rows stay as recorded; only the order changes, by at most [`REACH_NS`]. On the recordings whose
 //! kernel kept counters, this order makes the model's slabs and the real ones agree object by object
-//! (docs/fidelity.md).
+//! (docs/results/fidelity.md).
 
 use slablab_readers::{Header, Item, Kind, Names, Source, Tally};
 use std::cmp::Reverse;

@@ -165,7 +165,7 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
         () if head.starts_with(recording::ABOUT.as_bytes()) => {
             Err("a file of slablab record, which has several parts: expected its name, not its bytes on standard input".into())
         }
-        () if head.is_empty() => Err("the file is empty".into()),
+        () if head.is_empty() => Err("the file is empty: expected a perf.data, a trace.dat, a text of events or a CSV of them".into()),
         () if ftrace::is_text(head) => Ok(Kind::Ftrace),
         () => {
             let start: String = head

@@ -1,16 +1,24 @@
 //! The answers as text tables, pages, JSON, CSV. A fact has one name in all of them.
 
 mod explain;
+mod import;
 mod map;
+mod recording;
 mod replay;
 mod sites;
 mod verify;
 
-pub use explain::{explain_frame, explain_json, explain_page, explain_pairs_frame, explain_table};
+pub use explain::{explain_answer, explain_frame, explain_pairs_frame};
+pub use import::import_answer;
 pub use map::map_page;
-pub use replay::{
-    MARK_ABOVE_PERCENT, cache_csv, cache_json, cache_table, caches_csv, caches_frame, caches_table,
-    engines_frame, engines_table, remarks, replay_json, replay_page, timeline_frame,
-};
-pub use sites::{Weight, sites_csv, sites_folded, sites_json, sites_page, sites_remarks, sites_table};
-pub use verify::{verify_answer, verify_schemas};
+pub use replay::{cache_answer, caches_frame, engines_frame, remarks, replay_answer, timeline_frame};
+pub use sites::{Weight, sites_answer};
+pub use verify::verify_answer;
+
+use slablab_report::document::Named;
+
+/// The schemas of these answers.
+pub fn schemas() -> Vec<Named> {
+    let own = [explain::schema(), import::schema(), replay::schema(), sites::schema()];
+    [&own[..], &verify::schemas()].concat()
+}

@@ -9,7 +9,11 @@
 //!    │  └─ fill     what the dump counts beyond the objects seen; occupancy: how full slabs were
 //!    ├─ hotplug  CPUs that go offline and online, by `--at`
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
-//!       └─ run/plug  the effects of hotplug on engines
+//!       ├─ run/world    the model, or a world around it
+//!       ├─ run/windows  the rows between which a cache counts
+//!       ├─ run/unseen   frees of objects that no row allocated
+//!       ├─ run/sheaves  memory for sheaves
+//!       └─ run/plug     the effects of hotplug on engines
 //! ```
 //!
 //! The rules where a recording is silent are in docs/replay.md; each has a count in the outcome.

@@ -1,27 +1,32 @@
 //! One engine over the rows.
 
 mod plug;
+mod sheaves;
+mod unseen;
+mod windows;
+mod world;
 
 use super::caches::{CacheTable, Home};
 use super::hotplug::Schedule;
-use super::outcome::{Counts, LargeOutcome, Outcome, Traffic, Violations};
+use super::outcome::{LargeOutcome, Outcome, Traffic, Violations};
 use super::plan::Plan;
 use super::timeline::Sampler;
 use super::tuned::Tuned;
 use super::{Variant, order_under};
 use plug::Plugged;
+pub(super) use sheaves::{MetadataTraffic, SheafMemory, sheaf_memory};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Platform, Topology};
+use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Topology};
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::cache::WORD;
-use slablab_slabs::registered::Registered;
-use slablab_slabs::wrap::Hardened;
-use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Misuse, Usage};
-use slablab_trace::{Batch, Columns, EventKind, Reader, flags};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Misuse};
+use slablab_trace::{Batch, Columns, EventKind, Reader};
 use std::cell::Cell;
 use std::path::Path;
 use std::time::Instant;
+use windows::Window;
+pub use world::{Note, Replayed, RunOne, World};
 
 /// What every engine's run has in common.
 pub struct Job<'a> {
@@ -52,89 +57,9 @@ struct Live {
     cpu: u16,
 }
 
-/// Where a run's caches get memory for sheaves: of the run's other fields, some are borrowed meanwhile.
-macro_rules! sheaf_memory {
-    ($run:ident) => {
-        SheafMemory {
-            plain: Backing::new(&$run.pages, &$run.common),
-            caches: &$run.caches,
-            table: $run.job.table,
-            windows: &$run.windows,
-            served: &$run.served,
-            traffic: &$run.metadata,
-        }
-    };
-}
-pub(super) use sheaf_memory;
-
 const LARGE: u16 = u16::MAX;
 const FAILED: u16 = u16::MAX - 1;
 const NOTHING: Live = Live { address: None, cache: 0, cpu: 0 };
-
-/// A world that a replay can run in: the model, or one around it. The machine itself is driven through
-/// [`Model`].
-pub trait World: Platform<Ptr = Addr> {
-    /// Called for what the world itself cannot see.
-    #[inline(always)]
-    fn noted(_note: Note<'_>) {}
-    /// The run of a registered engine in this world.
-    fn registered(table: &Replayed) -> RunOne;
-}
-
-impl World for Model {
-    fn registered(table: &Replayed) -> RunOne {
-        table.plain
-    }
-}
-
-impl World for Hardened<Model> {
-    fn registered(table: &Replayed) -> RunOne {
-        table.hardened
-    }
-}
-
-/// One run of an engine that this function knows.
-pub type RunOne = fn(&Job<'_>, &Variant, &dyn Fn(u64)) -> Result<Outcome>;
-
-/// A registered engine in a replay: a table of its [`Registration`](slablab_slabs::registered::Registration).
-#[derive(Debug)]
-pub struct Replayed {
-    pub(crate) plain: RunOne,
-    pub(crate) hardened: RunOne,
-    pub(crate) watched: RunOne,
-    pub(crate) watched_hardened: RunOne,
-    /// Whether objects of several caches lie in one page.
-    pub(crate) shares_pages: bool,
-    /// The order of a cache's slabs; `None` without a layout.
-    pub(crate) order: fn(&CacheSpec, &Registered) -> Option<u8>,
-}
-
-/// What happens in a replay.
-#[derive(Clone, Copy, Debug)]
-pub enum Note<'a> {
-    /// A row of the trace begins.
-    Row {
-        /// Its number, from 0.
-        row: u64,
-        /// Its time.
-        time_ns: u64,
-        /// Its CPU.
-        cpu: u16,
-    },
-    /// An engine handed an object out.
-    Allocated(Addr),
-    /// An object comes back to its engine.
-    Freed(Addr),
-    /// A slab from before the trace, of which the objects with indexes in `free` are free.
-    Seeded {
-        /// The address of object 0.
-        base: Addr,
-        /// Objects of the slab.
-        objects: u32,
-        /// Free objects.
-        free: &'a [u16],
-    },
-}
 
 pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) job: &'a Job<'a>,
@@ -167,15 +92,6 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) violations: Violations,
     /// Whether frees of objects that were not allocated are counted as violations.
     checks: bool,
-}
-
-/// One cache's window: counters and usage at its ends.
-#[derive(Default)]
-pub(super) struct Window {
-    pub(super) open: bool,
-    pub(super) zero: Counts,
-    pub(super) start: Usage,
-    pub(super) closed: Option<(Counts, Usage)>,
 }
 
 impl Job<'_> {
@@ -282,37 +198,6 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         // What is asked for later than any row that counts still happens.
         self.plug(u64::MAX);
         Ok(row)
-    }
-
-    /// Opens windows that begin with the trace; answers the other edges, last first.
-    fn edges(&mut self) -> Vec<(u64, usize, bool)> {
-        let mut edges = Vec::new();
-        for (cache, (first, last)) in self.job.plan.windows.iter().enumerate() {
-            if !self.served[cache] {
-                continue;
-            }
-            if *first == 0 {
-                self.edge((0, cache, true));
-            } else {
-                edges.push((*first, cache, true));
-            }
-            edges.push((*last, cache, false));
-        }
-        edges.retain(|edge| edge.0 != u64::MAX);
-        edges.sort_unstable_by_key(|edge| std::cmp::Reverse(*edge));
-        edges
-    }
-
-    fn edge(&mut self, (_, cache, opens): (u64, usize, bool)) {
-        let counts = self.counts(cache);
-        let usage = self.caches[cache].usage();
-        let window = &mut self.windows[cache];
-        window.open = opens;
-        if opens {
-            (window.zero, window.start) = (counts, usage);
-        } else {
-            window.closed = Some((counts, usage));
-        }
     }
 
     #[inline]
@@ -465,71 +350,6 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         Ok(())
     }
 
-    /// A free of an object that no row allocated: one from before, or one that a path without events
-    /// allocated.
-    fn free_unseen(&mut self, row: u64, batch: &Batch, index: usize) -> Result<()> {
-        let plan = &self.job.plan.old;
-        while plan.get(self.next_old).is_some_and(|old| old.0 < row) {
-            self.next_old += 1;
-        }
-        let planned = plan.get(self.next_old).filter(|old| old.0 == row);
-        let from_before = planned.and_then(|old| self.old.get_mut(old.2 as usize)).and_then(Option::take);
-        if let Some((address, cache)) = from_before {
-            let cache = cache as usize;
-            if self.windows[cache].open {
-                self.traffic[cache].old += 1;
-                return self.give_back(row, cache, address);
-            }
-            return Ok(());
-        }
-        if batch.event[index] == EventKind::ImpliedFree as u8 {
-            return Ok(());
-        }
-        self.suspect(row, batch, index);
-        let home = match planned {
-            Some(old) => Home::Cache(old.1),
-            None => self.job.table.home(batch.cache[index], batch.bytes_alloc[index], batch.gfp[index]),
-        };
-        match home {
-            Home::Cache(cache) if self.windows[cache as usize].open => self.free_bulk(row, cache as usize),
-            Home::Cache(_) | Home::Large(_) | Home::TooLarge => Ok(()),
-            Home::Unknown => {
-                self.unknown_frees += 1;
-                Ok(())
-            }
-        }
-    }
-
-    /// Counts a free of what no row allocated, where frees are checked: what a kernel with checks would have
-    /// stopped at, or the trace of an allocation that left no event.
-    fn suspect(&mut self, row: u64, batch: &Batch, index: usize) {
-        if !self.checks {
-            return;
-        }
-        let found = &mut self.violations;
-        if batch.flags[index] & flags::FREED_BEFORE != 0 {
-            found.freed_again += 1;
-            found.first_freed_again.get_or_insert(row + 1);
-        } else {
-            found.never_allocated += 1;
-        }
-    }
-
-    /// Frees an object that was allocated without an event. The time of its allocation is unknown: the replay
-    /// allocates it just before, on this CPU.
-    fn free_bulk(&mut self, row: u64, cache: usize) -> Result<()> {
-        let sheaf = sheaf_memory!(self);
-        let backing = sheaf.backing();
-        let traffic = &mut self.traffic[cache];
-        let Some(address) = self.caches[cache].alloc(&backing, Gfp::KERNEL, None) else {
-            traffic.failed += 1;
-            return Ok(());
-        };
-        traffic.allocs += 1;
-        traffic.bulk += 1;
-        self.give_back(row, cache, address)
-    }
-
     #[cold]
     pub(super) fn timers(&mut self) {
         while let Some((cpu, work)) = Model::next_due() {
@@ -550,60 +370,4 @@ fn live_bytes<W: World, E: Engine<W>>(cache: &E) -> u64 {
 /// Bytes that one object takes in a slab.
 fn size_of<W: World, E: Engine<W>>(cache: &E) -> u64 {
     cache.geometry().size as u64
-}
-
-/// Allocations and frees of a cache's objects by other caches, for sheaves.
-#[derive(Clone, Copy, Default)]
-pub(super) struct MetadataTraffic {
-    pub(super) allocs: u64,
-    pub(super) frees: u64,
-    pub(super) failed: u64,
-}
-
-/// Sheaves are objects of a kmalloc cache of the same engine.
-pub(super) struct SheafMemory<'a, W: World, E: Engine<W>> {
-    /// What the sheaves stand on; nothing that they themselves could be made of.
-    pub(super) plain: Backing<'a, W, E::Common>,
-    pub(super) caches: &'a [E],
-    pub(super) table: &'a CacheTable,
-    pub(super) windows: &'a [Window],
-    pub(super) served: &'a [bool],
-    pub(super) traffic: &'a [Cell<MetadataTraffic>],
-}
-
-impl<W: World, E: Engine<W>> SheafMemory<'_, W, E> {
-    #[inline]
-    pub(super) fn backing(&self) -> Backing<'_, W, E::Common> {
-        Backing { metadata: Some(self), ..self.plain }
-    }
-
-    fn count(&self, cache: usize, change: impl FnOnce(&mut MetadataTraffic)) {
-        if self.windows[cache].open {
-            let mut traffic = self.traffic[cache].get();
-            change(&mut traffic);
-            self.traffic[cache].set(traffic);
-        }
-    }
-}
-
-impl<W: World, E: Engine<W>> Metadata<W> for SheafMemory<'_, W, E> {
-    fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
-        let cache = self.table.metadata_cache(bytes).filter(|cache| self.served[*cache])?;
-        let object = self.caches[cache].alloc(&self.plain, gfp, None);
-        object.into_iter().for_each(|object| W::noted(Note::Allocated(object)));
-        self.count(cache, |traffic| match object {
-            Some(_) => traffic.allocs += 1,
-            None => traffic.failed += 1,
-        });
-        object
-    }
-
-    fn free(&self, object: Addr) {
-        let owner = slablab_slabs::slab::Slab::<W>::of(object).map(|(slab, _)| slab.owner());
-        // The cache is in the low 24 bits, whatever else an engine keeps there.
-        let cache = (owner.expect("a sheaf is an object") & 0xFF_FFFF) as usize;
-        self.count(cache, |traffic| traffic.frees += 1);
-        W::noted(Note::Freed(object));
-        self.caches[cache].free(&self.plain, object).expect("a sheaf is an object of its cache");
-    }
 }

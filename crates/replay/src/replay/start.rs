@@ -10,6 +10,11 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
     /// Makes the planned slabs; where the engine's slabs hold another number of objects, the same objects in
     /// a row.
     pub(super) fn seed(&mut self, cache: usize) {
+        self.seed_slabs(cache);
+        self.caches[cache].seeded(&Backing::new(&self.pages, &self.common));
+    }
+
+    fn seed_slabs(&mut self, cache: usize) {
         let planned = &self.job.plan.caches[cache];
         let objects = self.caches[cache].geometry().objects as usize;
         if planned.iter().all(|slab| slab.objects.len() == objects) {

@@ -92,8 +92,12 @@ impl Counted {
 
     /// Bytes of all lines but that of the slabs' pages.
     pub fn bytes(&self) -> i64 {
-        let own = self.sites.iter().filter(|site| site.now.function != SLAB_PAGES);
-        own.map(|site| site.now.bytes).sum()
+        self.own().map(|site| site.now.bytes).sum()
+    }
+
+    /// All lines but that of the slabs' pages.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &Growth> {
+        self.sites.iter().filter(|site| site.now.function != SLAB_PAGES)
     }
 }
 

@@ -20,7 +20,7 @@ const TRACES: &str = "/sys/kernel/debug/slab";
 
 /// The call sites of an input.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum Sites {
     /// Of a recording.
     Recorded(Box<Recorded>),
     /// Of /proc/allocinfo.
@@ -46,7 +46,7 @@ pub fn read(
     options: &Options,
     tick: &mut dyn FnMut(u64),
     progress: &dyn Fn(u64, u64),
-) -> Result<Answer> {
+) -> Result<Sites> {
     let (path, kind) = match path {
         Some(path) => recognise(path)?,
         None => (running()?, Kind::Allocinfo),
@@ -64,12 +64,12 @@ pub fn read(
     }
     match kind {
         Kind::Allocinfo if options.cache.is_some() => refuse("--cache", "a recording, and for alloc_traces"),
-        Kind::Allocinfo => Counted::read(&path, options.since.as_deref()).map(Answer::Counted),
-        Kind::Traces => TrackedSites::read(&path, options.cache.as_deref(), options.hz).map(Answer::Tracked),
+        Kind::Allocinfo => Counted::read(&path, options.since.as_deref()).map(Sites::Counted),
+        Kind::Traces => TrackedSites::read(&path, options.cache.as_deref(), options.hz).map(Sites::Tracked),
         Kind::Recording => {
             let input = import::Input { path: &path, recording: None, formats: None };
             let reader = import::open(input, tick)?;
-            Recorded::of(&reader, &path, options, progress).map(|found| Answer::Recorded(Box::new(found)))
+            Recorded::of(&reader, &path, options, progress).map(|found| Sites::Recorded(Box::new(found)))
         }
     }
 }

@@ -20,7 +20,7 @@ mod text;
 pub mod tracked;
 
 pub use counted::{Counted, Growth};
-pub use input::{Answer, Live, live_sources, read};
+pub use input::{Live, Sites, live_sources, read};
 pub use lifetimes::{Lifetimes, Quantile};
 pub use options::{Options, Sort};
 pub use recorded::{Frees, Recorded, Site, Stack};

@@ -34,7 +34,7 @@ pub struct Recorded {
 }
 
 /// A call site and the cache it allocates from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Site {
     /// The cache.
     pub cache: String,

@@ -7,8 +7,7 @@ use slablab_machines::{MachineFile, NodeFile};
 use slablab_replay::explain::measures::Unit;
 use slablab_replay::explain::{Explained, Explanation, Question, explain};
 use slablab_replay::import::{self, Input};
-use slablab_replay::output::explain_page;
-use slablab_replay::output::{cache_json, explain_json, explain_table, replay_json};
+use slablab_replay::output::{cache_answer, explain_answer, replay_answer};
 use slablab_replay::replay::{Options, replay};
 use slablab_slabs::Preset;
 use slablab_stats::shapley::{Interaction, Mean};
@@ -56,11 +55,11 @@ fn check(explained: &Explained, items: &str) {
     }
     check_json(explained);
     check_text(explained);
-    check_page(&explain_page(explained, COMMAND), COMMAND);
+    check_page(&explain_answer(explained).page(COMMAND), COMMAND);
 }
 
 fn check_json(explained: &Explained) {
-    let json = explain_json(explained);
+    let json = explain_answer(explained).json();
     assert_eq!(json["schema"], "slablab.explain.1");
     assert_eq!(json["policies"].as_array().map(Vec::len), Some(explained.items.len()));
     for measure in json["measures"].as_array().expect("a list") {
@@ -86,7 +85,7 @@ fn check_json(explained: &Explained) {
 
 /// The rounded parts of a line add up as well; only short tables have all in one line.
 fn check_text(explained: &Explained) {
-    let text = explain_table(explained);
+    let text = explain_answer(explained).text(true);
     assert!(text.lines().all(|line| line == line.trim_end()), "blanks at line ends do not survive mail");
     let carrying = (0..explained.items.len()).filter(|item| explained.carries(*item)).count();
     if carrying > 5 || explained.sampled.is_some() {
@@ -121,7 +120,7 @@ fn releases_of_one_engine() {
     let (reader, path) = open();
     let engines = ["slub@6.1", "slub@6.12,max_order=1"].map(|text| preset(text).into()).to_vec();
     let alone = replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {});
-    let json = replay_json(&alone.expect("it can be replayed"));
+    let json = replay_answer(&alone.expect("it can be replayed"), 0).json();
     for engine in [0, 1] {
         let of = |one: &Explanation| [one.from, one.to][engine];
         let total = &json["engines"][engine]["total"];
@@ -182,7 +181,7 @@ fn nothing_differs() {
     check(&explained, "");
     assert_eq!(explained.replays, 1);
     assert!(explained.measures.iter().all(|one| one.change() == 0 && !one.moves()));
-    assert!(explain_table(&explained).contains("nothing differs"));
+    assert!(explain_answer(&explained).text(true).contains("nothing differs"));
 }
 
 #[test]
@@ -233,7 +232,7 @@ fn one_cache() {
     let (reader, path) = open();
     let options = Options { engines: vec![preset("slub@6.1").into()], ..Options::default() };
     let alone = replay(&reader, &path, &options, &|_, _| {}).expect("it can be replayed");
-    let json = cache_json(&alone, "skbuff_head_cache").expect("the cache is there");
+    let json = cache_answer(&alone, "skbuff_head_cache", 0).expect("the cache is there").json();
     let cache = &json["engines"][0]["caches"][0];
     for key in
         ["slab_bytes", "order", "objects", "slabs", "partial", "allocs", "frees_other_cpu", "parked_bytes"]
@@ -257,7 +256,7 @@ fn names_of_others_are_only_names() {
     explained.cache = Some(hostile.into());
     explained.replay.metadata.release = Some(hostile.into());
     explained.replay.path = PathBuf::from("\"><img src=x>");
-    let page = explain_page(&explained, hostile);
+    let page = explain_answer(&explained).page(hostile);
     check_page(&page, "");
     assert!(!page.contains("<script>alert") && !page.contains("<img"), "a name became markup");
     assert!(page.contains("&lt;script&gt;alert(1)"), "a name is not there");
@@ -274,7 +273,7 @@ fn sampled() {
     check(&exact, "order max_order cpu_partial partial_frozen empty min_partial_rule");
     assert_eq!((found.sampled, exact.sampled, exact.replays), (Some(8), None, 64));
     assert!(found.replays < 50, "{} replays", found.replays);
-    let json = explain_json(&found);
+    let json = explain_answer(&found).json();
     assert_eq!(
         (&json["method"]["kind"], &json["method"]["interval_percent"]),
         (&"sampled".into(), &95.into())
@@ -291,15 +290,22 @@ fn sampled() {
     }
     assert!(near * 100 >= all * 90, "{near} of {all} intervals hold");
     let again = ask(from, to, sampled, MachineFile::default());
-    assert_eq!(explain_json(&again).to_string(), json.to_string(), "the same question, the same answer");
-    assert!(explain_table(&found).contains("\u{b1}"), "intervals are shown");
-    assert!(explain_page(&found, "slablab").contains("\u{b1}"), "intervals are shown");
+    assert_eq!(
+        explain_answer(&again).json().to_string(),
+        json.to_string(),
+        "the same question, the same answer"
+    );
+    assert!(explain_answer(&found).text(true).contains("\u{b1}"), "intervals are shown");
+    assert!(explain_answer(&found).page("slablab").contains("\u{b1}"), "intervals are shown");
 
     // A pair has its interval in both.
     let mut found = found;
     let mean = Mean { sum: 1 << 40, over: 1, give_or_take: Some(77_777.0) };
     found.measures[0].interactions = vec![Interaction { players: [0, 1], mean, seen: Some(9) }];
     found.measures[0].measure.unit = Unit::Count;
-    assert!(explain_table(&found).contains("\u{b1}77,777"), "the interval of a pair is shown");
-    assert!(explain_page(&found, "slablab").contains("\u{b1} 77,777"), "the interval of a pair is shown");
+    assert!(explain_answer(&found).text(true).contains("\u{b1}77,777"), "the interval of a pair is shown");
+    assert!(
+        explain_answer(&found).page("slablab").contains("\u{b1} 77,777"),
+        "the interval of a pair is shown"
+    );
 }

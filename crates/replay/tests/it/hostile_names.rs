@@ -6,14 +6,14 @@ use crate::name_check::{HOSTILE, check_names};
 use slablab_replay::explain::{Explained, Question, explain};
 use slablab_replay::import::{self, Input};
 use slablab_replay::output::{
-    cache_csv, cache_json, cache_table, caches_csv, caches_table, explain_json, explain_page, explain_table,
-    remarks, replay_json, replay_page, verify_answer,
+    Weight, cache_answer, caches_frame, explain_answer, import_answer, replay_answer, sites_answer,
+    verify_answer,
 };
 use slablab_replay::replay::before::Before;
 use slablab_replay::replay::{Options, Replay, replay};
+use slablab_replay::sites::{self, Recorded, Sites};
 use slablab_replay::verify::counters::start_of;
 use slablab_replay::verify::{Compared, Verified, verify_change, verify_counters};
-use slablab_report::json::document;
 use slablab_slabs::Preset;
 use slablab_trace::Reader;
 use std::path::{Path, PathBuf};
@@ -67,43 +67,54 @@ fn rename_replay(replay: &mut Replay, name: &str) {
     replay.metadata.warnings = vec![name.into()];
 }
 
+fn sites() -> Recorded {
+    let path = recording();
+    Recorded::of(&open(&path, None), &path, &sites::Options::default(), &|_, _| {}).expect("it has sites")
+}
+
+/// Gives the recording, its kernel and all call sites the name.
+fn rename_sites(sites: &mut Recorded, name: &str) {
+    sites.path = PathBuf::from(name.replace('/', ""));
+    sites.metadata.release = Some(name.into());
+    sites.notes = vec![name.into()];
+    for site in &mut sites.sites {
+        (site.name, site.cache) = (name.into(), name.into());
+        (site.tasks, site.freed_by) = (vec![(name.into(), 1)], vec![(name.into(), 1)]);
+    }
+}
+
 #[test]
 fn no_renderer_passes_on_control_characters() {
     let (mut replay, mut verified, mut explained) = (replayed(), verified(), explained());
+    let mut sites = sites();
     for name in HOSTILE {
         rename_replay(&mut replay, name);
-        let mut texts: Vec<(&str, String)> = vec![
-            ("replay's caches", caches_table(&replay.outcomes[0], 5)),
-            ("replay's remarks", remarks(&replay).join("\n")),
-            ("replay's JSON", document(&replay_json(&replay))),
-            ("replay's page", replay_page(&replay, name, 5)),
-            ("one cache", cache_table(&replay, name).expect("every cache has this name")),
-            ("one cache as CSV", cache_csv(&replay, name).expect("every cache has this name")),
-            ("one cache as JSON", document(&cache_json(&replay, name).expect("every cache has this name"))),
+        let mut answers = vec![
+            ("replay", replay_answer(&replay, 5)),
+            ("replay of a cache", cache_answer(&replay, name, 5).expect("every cache has this name")),
         ];
         for (verified, replay) in &mut verified {
             rename_replay(replay, name);
             rename(&mut verified.compared, name);
-            let answer = verify_answer(verified, replay, usize::MAX);
-            texts.push(("verify's table", answer.text(true)));
-            texts.push(("verify's JSON", document(&answer.json())));
-            texts.push(("verify's page", answer.page(name)));
+            answers.push(("verify", verify_answer(verified, replay, usize::MAX)));
         }
         rename_replay(&mut explained.replay, name);
         explained.cache = Some(name.into());
-        texts.push(("explain's table", explain_table(&explained)));
-        texts.push(("explain's JSON", document(&explain_json(&explained))));
-        texts.push(("explain's page", explain_page(&explained, name)));
+        answers.push(("explain", explain_answer(&explained)));
         let metadata = explained.replay.metadata.clone();
         let path = explained.replay.path.clone();
         let mut report = import::Report { input: path.clone(), output: path, metadata };
         report.metadata.caches.iter_mut().for_each(|cache| cache.name = name.into());
-        texts.push(("import's table", report.text()));
-        texts.push(("import's JSON", document(&report.json())));
-        for (renderer, text) in &texts {
+        answers.push(("import", import_answer(&report)));
+        rename_sites(&mut sites, name);
+        answers.push(("sites", sites_answer(&Sites::Recorded(Box::new(sites.clone())), 5, Weight::Live)));
+        for (verb, answer) in &answers {
+            for form in ["table", "json", "csv", "folded"] {
+                let text = answer.text_of(form, true);
+                text.into_iter().for_each(|text| check_names(&format!("{form} of {verb}"), &text));
+            }
             // A tab is white space in markup, and no browser acts on it.
-            let text = if renderer.ends_with("page") { text.replace('\t', " ") } else { text.clone() };
-            check_names(renderer, &text);
+            check_names(&format!("page of {verb}"), &answer.page(name).replace('\t', " "));
         }
     }
 }
@@ -112,8 +123,8 @@ fn no_renderer_passes_on_control_characters() {
 #[test]
 fn csv_without_names_has_no_apostrophe() {
     let replay = replayed();
-    let mut files = vec![caches_csv(&replay)];
-    files.extend(cache_csv(&replay, "filp"));
+    let mut files = vec![caches_frame(&replay).csv()];
+    files.extend(cache_answer(&replay, "filp", 5).and_then(|answer| answer.csv()));
     files.extend(verified().iter().map(|(verified, replay)| verify_csv(verified, replay)));
     assert_eq!(files.len(), 4);
     for csv in files {
@@ -130,7 +141,8 @@ fn csv_names_are_no_formulas() {
         rename_replay(&mut replay, name);
         rename(&mut change.compared, name);
         rename(&mut counters.compared, name);
-        for csv in [caches_csv(&replay), verify_csv(&change, &first), verify_csv(&counters, &second)] {
+        for csv in [caches_frame(&replay).csv(), verify_csv(&change, &first), verify_csv(&counters, &second)]
+        {
             check_names("CSV", &csv);
             let rows = csv.lines().count() - 1;
             assert_eq!(with_apostrophe(&csv).len(), rows, "{}", csv.lines().next().unwrap_or(""));

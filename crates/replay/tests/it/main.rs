@@ -1,5 +1,6 @@
 //! Tests of recordings: import, replays, and models compared with real kernels.
 
+mod answers;
 #[path = "../../../report/tests/it/csv_check.rs"]
 mod csv_check;
 mod explain;

@@ -3,7 +3,7 @@
 
 use crate::page_check::check_page;
 use slablab_replay::import::{self, Input};
-use slablab_replay::output::{replay_page, verify_answer};
+use slablab_replay::output::{replay_answer, verify_answer};
 use slablab_replay::replay::before::Before;
 use slablab_replay::replay::{Options, Replay, replay};
 use slablab_replay::verify::counters::start_of;
@@ -41,7 +41,7 @@ fn replayed(engines: &[&str]) -> Replay {
 #[test]
 fn a_replay_is_a_page() {
     let answer = replayed(&["slub@6.18", "slub@6.1,max_order=0", "slqb"]);
-    let page = replay_page(&answer, COMMAND, 15);
+    let page = replay_answer(&answer, 15).page(COMMAND);
     check_page(&page, COMMAND);
     for words in [
         "6.18.44",
@@ -56,7 +56,7 @@ fn a_replay_is_a_page() {
     }
     assert_eq!(
         page,
-        replay_page(&replayed(&["slub@6.18", "slub@6.1,max_order=0", "slqb"]), COMMAND, 15),
+        replay_answer(&replayed(&["slub@6.18", "slub@6.1,max_order=0", "slqb"]), 15).page(COMMAND),
         "same input, same bytes"
     );
 }
@@ -123,7 +123,7 @@ fn names_of_others_are_only_names() {
     answer.metadata.release = Some(HOSTILE[0].into());
     answer.metadata.warnings.push(HOSTILE[1].into());
     answer.path = PathBuf::from(HOSTILE[2].replace('/', ""));
-    let page = replay_page(&answer, HOSTILE[1], 1000);
+    let page = replay_answer(&answer, 1000).page(HOSTILE[1]);
     check_page(&page, "");
     assert!(!page.contains("<script>alert") && !page.contains("<img"), "a name became markup");
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "a name is not there");

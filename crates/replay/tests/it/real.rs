@@ -137,7 +137,7 @@ fn counters_of_a_kernel_with_slab() {
         ..Options::default()
     };
     let answer = replay(&reader, &run, &options, &|_, _| {}).expect("it can be replayed");
-    let total = &slablab_replay::output::replay_json(&answer)["engines"][0]["total"];
+    let total = &slablab_replay::output::replay_answer(&answer, 0).json()["engines"][0]["total"];
     assert!(total["lock_alien"].is_u64(), "the locks of alien arrays are among the figures: {total}");
     for cache in ["skbuff_head_cache", "kmalloc-512"] {
         let real = slabinfo_change(&run, cache);
@@ -240,9 +240,9 @@ fn skill(engine: &str) -> (f64, f64) {
     (number(&verified["skill_slab_bytes"]), number(&verified["slab_pages"]["error_percent"]))
 }
 
-/// The cells of one column of a table in docs/fidelity.md, by preset; `head` begins the table.
+/// The cells of one column of a table in docs/results/fidelity.md, by preset; `head` begins the table.
 fn page_column(head: &str, column: usize) -> Vec<(String, String)> {
-    let page = std::fs::read_to_string(root("../../docs/fidelity.md")).expect("the page is there");
+    let page = std::fs::read_to_string(root("../../docs/results/fidelity.md")).expect("the page is there");
     let table = &page[page.find(head).expect("the page has the table")..];
     let rows = table.lines().take_while(|line| line.starts_with('|')).skip(2);
     let cells = rows.map(|row| row.split('|').map(|cell| cell.replace("**", "").trim().to_owned()).collect());
@@ -254,8 +254,8 @@ fn page_column(head: &str, column: usize) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The tables of docs/fidelity.md have the figures that `verify` finds for the bundled recording, and wrong
-/// presets are worse than the kernel's own.
+/// The tables of docs/results/fidelity.md have the figures that `verify` finds for the bundled recording, and
+/// wrong presets are worse than the kernel's own.
 #[test]
 fn change_of_a_real_6_18() {
     let skills = page_column("| preset | hackbench, perf | hackbench, ftrace | find, perf", 2);
@@ -288,7 +288,8 @@ fn change_of_a_real_6_18() {
         let found = found[wrong];
         assert!(found.0 <= right.0 - less && found.1 >= off, "{wrong}: {found:?}, slub@6.18: {right:?}");
     }
-    // Of the policies in which these differ, sheaves for two caches alone move slabs here (docs/fidelity.md).
+    // Of the policies in which these differ, sheaves for two caches alone move slabs here
+    // (docs/results/fidelity.md).
     for alike in ["slub@6.1", "slub@6.12"] {
         let found = found[alike];
         assert!((right.0 - found.0).abs() <= 0.05 && found.1 <= 1.5, "{alike}: {found:?}");
@@ -407,7 +408,7 @@ fn rows_of_all_engines_are_in_order() {
     let engines = engines.map(|text| Preset::parse(text).expect("a preset").into()).to_vec();
     let answer =
         replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {}).expect("right");
-    let table = slablab_replay::output::engines_table(&answer);
+    let table = slablab_replay::output::replay_answer(&answer, 0).text(true);
     let names: Vec<&str> = table.lines().map(|line| line.trim().split("  ").next().unwrap_or(line)).collect();
     let place =
         |name| names.iter().position(|found| *found == name).unwrap_or_else(|| panic!("{name}: {table}"));
@@ -418,7 +419,7 @@ fn rows_of_all_engines_are_in_order() {
 #[test]
 fn a_replay_is_the_same_every_time() {
     let (reader, path) = bundled();
-    let text = |replay: &Replay| slablab_replay::output::replay_json(replay).to_string();
+    let text = |replay: &Replay| slablab_replay::output::replay_answer(replay, 0).json().to_string();
     let (first, second) = (all_engines(&reader, &path), all_engines(&reader, &path));
     assert_eq!(text(&first), text(&second));
 }

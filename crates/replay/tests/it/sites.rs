@@ -1,7 +1,7 @@
 //! Call sites of small traces, row by row, and of real recordings against a recount of their rows.
 
-use slablab_replay::output::{Weight, sites_csv, sites_folded, sites_json, sites_page, sites_table};
-use slablab_replay::sites::{Answer, Frees, Options, Quantile, Recorded, Site, Sort};
+use slablab_replay::output::{Weight, sites_answer};
+use slablab_replay::sites::{Frees, Options, Quantile, Recorded, Site, Sites, Sort};
 use slablab_trace::{
     Batch, Columns, EventKind, Metadata, NONE, Node, Reader, Row, Source, Topology, Writer, flags,
 };
@@ -94,7 +94,8 @@ fn sites_have_what_their_rows_say() {
         (&found.stacks[0].frames[..], found.stacks[0].live_bytes),
         (&["sys", "do", "open+0x1"].map(String::from)[..], 256)
     );
-    let folded = sites_folded(&Answer::Recorded(Box::new(found)), Weight::Live).unwrap();
+    let folded =
+        sites_answer(&Sites::Recorded(Box::new(found)), 5, Weight::Live).text_of("folded", false).unwrap();
     let expected = "dentry;look+0x5 192\nfilp;open+0x1 256\nfilp;sys;do;open+0x1 256\n";
     assert_eq!(folded, expected);
     std::fs::remove_file(path).unwrap();
@@ -205,10 +206,10 @@ fn a_recording_is_its_recount() {
         }
     }
     assert!(exact > 10, "{exact} sites free all their objects");
-    let answer = Answer::Recorded(Box::new(found));
-    let (text, page) = (sites_table(&answer, 5), sites_page(&answer, "slablab sites x", 5));
+    let answer = sites_answer(&Sites::Recorded(Box::new(found)), 5, Weight::Live);
+    let (text, page) = (answer.text(false), answer.page("slablab sites x"));
     assert!(text.contains("... and") && text.contains("live K at"), "{text}");
     assert!(page.contains("class=\"fl") && page.contains("Live memory over time"));
-    let rows = sites_csv(&answer).lines().count();
-    assert_eq!(sites_json(&answer)["sites"].as_array().unwrap().len() + 1, rows);
+    let rows = answer.csv().unwrap().lines().count();
+    assert_eq!(answer.json()["sites"].as_array().unwrap().len() + 1, rows);
 }

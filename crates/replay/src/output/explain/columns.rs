@@ -53,7 +53,7 @@ pub(super) fn keys<'a>(explained: &'a Explained, policies: &[usize]) -> Vec<&'a 
     ["from", "to", "change"].into_iter().chain(names).collect()
 }
 
-pub(super) fn measures<'a>(explained: &Explained) -> Columns<Moving<'a>> {
+pub(super) fn measures<'a>(items: &[Item]) -> Columns<Moving<'a>> {
     let amount = |row: &Moving, value: u64| match row.of.measure.unit {
         Unit::Count => Cell::Count(value),
         Unit::Bytes => Cell::Bytes(value),
@@ -66,7 +66,7 @@ pub(super) fn measures<'a>(explained: &Explained) -> Columns<Moving<'a>> {
         .add("from", "from", "from", move |row| amount(row, row.of.from))
         .add("to", "to", "to", move |row| amount(row, row.of.to))
         .add("change", "change", "change", |row| change(row.of.measure.unit, row.of.change()));
-    explained.items.iter().enumerate().fold(columns, |columns, (index, Item { name, .. })| {
+    items.iter().enumerate().fold(columns, |columns, (index, Item { name, .. })| {
         let part = move |row: &Moving| mean(row.of.measure.unit, &row.of.parts[index].mean, row.parts[index]);
         columns.people(name.clone(), name.clone(), name.clone(), part)
     })

@@ -1,12 +1,13 @@
-//! The page of an explanation: the part of each policy, as bars and in numbers.
+//! The blocks of an explanation's page: the part of each policy, as bars and in numbers.
 
 use super::columns::{self, Differing, Moving, Together, change};
 use super::{ends, method_words, rounded, strong_pairs};
 use crate::explain::measures::Unit;
 use crate::explain::{Explained, Explanation, Part};
-use crate::output::replay::{facts, remarks, warn};
+use crate::output::replay::recorded;
+use slablab_report::Answer;
 use slablab_report::html::chart::{Axis, Scale, Share, Shares};
-use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Table};
 
 /// Measures that have a figure where they differ: memory, slow paths, pages, locks.
 const FIGURES: [&str; 8] = [
@@ -20,64 +21,42 @@ const FIGURES: [&str; 8] = [
     "lock_node_list",
 ];
 
-/// An explanation as a page; `command` is what made it.
-pub fn explain_page(explained: &Explained, command: &str) -> String {
+/// The page's blocks: what differs, the part of each policy, every counter, and pairs.
+pub(super) fn blocks(answer: Answer, explained: &Explained) -> Answer {
     let [from, to] = ends(explained);
-    let of = explained.cache.as_ref().map_or(String::new(), |cache| format!(", cache {cache}"));
-    let recording = name_of(&explained.replay.path);
-    let mut page = Page::new(&format!("{from} to {to}{of}: {recording}"), command);
-    warn(&explained.replay.metadata, &mut page);
-    page.lede(&lede(explained));
-    facts(&explained.replay, &mut page);
+    let mut answer =
+        answer.paragraph(&format!("{}.", method_words(explained))).facts(recorded(&explained.replay));
     if !explained.items.is_empty() {
-        page.section("What differs");
-        page.table("Policies, and whether they change anything here.", &items_table(explained));
+        answer = answer
+            .section("What differs")
+            .page_table("Policies, and whether they change anything here.", items_table(explained));
     }
     let moving: Vec<&Explanation> = explained.measures.iter().filter(|measure| measure.moves()).collect();
     if !moving.is_empty() {
-        page.section("The part of each policy");
+        answer = answer.section("The part of each policy");
         for explanation in moving.iter().filter(|one| FIGURES.contains(&one.measure.name.as_str())) {
             let caption = format!("{}: parts of the change from {from} to {to}.", explanation.measure.name);
-            page.figure(&caption, &shares(explained, explanation), &part_table(explained, explanation));
+            let table = part_table(explained, explanation);
+            answer = answer.figure(&caption, shares(explained, explanation), table);
         }
-        page.section("Every counter");
-        page.table(
-            "What differs, and the part of each policy that has an effect.",
-            &all_table(explained, &moving),
-        );
-        page.note(
-            "The parts of a row add up to its change; 0 is exactly zero, +0 and \u{2212}0 are less than \
-             one. Bytes are rounded for reading: their exact numbers are tooltips.",
-        );
+        answer = answer
+            .section("Every counter")
+            .page_table(
+                "What differs, and the part of each policy that has an effect.",
+                all_table(explained, &moving),
+            )
+            .paragraph(
+                "The parts of a row add up to its change; 0 is exactly zero, +0 and -0 are less than \
+                 one. Bytes are rounded for reading: their exact numbers are tooltips.",
+            );
     }
     let pairs = pairs_table(explained);
-    if !pairs.rows.is_empty() {
-        page.section("Policies that act together");
-        page.table("What both change beyond what each changes without the other.", &pairs);
+    match pairs.rows.is_empty() {
+        true => answer,
+        false => answer
+            .section("Policies that act together")
+            .page_table("What both change beyond what each changes without the other.", pairs),
     }
-    let notes: Vec<String> = explained.notes.iter().cloned().chain(remarks(&explained.replay)).collect();
-    page.evidence(&notes);
-    page.finish()
-}
-
-fn lede(explained: &Explained) -> String {
-    let how = method_words(explained);
-    let memory = explained.measures.iter().find(|one| FIGURES[..2].contains(&one.measure.name.as_str()));
-    let Some(memory) = memory.filter(|one| one.change() != 0) else {
-        return format!("{how}. Slab memory at the end is the same.");
-    };
-    let carried = rounded(memory);
-    let most = (0..carried.len()).max_by_key(|item| carried[*item].abs());
-    let most = most.map_or(String::new(), |item| {
-        let bytes = number::signed_bytes(carried[item] as i64);
-        format!(" Most of it is carried by {}: {bytes}.", explained.items[item].name)
-    });
-    format!(
-        "{how}. Slab memory at the end changes by {}, from {} to {}.{most}",
-        number::signed_bytes(memory.change() as i64),
-        number::bytes(memory.from),
-        number::bytes(memory.to)
-    )
 }
 
 fn items_table(explained: &Explained) -> Table {
@@ -131,7 +110,7 @@ fn all_table(explained: &Explained, moving: &[&Explanation]) -> Table {
     let carrying: Vec<usize> = (0..explained.items.len()).filter(|item| explained.carries(*item)).collect();
     let rows: Vec<Moving> = moving.iter().map(|row| Moving::new(row)).collect();
     let keys = columns::keys(explained, &carrying);
-    columns::measures(explained).html(("counter", &Moving::name), &keys, &rows)
+    columns::measures(&explained.items).html(("counter", &Moving::name), &keys, &rows)
 }
 
 fn pairs_table(explained: &Explained) -> Table {

@@ -1,10 +1,12 @@
 //! The columns of a replay's caches.
 
-use super::MARK_ABOVE_PERCENT;
 use crate::replay::outcome::{CacheOutcome, Counts, Outcome, Split};
 use slablab_platform::Event;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
+
+/// Percent of a cache's events that must rest on assumptions before it is marked.
+pub(super) const MARK_ABOVE_PERCENT: f64 = 1.0;
 
 /// One cache under one engine.
 pub(super) struct Row<'a> {
@@ -18,12 +20,20 @@ impl<'a> Row<'a> {
         Row { outcome, cache, split: Split::of(&cache.end, &cache.geometry, outcome.page_size) }
     }
 
+    pub(super) fn engine(&self) -> String {
+        self.outcome.engine().to_string()
+    }
+
+    pub(super) fn slab_bytes(&self) -> u64 {
+        self.split.slabs
+    }
+
     fn counts(&self) -> &Counts {
         &self.cache.counts
     }
 
     /// Percent of its events that rest on assumptions, if that is worth a mark.
-    fn marked(&self) -> Option<f64> {
+    pub(super) fn marked(&self) -> Option<f64> {
         Some(self.cache.traffic.assumed_percent()).filter(|percent| *percent > MARK_ABOVE_PERCENT)
     }
 }
@@ -32,7 +42,7 @@ impl<'a> Row<'a> {
 /// CSV.
 pub(super) fn caches<'a>() -> Columns<Row<'a>> {
     let columns = Columns::<Row>::default()
-        .key("engine", |row| Cell::Name(row.outcome.engine().to_string()))
+        .key("engine", |row| Cell::Name(row.engine()))
         .csv_alone()
         .key("cache", |row| Cell::Name(row.cache.name.clone()))
         .add("object_size_bytes", "", "object", |row| Cell::Count(row.cache.geometry.object_size.into()))
@@ -56,8 +66,11 @@ pub(super) fn caches<'a>() -> Columns<Row<'a>> {
         .json_alone()
         .add("slab_bytes", "Space", "space", |row| Cell::Bytes(row.split.slabs))
         .bytes()
+        .described("Bytes of the pages of slabs.")
         .add("tail_bytes", "", "tail of slabs", |row| Cell::Bytes(row.split.tail))
+        .described("Bytes at the ends of slabs that no object fits in.")
         .add("parked_bytes", "", "parked at CPUs", |row| Cell::Bytes(row.split.parked))
+        .described("Bytes of free objects that CPUs hold.")
         .add("free_bytes", "", "free in slabs", |row| Cell::Bytes(row.split.free))
         .row("frees by another CPU", "frees_other_cpu", |row| Cell::Count(row.cache.traffic.other_cpu))
         .row("frees by another node", "frees_other_node", |row| Cell::Count(row.cache.traffic.other_node))
@@ -105,7 +118,7 @@ fn people<'a>(columns: Columns<Row<'a>>) -> Columns<Row<'a>> {
         .people("assumed", "", "assumed", |row| {
             row.marked().map_or(Cell::Empty, |percent| Cell::Percent(Some(percent)))
         })
-        .people("mark", "", "", |row| {
-            Cell::Text(row.marked().map_or(String::new(), |percent| format!("! {percent:.0} % assumed")))
+        .people("mark", "assumed", "", |row| {
+            Cell::Text(row.marked().map_or(String::new(), |percent| format!("! {percent:.0} %")))
         })
 }

@@ -88,13 +88,14 @@ fn memory(columns: Figures) -> Figures {
         .row("  peak", "slab_peak_bytes", |sums| sums.bytes(|outcome| outcome.peak_frames))
         .row("  end", "slab_end_bytes", |sums| sums.bytes(|outcome| outcome.end_frames))
         .row("    live objects", "live_bytes", |sums| Cell::Bytes(sums.split.live))
+        .described("Bytes of allocated objects.")
         .row("    parked at CPUs", "parked_bytes", |sums| Cell::Bytes(sums.split.parked))
+        .described("Bytes of free objects that CPUs hold.")
         .row("    free in slabs", "free_bytes", |sums| Cell::Bytes(sums.split.free))
-        .row("      of these no cache's", "shared_free_bytes", |sums| {
-            Cell::Bytes(sums.outcome.shared.free_bytes)
-        })
+        .row("      no cache's", "shared_free_bytes", |sums| Cell::Bytes(sums.outcome.shared.free_bytes))
         .when(|sums| sums.outcome.shared.frames > 0)
         .row("    tail of slabs", "tail_bytes", |sums| Cell::Bytes(sums.split.tail))
+        .described("Bytes at the ends of slabs that no object fits in.")
 }
 
 fn locks(columns: Figures) -> Figures {

@@ -1,20 +1,52 @@
-//! A replay as text, JSON, CSV and a page.
+//! A replay: every engine beside the others, and one cache of all of them.
 
+mod basis;
 mod columns;
-mod csv;
+mod document;
 mod figures;
-mod json;
+mod frames;
 mod page;
+mod sentence;
 mod table;
 mod violations;
 
-pub use csv::{cache_csv, caches_csv, caches_frame, engines_frame, timeline_frame};
-pub use json::{cache_json, replay_json};
-pub use page::replay_page;
-pub(in crate::output) use page::{facts, recorded};
-pub(crate) use table::busiest;
-pub(in crate::output) use table::warn;
-pub use table::{cache_table, caches_table, engines_table, remarks};
+use crate::replay::Replay;
+pub use basis::remarks;
+pub(in crate::output) use basis::{leading, recorded, recording_line, rests_on};
+use document::ReplayDocument;
+pub use frames::{caches_frame, engines_frame, timeline_frame};
+use slablab_report::Answer;
+use slablab_report::document::{Named, named};
+use slablab_report::html::name_of;
 
-/// Percent of a cache's events that must rest on assumptions before it is marked.
-pub const MARK_ABOVE_PERCENT: f64 = 1.0;
+/// The answer of `replay`: text and page list `top` caches for each engine.
+pub fn replay_answer(replay: &Replay, top: usize) -> Answer {
+    let answer = begun(replay, sentence::of_all(replay))
+        .document(&ReplayDocument::new(replay, &|_| true))
+        .rows(caches_frame(replay));
+    page::blocks(table::engines(answer, replay, top), replay, top)
+}
+
+/// The answer of `replay --cache`: every counter of one cache, by directory or alias. `None` if no engine has
+/// it. Totals in the document and the page are of all caches; the page lists `top` for each engine.
+pub fn cache_answer(replay: &Replay, name: &str, top: usize) -> Option<Answer> {
+    let rows = table::of_cache(replay, name);
+    let found = rows.iter().flatten().next()?.cache.index;
+    let answer = begun(replay, sentence::of_cache(&rows))
+        .document(&ReplayDocument::new(replay, &|cache| cache.index == found))
+        .rows(columns::caches().frame(rows.iter().flatten()));
+    let answer = page::cache_block(table::cache(answer, replay, &rows), replay, &rows);
+    Some(page::blocks(answer, replay, top))
+}
+
+fn begun(replay: &Replay, sentence: String) -> Answer {
+    Answer::new(format!("Replay of {}", name_of(&replay.path)), sentence)
+        .warnings(leading(replay))
+        .remarks(rests_on(replay))
+        .line(recording_line(replay))
+}
+
+/// The schema of a replay.
+pub(in crate::output) fn schema() -> Named {
+    named::<ReplayDocument>()
+}

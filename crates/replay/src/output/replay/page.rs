@@ -1,93 +1,63 @@
-//! The page of a replay.
+//! The blocks of a replay's page.
 
+use super::basis::recorded;
 use super::columns::{self, Row};
 use super::figures::{Sums, figures};
-use super::{remarks, table, warn};
+use super::table;
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome, Split};
 use crate::replay::timeline::Sample;
+use slablab_report::Answer;
 use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Scale, Series, Shape};
-use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Table};
 
 /// Times in the table of the time line, the end included.
 const TIMES: usize = 11;
 
-/// A replay as a page: memory over time, where it goes, the caches that waste most, `top` of them, and every
-/// counter. `command` is what made it.
-pub fn replay_page(replay: &Replay, command: &str, top: usize) -> String {
-    let mut page = Page::new(&format!("Replay of {}", name_of(&replay.path)), command);
-    warn(&replay.metadata, &mut page);
-    page.lede(&lede(replay));
-    facts(replay, &mut page);
-    page.section("Slab memory over time");
-    page.figure("Bytes in slabs, and in allocated objects.", &memory_lines(replay), &memory_table(replay));
+/// The page's blocks: memory over time, where it goes, the caches that waste most, `top` of them, and every
+/// counter.
+pub(super) fn blocks(answer: Answer, replay: &Replay, top: usize) -> Answer {
     let every = replay.outcomes.iter().map(|outcome| outcome.timeline.every_ns).max().unwrap_or(0);
-    page.note(&format!(
-        "Sampled every {}. A peak between samples is not in the figure; the peak in the table of engines \
-         below is exact.",
-        Scale::Seconds.print(every as f64 / 1e9)
-    ));
-    page.section("Where slab memory goes at the end");
-    page.figure("All slabs by what is in them, for each engine.", &split_bars(replay), &split_table(replay));
-    page.section("Caches that waste most");
+    let mut answer = answer
+        .facts(recorded(replay))
+        .section("Slab memory over time")
+        .figure("Bytes in slabs, and in allocated objects.", memory_lines(replay), memory_table(replay))
+        .paragraph(&format!(
+            "Sampled every {}. A peak between samples is not in the figure; the peak in the table of engines \
+             below is exact.",
+            Scale::Seconds.print(every as f64 / 1e9)
+        ))
+        .section("Where slab memory goes at the end")
+        .figure("All slabs by what is in them, for each engine.", split_bars(replay), split_table(replay))
+        .section("Caches that waste most");
     for outcome in &replay.outcomes {
-        waste_figure(&mut page, outcome, top);
+        answer = waste_figure(answer, outcome, top);
     }
-    page.section("Engines");
-    page.table("All caches together.", &engines_table(replay));
-    page.section("Busiest caches");
+    answer = answer
+        .section("Engines")
+        .page_table("All caches together.", engines_table(replay))
+        .section("Busiest caches");
     for outcome in &replay.outcomes {
         let caption = format!(
             "{}: the {} caches with most events, in the terms of slabinfo -AD.",
             outcome.engine(),
             top.min(outcome.caches.len())
         );
-        page.table(&caption, &caches_table(outcome, top));
+        answer = answer.page_table(&caption, caches_table(outcome, top));
     }
-    page.evidence(&remarks(replay));
-    page.finish()
+    answer
 }
 
-fn lede(replay: &Replay) -> String {
-    let kernel = replay.metadata.release.as_deref().unwrap_or("an unknown kernel");
-    let ends = replay.outcomes.iter().map(|outcome| {
-        format!(
-            "{} ends with {} of slabs",
-            outcome.engine(),
-            number::bytes(outcome.end_frames * outcome.page_size)
-        )
-    });
-    let live = replay.outcomes.first().map_or(0, |outcome| outcome.split().live);
-    format!(
-        "A recording of {kernel}, replayed through {}. {}; the objects alive at the end take {}.",
-        if replay.outcomes.len() == 1 {
-            "one slab allocator".into()
-        } else {
-            format!("{} slab allocators", replay.outcomes.len())
-        },
-        ends.collect::<Vec<_>>().join(", "),
-        number::bytes(live)
-    )
+/// One cache under all engines.
+pub(super) fn cache_block(answer: Answer, replay: &Replay, rows: &[Option<Row>]) -> Answer {
+    let name = rows.iter().flatten().next().map_or("", |row| row.cache.name.as_str());
+    let table = columns::caches().html_rows(heads(replay), rows);
+    answer.section(name).page_table("One cache under each engine.", table)
 }
 
-/// The recording and the machine.
-pub(in crate::output) fn facts(replay: &Replay, page: &mut Page) {
-    page.facts(recorded(replay));
-}
-
-/// What the recording and the machine are, in numbers.
-pub(in crate::output) fn recorded(replay: &Replay) -> [(&'static str, Cell); 6] {
-    let statistics = &replay.metadata.statistics;
-    let seconds = statistics.last_time_ns.saturating_sub(statistics.first_time_ns) as f64 / 1e9;
-    let machine = &replay.machine.spec;
-    [
-        ("Rows", Cell::Count(statistics.rows)),
-        ("Recorded time", Cell::Text(Scale::Seconds.print(seconds))),
-        ("CPUs", Cell::Count(machine.cpu_node.len() as u64)),
-        ("Nodes", Cell::Count(machine.nodes.len() as u64)),
-        ("Page size", Cell::Bytes(1 << machine.page_shift)),
-        ("Events lost", Cell::Count(replay.metadata.losses.events)),
-    ]
+fn heads(replay: &Replay) -> impl Iterator<Item = Head> {
+    let engines = replay.outcomes.iter().map(|outcome| Head::number(&outcome.engine().to_string()));
+    std::iter::once(Head::text("")).chain(engines)
 }
 
 fn memory_lines(replay: &Replay) -> Lines {
@@ -192,7 +162,7 @@ fn wasteful(outcome: &Outcome, top: usize) -> Vec<(&CacheOutcome, Split)> {
     caches
 }
 
-fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
+fn waste_figure(answer: Answer, outcome: &Outcome, top: usize) -> Answer {
     let caches = wasteful(outcome, top);
     let bar = |(cache, split): &(&CacheOutcome, Split)| Bar {
         label: cache.name.clone(),
@@ -214,13 +184,12 @@ fn waste_figure(page: &mut Page, outcome: &Outcome, top: usize) {
         outcome.engine(),
         caches.len()
     );
-    page.figure(&caption, &chart, &table);
+    answer.figure(&caption, chart, table)
 }
 
 fn engines_table(replay: &Replay) -> Table {
     let sums: Vec<_> = replay.outcomes.iter().map(|outcome| Some(Sums::new(outcome))).collect();
-    let engines = replay.outcomes.iter().map(|outcome| Head::number(&outcome.engine().to_string()));
-    figures().html_rows(std::iter::once(Head::text("")).chain(engines), &sums)
+    figures().html_rows(heads(replay), &sums)
 }
 
 fn caches_table(outcome: &Outcome, top: usize) -> Table {

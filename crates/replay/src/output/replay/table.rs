@@ -1,48 +1,79 @@
-//! Tables for people.
+//! The tables of a replay's text.
 
 use super::columns::{self, Row};
 use super::figures::{Sums, figures};
-use super::{MARK_ABOVE_PERCENT, violations};
 use crate::replay::Replay;
 use crate::replay::outcome::{CacheOutcome, Outcome};
-use slablab_report::column::Style;
-use slablab_report::html::{Cell, Page};
-use slablab_report::visible;
-use slablab_trace::Metadata;
+use slablab_report::Answer;
+use slablab_report::column::{Columns, Style};
+use slablab_report::html::Cell;
+use slablab_report::text::cut;
 
-/// One row per figure, one column per engine.
-pub fn engines_table(replay: &Replay) -> String {
+/// Characters of a cache's name.
+const NAME: usize = 31;
+
+/// Columns of caches that are left out on a narrow terminal, in this order.
+const LEFT_OUT: [&str; 6] = ["Fallb", "O", "assumed", "Loss K", "Objects", "Free"];
+
+/// All engines side by side, then `top` caches of each.
+pub(super) fn engines(answer: Answer, replay: &Replay, top: usize) -> Answer {
     let sums: Vec<_> = replay.outcomes.iter().map(|outcome| Some(Sums::new(outcome))).collect();
-    figures().text_rows(heads("", replay), &sums, Style::Units).print()
+    let answer = side_by_side(answer, figures(), ("", replay), &sums, Style::Units);
+    replay.outcomes.iter().fold(answer, |answer, outcome| caches(answer, outcome, top))
 }
 
-/// The heads of a table with an engine per column.
-fn heads(first: &str, replay: &Replay) -> impl Iterator<Item = String> {
+/// Every counter of one cache that any engine has, side by side.
+pub(super) fn cache(answer: Answer, replay: &Replay, rows: &[Option<Row>]) -> Answer {
+    let name = rows.iter().flatten().next().map_or("", |row| row.cache.name.as_str());
+    side_by_side(answer, columns::caches(), (&cut(name, NAME), replay), rows, Style::Bytes)
+}
+
+/// A line per column, an engine per column; what is the same under all engines becomes one sentence.
+fn side_by_side<R>(
+    answer: Answer,
+    columns: Columns<R>,
+    (first, replay): (&str, &Replay),
+    rows: &[Option<R>],
+    style: Style,
+) -> Answer {
+    let (columns, same) = columns.differing(rows, style);
     let engines = replay.outcomes.iter().map(|outcome| outcome.engine().to_string());
-    std::iter::once(first.to_string()).chain(engines)
+    let heads = std::iter::once(first.to_string()).chain(engines);
+    let answer = answer.table(columns.text_rows(heads, rows, style).heads_in_lines(), &[]);
+    match same.is_empty() {
+        true => answer,
+        false => answer.line(format!("The same under all engines: {}.", same.join("; "))),
+    }
 }
 
 /// The caches of one engine in the columns of `slabinfo -AD`, busiest first.
 ///
 /// `Objects` counts as the kernel does: everything in CPU slabs is in use.
-pub fn caches_table(outcome: &Outcome, limit: usize) -> String {
-    let rows = rows(outcome, limit);
-    let keys = [
-        "objects",
-        "alloc",
-        "free",
-        "fast_allocs",
-        "fast_frees",
-        "fallbacks",
-        "order",
-        "slabs",
-        "slab_bytes",
-        "loss",
-        "mark",
-    ];
-    columns::caches()
-        .text(("Name", &|row: &Row| Cell::Name(row.cache.name.clone())), &keys, &rows, Style::Kib)
-        .print()
+fn caches(answer: Answer, outcome: &Outcome, top: usize) -> Answer {
+    let answer = answer.heading(outcome.engine().to_string());
+    let all = outcome.caches.len();
+    if top == 0 {
+        return answer.line(format!("Caches: none of {all} listed (--top 0)"));
+    }
+    let rows = rows(outcome, top);
+    let keys = ["objects", "alloc", "free", "fast_allocs", "fast_frees", "fallbacks"];
+    let mut keys = [&keys[..], &["order", "slabs", "slab_bytes", "loss"]].concat();
+    if rows.iter().any(|row| row.marked().is_some()) {
+        keys.push("mark");
+    }
+    let name = |row: &Row| Cell::Name(cut(&row.cache.name, NAME));
+    let table = columns::caches().text(("Name", &name), &keys, &rows, Style::Kib);
+    let answer = answer.table(table, &LEFT_OUT);
+    match all.saturating_sub(top) {
+        0 => answer,
+        more => answer.line(format!("... and {more} more caches (--top)")),
+    }
+}
+
+/// One cache under each engine; `None` under one that does not have it.
+pub(super) fn of_cache<'a>(replay: &'a Replay, name: &str) -> Vec<Option<Row<'a>>> {
+    let row = |outcome: &'a Outcome| outcome.cache(name).map(|cache| Row::new(outcome, cache));
+    replay.outcomes.iter().map(row).collect()
 }
 
 /// The `limit` busiest caches as rows.
@@ -61,73 +92,4 @@ pub(crate) fn busiest(outcome: &Outcome) -> Vec<&CacheOutcome> {
         )
     });
     caches
-}
-
-/// One cache: every counter that any engine has, side by side.
-pub fn cache_table(replay: &Replay, name: &str) -> Option<String> {
-    let row = |outcome| Outcome::cache(outcome, name).map(|cache| Row::new(outcome, cache));
-    let rows: Vec<_> = replay.outcomes.iter().map(row).collect();
-    let heads = heads(&rows.iter().flatten().next()?.cache.name, replay);
-    Some(columns::caches().text_rows(heads, &rows, Style::Bytes).print())
-}
-
-/// What leads the answer: what the recording lacks, then the replay's warnings, one line each. They are the
-/// first of the remarks.
-fn leading(replay: &Replay) -> Vec<String> {
-    let gaps = replay.metadata.gaps().into_iter().map(|gap| format!("INCOMPLETE: {gap}"));
-    let lines = gaps.chain(replay.warnings.iter().map(|text| format!("warning: {text}")));
-    lines.map(|line| visible::lines(&line).into_owned()).collect()
-}
-
-/// Says on a page, first of all, what the recording lacks.
-pub(in crate::output) fn warn(metadata: &Metadata, page: &mut Page) {
-    for gap in metadata.gaps() {
-        page.warning(&format!("Incomplete: {gap}."));
-    }
-}
-
-/// The limits of the result: first what the recording lacks and the replay's warnings, one line each, then
-/// assumptions, and caches with many assumed events.
-pub fn remarks(replay: &Replay) -> Vec<String> {
-    let mut remarks = leading(replay);
-    remarks.extend(replay.metadata.warnings.iter().cloned());
-    remarks.extend(replay.machine.assumed.iter().map(|text| format!("assumed: {text}")));
-    remarks.extend(replay.assumed.iter().map(|text| match text.starts_with("inferred: ") {
-        true => text.clone(),
-        false => format!("assumed: {text}"),
-    }));
-    if !replay.hotplug.is_empty() {
-        remarks.push(plugged(replay));
-    }
-    if let Some(outcome) = replay.outcomes.first() {
-        let marked: Vec<_> = busiest(outcome)
-            .into_iter()
-            .filter(|cache| cache.traffic.assumed_percent() > MARK_ABOVE_PERCENT)
-            .map(|cache| cache.name.as_str())
-            .collect();
-        if !marked.is_empty() {
-            remarks.push(format!(
-                "more than {MARK_ABOVE_PERCENT} % of the events of these caches are not in the recording \
-                 (bulk and RCU paths): {}",
-                marked.join(", ")
-            ));
-        }
-    }
-    remarks.extend(replay.outcomes.iter().flat_map(violations::lines));
-    remarks.iter().map(|remark| visible::lines(remark).into_owned()).collect()
-}
-
-/// The hotplug commands, and the rows they moved to other CPUs. Both are equal for all engines.
-fn plugged(replay: &Replay) -> String {
-    let commands: Vec<String> = replay.hotplug.iter().map(|command| command.to_string()).collect();
-    let elsewhere = replay.outcomes.first().map_or_else(Default::default, |outcome| outcome.elsewhere);
-    let mut text = format!(
-        "assumed: {} rows of CPUs that were off ({}) ran on the next CPU of their node",
-        elsewhere.rows,
-        commands.join(", ")
-    );
-    if elsewhere.rows_other_node > 0 {
-        text += &format!(", {} of them on the nearest node with a CPU", elsewhere.rows_other_node);
-    }
-    text
 }

@@ -1,10 +1,9 @@
-//! What debugging found in a replay: text as a kernel prints it, and JSON.
+//! What debugging found in a replay: text as a kernel prints it, and a document.
 
 use crate::replay::outcome::Outcome;
-use serde_json::{Value, json};
-use slablab_slabs::report::Misuse;
-use slablab_slabs::report::{Fault, Report, Text};
-use slablab_slabs::report::{Overwritten, User};
+use schemars::JsonSchema;
+use serde::Serialize;
+use slablab_slabs::report::{Fault, Misuse, Report, Reports, Text, User};
 
 /// All violations, as lines of text. Empty if debugging was off or found none.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
@@ -36,58 +35,95 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     lines
 }
 
-/// Everything that was found, as JSON; null if the engine runs without debugging.
-pub(super) fn json(outcome: &Outcome) -> Value {
-    let found = &outcome.violations;
-    if !outcome.wrap.is_on() {
-        return Value::Null;
-    }
-    let caches = found.caches.iter().map(|(cache, reports)| {
-        json!({
-            "cache": cache,
-            "total": reports.total,
-            "first": reports.first.iter().flatten().map(report).collect::<Vec<_>>(),
-        })
-    });
-    json!({
-        "reports": found.caches.iter().map(|(_, reports)| reports.total).sum::<u64>(),
-        "caches": caches.collect::<Vec<_>>(),
-        "rows_free_again": found.freed_again,
-        "rows_free_unallocated": found.never_allocated,
-    })
+/// Everything that was found.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Violations {
+    caches: Vec<OfCache>,
+    reports: u64,
+    /// Rows that free an address again which an earlier row freed.
+    rows_free_again: u64,
+    /// Other rows that free what neither a row allocated nor the start has.
+    rows_free_unallocated: u64,
 }
 
-fn report(report: &Report) -> Value {
-    let (offset, found, expected) = match report.fault {
-        Fault::Overwritten(Overwritten { offset, found, expected, .. }) => {
-            (json!(offset), json!(found), json!(expected))
-        }
-        Fault::Misuse(_) | Fault::HandedOutTwice => (Value::Null, Value::Null, Value::Null),
+#[derive(Serialize, JsonSchema)]
+struct OfCache {
+    cache: String,
+    total: u64,
+    /// The first reports.
+    first: Vec<Found>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    fault: &'static str,
+    object: u64,
+    /// The first byte that is wrong, from the object's start.
+    offset_bytes: Option<i32>,
+    found_byte: Option<u8>,
+    expected_byte: Option<u8>,
+    /// The number of the cache that the object is of.
+    owner_cache: Option<u32>,
+    by: By,
+    allocated: Option<By>,
+    freed: Option<By>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct By {
+    site: u64,
+    cpu: u16,
+    time_ns: u64,
+}
+
+impl Violations {
+    /// `None` if the engine runs without debugging.
+    pub(super) fn of(outcome: &Outcome) -> Option<Violations> {
+        let found = &outcome.violations;
+        let of_cache = |(cache, reports): &(String, Reports)| OfCache {
+            cache: cache.clone(),
+            total: reports.total,
+            first: reports.first.iter().flatten().map(report).collect(),
+        };
+        outcome.wrap.is_on().then(|| Violations {
+            caches: found.caches.iter().map(of_cache).collect(),
+            reports: found.caches.iter().map(|(_, reports)| reports.total).sum(),
+            rows_free_again: found.freed_again,
+            rows_free_unallocated: found.never_allocated,
+        })
+    }
+}
+
+fn report(report: &Report) -> Found {
+    let wrong = match report.fault {
+        Fault::Overwritten(overwritten) => Some(overwritten),
+        Fault::Misuse(_) | Fault::HandedOutTwice => None,
     };
-    let owner = match report.fault {
-        Fault::Misuse(Misuse::WrongCache(owner)) => json!(owner.0),
-        _ => Value::Null,
+    let owner_cache = match report.fault {
+        Fault::Misuse(Misuse::WrongCache(owner)) => Some(owner.0),
+        _ => None,
     };
-    let user = |user: &User| json!({ "site": user.site, "cpu": user.cpu.0, "time_ns": user.at_ns });
-    json!({
-        "fault": report.fault.name(),
-        "object": report.object,
-        "offset_bytes": offset,
-        "found_byte": found,
-        "expected_byte": expected,
-        "owner_cache": owner,
-        "by": user(&report.by),
-        "allocated": report.allocated.as_ref().map(user),
-        "freed": report.freed.as_ref().map(user),
-    })
+    let by = |user: &User| By { site: user.site, cpu: user.cpu.0, time_ns: user.at_ns };
+    Found {
+        fault: report.fault.name(),
+        object: report.object,
+        offset_bytes: wrong.map(|wrong| wrong.offset),
+        found_byte: wrong.map(|wrong| wrong.found),
+        expected_byte: wrong.map(|wrong| wrong.expected),
+        owner_cache,
+        by: by(&report.by),
+        allocated: report.allocated.as_ref().map(by),
+        freed: report.freed.as_ref().map(by),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
     use slablab_platform::CpuId;
     use slablab_slabs::CacheId;
-    use slablab_slabs::report::Zone;
+    use slablab_slabs::report::{Overwritten, Zone};
 
     fn check(fault: Fault, lines: &str, keys: &[(&str, Value)]) {
         let user = |site, cpu, at_ns| User { site, cpu: CpuId(cpu), at_ns };
@@ -98,7 +134,7 @@ mod tests {
             "INFO: Allocated in 12 age=600 ns cpu=1\nINFO: Object 0x4000, found in 99 on cpu 2 at 1000 ns";
         let text = Text::new(&found, "kmalloc-64").to_string();
         assert_eq!(text, format!("{lines}\n{end}"));
-        let json = report(&found);
+        let json = serde_json::to_value(report(&found)).expect("JSON");
         assert_eq!(json["allocated"]["site"], 12);
         assert_eq!(json["freed"], Value::Null);
         for (key, value) in keys {

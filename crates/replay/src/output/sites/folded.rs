@@ -1,6 +1,6 @@
 //! Folded stacks: a line for each path, for flamegraph.pl, speedscope and their like; and flame graphs.
 
-use crate::sites::{Answer, Recorded};
+use crate::sites::Recorded;
 use slablab_report::html::chart::{Flame, Scale};
 use slablab_report::visible;
 use std::collections::BTreeMap;
@@ -89,15 +89,14 @@ pub(super) fn flame(sites: &Recorded, weight: Weight) -> Flame {
     Flame::new(weight.name(), weight.scale(), paths)
 }
 
-/// A line for each path: frames joined by `;`, a blank, the value. `None` if the answer has no paths.
-pub fn sites_folded(answer: &Answer, weight: Weight) -> Option<String> {
-    let Answer::Recorded(sites) = answer else { return None };
+/// A line for each path: frames joined by `;`, a blank, the value.
+pub(super) fn folded(sites: &Recorded, weight: Weight) -> String {
     let line = |(path, value): (Vec<String>, u64)| {
         let frames: Vec<String> =
             path.iter().map(|frame| visible::name(&frame.replace([';', '\n'], "_")).into_owned()).collect();
         format!("{} {value}\n", frames.join(";"))
     };
-    Some(paths(sites, weight).into_iter().map(line).collect())
+    paths(sites, weight).into_iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Call sites as text, JSON, CSV, folded stacks and a page.
+//! Call sites: of a recording, of /proc/allocinfo, of SLUB's debugging lists.
 
 mod counted;
 mod folded;
@@ -6,59 +6,67 @@ mod recorded;
 mod recorded_page;
 mod tracked;
 
-use crate::sites::Answer;
-use serde_json::Value;
-use slablab_report::html::Page;
+use crate::sites::Sites;
+pub use folded::Weight;
+use schemars::JsonSchema;
+use serde::Serialize;
+use slablab_report::document::{Named, named};
+use slablab_report::{Answer, Document};
 
-pub use folded::{Weight, sites_folded};
-
-/// The schema's name; the number grows when a key changes its meaning.
-const SCHEMA: &str = "slablab.sites.1";
-
-/// The `top` first sites as text.
-pub fn sites_table(answer: &Answer, top: usize) -> String {
-    match answer {
-        Answer::Recorded(sites) => recorded::table(sites, top),
-        Answer::Counted(sites) => counted::table(sites, top),
-        Answer::Tracked(sites) => tracked::table(sites, top),
+/// The answer of `sites`: text and page have the first `top` sites; frames of folded stacks are as wide as
+/// `weight` says.
+pub fn sites_answer(sites: &Sites, top: usize, weight: Weight) -> Answer {
+    match sites {
+        Sites::Recorded(sites) => recorded_page::blocks(recorded::answer(sites, top, weight), sites, top),
+        Sites::Counted(sites) => counted::answer(sites, top),
+        Sites::Tracked(sites) => tracked::answer(sites, top),
     }
 }
 
-/// What the answer lacks, then what it stands on: sentences. The former are in the text and on the page, too.
-pub fn sites_remarks(answer: &Answer) -> Vec<String> {
-    match answer {
-        Answer::Recorded(sites) => {
-            recorded::gaps(sites).into_iter().chain(sites.notes.iter().cloned()).collect()
-        }
-        Answer::Counted(sites) => sites.notes.clone(),
-        Answer::Tracked(sites) => tracked::notes(sites),
-    }
+/// The schema of call sites.
+pub(in crate::output) fn schema() -> Named {
+    named::<SitesDocument>()
 }
 
-/// All sites as JSON.
-pub fn sites_json(answer: &Answer) -> Value {
-    match answer {
-        Answer::Recorded(sites) => recorded::json(sites),
-        Answer::Counted(sites) => counted::json(sites),
-        Answer::Tracked(sites) => tracked::json(sites),
-    }
+/// Call sites; the key `of` says whose.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "of")]
+enum SitesDocument {
+    /// Of a recording.
+    #[serde(rename = "recording")]
+    Recorded(recorded::Document),
+    /// Of /proc/allocinfo.
+    #[serde(rename = "allocinfo")]
+    Counted(counted::Document),
+    /// Of SLUB's debugging lists.
+    #[serde(rename = "traces")]
+    Tracked(tracked::Document),
 }
 
-/// All sites as CSV.
-pub fn sites_csv(answer: &Answer) -> String {
-    match answer {
-        Answer::Recorded(sites) => recorded::csv(sites),
-        Answer::Counted(sites) => counted::csv(sites),
-        Answer::Tracked(sites) => tracked::csv(sites),
-    }
+impl Document for SitesDocument {
+    const NAME: &str = "slablab.sites.1";
+    const TITLE: &str = "slablab sites: which code allocates";
 }
 
-/// The sites as a page, the `top` first of them in tables; `command` is what made it.
-pub fn sites_page(answer: &Answer, command: &str, top: usize) -> String {
-    let page: Page = match answer {
-        Answer::Recorded(sites) => recorded_page::page(sites, command, top),
-        Answer::Counted(sites) => counted::page(sites, command, top),
-        Answer::Tracked(sites) => tracked::page(sites, command, top),
-    };
-    page.finish()
+/// A name of at most so many characters, shortened in the middle.
+fn fitted(name: &str, width: usize) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    if chars.len() <= width {
+        return name.into();
+    }
+    let (head, tail) = ((width - 2).div_ceil(2), (width - 2) / 2);
+    let (head, tail): (String, String) =
+        (chars[..head].iter().collect(), chars[chars.len() - tail..].iter().collect());
+    format!("{head}..{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitted;
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(fitted("__alloc_skb+0x10", 40), "__alloc_skb+0x10");
+        assert_eq!(fitted("abcdefghijklmnop", 10), "abcd..mnop");
+    }
 }

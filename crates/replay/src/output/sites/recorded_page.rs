@@ -1,11 +1,11 @@
-//! The page of a recording's call sites.
+//! The blocks of the page of a recording's call sites.
 
 use super::folded::{Weight, flame};
-use super::recorded::{Row, bytes, columns, rows};
-use crate::output::replay::warn;
+use super::recorded::{Row, columns, rows};
 use crate::sites::{Recorded, Site};
+use slablab_report::Answer;
 use slablab_report::html::chart::{Axis, Scale, Stacked};
-use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -16,26 +16,25 @@ const TIMES: usize = 11;
 /// Caches in the tables beside flame graphs.
 const CACHES: usize = 40;
 
-pub(super) fn page(sites: &Recorded, command: &str, top: usize) -> Page {
-    let mut page = Page::new(&format!("Who allocates: {}", name_of(&sites.path)), command);
-    warn(&sites.metadata, &mut page);
-    page.lede(&lede(sites));
-    page.facts([
-        ("Call sites", Cell::Count(sites.sites.len() as u64)),
-        ("Allocations", Cell::Count(sites.sum(|site| site.allocs))),
-        ("Live at the end", Cell::Bytes(sites.sum(|site| site.live_bytes))),
-        ("Of these not requested", Cell::Bytes(sites.sum(|site| site.waste_bytes))),
-        ("Recorded time", Cell::Text(Scale::Seconds.print(sites.seconds))),
-        ("Events lost", Cell::Count(sites.metadata.losses.events)),
-    ]);
-    page.section("Live memory over time");
+/// The page's blocks: live memory over time, flame graphs, and the first `top` call sites.
+pub(super) fn blocks(answer: Answer, sites: &Recorded, top: usize) -> Answer {
     let bands = bands(sites);
-    page.figure(
-        "Bytes of objects that were allocated during the recording and live, by call site.",
-        &line(sites, &bands),
-        &line_table(sites, &bands),
-    );
-    page.section("Where it goes");
+    let mut answer = answer
+        .facts([
+            ("Call sites", Cell::Count(sites.sites.len() as u64)),
+            ("Allocations", Cell::Count(sites.sum(|site| site.allocs))),
+            ("Live at the end", Cell::Bytes(sites.sum(|site| site.live_bytes))),
+            ("Of these not requested", Cell::Bytes(sites.sum(|site| site.waste_bytes))),
+            ("Recorded time", Cell::Text(Scale::Seconds.print(sites.seconds))),
+            ("Events lost", Cell::Count(sites.metadata.losses.events)),
+        ])
+        .section("Live memory over time")
+        .figure(
+            "Bytes of objects that were allocated during the recording and live, by call site.",
+            line(sites, &bands),
+            line_table(sites, &bands),
+        )
+        .section("Where it goes");
     for weight in [Weight::Live, Weight::Waste, Weight::Allocs] {
         let flame = flame(sites, weight);
         if !flame.is_empty() {
@@ -44,51 +43,17 @@ pub(super) fn page(sites: &Recorded, command: &str, top: usize) -> Page {
                 "Caches, below each its {between}call sites: widths are {}. A click on a frame widens it.",
                 weight.name()
             );
-            page.figure(&caption, &flame, &cache_table(sites, weight));
+            answer = answer.figure(&caption, flame, cache_table(sites, weight));
         }
     }
-    page.section("Call sites");
-    let keys = [
-        "cache",
-        "live_objects",
-        "live_bytes",
-        "waste_bytes",
-        "peak_bytes",
-        "allocs",
-        "allocs_per_s",
-        "median",
-        "p90",
-        "freed_same_cpu_percent",
-        "freed_other_cpu_percent",
-        "freed_other_node_percent",
-        "task",
-        "freed_by",
-    ];
+    let keys = ["cache", "live_objects", "live_bytes", "waste_bytes", "peak_bytes", "allocs", "allocs_per_s"];
+    let times = ["median", "p90", "freed_same_cpu_percent", "freed_other_cpu_percent"];
+    let keys = [&keys[..], &times, &["freed_other_node_percent", "task", "freed_by"]].concat();
     let all = rows(sites);
     let label = |row: &Row| Cell::Name(row.site.name.clone());
     let caption = format!("The first {} of {} call sites.", top.min(all.len()), all.len());
-    page.table(&caption, &columns().html(("call site", &label), &keys, all.iter().take(top)));
-    page.evidence(
-        &super::recorded::gaps(sites).into_iter().chain(sites.notes.iter().cloned()).collect::<Vec<_>>(),
-    );
-    page
-}
-
-fn lede(sites: &Recorded) -> String {
-    let live = sites.sum(|site| site.live_bytes);
-    let count = number::count(sites.sum(|site| site.allocs));
-    let most = sites.sites.iter().max_by_key(|site| (site.live_bytes, Reverse(&site.name)));
-    match most.filter(|_| live > 0) {
-        None => format!("Of {count} allocations in the recording none lives at its end."),
-        Some(site) => format!(
-            "Of {count} allocations in the recording {} live at its end. {} of these, {}, are from {} in cache {}.",
-            bytes(live),
-            bytes(site.live_bytes),
-            number::percent(100.0 * site.live_bytes as f64 / live as f64),
-            site.name,
-            site.cache
-        ),
-    }
+    let table = columns().html(("call site", &label), &keys, all.iter().take(top));
+    answer.section("Call sites").page_table(&caption, table)
 }
 
 /// The sites that held most at any time: their bands, and one for all others.

@@ -1,17 +1,67 @@
-//! SLUB's debugging lists as text, JSON, CSV and a page.
+//! SLUB's debugging lists.
 
-use super::SCHEMA;
+use super::{SitesDocument, fitted};
 use crate::sites::{List, TrackedSites};
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use slablab_readers::tracked::Tracked;
+use slablab_report::Answer;
 use slablab_report::column::{Columns, Style};
 use slablab_report::html::chart::{Axis, Bar, Bars, Scale};
-use slablab_report::html::{Cell, Page, name_of};
-use slablab_report::visible;
-use std::fmt::Write;
+use slablab_report::html::{Cell, name_of, number};
+use std::path::PathBuf;
 
 /// Bars of a figure.
 const BARS: usize = 24;
+/// Characters of a site in text.
+const NAME: usize = 40;
+/// Columns of the text that are left out on a narrow terminal, in this order.
+const LEFT_OUT: [&str; 7] = ["nodes", "CPUs", "waste K", "pids", "youngest", "mean age", "oldest"];
+
+/// The lists as a document.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Document {
+    /// Jiffies in a second, if known.
+    jiffies_per_s: Option<u64>,
+    lists: Vec<ListDocument>,
+    /// The file or folder.
+    path: String,
+    /// What the answer lacks, then what it rests on: sentences.
+    remarks: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ListDocument {
+    cache: Option<String>,
+    /// `allocs`: who allocated the objects that live; `frees`: who freed objects last.
+    list: &'static str,
+    objects: u64,
+    sites: Vec<Entry>,
+    /// Bytes of an object with its debugging, if known.
+    slab_size_bytes: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    cpus: Vec<u32>,
+    nodes: Vec<u32>,
+    /// The call chain, innermost first.
+    stack: Vec<String>,
+    #[serde(flatten)]
+    #[schemars(schema_with = "entry_schema")]
+    columns: Map<String, Value>,
+}
+
+fn entry_schema(_: &mut SchemaGenerator) -> Schema {
+    let (site, module) = (Some(String::new()), Some(String::new()));
+    let (waste, age, pids) = (Some((0, 0)), Some([0; 3]), Some((0, 0)));
+    let entry = Tracked { site, module, waste, age, pids, ..Tracked::default() };
+    let list = List { cache: None, of_frees: false, slab_size: Some(0), sites: Vec::new() };
+    let of = TrackedSites { path: PathBuf::new(), lists: Vec::new(), empty: 0, hz: None };
+    let schema = columns().schema(&Row { list: &list, entry: &entry, of: &of });
+    schema.try_into().expect("an object is a schema")
+}
 
 /// An entry, its list and the unit of ages.
 struct Row<'a> {
@@ -44,34 +94,53 @@ fn rows<'a>(sites: &'a TrackedSites, list: &'a List) -> Vec<Row<'a>> {
     list.sites.iter().map(|entry| Row { list, entry, of: sites }).collect()
 }
 
+/// Which list it is, in a word.
+fn which(list: &List) -> &'static str {
+    if list.of_frees { "frees" } else { "allocs" }
+}
+
 fn columns<'a>() -> Columns<Row<'a>> {
     Columns::<Row>::default()
         .key("cache", |row| row.list.cache.clone().map_or(Cell::Empty, Cell::Name))
-        .key("list", |row| Cell::Text(if row.list.of_frees { "frees" } else { "allocs" }.into()))
+        .csv_alone()
+        .key("list", |row| Cell::Text(which(row.list).into()))
+        .csv_alone()
         .key("site", |row| row.entry.site.clone().map_or(Cell::Empty, Cell::Name))
+        .or_unknown()
         .key("module", |row| row.entry.module.clone().map_or(Cell::Empty, Cell::Name))
+        .or_unknown()
         .add("objects", "objects", "objects", |row| Cell::Count(row.entry.count))
         .add("bytes", "bytes", "bytes", |row| row.bytes().map_or(Cell::Empty, Cell::Bytes))
         .bytes()
+        .or_unknown()
         .add("waste_bytes", "waste", "waste", |row| {
             row.entry.waste.map_or(Cell::Empty, |(all, _)| Cell::Bytes(all))
         })
         .bytes()
+        .or_unknown()
+        .described("Bytes that were allocated and not asked for.")
         .people("age_least", "youngest", "youngest", |row| row.age(0))
         .people("age_mean", "mean age", "mean age", |row| row.age(1))
         .people("age_most", "oldest", "oldest", |row| row.age(2))
         .key("age_least_jiffies", |row| row.entry.age.map_or(Cell::Empty, |ages| Cell::Count(ages[0])))
+        .or_unknown()
         .key("age_mean_jiffies", |row| row.entry.age.map_or(Cell::Empty, |ages| Cell::Count(ages[1])))
+        .or_unknown()
         .key("age_most_jiffies", |row| row.entry.age.map_or(Cell::Empty, |ages| Cell::Count(ages[2])))
+        .or_unknown()
         .people("pids", "pids", "tasks", |row| match row.entry.pids {
             None => Cell::Empty,
             Some((from, to)) if from == to => Cell::Text(from.to_string()),
             Some((from, to)) => Cell::Text(format!("{from}-{to}")),
         })
         .key("pid_least", |row| row.entry.pids.map_or(Cell::Empty, |(from, _)| Cell::Change(from)))
+        .or_unknown()
         .key("pid_most", |row| row.entry.pids.map_or(Cell::Empty, |(_, to)| Cell::Change(to)))
+        .or_unknown()
         .add("cpus", "CPUs", "CPUs", |row| Cell::Text(ranges(&row.entry.cpus)))
+        .csv_alone()
         .add("nodes", "nodes", "nodes", |row| Cell::Text(ranges(&row.entry.nodes)))
+        .csv_alone()
 }
 
 /// `0-3,7`.
@@ -96,7 +165,7 @@ fn heading(list: &List) -> String {
     format!("{cache}: {} objects {what}", list.objects())
 }
 
-pub(super) fn notes(sites: &TrackedSites) -> Vec<String> {
+fn notes(sites: &TrackedSites) -> Vec<String> {
     let mut notes = Vec::new();
     match sites.hz {
         Some(hz) => notes.push(format!("ages are seconds, of {hz} jiffies each")),
@@ -111,81 +180,80 @@ pub(super) fn notes(sites: &TrackedSites) -> Vec<String> {
     notes
 }
 
-pub(super) fn table(sites: &TrackedSites, top: usize) -> String {
-    let mut out = String::new();
-    let mut write = || -> std::fmt::Result {
-        for list in &sites.lists {
-            writeln!(out, "{}\n", visible::name(&heading(list)))?;
-            let rows = rows(sites, list);
-            let label = |row: &Row| Cell::Name(row.name());
-            let columns = columns();
-            let shown = columns.text(("site", &label), &SHOWN, rows.iter().take(top), Style::Kib);
-            out.push_str(&shown.print());
-            if rows.len() > top {
-                writeln!(out, "... and {} more (--top)", rows.len() - top)?;
-            }
-            out.push('\n');
-        }
-        notes(sites).iter().try_for_each(|note| writeln!(out, "{note}"))
-    };
-    write().expect("a string takes everything");
-    out
-}
-
-pub(super) fn csv(sites: &TrackedSites) -> String {
-    columns().csv(sites.lists.iter().flat_map(|list| rows(sites, list)))
-}
-
-pub(super) fn json(sites: &TrackedSites) -> Value {
+/// Each list: who allocated or freed most of its objects.
+pub(super) fn answer(sites: &TrackedSites, top: usize) -> Answer {
     let columns = columns();
-    json!({
-        "schema": SCHEMA,
-        "of": "traces",
-        "path": sites.path.display().to_string(),
-        "jiffies_per_s": sites.hz,
-        "remarks": notes(sites),
-        "lists": sites.lists.iter().map(|list| json!({
-            "cache": list.cache,
-            "list": if list.of_frees { "frees" } else { "allocs" },
-            "slab_size_bytes": list.slab_size,
-            "objects": list.objects(),
-            "sites": rows(sites, list).iter().map(|row| entry_json(&columns, row)).collect::<Vec<_>>(),
-        })).collect::<Vec<_>>(),
-    })
-}
-
-fn entry_json<'a>(columns: &Columns<Row<'a>>, row: &Row<'a>) -> Value {
-    let mut value = columns.json(row);
-    ["cache", "list"].iter().for_each(|key| drop(value.remove(*key)));
-    value.insert("cpus".into(), json!(row.entry.cpus));
-    value.insert("nodes".into(), json!(row.entry.nodes));
-    value.insert("stack".into(), json!(row.entry.stack));
-    Value::Object(value)
-}
-
-pub(super) fn page(sites: &TrackedSites, command: &str, top: usize) -> Page {
-    let mut page = Page::new(&format!("Who allocated: {}", name_of(&sites.path)), command);
-    if let Some(list) = sites.lists.first() {
-        let first = rows(sites, list).first().map_or(String::new(), Row::name);
-        page.lede(&format!("{}; most of them, {}, by {first}.", heading(list), list.sites[0].count));
-    }
+    let document = Document {
+        jiffies_per_s: sites.hz,
+        lists: sites.lists.iter().map(|list| list_document(sites, list)).collect(),
+        path: sites.path.display().to_string(),
+        remarks: notes(sites),
+    };
+    let mut answer = Answer::new(format!("Who allocated: {}", name_of(&sites.path)), sentence(sites))
+        .document(&SitesDocument::Tracked(document))
+        .rows(columns.frame(sites.lists.iter().flat_map(|list| rows(sites, list))));
     for list in &sites.lists {
-        page.section(&heading(list));
-        let all = rows(sites, list);
-        let bar = |row: &Row| Bar { label: row.name(), values: vec![row.entry.count as f64] };
-        let bars = Bars {
-            parts: vec!["objects".into()],
-            first_colour: 0,
-            bars: all.iter().take(top.min(BARS)).map(bar).collect(),
-            axis: Axis::new("objects", Scale::Whole),
-            remainder: false,
-        };
-        let label = |row: &Row| Cell::Name(row.name());
-        let table = columns().html(("call site", &label), &SHOWN, all.iter().take(top));
-        page.figure(&format!("{}.", heading(list)), &bars, &table);
+        let rows = rows(sites, list);
+        let (label, short) =
+            (|row: &Row| Cell::Name(row.name()), |row: &Row| Cell::Name(fitted(&row.name(), NAME)));
+        let text = columns.text(("site", &short), &SHOWN, rows.iter().take(top), Style::Kib);
+        let table = columns.html(("call site", &label), &SHOWN, rows.iter().take(top));
+        answer = answer.heading(heading(list)).table(text, &LEFT_OUT).section(&heading(list)).figure(
+            &format!("{}.", heading(list)),
+            bars(&rows, top),
+            table,
+        );
+        if let more @ 1.. = rows.len().saturating_sub(top) {
+            answer = answer.line(format!("... and {more} more (--top)"));
+        }
     }
-    page.evidence(&notes(sites));
-    page
+    answer.remarks(notes(sites))
+}
+
+fn sentence(sites: &TrackedSites) -> String {
+    let Some(list) = sites.lists.first() else { return "No list has an object.".into() };
+    let (first, most) =
+        rows(sites, list).first().map_or_else(Default::default, |row| (row.name(), row.entry.count));
+    let cache = list.cache.as_deref().unwrap_or("a cache");
+    let all = list.objects();
+    let of_all = number::percent(100.0 * most as f64 / all.max(1) as f64);
+    let (all, most) = (number::count(all), number::count(most));
+    match list.of_frees {
+        false => {
+            format!("Of {all} tracked objects of {cache} {first} allocated {most} ({of_all}), most of all.")
+        }
+        true => {
+            format!("Of {all} tracked objects of {cache} {first} freed {most} ({of_all}) last, most of all.")
+        }
+    }
+}
+
+fn list_document<'a>(sites: &'a TrackedSites, list: &'a List) -> ListDocument {
+    let columns = columns();
+    let entry = |row: &Row<'a>| Entry {
+        cpus: row.entry.cpus.clone(),
+        nodes: row.entry.nodes.clone(),
+        stack: row.entry.stack.clone(),
+        columns: columns.json(row),
+    };
+    ListDocument {
+        cache: list.cache.clone(),
+        list: which(list),
+        objects: list.objects(),
+        sites: rows(sites, list).iter().map(entry).collect(),
+        slab_size_bytes: list.slab_size,
+    }
+}
+
+fn bars(rows: &[Row], top: usize) -> Bars {
+    let bar = |row: &Row| Bar { label: row.name(), values: vec![row.entry.count as f64] };
+    Bars {
+        parts: vec!["objects".into()],
+        first_colour: 0,
+        bars: rows.iter().take(top.min(BARS)).map(bar).collect(),
+        axis: Axis::new("objects", Scale::Whole),
+        remainder: false,
+    }
 }
 
 #[cfg(test)]

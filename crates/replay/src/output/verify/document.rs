@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use slablab_report::Document;
+use slablab_trace::CutOff;
 use std::collections::BTreeMap;
 
 /// The change between two dumps, real and predicted.
@@ -74,18 +75,6 @@ pub(super) struct CountersDocument {
     label: String,
     /// Ranges over other seeds, by name; empty for one seed.
     seeds: BTreeMap<String, SpreadDocument>,
-}
-
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct CutOff {
-    /// Bytes that are there, of the decompressed recording.
-    at_bytes: u64,
-    /// Bytes that the recording should have, if it says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    of_bytes: Option<u64>,
-    /// Why the recorder ended it early, if it did; else the file was cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -168,11 +157,7 @@ impl ChangeDocument {
             |skill: Skill| Skills { skill_active_bytes: skill.objects, skill_slab_bytes: skill.slabs };
         ChangeDocument {
             caches: changes.iter().map(|change| columns.json(change)).collect(),
-            cut_off: metadata.cut_off.clone().map(|cut| CutOff {
-                at_bytes: cut.at_bytes,
-                of_bytes: cut.of_bytes,
-                why: cut.why,
-            }),
+            cut_off: metadata.cut_off.clone(),
             engine: outcome.engine().to_string(),
             events_lost: metadata.losses.events,
             null_models: NullModels {

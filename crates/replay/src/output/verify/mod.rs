@@ -2,15 +2,14 @@
 
 mod document;
 
-use super::replay::{recorded, remarks};
+use super::replay::{leading, recorded, rests_on};
 use crate::replay::Replay;
 use crate::verify::counters::ALL;
 use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
 use document::{ChangeDocument, CountersDocument};
-use serde_json::Value;
 use slablab_report::Answer;
 use slablab_report::column::{Columns, Style};
-use slablab_report::document::{Document, schema_of};
+use slablab_report::document::{Named, named};
 use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
 use slablab_report::html::{Cell, Head, Table, name_of, number};
 use slablab_report::text;
@@ -20,9 +19,6 @@ const ROWS: usize = 24;
 
 /// The answer of `verify`: text and CSV have the first `top` rows.
 pub fn verify_answer(verified: &Verified, replay: &Replay, top: usize) -> Answer {
-    let gaps = replay.metadata.gaps().len() + replay.warnings.len();
-    let mut basis = remarks(replay);
-    let warnings: Vec<String> = basis.drain(..gaps.min(basis.len())).collect();
     let title = format!("Model and kernel: {}", name_of(&replay.path));
     let answer = match &verified.compared {
         Compared::Changes(changes, skill, dumps) => {
@@ -37,18 +33,15 @@ pub fn verify_answer(verified: &Verified, replay: &Replay, top: usize) -> Answer
         }
     };
     answer
-        .warnings(warnings)
+        .warnings(leading(replay))
         .section("The recording and the machine")
         .facts(recorded(replay))
-        .remarks(verified.summary.iter().cloned().chain(basis))
+        .remarks(verified.summary.iter().cloned().chain(rests_on(replay)))
 }
 
-/// The JSON Schemas of the answers of `verify`, by name.
-pub fn verify_schemas() -> [(&'static str, Value); 2] {
-    [
-        (ChangeDocument::NAME, schema_of::<ChangeDocument>()),
-        (CountersDocument::NAME, schema_of::<CountersDocument>()),
-    ]
+/// The schemas of the answers of `verify`.
+pub(crate) fn schemas() -> [Named; 2] {
+    [named::<ChangeDocument>(), named::<CountersDocument>()]
 }
 
 fn engine(replay: &Replay) -> String {
@@ -68,9 +61,13 @@ fn changed_bytes(changes: &[Change]) -> (i64, i64) {
 fn change_sentence(changes: &[Change], skill: Skill, replay: &Replay) -> String {
     let (real, predicted) = changed_bytes(changes);
     format!(
-        "Between the two dumps slab memory changed by {}; {} predicts {}: skill {} in bytes of slabs (1: perfect, \
-         0: what predicting no change would get).",
-        number::signed_bytes(real),
+        "Between the two dumps slab memory {}; {} predicts {}: skill {} in bytes of slabs (1: perfect, 0: what \
+         predicting no change would get).",
+        match real {
+            0 => "kept its size".into(),
+            ..0 => format!("shrank by {}", number::bytes(real.unsigned_abs())),
+            1.. => format!("grew by {}", number::bytes(real.unsigned_abs())),
+        },
         engine(replay),
         number::signed_bytes(predicted),
         number::fixed(skill.slabs, 3)

@@ -5,7 +5,7 @@
 use super::engines::mixture;
 use super::program::trace;
 use super::{FOUR_CPUS, PRESETS, check_with, machine, presets, run};
-use slablab_replay::output::{remarks, replay_json};
+use slablab_replay::output::{remarks, replay_answer};
 use slablab_replay::replay::Options;
 
 const AROUND: [&str; 5] = [
@@ -35,7 +35,7 @@ fn every_engine_balances_and_nothing_is_found() {
             outcome.engine()
         );
     }
-    let json = replay_json(&answer);
+    let json = replay_answer(&answer, 0).json();
     assert_eq!(json["engines"][0]["violations"]["reports"], 0);
     assert_eq!(json["engines"][0]["engine"], "slub@2.6.29,debug=FZPU");
 }
@@ -49,7 +49,7 @@ fn encoded_links_change_no_figure() {
         let engines: Vec<&str> = engines.iter().map(String::as_str).collect();
         let options =
             Options { engines: presets(&engines), machine: machine(FOUR_CPUS), ..Options::default() };
-        let json = replay_json(&run(&reader, &options));
+        let json = replay_answer(&run(&reader, &options), 0).json();
         let engines = json["engines"].as_array().expect("a list");
         engines.iter().map(|engine| (engine["total"].clone(), engine["caches"].clone())).collect::<Vec<_>>()
     };
@@ -91,7 +91,7 @@ fn rows_that_free_what_is_not_there() {
     let reader = trace("6.1.0", program);
     for (engine, again, unallocated) in [("slub@6.1,debug=F", 2, 1), ("slub@6.1,debug=Z", 0, 0)] {
         let answer = run(&reader, &Options { engines: presets(&[engine]), ..Options::default() });
-        let json = replay_json(&answer);
+        let json = replay_answer(&answer, 0).json();
         let found = &json["engines"][0]["violations"];
         assert_eq!(
             (&found["rows_free_again"], &found["rows_free_unallocated"]),
@@ -101,5 +101,5 @@ fn rows_that_free_what_is_not_there() {
         assert_eq!(told.contains("2 rows free an address again (the first: row 6)"), again > 0, "{told}");
     }
     let plain = run(&reader, &Options { engines: presets(&["slub@6.1"]), ..Options::default() });
-    assert!(replay_json(&plain)["engines"][0]["violations"].is_null());
+    assert!(replay_answer(&plain, 0).json()["engines"][0]["violations"].is_null());
 }

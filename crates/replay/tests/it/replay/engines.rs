@@ -3,7 +3,7 @@
 use super::program::{open, record, trace};
 use super::{FOUR_CPUS, PRESETS, machine, presets, run};
 use slablab_platform::Event;
-use slablab_replay::output::{caches_csv, replay_json};
+use slablab_replay::output::{caches_frame, replay_answer};
 use slablab_replay::replay::Options;
 use slablab_replay::replay::outcome::Outcome;
 use slablab_slabs::preset::Preset;
@@ -59,7 +59,7 @@ fn rows_add_up_in_every_engine() {
 fn machine_formats_have_the_same_sums() {
     let options = Options { engines: presets(&PRESETS), machine: machine(FOUR_CPUS), ..Options::default() };
     let replay = run(&trace("6.1.0", &mixture(2000)), &options);
-    let (json, csv) = (replay_json(&replay), caches_csv(&replay));
+    let (json, csv) = (replay_answer(&replay, 0).json(), caches_frame(&replay).csv());
     let mut lines = csv.lines();
     let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
     let column = |name: &str| header.iter().position(|column| *column == name).expect("a column");
@@ -93,7 +93,7 @@ fn the_same_every_time_together_or_alone() {
     let answer = |engines: &[&str]| {
         let options =
             Options { engines: presets(engines), machine: machine(FOUR_CPUS), ..Options::default() };
-        replay_json(&run(&reader, &options))
+        replay_answer(&run(&reader, &options), 0).json()
     };
     let together = answer(&PRESETS);
     assert_eq!(together.to_string(), answer(&PRESETS).to_string());
@@ -103,7 +103,7 @@ fn the_same_every_time_together_or_alone() {
     // Row groups are a matter of the file.
     let cut = open(&record("6.1.0", &mixture(2000), 100));
     let options = Options { engines: presets(&PRESETS), machine: machine(FOUR_CPUS), ..Options::default() };
-    assert_eq!(replay_json(&run(&cut, &options)).to_string(), together.to_string());
+    assert_eq!(replay_answer(&run(&cut, &options), 0).json().to_string(), together.to_string());
 }
 
 /// Four CPUs allocate and free three caches and kmallocs, not quite evenly.

@@ -4,7 +4,7 @@ use super::engines::{metadata, mixture};
 use super::program::trace;
 use super::{FOUR_CPUS, PRESETS, check_with, machine, presets, run};
 use slablab_platform::Event;
-use slablab_replay::output::replay_json;
+use slablab_replay::output::replay_answer;
 use slablab_replay::replay::Options;
 use slablab_replay::replay::hotplug::Command;
 
@@ -122,7 +122,7 @@ fn nothing_is_lost() {
                 "{preset}, {text}"
             );
         }
-        let json = replay_json(&replay);
+        let json = replay_answer(&replay, 0).json();
         assert_eq!(json["hotplug"].as_array().map(Vec::len), Some(text.split(';').count()));
         assert_eq!(json["engines"][0]["total"]["rows_elsewhere"], elsewhere.rows);
         let remarks = json["remarks"].to_string();

@@ -15,7 +15,7 @@ mod start;
 
 use program::trace;
 use slablab_machines::MachineFile;
-use slablab_replay::output::replay_json;
+use slablab_replay::output::replay_answer;
 use slablab_replay::replay::{Options, Replay, replay};
 use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
@@ -45,7 +45,7 @@ fn run(reader: &Reader, options: &Options) -> Replay {
 /// `pages`, with the keys of the JSON answer and of its counters. A counter that is not there is 0.
 #[track_caller]
 fn check_with(program: &str, release: &str, options: &Options, expected: &str) {
-    let answer = replay_json(&run(&trace(release, program), options));
+    let answer = replay_answer(&run(&trace(release, program), options), 0).json();
     let engine = &answer["engines"][0];
     for line in expected.split(';').map(str::trim).filter(|line| !line.is_empty()) {
         let (place, figures) = line.split_once(": ").expect("place: key=number");

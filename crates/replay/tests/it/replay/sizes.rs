@@ -6,7 +6,7 @@ use slablab_readers::counters::ConstRow;
 use slablab_readers::event::LARGEST_BLOCK_BYTES;
 use slablab_replay::explain::{Question, explain};
 use slablab_replay::import::{self, Input};
-use slablab_replay::output::{caches_table, engines_table, explain_table, remarks, replay_json};
+use slablab_replay::output::{explain_answer, import_answer, replay_answer};
 use slablab_replay::replay::before::{Before, Windows};
 use slablab_replay::replay::{Options, replay};
 use slablab_slabs::Preset;
@@ -92,21 +92,21 @@ fn imported(name: &str, text: &str) -> (String, Reader) {
     for path in [&recording, &output] {
         fs::remove_file(path).expect("just written");
     }
-    (report.text(), reader)
+    (import_answer(&report).text(true), reader)
 }
 
 /// Everything that the program prints of a replay of all engines, and of an explanation.
 fn answers(reader: &Reader, options: &Options) -> String {
     let path = Path::new("odd");
     let answer = replay(reader, path, options, &|_, _| {}).unwrap_or_else(|bad| panic!("{bad}"));
-    let mut text =
-        vec![engines_table(&answer), remarks(&answer).join("\n"), replay_json(&answer).to_string()];
-    text.extend(answer.outcomes.iter().map(|outcome| caches_table(outcome, 20)));
+    let answer = replay_answer(&answer, 20);
+    let mut text = vec![answer.text(true), answer.said().collect(), answer.json().to_string()];
     let preset = |text| Preset::parse(text).expect("a preset");
     for [from, to] in [["slub@7.0", "slub@7.1"], ["slab@6.1", "slab@6.1,shared=0"]] {
         let question = Question::new(preset(from), preset(to));
         let explained = explain(reader, path, options, &question, &|_, _| {});
-        text.push(explain_table(&explained.unwrap_or_else(|bad| panic!("{bad}"))));
+        let explained = explained.unwrap_or_else(|bad| panic!("{bad}"));
+        text.push(explain_answer(&explained).text(true));
     }
     text.join("\n")
 }

@@ -40,7 +40,7 @@ fn a_dump_merges_names() {
     );
     let replay = run(&trace("6.1.0", "cache filp 248; 0 alloc filp 0"), &options());
     for name in ["filp", "bio-248", ":0000256"] {
-        assert!(slablab_replay::output::cache_table(&replay, name).is_some(), "{name} finds the cache");
+        assert!(slablab_replay::output::cache_answer(&replay, name, 0).is_some(), "{name} finds the cache");
     }
 }
 
@@ -165,7 +165,7 @@ fn page_frees_prove_slabs_empty_where_they_are_evidence() {
         let answer = run(&trace("6.1.0", program), &options);
         let said = answer.assumed.iter().find(|text| text.contains("freed their pages"));
         assert_eq!(said.map(|text| &text[..7]), used, "{said:?}");
-        let json = slablab_replay::output::replay_json(&answer);
+        let json = slablab_replay::output::replay_answer(&answer, 0).json();
         let proven = json["start"]["slabs_empty_by_page_frees"].as_u64().filter(|slabs| *slabs > 0);
         assert_eq!(proven, used.map(|_| 1));
         // What was inferred is one line, of text and of JSON.

@@ -1,36 +1,19 @@
-//! CSV and typed columns: one row per engine and cache.
+//! The rows of a replay for programs.
 
-use super::busiest;
 use super::columns::{self, Row};
 use super::figures::{Sums, figures};
+use super::table::busiest;
 use crate::replay::Replay;
-use crate::replay::outcome::{CacheOutcome, Outcome};
 use slablab_report::frame::Frame;
 use slablab_report::html::Cell;
 
-/// Every cache of every engine.
-pub fn caches_csv(replay: &Replay) -> String {
-    caches_frame(replay).csv()
-}
-
-/// The rows of [`caches_csv`].
+/// Every cache of every engine, a row for each engine and cache.
 pub fn caches_frame(replay: &Replay) -> Frame {
     let rows = replay
         .outcomes
         .iter()
-        .flat_map(|outcome| busiest(outcome).into_iter().map(move |cache| (outcome, cache)));
-    write(rows)
-}
-
-/// One cache of every engine; `None` if no engine has it.
-pub fn cache_csv(replay: &Replay, name: &str) -> Option<String> {
-    let rows: Vec<_> =
-        replay.outcomes.iter().filter_map(|outcome| Some((outcome, outcome.cache(name)?))).collect();
-    (!rows.is_empty()).then(|| write(rows.into_iter()).csv())
-}
-
-fn write<'a>(rows: impl Iterator<Item = (&'a Outcome, &'a CacheOutcome)>) -> Frame {
-    columns::caches().frame(rows.map(|(outcome, cache)| Row::new(outcome, cache)))
+        .flat_map(|outcome| busiest(outcome).into_iter().map(move |cache| Row::new(outcome, cache)));
+    columns::caches().frame(rows)
 }
 
 /// The sums of every engine over its caches, a row for each engine.

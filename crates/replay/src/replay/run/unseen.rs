@@ -1,0 +1,75 @@
+//! Frees of objects that no row allocated.
+
+use super::{Home, Run, World, sheaf_memory};
+use crate::replay::run::SheafMemory;
+use slablab_platform::Gfp;
+use slablab_report::error::Result;
+use slablab_slabs::{Backing, Engine};
+use slablab_trace::{Batch, EventKind, flags};
+
+impl<W: World, E: Engine<W>> Run<'_, W, E> {
+    /// A free of an object that no row allocated: one from before, or one that a path without events
+    /// allocated.
+    pub(super) fn free_unseen(&mut self, row: u64, batch: &Batch, index: usize) -> Result<()> {
+        let plan = &self.job.plan.old;
+        while plan.get(self.next_old).is_some_and(|old| old.0 < row) {
+            self.next_old += 1;
+        }
+        let planned = plan.get(self.next_old).filter(|old| old.0 == row);
+        let from_before = planned.and_then(|old| self.old.get_mut(old.2 as usize)).and_then(Option::take);
+        if let Some((address, cache)) = from_before {
+            let cache = cache as usize;
+            if self.windows[cache].open {
+                self.traffic[cache].old += 1;
+                return self.give_back(row, cache, address);
+            }
+            return Ok(());
+        }
+        if batch.event[index] == EventKind::ImpliedFree as u8 {
+            return Ok(());
+        }
+        self.suspect(row, batch, index);
+        let home = match planned {
+            Some(old) => Home::Cache(old.1),
+            None => self.job.table.home(batch.cache[index], batch.bytes_alloc[index], batch.gfp[index]),
+        };
+        match home {
+            Home::Cache(cache) if self.windows[cache as usize].open => self.free_bulk(row, cache as usize),
+            Home::Cache(_) | Home::Large(_) | Home::TooLarge => Ok(()),
+            Home::Unknown => {
+                self.unknown_frees += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts a free of what no row allocated, where frees are checked: what a kernel with checks would have
+    /// stopped at, or the trace of an allocation that left no event.
+    fn suspect(&mut self, row: u64, batch: &Batch, index: usize) {
+        if !self.checks {
+            return;
+        }
+        let found = &mut self.violations;
+        if batch.flags[index] & flags::FREED_BEFORE != 0 {
+            found.freed_again += 1;
+            found.first_freed_again.get_or_insert(row + 1);
+        } else {
+            found.never_allocated += 1;
+        }
+    }
+
+    /// Frees an object that was allocated without an event. The time of its allocation is unknown: the replay
+    /// allocates it just before, on this CPU.
+    fn free_bulk(&mut self, row: u64, cache: usize) -> Result<()> {
+        let sheaf = sheaf_memory!(self);
+        let backing = sheaf.backing();
+        let traffic = &mut self.traffic[cache];
+        let Some(address) = self.caches[cache].alloc(&backing, Gfp::KERNEL, None) else {
+            traffic.failed += 1;
+            return Ok(());
+        };
+        traffic.allocs += 1;
+        traffic.bulk += 1;
+        self.give_back(row, cache, address)
+    }
+}
