@@ -4,6 +4,8 @@
 //! ([`classes`]), so that all machines there are can be asked about in a moment. Whether a machine has a
 //! cache of such a size is what `whatif` says.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_slabs::order::{OrderInput, OrderRule};
 
 /// What is asked.
@@ -28,54 +30,67 @@ pub struct Question {
 }
 
 /// Sizes of objects: from the first, in steps, to the last at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sizes {
-    /// The smallest, at least 1.
+    /// The smallest size, at least 1.
+    #[serde(rename = "size_first_bytes")]
     pub first: u32,
-    /// None is larger.
+    /// No size is larger.
+    #[serde(rename = "size_last_bytes")]
     pub last: u32,
-    /// From one to the next, at least 1.
+    /// From one size to the next, at least 1.
+    #[serde(rename = "size_step_bytes")]
     pub step: u32,
 }
 
-/// The answer for one page size and one number of CPUs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+/// What rules say on a machine of one page size and one number of CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Machine {
     /// Bytes of a page.
+    #[serde(rename = "page_size_bytes")]
     pub page_size: u64,
     /// CPUs as asked.
     pub cpus: u32,
     /// Objects that SLUB's rules want in a slab.
+    #[serde(rename = "objects_wanted")]
     pub wanted: u64,
     /// The sizes that were asked about.
+    #[serde(flatten)]
     pub sizes: Sizes,
-    /// How many those are.
+    /// How many sizes were asked about.
+    #[serde(rename = "sizes")]
     pub count: u64,
-    /// How many get a larger order from the rule than from the one it is compared with.
+    /// Sizes that get a larger order from the rule than from the one it is compared with.
+    #[serde(rename = "sizes_up")]
     pub up: u64,
-    /// How many get a smaller one.
+    /// Sizes that get a smaller order.
+    #[serde(rename = "sizes_down")]
     pub down: u64,
     /// Runs of neighbouring sizes with the same orders. With a second rule, only the sizes that differ.
     pub runs: Vec<Run>,
 }
 
 /// Neighbouring sizes whose slabs have the same orders.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Run {
-    /// The smallest size, bytes.
+    /// The smallest size.
+    #[serde(rename = "first_bytes")]
     pub first: u32,
-    /// The largest.
+    /// The largest size.
+    #[serde(rename = "last_bytes")]
     pub last: u32,
-    /// How many there are.
+    /// How many sizes there are.
+    #[serde(rename = "sizes")]
     pub count: u64,
     /// Their slabs by the rule.
     pub slab: Slabs,
     /// Their slabs by the rule it is compared with.
+    #[serde(rename = "slab_against")]
     pub against: Option<Slabs>,
 }
 
 /// Slabs of one order for neighbouring sizes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Slabs {
     /// log2 of the pages.
     pub order: u8,
@@ -84,6 +99,7 @@ pub struct Slabs {
     /// Objects in a slab of the largest size.
     pub objects_last: u64,
     /// Bytes that no object uses, of all slabs if every size has one.
+    #[serde(rename = "tail_bytes")]
     pub tail: u64,
 }
 
@@ -96,13 +112,13 @@ pub fn classes() -> impl Iterator<Item = u32> {
     (0..=CPUS_MOST.ilog2()).map(|bits| 1 << bits)
 }
 
-/// Answers for every page size and number of CPUs, in the order asked.
-pub fn answer(question: &Question) -> Vec<Answer> {
+/// What the rules say for every page size and number of CPUs, in the order asked.
+pub fn machines(question: &Question) -> Vec<Machine> {
     let one = |page_size| question.cpus.iter().map(move |cpus| one_machine(question, page_size, *cpus));
     question.page_sizes.iter().flat_map(|page_size| one(*page_size)).collect()
 }
 
-fn one_machine(question: &Question, page_size: u64, cpus: u32) -> Answer {
+fn one_machine(question: &Question, page_size: u64, cpus: u32) -> Machine {
     let page_shift = page_size.ilog2();
     let input = |size| OrderInput {
         size,
@@ -115,24 +131,24 @@ fn one_machine(question: &Question, page_size: u64, cpus: u32) -> Answer {
     let largest = 1u32 << (page_shift + u32::from(question.max_order));
     let sizes = question.sizes.unwrap_or(Sizes { first: 8, last: largest, step: 8 });
     let wanted = input(sizes.first).wanted_objects();
-    let mut answer = Answer { page_size, cpus, wanted, sizes, count: 0, up: 0, down: 0, runs: Vec::new() };
+    let mut machine = Machine { page_size, cpus, wanted, sizes, count: 0, up: 0, down: 0, runs: Vec::new() };
     for size in (sizes.first..=sizes.last).step_by(sizes.step as usize) {
-        answer.count += 1;
+        machine.count += 1;
         let slab = Slabs::of(question.rule, input(size));
         let against = question.against.map(|rule| Slabs::of(rule, input(size)));
         match against {
             Some(against) if against.order == slab.order => continue,
-            Some(against) if against.order < slab.order => answer.up += 1,
-            Some(_) => answer.down += 1,
+            Some(against) if against.order < slab.order => machine.up += 1,
+            Some(_) => machine.down += 1,
             None => {}
         }
         let here = Run { first: size, last: size, count: 1, slab, against };
-        match answer.runs.last_mut().filter(|run| run.goes_on(&here, sizes.step)) {
+        match machine.runs.last_mut().filter(|run| run.goes_on(&here, sizes.step)) {
             Some(run) => run.add(&here),
-            None => answer.runs.push(here),
+            None => machine.runs.push(here),
         }
     }
-    answer
+    machine
 }
 
 impl Run {

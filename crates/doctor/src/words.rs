@@ -1,6 +1,6 @@
 //! Numbers and names in sentences.
 
-use slablab_report::text::grouped;
+pub(crate) use slablab_report::text::counted;
 use slablab_slabs::Release;
 
 /// Bytes for a sentence: the unit that leaves up to four digits before the point.
@@ -17,12 +17,6 @@ pub(crate) fn size(bytes: u64) -> String {
     }
     let places = if value.fract() == 0.0 || value >= 100.0 { 0 } else { 1 };
     format!("{value:.places$} {}", UNITS[unit])
-}
-
-/// 1 CPU, 2 CPUs.
-pub(crate) fn counted(number: u64, what: &str) -> String {
-    let many = if number == 1 { "" } else { "s" };
-    format!("{} {what}{many}", grouped(number))
 }
 
 /// A part of a whole. Only all of it is 100 %, and only nothing is 0 %.
@@ -43,6 +37,12 @@ pub(crate) fn part_of(part: u64, whole: u64) -> String {
         (Some((number, unit)), Some((_, of))) if unit == of => format!("{number} of {whole}"),
         _ => format!("{part} of {whole}"),
     }
+}
+
+/// Words as the beginning of a sentence.
+pub(crate) fn capital(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// The names of caches in a sentence.

@@ -3,49 +3,48 @@
 
 use crate::find::pasted::what_happened;
 use crate::measure::alike::{Alike, alike};
+use crate::measure::history::{History, Least};
+use crate::measure::partial::Partial;
 use crate::measure::reclaim::Reclaim;
 use crate::measure::{Line, Measured, named};
 use crate::what::{Entry, Failure};
 use crate::words::{counted, part_of, percent, size};
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_readers::pasted::{MemoryReport, Pasted};
+use slablab_report::html::name_of;
+use slablab_report::text::grouped;
 use std::cmp::Reverse;
 
 /// The kinds of answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Judgement {
     /// It grew, and the kernel does not free what grew.
     Climbing,
     /// What is large, or grew, is what the kernel frees when it needs memory; or slabs are too little to
     /// matter.
+    #[serde(rename = "benign_cache")]
     NoProblem,
     /// It did not grow.
     Steady,
     /// Most of it can only be freed by its holders; whether it grows takes a second snapshot.
     NotReclaimable,
-    /// The input does not tell what can be reclaimed.
+    /// The input does not tell what can be reclaimed, or what grew.
     Unknown,
 }
 
-impl Judgement {
-    /// Its key for programs.
-    pub fn key(self) -> &'static str {
-        match self {
-            Judgement::Climbing => "climbing",
-            Judgement::NoProblem => "benign_cache",
-            Judgement::Steady => "steady",
-            Judgement::NotReclaimable => "not_reclaimable",
-            Judgement::Unknown => "unknown",
-        }
-    }
-}
-
 /// An answer and its words.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verdict {
     /// The kind.
+    #[serde(rename = "kind")]
     pub judgement: Judgement,
     /// The sentence.
     pub text: String,
+    /// Whether a second snapshot would tell more.
+    #[serde(skip)]
+    pub takes_second: bool,
 }
 
 /// Per cent of all slabs from which on one cache, or one group of caches, is the answer.
@@ -56,19 +55,18 @@ const ENOUGH_PERCENT: u64 = 75;
 
 /// The answer to the question of whether slab memory is a problem.
 pub(crate) fn of(measured: &Measured) -> Verdict {
-    let worth = measured.worth();
     let pasted = measured.state.dump.pasted.as_ref();
-    let (judgement, text) = match &measured.history {
-        Some(_) => {
-            let (judgement, text) = of_growth(measured, worth);
-            (judgement, text + &of_memory(measured))
-        }
-        None => pasted
-            .and_then(|pasted| of_messages(measured, pasted))
-            .or_else(|| of_little(measured))
-            .unwrap_or_else(|| of_state(measured)),
-    };
-    Verdict { judgement, text }
+    let said = |(judgement, text)| Verdict { judgement, text, takes_second: false };
+    if let Some(history) = &measured.history {
+        let (judgement, text) = of_growth(measured, history);
+        return said((judgement, text + &of_memory(measured)));
+    }
+    let messages = pasted.and_then(|pasted| of_messages(measured, pasted));
+    if let Some(found) = messages.or_else(|| of_little(measured)) {
+        return said(found);
+    }
+    let (judgement, text) = of_state(measured);
+    Verdict { judgement, text, takes_second: judgement == Judgement::NotReclaimable }
 }
 
 fn of_little(measured: &Measured) -> Option<(Judgement, String)> {
@@ -166,41 +164,60 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
     })
 }
 
-fn of_growth(measured: &Measured, worth: u64) -> (Judgement, String) {
-    let history = measured.history.as_ref().map(|history| (history.total().bytes, history.span_words()));
-    let (total, span) = history.unwrap_or_default();
+fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
+    let worth = measured.worth;
     let sum = |benign: bool| {
         let groups = measured.grown.iter().filter(|group| group.benign == benign);
         groups.fold(0u64, |sum, group| sum.saturating_add(group.bytes))
     };
-    let (climbed, cached) = (sum(false), sum(true));
-    let sign = if total < 0 { "shrank" } else { "grew" };
-    let all = format!("slab memory {sign} by {}{span}", size(total.unsigned_abs()));
-    let lead = measured.grown.iter().find(|group| !group.benign && group.bytes >= worth);
-    match lead {
-        Some(lead) => {
-            let text = format!(
-                "climbing and not reclaimable: {} of growth in caches that no shrinker frees, most in {}; {all}",
-                size(climbed),
-                match lead.names.len() {
-                    1 => lead.names[0].clone(),
-                    count => format!(
-                        "{} and {} that grew with it",
-                        lead.names[0],
-                        counted(count as u64 - 1, "cache")
-                    ),
-                }
-            );
-            (Judgement::Climbing, text)
-        }
-        None if cached >= worth => {
-            let text = format!(
-                "no problem: {} of growth is what the kernel frees when it needs memory; {all}",
-                size(cached)
-            );
-            (Judgement::NoProblem, text)
-        }
-        None => (Judgement::Steady, format!("steady: no cache grew by {} or more; {all}", size(worth))),
+    let (climbed, cached, all) = (sum(false), sum(true), of_all(history));
+    if let Some(lead) = measured.grown.iter().find(|group| !group.benign && group.bytes >= worth) {
+        let most = match lead.names.len() {
+            1 => lead.names[0].clone(),
+            count => {
+                format!("{} and {} that grew with it", lead.names[0], counted(count as u64 - 1, "cache"))
+            }
+        };
+        let text = format!(
+            "climbing and not reclaimable: {} of growth in caches that no shrinker frees, most in {most}; {all}",
+            size(climbed)
+        );
+        return (Judgement::Climbing, text);
+    }
+    let (judgement, words) = match history.compared_bytes() < measured.total.bytes / 100 * MOST_PERCENT {
+        true => (Judgement::Unknown, "unknown"),
+        false if cached >= worth => (Judgement::NoProblem, "no problem"),
+        false => (Judgement::Steady, "steady"),
+    };
+    let found = match cached >= worth {
+        true => format!("{} of growth is what the kernel frees when it needs memory", size(cached)),
+        false => format!("no cache grew by {} or more", size(worth)),
+    };
+    (judgement, format!("{words}: {found}; {all}"))
+}
+
+/// How all caches whose growth is known grew; which snapshot has a part of them, if one has.
+fn of_all(history: &History) -> String {
+    let (bytes, span) = (history.total().bytes, history.span_words());
+    let grew = match bytes {
+        0 => format!("did not grow{span}"),
+        ..0 => format!("shrank by {}{span}", size(bytes.unsigned_abs())),
+        1.. => format!("grew by {}{span}", size(bytes.unsigned_abs())),
+    };
+    let Some(Least { state, partial, compared, of }) = history.least() else {
+        return format!("slab memory {grew}");
+    };
+    let (name, has) = (name_of(&state.path), grouped(state.caches.len() as u64));
+    let of = counted(of as u64, "cache");
+    let cut = match partial {
+        Partial::Few | Partial::Boot => format!("{name} is cut off: it has {has} of {of}"),
+        Partial::Input => format!("{name} may have a part of the caches: {has}, and another snapshot {of}"),
+    };
+    let snapshots = if history.points() == 2 { "both snapshots have" } else { "every snapshot has" };
+    match compared {
+        0 => format!("{cut}, none of which can be compared"),
+        1 => format!("the one cache that {snapshots} {grew}; {cut}"),
+        many => format!("the {} that {snapshots} {grew}; {cut}", counted(many as u64, "cache")),
     }
 }
 
@@ -247,8 +264,7 @@ fn of_state(measured: &Measured) -> (Judgement, String) {
         return (Judgement::NoProblem, text);
     }
     let text = format!(
-        "not reclaimable: {}; whether it climbs takes a second snapshot (slablab doctor --save now.tar.xz, \
-         later --since now.tar.xz){part}{memory}",
+        "not reclaimable: {}; whether it climbs takes a second snapshot{part}{memory}",
         holders(measured, sum, stays, all)
     );
     (Judgement::NotReclaimable, text)

@@ -28,6 +28,9 @@ fn finding(measured: &Measured, history: &History, group: &Grown) -> Finding {
     let objects = grouped(group.objects.unsigned_abs());
     let more = if group.objects < 0 { "fewer" } else { "more" };
     let mut text = match lines.len() {
+        1 if lines[0].growth.as_ref().is_some_and(|growth| growth.is_new) => {
+            format!("{names}, new or not in the earlier snapshot, has {bytes} and {objects} active objects")
+        }
         1 => format!("{names} grew by {bytes}{span}, with {objects} active objects {more}"),
         count => {
             format!("{names} grew together, by {objects} objects each: {bytes} in {count} caches{span}")

@@ -8,9 +8,12 @@
 //! [`WORTH_PERCENT`]: crate::measure::WORTH_PERCENT
 
 use crate::measure::Line;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The kinds of findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// One cache has a large part of the memory.
     Dominates,
@@ -93,44 +96,5 @@ impl Finding {
     /// A finding about the machine.
     pub(crate) fn of_machine(kind: Kind, bytes: u64, text: String) -> Finding {
         Finding { kind, caches: Vec::new(), bytes, text }
-    }
-}
-
-impl Kind {
-    /// Every kind with its key for machines.
-    pub const ALL: [(Kind, &'static str); 28] = [
-        (Kind::Dominates, "dominates"),
-        (Kind::Fragmented, "fragmented"),
-        (Kind::Tail, "tail"),
-        (Kind::Metadata, "metadata"),
-        (Kind::Debugging, "debugging"),
-        (Kind::Parked, "parked"),
-        (Kind::LargeKmalloc, "large_kmalloc"),
-        (Kind::MeminfoGap, "meminfo_gap"),
-        (Kind::MemorylessNodes, "memoryless_nodes"),
-        (Kind::Fallback, "fallback"),
-        (Kind::HighOrder, "high_order"),
-        (Kind::Reclaimable, "reclaimable"),
-        (Kind::Unreclaimable, "unreclaimable"),
-        (Kind::Leak, "leak"),
-        (Kind::Growth, "growth"),
-        (Kind::CacheGrowth, "cache_growth"),
-        (Kind::DyingCgroups, "dying_cgroups"),
-        (Kind::Merged, "merged"),
-        (Kind::Approximated, "approximated"),
-        (Kind::Raced, "raced"),
-        (Kind::BigPages, "big_pages"),
-        (Kind::Rounding, "rounding"),
-        (Kind::AllocFailed, "alloc_failed"),
-        (Kind::OutOfMemory, "out_of_memory"),
-        (Kind::Dentries, "dentries"),
-        (Kind::Suspect, "suspect"),
-        (Kind::Benign, "benign"),
-        (Kind::Together, "together"),
-    ];
-
-    /// Its key for machines.
-    pub fn key(self) -> &'static str {
-        Kind::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, key)| key)
     }
 }

@@ -13,7 +13,7 @@ pub struct Found {
 
 /// Finds the facts about a measured machine that are worth a sentence.
 pub fn find(measured: &Measured) -> Found {
-    let worth = measured.worth();
+    let worth = measured.worth;
     let mut found: Vec<Finding> = caches::find(measured, worth);
     found.extend(machine::find(measured, worth));
     found.extend(trust::find(measured));

@@ -2,8 +2,10 @@
 //!
 //! A cache is followed by name and ordinal. Ordinals are given in the order of the kernel's list, so that of
 //! several caches of one name, one that came or went moves the others: such names are followed as one sum.
+//! A cache that an earlier snapshot lacks grew from nothing, unless that snapshot has a part of the caches.
 
 use super::comparable;
+use super::partial::{Partial, Parts};
 use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
 use std::collections::BTreeMap;
@@ -21,6 +23,8 @@ pub struct Growth {
     pub points: Vec<u64>,
     /// Whether several caches of this name are taken together, as their number changed.
     pub together: bool,
+    /// Whether the first snapshot lacks it.
+    pub is_new: bool,
 }
 
 /// A straight line through bytes of slabs over time, by least squares.
@@ -45,6 +49,21 @@ pub struct History<'a> {
     pub hours: Option<Vec<f64>>,
     /// How the times are known, or why not.
     pub times_from: String,
+    /// Snapshots that have a part of the caches.
+    parts: Parts<'a>,
+}
+
+/// The snapshot with fewest caches, of those that have a part of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Least<'a> {
+    /// The snapshot.
+    pub state: &'a State,
+    /// How it is known.
+    pub partial: Partial,
+    /// Caches of the examined state whose growth is known.
+    pub compared: usize,
+    /// Caches of the snapshot that has most.
+    pub of: usize,
 }
 
 /// The least time between first and last snapshot from which growth an hour is said: less would be multiplied
@@ -70,7 +89,7 @@ impl<'a> History<'a> {
             let step = hours / since.len().max(1) as f64;
             let times = (0..states.len()).map(|at| at as f64 * step).collect();
             let evenly = if since.len() > 1 { ", snapshots spread evenly" } else { "" };
-            return Ok(History { states, hours: Some(times), times_from: format!("--hours{evenly}") });
+            return Ok(History::of(states, Some(times), format!("--hours{evenly}")));
         }
         let one_boot = since.iter().all(|other| comparable::one_boot(other, now));
         let taken = |state: &State| state.taken_s.map(|seconds| seconds as f64);
@@ -89,14 +108,34 @@ impl<'a> History<'a> {
                 continue;
             }
             let first = times[order[0]];
-            return Ok(History {
-                hours: Some(order.iter().map(|at| (times[*at] - first) / 3600.0).collect()),
-                states: order.into_iter().map(|at| states[at]).collect(),
-                times_from: from.into(),
-            });
+            let hours = order.iter().map(|at| (times[*at] - first) / 3600.0).collect();
+            let states = order.into_iter().map(|at| states[at]).collect();
+            return Ok(History::of(states, Some(hours), from.into()));
         }
         let times_from = "the snapshots have no time; give the hours between them with --hours".to_string();
-        Ok(History { states, hours: None, times_from })
+        Ok(History::of(states, None, times_from))
+    }
+
+    fn of(states: Vec<&'a State>, hours: Option<Vec<f64>>, times_from: String) -> History<'a> {
+        History { parts: Parts::of(&states), states, hours, times_from }
+    }
+
+    /// The snapshot with fewest caches, if any has a part of them and caches are left out for it.
+    pub fn least(&self) -> Option<Least<'a>> {
+        let (state, partial) = self.parts.least()?;
+        let compared = self.last().caches.iter().filter(|cache| self.parts.have(cache)).count();
+        let of = self.states.iter().map(|state| state.caches.len()).max().unwrap_or(0);
+        Some(Least { state, partial, compared, of })
+    }
+
+    /// Bytes that the caches whose growth is known have now.
+    pub(crate) fn compared_bytes(&self) -> u64 {
+        self.bytes(self.last())
+    }
+
+    fn bytes(&self, state: &State) -> u64 {
+        let known = state.caches.iter().filter(|cache| self.parts.have(cache));
+        known.fold(0, |sum, cache| sum.saturating_add(cache.bytes(state.page_size)))
     }
 
     /// The newest state.
@@ -146,8 +185,9 @@ impl<'a> History<'a> {
         self.states.len()
     }
 
-    /// Growth of every cache of the examined state, in its order.
-    pub fn growth(&self) -> Vec<Growth> {
+    /// Growth of every cache of the examined state, in its order; `None` for a cache that a snapshot with a
+    /// part of the caches lacks.
+    pub fn growth(&self) -> Vec<Option<Growth>> {
         let now = self.states[self.states.len() - 1];
         let rows: Vec<Followed> = self.states.iter().map(|state| Followed::of(state)).collect();
         let follow = |cache: &Cache| {
@@ -163,15 +203,19 @@ impl<'a> History<'a> {
                 fit: self.fit(points.iter().map(|point| point.0)),
                 points: points.iter().map(|point| point.0).collect(),
                 together: !same,
+                is_new: !rows[0].together.contains_key(cache.name.as_str()),
             }
         };
-        now.caches.iter().map(follow).collect()
+        now.caches.iter().map(|cache| self.parts.have(cache).then(|| follow(cache))).collect()
     }
 
-    /// Growth of all caches together.
+    /// Growth of all caches together whose growth is known.
     pub fn total(&self) -> Growth {
-        let bytes: Vec<u64> = self.states.iter().map(|state| state.bytes()).collect();
-        let objects = |state: &State| state.caches.iter().map(|cache| cache.active_objects).sum::<u64>();
+        let bytes: Vec<u64> = self.states.iter().map(|state| self.bytes(state)).collect();
+        let objects = |state: &State| {
+            let known = state.caches.iter().filter(|cache| self.parts.have(cache));
+            known.map(|cache| cache.active_objects).sum::<u64>()
+        };
         let (first, last) = (self.states[0], self.states[self.states.len() - 1]);
         Growth {
             bytes: bytes[bytes.len() - 1] as i64 - bytes[0] as i64,
@@ -179,6 +223,7 @@ impl<'a> History<'a> {
             fit: self.fit(bytes.iter().copied()),
             points: bytes,
             together: true,
+            is_new: false,
         }
     }
 }

@@ -46,6 +46,8 @@ pub struct Measured<'a> {
     pub lines: Vec<Line<'a>>,
     /// All caches together.
     pub total: Split,
+    /// The least bytes that are worth saying on this machine.
+    pub worth: u64,
     /// Caches whose object size is not known, so that their metadata is not in the total.
     pub unknown_sizes: usize,
     /// The sum of the caches, compared with /proc/meminfo.
@@ -86,6 +88,7 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
         grown: grown::grown(&lines),
         charged: cgroups::charged(&state.dump.owners, first),
         rounding: options.rounding,
+        worth: (total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES),
         lines,
         total,
         history,
@@ -95,16 +98,11 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
 /// Every cache of the state, with its growth if there are earlier snapshots.
 fn lines<'a>(state: &'a State, history: Option<&History<'a>>) -> Vec<Line<'a>> {
     let growth = history.map_or_else(Vec::new, History::growth);
-    let growth = growth.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+    let growth = growth.into_iter().chain(std::iter::repeat_with(|| None));
     state.caches.iter().zip(growth).map(|(cache, growth)| Line::of(cache, state, growth)).collect()
 }
 
 impl<'a> Measured<'a> {
-    /// The least bytes that are worth saying on this machine.
-    pub fn worth(&self) -> u64 {
-        (self.total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES)
-    }
-
     /// Whose slabs these are.
     pub(crate) fn allocator(&self) -> Allocator {
         Allocator::of(self.state)
@@ -152,9 +150,10 @@ impl<'a> Measured<'a> {
         self.state.missing.iter().filter(|missing| !UNUSED.contains(&missing.file.as_str()))
     }
 
-    /// Whether a part of the answer is missing, because a file is.
+    /// Whether a part of the answer is missing, because a file is, or caches of an earlier snapshot.
     pub fn is_incomplete(&self) -> bool {
-        self.missing().any(|missing| !DETAILS.contains(&missing.file.as_str()))
+        let lacks_growth = self.history.as_ref().is_some_and(|history| history.least().is_some());
+        lacks_growth || self.missing().any(|missing| !DETAILS.contains(&missing.file.as_str()))
     }
 
     /// The caches by this key.

@@ -4,6 +4,7 @@
 //! measure             a State becomes Measured
 //!   History           earlier snapshots, in the order of time; growth against them
 //!     comparable      which snapshots belong together
+//!     partial         which snapshots have a part of the caches
 //!   Line              each cache: its bytes, its growth, who frees its objects
 //!     Split           bytes that add up to slabinfo's Loss
 //!       parked        bounds of the objects that are parked with CPUs
@@ -27,6 +28,7 @@ mod line;
 mod measured;
 pub mod meminfo;
 pub mod parked;
+pub mod partial;
 pub mod reclaim;
 pub mod rounding;
 mod sort;

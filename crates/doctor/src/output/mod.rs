@@ -2,13 +2,19 @@
 
 pub(crate) mod doctor;
 mod orders;
+mod what;
 mod whatif;
 
-pub use doctor::{
-    Shown, doctor_csv, doctor_frame, doctor_json, doctor_page, doctor_prometheus, doctor_table,
-};
-pub use orders::{orders_csv, orders_json, orders_table};
-pub use whatif::{
-    changes_frame, whatif_csv, whatif_frame, whatif_json, whatif_mail, whatif_page, whatif_table,
-};
-pub use whatif::{per_cpu_csv, per_cpu_json, per_cpu_table};
+pub use doctor::{Shown, doctor_answer, doctor_frame};
+pub use orders::orders_answer;
+pub use what::{what_answer, what_list_answer};
+pub use whatif::{changes_frame, per_cpu_answer, whatif_answer};
+
+use slablab_report::document::{Named, named};
+
+/// The schemas of these answers.
+pub fn schemas() -> Vec<Named> {
+    let own =
+        [named::<doctor::DoctorDocument>(), named::<orders::OrdersDocument>(), named::<what::WhatDocument>()];
+    own.into_iter().chain(whatif::schemas()).collect()
+}

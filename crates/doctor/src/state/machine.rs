@@ -1,5 +1,7 @@
 //! The state of a machine as values: its caches, and what is known around them.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_readers::bundle::Dump;
 use slablab_readers::slabinfo::SlabinfoRow;
 use slablab_readers::sysfs::SlabAttrs;
@@ -32,8 +34,11 @@ pub struct State {
     pub dump: Dump,
 }
 
+/// What is missing of an input that is cut off, as a file.
+pub(super) const REST: &str = "the rest of the input";
+
 /// A file that would have told more.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Missing {
     /// Its path on the machine, such as `/proc/slabinfo`.
     pub file: String,
@@ -94,6 +99,11 @@ impl State {
     /// Bytes of all slabs.
     pub fn bytes(&self) -> u64 {
         self.caches.iter().fold(0, |sum, cache| sum.saturating_add(cache.bytes(self.page_size)))
+    }
+
+    /// Whether the input ends before its end.
+    pub fn is_cut_off(&self) -> bool {
+        self.missing.iter().any(|missing| missing.file == REST)
     }
 
     /// The row of /proc/slabinfo that `cache`, one of [`State::caches`], was made from.

@@ -3,7 +3,7 @@
 use super::folder::Folder;
 use super::input::Input;
 use super::join::{self, Joined};
-use super::machine::{Missing, State};
+use super::machine::{Missing, REST, State};
 use super::missing::{self, Origin};
 use super::{owners, pasted, sane};
 use slablab_readers::bundle::{BundleError, CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
@@ -129,7 +129,7 @@ fn gather(path: &Path, moment: Moment) -> Result<Gathered> {
         missing.insert(
             0,
             Missing {
-                file: "the rest of the input".into(),
+                file: REST.into(),
                 why: format!("it is cut off: {cut_off}"),
                 costs: "whatever was in it".into(),
                 command: None,

@@ -1,12 +1,13 @@
 //! The form of the data file: what a table may say, and what is wrong with one that does not.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use slablab_slabs::Release;
 use toml::Spanned;
 
 /// One cache, or one family of caches.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Entry {
     /// The cache's name; with one `*`, a pattern.
     pub name: String,
@@ -32,7 +33,7 @@ pub struct Entry {
 }
 
 /// One way to shrink a cache.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Method {
     /// The name of the method, by which entries call it.
@@ -47,7 +48,7 @@ pub struct Method {
 }
 
 /// The size of an object in one kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Size {
     /// The kernel's release: "6.12".

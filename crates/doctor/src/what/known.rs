@@ -18,6 +18,8 @@ pub struct Known {
     exact: FxHashMap<String, usize>,
     /// Indices of the entries that are patterns, the longest fixed part first.
     patterns: Vec<usize>,
+    /// Indices of the entries that were seen in a merged cache, by its made-up name.
+    slots: FxHashMap<String, Vec<usize>>,
     methods: FxHashMap<String, Method>,
 }
 
@@ -69,11 +71,18 @@ impl Known {
         self.entries.sort_by(|a, b| a.name.cmp(&b.name));
         self.exact.clear();
         self.patterns.clear();
+        self.slots.clear();
         for (index, entry) in self.entries.iter().enumerate() {
             if entry.is_pattern() {
                 self.patterns.push(index);
             }
             self.exact.extend(entry.names().map(|name| (name.to_string(), index)));
+            for slot in entry.sizes.iter().filter_map(|size| size.slot.as_ref()) {
+                let seen = self.slots.entry(slot.clone()).or_default();
+                if seen.last() != Some(&index) {
+                    seen.push(index);
+                }
+            }
         }
         self.patterns.sort_by_key(|index| std::cmp::Reverse(self.entries[*index].name.len()));
     }
@@ -100,7 +109,7 @@ impl Known {
     /// The caches seen in a merged cache of this made-up name: kernel, and names.
     pub fn in_slot(&self, slot: &str) -> Vec<(String, Vec<&str>)> {
         let mut seen: Vec<(String, Vec<&str>)> = Vec::new();
-        for entry in &self.entries {
+        for entry in self.entries_in(slot) {
             for size in entry.sizes.iter().filter(|size| size.slot.as_deref() == Some(slot)) {
                 let machine = size.machine();
                 match seen.iter_mut().find(|(other, _)| *other == machine) {
@@ -113,13 +122,18 @@ impl Known {
         seen
     }
 
+    /// The entries seen in a merged cache of this made-up name.
+    fn entries_in(&self, slot: &str) -> impl Iterator<Item = &Entry> {
+        self.slots.get(slot).into_iter().flatten().map(|index| &self.entries[*index])
+    }
+
     /// The caches that shared their slabs with this one in some kernel, by name.
     pub fn seen_merged_with(&self, entry: &Entry) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for size in &entry.sizes {
             let Some(slot) = &size.slot else { continue };
             let machine = size.machine();
-            let others = self.entries.iter().filter(|other| {
+            let others = self.entries_in(slot).filter(|other| {
                 other.name != entry.name
                     && other
                         .sizes

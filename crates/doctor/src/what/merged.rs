@@ -5,6 +5,7 @@
 //! to it. The letters are those of the kernels since 2.6.23; which of them can appear together depends on the
 //! release.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The letters and what they stand for.
@@ -21,7 +22,7 @@ const FLAGS: [Flag; 6] = [
 ];
 
 /// One letter of a made-up name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Flag {
     /// As it stands in the name.
     pub letter: char,
@@ -30,9 +31,10 @@ pub struct Flag {
 }
 
 /// What a made-up name says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Merged {
     /// Bytes from one object to the next, alignment and metadata included (`slab_size` in sysfs).
+    #[serde(rename = "slab_size_bytes")]
     pub slab_size: u64,
     /// The letters in it, in their order.
     pub flags: Vec<Flag>,

@@ -5,7 +5,8 @@
 
 use super::known::Known;
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_readers::gfp::{GfpFlag, GfpTable};
 use slablab_readers::pasted::{self, AllocFailure, NodeCounts};
 use slablab_report::html::number;
@@ -25,13 +26,59 @@ pub struct Failure {
 }
 
 /// A part of the explanation.
+#[derive(Serialize, JsonSchema)]
 pub struct Part {
-    /// What it is about, in a word or two.
+    /// What it is about, in a word or two; empty if it is about the same as the part before.
+    #[serde(rename = "about")]
     pub label: &'static str,
     /// The words.
     pub text: String,
     /// A command that shows or changes it.
     pub command: Option<String>,
+}
+
+/// The message and its explanation as a document.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct MessageDocument<'a> {
+    allocator: &'a str,
+    cache: Option<&'a str>,
+    /// The memory cgroup whose copy of the cache it was.
+    cgroup: Option<CgroupDocument<'a>>,
+    /// The CPU that asked.
+    cpu: Option<u32>,
+    explained: Vec<Part>,
+    gfp: Option<u64>,
+    gfp_names: Option<&'a str>,
+    /// Lines of the text where equal messages begin.
+    lines: &'a [usize],
+    /// Whether its caller could sleep; null if the flags do not tell.
+    may_sleep: Option<bool>,
+    /// The words of its first line.
+    message: String,
+    min_order: Option<u32>,
+    /// The node that was asked for; below 0, any.
+    node: Option<i64>,
+    nodes: Vec<NodeDocument>,
+    object_size_bytes: Option<u64>,
+    order: Option<u32>,
+    slab_size_bytes: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CgroupDocument<'a> {
+    id: u64,
+    name: &'a str,
+}
+
+/// The cache on a node.
+#[derive(Serialize, JsonSchema)]
+struct NodeDocument {
+    /// Free objects of partial slabs.
+    free_objects: u64,
+    node: u32,
+    /// Objects there is room for.
+    objects: u64,
+    slabs: u64,
 }
 
 /// Whether a caller could sleep.
@@ -346,34 +393,36 @@ impl Failure {
     }
 
     /// The message and its explanation for programs.
-    pub fn json(&self, known: &Known) -> Value {
+    pub(crate) fn document(&self, known: &Known) -> MessageDocument<'_> {
         let last = &self.last;
-        json!({
-            "message": self.title(),
-            "lines": self.lines,
-            "allocator": last.allocator,
-            "node": last.node,
-            "cpu": last.cpu,
-            "gfp": last.gfp,
-            "gfp_names": last.gfp_names,
-            "may_sleep": match self.caller() {
+        let node = |node: &NodeCounts| NodeDocument {
+            free_objects: node.free,
+            node: node.node,
+            objects: node.objects,
+            slabs: node.slabs,
+        };
+        MessageDocument {
+            allocator: &last.allocator,
+            cache: last.cache.as_deref(),
+            cgroup: last.cgroup.as_ref().map(|(id, name)| CgroupDocument { id: *id, name }),
+            cpu: last.cpu,
+            explained: self.parts(known),
+            gfp: last.gfp,
+            gfp_names: last.gfp_names.as_deref(),
+            lines: &self.lines,
+            may_sleep: match self.caller() {
                 Caller::Sleeps => Some(true),
                 Caller::Atomic => Some(false),
                 Caller::Unknown => None,
             },
-            "cache": last.cache,
-            "cgroup": last.cgroup.as_ref().map(|(id, name)| json!({ "id": id, "name": name })),
-            "object_size_bytes": last.object_size,
-            "slab_size_bytes": last.size,
-            "order": last.order,
-            "min_order": last.min_order,
-            "nodes": last.nodes.iter().map(|node| json!({
-                "node": node.node, "slabs": node.slabs, "objects": node.objects, "free_objects": node.free,
-            })).collect::<Vec<_>>(),
-            "explained": self.parts(known).iter().map(|part| json!({
-                "about": part.label, "text": part.text, "command": part.command,
-            })).collect::<Vec<_>>(),
-        })
+            message: self.title(),
+            min_order: last.min_order,
+            node: last.node,
+            nodes: last.nodes.iter().map(node).collect(),
+            object_size_bytes: last.object_size,
+            order: last.order,
+            slab_size_bytes: last.size,
+        }
     }
 }
 

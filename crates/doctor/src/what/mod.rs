@@ -12,10 +12,9 @@ mod data;
 mod known;
 mod merged;
 mod message;
-mod page;
 
 pub use data::{Entry, Method, Size};
 pub use known::Known;
 pub use merged::{Flag, Merged};
+pub(crate) use message::MessageDocument;
 pub use message::{Failure, Part};
-pub use page::{failure_page, json, line, page, slot_json, slot_page};

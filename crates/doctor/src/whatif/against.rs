@@ -6,27 +6,34 @@
 use super::figures::Row;
 use super::predict::Prediction;
 use crate::state::{Cache, State};
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_readers::sysfs::SlabAttrs;
 use std::collections::{HashMap, HashSet};
 
 /// How a prediction did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Against {
     /// Caches that both have.
     pub caches: usize,
     /// Of those, caches whose order is as predicted.
+    #[serde(rename = "orders_exact")]
     pub orders: usize,
     /// Caches whose objects per slab are as predicted.
+    #[serde(rename = "objs_per_slab_exact")]
     pub objects_per_slab: usize,
     /// Caches whose bytes per object are as predicted.
+    #[serde(rename = "slab_sizes_exact")]
     pub sizes: usize,
     /// Caches where one of them is not.
     pub mismatches: Vec<Mismatch>,
     /// Names that are in one of the two only.
     pub only_one: Vec<String>,
     /// Bytes of all slabs of the boot.
+    #[serde(rename = "total_real_bytes")]
     pub real: u64,
     /// Bytes behind the last object of all slabs of the boot.
+    #[serde(rename = "waste_real_bytes")]
     pub real_waste: u64,
     /// The prediction over the truth, less one.
     pub error: f64,
@@ -35,21 +42,52 @@ pub struct Against {
     /// The error of the guess that memory is proportional to the number of CPUs; `None` if that number is
     /// unchanged.
     pub error_by_cpus: Option<f64>,
-    /// What was off most in bytes: cache, predicted slabs, real slabs, bytes too many.
-    pub worst: Vec<(String, u64, u64, i64)>,
+    /// The caches that were off most in bytes.
+    pub worst: Vec<Off>,
     /// All caches that both have: bytes too many.
+    #[serde(skip)]
     pub off: Vec<(String, i64)>,
 }
 
-/// A cache whose geometry is not as predicted: size, order, objects per slab.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A cache whose slabs have another shape than predicted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Mismatch {
     /// The name.
     pub cache: String,
-    /// As predicted.
-    pub predicted: (u64, u32, u64),
-    /// As it is.
-    pub real: (u64, u32, u64),
+    /// Bytes from one object to the next, predicted.
+    #[serde(rename = "slab_size_whatif_bytes")]
+    pub size: u64,
+    /// Bytes from one object to the next in the boot.
+    #[serde(rename = "slab_size_real_bytes")]
+    pub real_size: u64,
+    /// Pages of a slab, log2, predicted.
+    #[serde(rename = "order_whatif")]
+    pub order: u32,
+    /// Pages of a slab, log2, in the boot.
+    #[serde(rename = "order_real")]
+    pub real_order: u32,
+    /// Objects in a slab, predicted.
+    #[serde(rename = "objs_per_slab_whatif")]
+    pub objects_per_slab: u64,
+    /// Objects in a slab of the boot.
+    #[serde(rename = "objs_per_slab_real")]
+    pub real_objects_per_slab: u64,
+}
+
+/// By how much the prediction of a cache was off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Off {
+    /// The name.
+    pub cache: String,
+    /// Slabs, predicted.
+    #[serde(rename = "slabs_whatif")]
+    pub slabs: u64,
+    /// Slabs of the boot.
+    #[serde(rename = "slabs_real")]
+    pub real_slabs: u64,
+    /// Bytes predicted beyond those of the boot.
+    #[serde(rename = "off_bytes")]
+    pub bytes: i64,
 }
 
 /// Caches to list as worst.
@@ -75,15 +113,17 @@ impl Against {
         let geometry = |row: &Row| (row.whatif.size, row.whatif.order, row.whatif.objects_per_slab);
         let real_geometry = |cache: &Cache| (cache.size, cache.order, cache.objects_per_slab);
         let off = pairs.iter().filter(|(row, cache)| geometry(row) != real_geometry(cache));
-        let mut worst: Vec<_> = pairs
+        let mut worst: Vec<Off> = pairs
             .iter()
-            .map(|(row, cache)| {
-                let bytes = row.whatif.bytes as i64 - cache.bytes(real.page_size) as i64;
-                (row.cache.clone(), row.whatif.slabs, cache.slabs, bytes)
+            .map(|(row, cache)| Off {
+                cache: row.cache.clone(),
+                slabs: row.whatif.slabs,
+                real_slabs: cache.slabs,
+                bytes: row.whatif.bytes as i64 - cache.bytes(real.page_size) as i64,
             })
             .collect();
-        let off_by = worst.iter().map(|(cache, _, _, bytes)| (cache.clone(), *bytes)).collect();
-        worst.sort_by_key(|(_, _, _, bytes)| std::cmp::Reverse(bytes.abs()));
+        let off_by = worst.iter().map(|off| (off.cache.clone(), off.bytes)).collect();
+        worst.sort_by_key(|off| std::cmp::Reverse(off.bytes.abs()));
         worst.truncate(WORST);
         let bytes = real.bytes();
         let over = |guess: f64| guess / bytes.max(1) as f64 - 1.0;
@@ -101,8 +141,12 @@ impl Against {
             mismatches: off
                 .map(|(row, cache)| Mismatch {
                     cache: row.cache.clone(),
-                    predicted: geometry(row),
-                    real: real_geometry(cache),
+                    size: row.whatif.size,
+                    real_size: cache.size,
+                    order: row.whatif.order,
+                    real_order: cache.order,
+                    objects_per_slab: row.whatif.objects_per_slab,
+                    real_objects_per_slab: cache.objects_per_slab,
                 })
                 .collect(),
             only_one,

@@ -2,9 +2,11 @@
 
 use super::errors::Range;
 use crate::state::Cache;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// A cache, today and with the change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// The name as in the state.
     pub cache: String,
@@ -36,19 +38,23 @@ pub struct Figures {
 }
 
 /// Sums over caches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Total {
     /// Slabs.
     pub slabs: u64,
     /// Objects there is room for.
     pub objects: u64,
     /// Bytes of the slabs.
+    #[serde(rename = "total_bytes")]
     pub bytes: u64,
-    /// The least that is likely ([`Range`]); equal to `bytes` for today.
+    /// The least that is likely; for today, the sum itself.
+    #[serde(rename = "total_low_bytes")]
     pub low: u64,
     /// The most that is likely.
+    #[serde(rename = "total_high_bytes")]
     pub high: u64,
     /// Bytes behind the last object of all slabs.
+    #[serde(rename = "waste_bytes")]
     pub waste: u64,
 }
 

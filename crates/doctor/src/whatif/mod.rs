@@ -42,7 +42,7 @@ pub mod reach;
 mod rules;
 pub mod touch;
 
-pub use against::{Against, Mismatch};
+pub use against::{Against, Mismatch, Off};
 pub use change::Change;
 pub use figures::{Figures, Row, Total};
 pub use grid::Grid;

@@ -5,15 +5,11 @@ use crate::csv_check::with_apostrophe;
 use crate::name_check::{HOSTILE, check_characters, check_names};
 use crate::state::tars::folder;
 use slablab_doctor::measure::SortKey;
-use slablab_doctor::output::{
-    Shown, doctor_csv, doctor_json, doctor_page, doctor_prometheus, doctor_table, whatif_csv, whatif_json,
-    whatif_mail, whatif_page, whatif_table,
-};
+use slablab_doctor::output::{Shown, doctor_answer, what_answer, what_list_answer, whatif_answer};
 use slablab_doctor::state::{self, Input, State};
-use slablab_doctor::what::{self, Entry, Known, Merged, Method, line, page, slot_json, slot_page};
+use slablab_doctor::what::Known;
 use slablab_doctor::whatif::{Against, Change, predict};
 use slablab_doctor::{Options, examine};
-use slablab_report::json;
 
 /// Two caches whose names set a terminal's title, colour it, turn the direction of text and start a formula.
 const EVIL: &str = "slabinfo - version: 2.1\n\
@@ -34,19 +30,21 @@ fn no_renderer_passes_on_control_characters() {
     state.caches[0].aliases = vec![name];
     let report = examine(&state, &Options::default()).expect("examined");
     let shown = Shown { sort: SortKey::Loss, lines: 10, aliases: true, bytes: false };
-    check_names("the table", &doctor_table(&report, &shown));
-    check_names("CSV", &doctor_csv(&report));
-    check_names("Prometheus", &doctor_prometheus(&report));
-    check_names("JSON", &json::document(&doctor_json(&report)));
-    check_names("the page", &doctor_page(&report, "slablab doctor", &shown));
+    let answer = doctor_answer(&report, &shown);
+    for form in ["table", "csv", "prometheus", "json"] {
+        check_names(form, &answer.text_of(form, true).expect("the doctor has this form"));
+    }
+    check_names("the page", &answer.page("slablab doctor"));
     let change = Change { max_order: Some(0), ..Change::default() };
     let predictions = [predict(&state, &change).expect("predicted")];
     let against = Against::new(&predictions[0], &state);
-    check_names("whatif's table", &whatif_table(&state, &predictions, Some(&against), 10));
-    check_names("whatif's CSV", &whatif_csv(&predictions));
-    check_names("whatif's JSON", &json::document(&whatif_json(&state, &predictions, Some(&against))));
-    check_characters("whatif's mail", &whatif_mail(&predictions[0], Some(&predictions[0])));
-    check_names("whatif's page", &whatif_page(&state, &predictions, Some(&against), "slablab whatif", 10));
+    let answer = whatif_answer(&state, &predictions, Some(&against), Some(&predictions[0]), 10);
+    let form = |word| answer.text_of(word, false).expect("an answer for one change has every form");
+    check_names("whatif's table", &form("table"));
+    check_names("whatif's CSV", &form("csv"));
+    check_names("whatif's JSON", &form("json"));
+    check_characters("whatif's mail", &form("mail"));
+    check_names("whatif's page", &answer.page("slablab whatif"));
 }
 
 #[test]
@@ -57,42 +55,35 @@ fn names_alone_have_an_apostrophe_in_csv() {
         state.caches[1].name = second.into();
         let report = examine(&state, &Options::default()).expect("examined");
         let predictions = [predict(&state, &change).expect("predicted")];
-        for csv in [doctor_csv(&report), whatif_csv(&predictions)] {
+        let shown = Shown { sort: SortKey::Loss, lines: 10, aliases: true, bytes: false };
+        let csv = doctor_answer(&report, &shown).csv().expect("a row for each cache");
+        let answer = whatif_answer(&state, &predictions, None, None, 0);
+        for csv in [csv, answer.csv().expect("rows")] {
             assert_eq!(with_apostrophe(&csv), expected, "{csv}");
         }
     }
 }
 
-/// Every text of an entry, and the name by which the user asked, are hostile.
+/// Every text of an entry is hostile.
 #[test]
 fn what_passes_on_no_control_characters() {
-    let known = Known::builtin();
-    for name in HOSTILE {
-        let text = || name.to_string();
-        let method = Method { how: text(), cost: Some(text()), run: Some(text()), ..first_method(known) };
-        let entry = Entry {
-            name: text(),
-            also: vec![text()],
-            subsystem: text(),
-            what: text(),
-            created_by: text(),
-            grows_with: Some(text()),
-            shrink: vec![method],
-            cannot_shrink: Some(text()),
-            ..known.entries()[0].clone()
-        };
-        let merged = Merged::parse(":0000024").expect("a merged cache's name");
-        check_names("an entry", &page(known, &entry, name, 80));
-        check_names("an entry's line", &line(&entry, 20, 80));
-        check_names("an entry's JSON", &json::document(&what::json(known, &entry, name)));
-        check_names("a merged cache", &slot_page(known, &merged, name, 80));
-        check_names("a merged cache's JSON", &json::document(&slot_json(known, &merged, name)));
+    for (at, name) in HOSTILE.into_iter().enumerate() {
+        let text = toml::Value::String(name.into()).to_string();
+        let keys = ["name", "subsystem", "what", "created_by", "grows_with"];
+        let texts: String = keys.iter().map(|key| format!("{key} = {text}\n")).collect();
+        let method = format!("[method.m]\nhow = {text}\nrun = {text}\ncost = {text}\n");
+        let path = folder(&format!("what-{at}")).join("caches.toml");
+        std::fs::write(&path, format!("{method}[[cache]]\n{texts}shrink = [\"m\"]\n")).expect("a file");
+        let known = Known::read(&path).expect("a file of caches");
+        let entry = known.find(name).expect("the entry");
+        let one = what_answer(&known, &[name.into(), ":0000024".into()], &[]);
+        let list = what_list_answer(&known, name, &[entry]);
+        for (what, answer) in [("what", one), ("the list", list)] {
+            for form in ["table", "json"] {
+                check_names(what, &answer.text_of(form, true).expect("every answer has it"));
+            }
+        }
     }
-}
-
-fn first_method(known: &Known) -> Method {
-    let mut methods = known.entries().iter().flat_map(|entry| &entry.shrink);
-    methods.next().expect("some cache can be shrunk").clone()
 }
 
 #[test]

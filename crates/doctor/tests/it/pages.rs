@@ -3,7 +3,7 @@
 use crate::page_check::check_page;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::measure::rounding::Rounding;
-use slablab_doctor::output::{Shown, doctor_page, whatif_page};
+use slablab_doctor::output::{Shown, doctor_answer, whatif_answer};
 use slablab_doctor::state::{self, State};
 use slablab_doctor::whatif::{Against, Grid, Policy, Prediction, predict};
 use slablab_doctor::{Options, examine};
@@ -44,8 +44,8 @@ fn names_of_others_are_only_names() {
     let against = Against::new(&predictions[0], &machine);
     assert!(!against.mismatches.is_empty(), "no name is in the table of shapes");
     let pages = [
-        doctor_page(&report, HOSTILE[1], &SHOWN),
-        whatif_page(&machine, &predictions, Some(&against), HOSTILE[1], 1000),
+        doctor_answer(&report, &SHOWN).page(HOSTILE[1]),
+        whatif_answer(&machine, &predictions, Some(&against), None, 1000).page(HOSTILE[1]),
     ];
     for page in pages {
         check_page(&page, "");
@@ -74,7 +74,7 @@ fn what_the_doctor_found_is_a_page() {
     };
     let options = Options { rounding: Some(&rounding), ..Options::default() };
     let report = examine(&machine, &options).expect("examined");
-    let page = doctor_page(&report, COMMAND, &SHOWN);
+    let page = doctor_answer(&report, &SHOWN).page(COMMAND);
     check_page(&page, COMMAND);
     for words in ["in use", "meminfo Slab", "kmalloc-", "what kmalloc&#39;s classes cost", "Evidence"] {
         assert!(page.to_lowercase().contains(&words.to_lowercase()), "no {words:?}");
@@ -95,7 +95,7 @@ fn what_the_doctor_found_is_a_page() {
     );
     let options = Options { since: &before, hours: Some(2.0), ..Options::default() };
     let report = examine(&now, &options).expect("examined");
-    let page = doctor_page(&report, COMMAND, &SHOWN);
+    let page = doctor_answer(&report, &SHOWN).page(COMMAND);
     check_page(&page, COMMAND);
     for words in ["first snapshot", "Grown an hour", "task_struct"] {
         assert!(page.contains(words), "no {words:?}");
@@ -122,7 +122,7 @@ fn what_would_be_is_a_page() {
         (Grid { policies: all, ..Grid::default() }, 1, &["policy=patel-v3", "tail of slabs"]),
     ];
     for (grid, figures, words) in cases {
-        let page = whatif_page(&machine, &predictions(&machine, &grid), None, COMMAND, 15);
+        let page = whatif_answer(&machine, &predictions(&machine, &grid), None, None, 15).page(COMMAND);
         check_page(&page, COMMAND);
         assert_eq!(page.matches("<figure").count(), figures, "{grid:?}");
         for words in words {

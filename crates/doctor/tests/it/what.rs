@@ -1,6 +1,7 @@
 //! The data about caches: comparison with real kernels, the rules of the file, and additional files of users.
 
-use slablab_doctor::what::{Entry, Known, Merged, page, slot_page};
+use slablab_doctor::output::what_answer;
+use slablab_doctor::what::{Entry, Known, Merged};
 use slablab_slabs::Release;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -33,6 +34,12 @@ fn rows() -> Vec<Row> {
         csv::Reader::from_reader(text.as_bytes()).deserialize().collect::<Result<_, _>>().expect("rows");
     assert!(rows.len() > 1000, "{} rows", rows.len());
     rows
+}
+
+/// What is said of a cache, in one line of single blanks.
+fn said(name: &str) -> String {
+    let text = what_answer(Known::builtin(), &[name.into()], &[]).text(false);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The entry that has this very name, not a family's.
@@ -199,12 +206,13 @@ fn who_shared_slabs_with_whom() {
     let (_, names) =
         seen.iter().find(|(machine, _)| machine == "6.1 x86_64, 4 K pages").expect("that kernel had it");
     assert_eq!(names, &["audit_buffer", "lsm_file_cache"]);
-    let merged = Merged::parse(":0000024").expect("a merged cache's name");
-    let text = slot_page(known, &merged, ":0000024", 80);
-    assert!(text.contains("6.1 x86_64, 4 K pages: audit_buffer, lsm_file_cache"), "{text}");
-    let merged = Merged::parse(":dA-0000512").expect("a merged cache's name");
-    let text = slot_page(known, &merged, ":dA-0000512", 100);
-    assert!(text.contains("d: from memory for old DMA devices (ZONE_DMA); A: charged to"), "{text}");
+    for (name, words) in [
+        (":0000024", "6.1 x86_64, 4 K pages: audit_buffer, lsm_file_cache"),
+        (":dA-0000512", "d: from memory for old DMA devices (ZONE_DMA); A: charged to"),
+    ] {
+        let text = said(name);
+        assert!(text.contains(words), "{text}");
+    }
 }
 
 /// A file of this test's own.
@@ -298,24 +306,6 @@ fn the_example_of_the_documentation_is_right() {
     }
 }
 
-#[test]
-fn pages_fit_their_width() {
-    let known = Known::builtin();
-    for width in [60, 80, 100] {
-        for entry in known.entries() {
-            let text = page(known, entry, &entry.name, width);
-            for line in text.lines() {
-                // Commands and the table of sizes are never wrapped: they are there to be copied and
-                // compared.
-                let whole = line.contains("  # ") || line.contains("K pages");
-                let one_word = line.split_whitespace().count() <= 1;
-                assert!(whole || one_word || line.chars().count() <= width, "{width}: {line:?}");
-                assert_eq!(line, line.trim_end(), "{line:?}");
-            }
-        }
-    }
-}
-
 /// The words are those of the asker's kernel: its name of the cache, and its files.
 #[test]
 fn names_of_the_askers_kernel() {
@@ -340,7 +330,5 @@ fn names_of_the_askers_kernel() {
         &["before", "1024"],
     );
     // Where nothing but `cannot_shrink` tells who frees the objects.
-    let known = Known::builtin();
-    let page = page(known, known.find("ebitmap_node").unwrap(), "ebitmap_node", 100);
-    check(&page, &["reclaimable   no: no shrinker frees the objects"], &[]);
+    check(&self::said("ebitmap_node"), &["- reclaimable: no: no shrinker frees the objects"], &[]);
 }

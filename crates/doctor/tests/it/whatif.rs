@@ -1,5 +1,6 @@
-//! Predictions, compared with real boots. The limits of the tests are the errors in docs/whatif.md.
+//! Predictions, compared with real boots. The limits of the tests are the errors in docs/results/whatif.md.
 
+use slablab_doctor::output::whatif_answer;
 use slablab_doctor::state::{self, Input, State};
 use slablab_doctor::whatif::errors::Range;
 use slablab_doctor::whatif::fill::{Held, Then};
@@ -327,4 +328,73 @@ fn what_was_never_measured_is_a_guess() {
     check("slub@7.0", false, "Sheaves are not predicted");
     check("slqb", false, "SLQB's queues");
     check("slab@6.1", false, "SLAB's arrays");
+}
+
+/// What is asked, in one sentence, in each situation; no line of the text is wider than 80 columns.
+#[test]
+fn the_answer_is_one_sentence() {
+    let check = |from: &str, changes: &[Change], to: Option<&str>, expected: &str| {
+        let state = read(from);
+        let predictions: Vec<Prediction> =
+            changes.iter().map(|change| predict(&state, change).expect("predicted")).collect();
+        let against = to.map(|to| Against::new(&predictions[0], &read(to)));
+        let answer = whatif_answer(&state, &predictions, against.as_ref(), None, 15);
+        assert_eq!(answer.sentence(), expected);
+        assert_eq!(answer.json()["answer"], answer.sentence());
+        let text = answer.text(false);
+        for line in text.lines().filter(|line| !line.contains('/')) {
+            assert!(line.chars().count() <= 80, "{line}: {text}");
+        }
+    };
+    let (large, small) = ("ppc64_smp160", "amd64_smp4");
+    let boots = "in 90 % of measured boots";
+    check(small, &[Change::default()], None, "Slabs take 15.4 MiB: no change was asked for.");
+    check(
+        small,
+        &[max_order(3)],
+        None,
+        "With max_order=3 slabs take 15.4 MiB, as today: no cache is altered.",
+    );
+    let less = format!(
+        "With max_order=0 slabs would take 217 MiB (189 MiB to 250 MiB {boots}) instead of 329 MiB: 34.0 % \
+         less"
+    );
+    check(large, &[max_order(0)], None, &format!("{less}."));
+    check(
+        large,
+        &[max_order(0)],
+        Some("ppc64_smp160_maxorder0"),
+        &format!("{less}; a boot that had the change took 200 MiB: the prediction is 8.7 % too high."),
+    );
+    let more = "instead of 329 MiB: 66.2 % more.";
+    check(
+        large,
+        &[cpus(320)],
+        None,
+        &format!("With cpus=320 slabs would take 547 MiB (460 MiB to 651 MiB {boots}) {more}"),
+    );
+    let pages = Change { page_size: Some(4096), ..Change::default() };
+    let guess = "(92.7 MiB to 142 MiB, a guess) instead of 329 MiB: 65.2 % less.";
+    check(large, &[pages], None, &format!("With page_size=4K slabs would take 115 MiB {guess}"));
+    let release = Change { engine: Some(Preset::parse("slub@6.12").expect("a preset")), ..Change::default() };
+    let unknown = "(for the objects of today; how far off is unknown), as today.";
+    check(small, &[release], None, &format!("With engine=slub@6.12 slabs would take 15.4 MiB {unknown}"));
+    check(
+        large,
+        &[max_order(0), max_order(1)],
+        None,
+        &format!(
+            "Of 2 changes max_order=0 gives the least slab memory: 217 MiB (189 MiB to 250 MiB {boots}) instead \
+             of 329 MiB: 34.0 % less."
+        ),
+    );
+    check(
+        small,
+        &[cpus(8), cpus(16)],
+        None,
+        &format!(
+            "None of 2 changes makes slabs take less than the 15.4 MiB of today: with the best, cpus=8, they \
+             would take 18.7 MiB (17.7 MiB to 19.6 MiB {boots})."
+        ),
+    );
 }

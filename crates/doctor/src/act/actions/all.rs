@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 /// The actions against these findings, most likely savings first.
 pub(crate) fn offer(measured: &Measured, found: &Found) -> Vec<Action> {
-    let offer = Offer { measured, found, worth: measured.worth() };
+    let offer = Offer { measured, found, worth: measured.worth };
     let mut actions: Vec<Action> = Vec::new();
     actions.extend(caches::shrink(&offer));
     actions.extend(caches::min_partial(&offer));

@@ -1,17 +1,59 @@
-//! The report as text, JSON, CSV, Prometheus metrics and a page.
+//! The answer of the doctor: text, JSON, CSV, Prometheus metrics and a page.
 
 mod columns;
-mod csv;
-mod json;
+mod document;
 mod page;
 mod parts;
 mod prometheus;
-mod table;
+mod said;
+mod text;
 mod words;
 
-pub use csv::{doctor_csv, doctor_frame};
-pub use json::doctor_json;
-pub use page::doctor_page;
-pub use prometheus::doctor_prometheus;
-pub use table::{Shown, doctor_table};
+use crate::act::Report;
+use crate::words::capital;
+pub(super) use document::DoctorDocument;
+use slablab_report::Answer;
+use slablab_report::frame::Frame;
+pub use text::Shown;
+use words::{evidence, messages, subject};
 pub(super) use words::{machine, title};
+
+/// The answer of `doctor`: text and page have as many caches as `shown` says.
+pub fn doctor_answer(report: &Report, shown: &Shown) -> Answer {
+    let (state, messages) = (report.measured.state, messages(report));
+    let title = format!("Slab memory of {}", machine(state));
+    let answer = Answer::new(title, format!("{}.", capital(&report.verdict.text)))
+        .document(&DoctorDocument::new(report, &messages))
+        .rows(doctor_frame(report))
+        .form("prometheus", prometheus::metrics(report))
+        .remarks(evidence(report))
+        .line(format!("{}: {}", words::title(state), subject(report)))
+        .paragraph(&page::lede(report))
+        .facts(page::facts(report));
+    let said = |answer| said::said(answer, report, &messages);
+    let has_caches = !report.measured.lines.is_empty() || state.dump.pasted.is_none();
+    let listed = |answer| if has_caches { text::caches(answer, report, shown) } else { answer };
+    let held = |answer| match &report.measured.meminfo {
+        _ if has_caches => text::split(answer, report),
+        Some(meminfo) => text::meminfo(answer, meminfo),
+        None => answer,
+    };
+    // Growth leads where it is asked for: it is what may be wrong.
+    let answer = if report.measured.history.is_some() {
+        let answer = text::curves(said(page::growth(answer, report, shown)), report, shown);
+        let answer = page::cgroups(text::cgroups(answer, report, shown), report, shown);
+        page::caches(page::split(held(listed(answer)), report), report, shown)
+    } else {
+        let answer = text::cgroups(listed(held(answer)), report, shown);
+        let answer = page::caches(said(page::split(answer, report)), report, shown);
+        page::cgroups(answer, report, shown)
+    };
+    let rounding = report.measured.rounding;
+    let answer = rounding.into_iter().fold(answer, page::kmalloc);
+    said::remedy(said::second(answer, report), report)
+}
+
+/// Every cache in the order of the input. An unknown value is empty.
+pub fn doctor_frame(report: &Report) -> Frame {
+    columns::caches().frame(&report.measured.lines)
+}

@@ -1,20 +1,18 @@
-//! The page of the doctor: where slab memory is, what is worth saying of it, what can be done.
+//! What is on the page alone: charts with their tables.
 
 use super::columns::{self, signed};
 use super::parts::{meminfo_parts, parts};
-use super::table::Shown;
-use super::words::{evidence, machine, messages, remedies, saving, subject};
+use super::text::Shown;
+use super::words::subject;
 use crate::act::Report;
-use crate::act::actions::Action;
-use crate::measure::Line;
-use crate::measure::SortKey;
 use crate::measure::grown::Grown;
-use crate::measure::named;
 use crate::measure::rounding::Rounding;
 use crate::measure::split::{Metadata, Split};
-use crate::what::Known;
+use crate::measure::{Line, SortKey, named};
+use crate::words::capital;
+use slablab_report::Answer;
 use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Pair, Pairs, Scale, Series, Shape};
-use slablab_report::html::{Cell, Head, Page, Table, name_of, number};
+use slablab_report::html::{Cell, Head, Table, name_of, number};
 use slablab_report::text::grouped;
 use std::cmp::Reverse;
 
@@ -26,58 +24,10 @@ const PARKED: usize = 1;
 /// The first part that is loss.
 const LOSS: usize = 2;
 
-/// What the doctor found, as a page with as many caches as `shown` says; `command` is what made it.
-pub fn doctor_page(report: &Report, command: &str, shown: &Shown) -> String {
-    let mut page = Page::new(&format!("Slab memory of {}", machine(report.measured.state)), command);
-    page.lede(&format!("{}.", capital(&report.verdict.text)));
-    page.text(&lede(report));
-    facts(report, &mut page);
-    // Growth leads where it is asked for: it is what may be wrong.
-    if report.measured.history.is_some() {
-        growth(report, shown, &mut page);
-        said(report, &mut page);
-        cgroups(report, shown, &mut page);
-        split(report, &mut page);
-        caches(report, shown, &mut page);
-    } else {
-        split(report, &mut page);
-        said(report, &mut page);
-        caches(report, shown, &mut page);
-        cgroups(report, shown, &mut page);
-    }
-    if let Some(rounding) = report.measured.rounding {
-        kmalloc(rounding, &mut page);
-    }
-    page.evidence(&evidence(report));
-    let remedies = remedies(report);
-    if !remedies.is_empty() {
-        page.text("This makes what is missing readable:").command(&remedies.join("\n"));
-    }
-    page.finish()
-}
-
-/// Findings and actions.
-fn said(report: &Report, page: &mut Page) {
-    page.section("Findings");
-    findings(report, page);
-    for failure in messages(report) {
-        page.section(&failure.title());
-        for part in failure.parts(Known::builtin()) {
-            page.text(&part.text);
-            if let Some(command) = part.command {
-                page.command(&command);
-            }
-        }
-    }
-    page.section("What this kernel lets you do");
-    actions(report, page);
-}
-
 /// All slabs by what is in them.
-fn split(report: &Report, page: &mut Page) {
-    page.section("Where it is");
+pub(super) fn split(answer: Answer, report: &Report) -> Answer {
     let whole = Bar { label: "all caches".into(), values: sizes(&report.measured.total).to_vec() };
-    page.figure(
+    let answer = answer.section("Where it is").figure(
         match report.measured.total.parked_unknown {
             false => {
                 "All slabs by what is in them. What is in use, parked or not, and the loss make the whole, to \
@@ -85,16 +35,16 @@ fn split(report: &Report, page: &mut Page) {
             }
             true => "All slabs by what is in them. What is in use and the loss make the whole, to the byte.",
         },
-        &bars(report, 0, vec![whole], "slab memory"),
-        &split_table(report),
+        bars(report, 0, vec![whole], "slab memory"),
+        split_table(report),
     );
-    if let Some(meminfo) = report.measured.meminfo.as_ref().filter(|_| report.measured.state.has_all_caches())
-    {
-        page.note(&format!("Outside caches: {}.", meminfo.explanation()));
-    }
+    let meminfo = report.measured.meminfo.as_ref().filter(|_| report.measured.state.has_all_caches());
+    let outside = meminfo.map(|meminfo| format!("Outside caches: {}.", meminfo.explanation()));
+    outside.into_iter().fold(answer, |answer, outside| answer.paragraph(&outside))
 }
 
-fn lede(report: &Report) -> String {
+/// The machine and its slabs in a sentence.
+pub(super) fn lede(report: &Report) -> String {
     let total = &report.measured.total;
     let share = |bytes: f64| number::percent(100.0 * bytes / total.bytes as f64);
     let parked = match (total.parked.low, total.parked.high) {
@@ -118,7 +68,7 @@ fn lede(report: &Report) -> String {
     )
 }
 
-fn facts(report: &Report, page: &mut Page) {
+pub(super) fn facts(report: &Report) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
     if let Some(history) = &report.measured.history {
         let growth = history.total();
@@ -138,7 +88,7 @@ fn facts(report: &Report, page: &mut Page) {
     if !report.measured.total.parked_unknown {
         facts.push(("Parked, at most", Cell::Bytes(report.measured.total.parked.high)));
     }
-    page.facts(facts);
+    facts
 }
 
 /// The sizes of [`PARTS`]. Where counters raced their sum is more than the whole by [`Split::raced`].
@@ -195,103 +145,29 @@ fn split_table(report: &Report) -> Table {
     table
 }
 
-fn findings(report: &Report, page: &mut Page) {
-    if report.found.findings.is_empty() {
-        page.text("None of at least 1 % of slab memory and 64 KiB.");
-        return;
-    }
-    let mut table = Table::new([Head::number("about"), Head::text("finding")]);
-    for finding in &report.found.findings {
-        let about = if finding.bytes == 0 { Cell::Empty } else { Cell::Bytes(finding.bytes) };
-        table.row([about, Cell::Text(finding.text.clone())]);
-    }
-    page.table(
-        match report.measured.history {
-            Some(_) => {
-                "What is worth saying: growth, then most bytes first. One byte can be in several findings."
-            }
-            None => "What is worth saying, most bytes first. One byte can be in several findings.",
-        },
-        &table,
-    );
-}
-
-fn actions(report: &Report, page: &mut Page) {
-    if report.actions.is_empty() {
-        page.text(match report.measured.state.release {
-            Some(_) => "No setting of this kernel would save enough slab memory to be worth its cost.",
-            None => {
-                "The input does not name the kernel's release, so its settings are unknown. \
-                     Add uname -r, or take the dump with `slablab doctor --save FILE`."
-            }
-        });
-        return;
-    }
-    let columns = ["saves at least", "at most"].map(Head::number);
-    let heads = [Head::number("no."), Head::text("action"), Head::text("when")];
-    let mut table = Table::new(heads.into_iter().chain(columns));
-    for (number, action) in (1u64..).zip(&report.actions) {
-        let saves = [action.saves.0, action.saves.1].map(Cell::ByteChange);
-        let command = Cell::Name(action.command.clone());
-        let cells = [Cell::Count(number), command, Cell::Text(action.way.words().into())];
-        table.row(cells.into_iter().chain(saves));
-    }
-    // A chart has no room for commands, and a shortened one cannot be pasted: their numbers stand for them.
-    let row = |(number, action): (u64, &Action)| Pair {
-        label: format!("{number}. {}", action.knob),
-        values: [action.saves.0 as f64, action.saves.1 as f64],
-    };
-    let chart = Pairs {
-        names: ["at least".into(), "at most".into()],
-        rows: (1u64..).zip(&report.actions).map(row).collect(),
-        axis: Axis::new("saved", Scale::Bytes),
-    };
-    page.figure(
-        "What each action saves: the range in which it lies. They are not to be added up.",
-        &chart,
-        &table,
-    );
-    for (number, action) in (1u64..).zip(&report.actions) {
-        page.command(&action.command);
-        page.text(&format!(
-            "{number}. {}; {}: {}. Costs: {}.",
-            capital(action.way.words()),
-            saving(action.saves),
-            action.basis,
-            action.cost
-        ));
-    }
-}
-
-fn capital(words: &str) -> String {
-    let mut chars = words.chars();
-    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
-}
-
 /// The caches by the key that the user asked for, and those with most loss.
-fn caches(report: &Report, shown: &Shown, page: &mut Page) {
-    page.section("Caches");
+pub(super) fn caches(answer: Answer, report: &Report, shown: &Shown) -> Answer {
     let lines: Vec<&Line> = report.measured.sorted(shown.sort).into_iter().take(shown.lines).collect();
     let bar = |first: usize| {
         move |line: &&Line| Bar { label: named(line), values: sizes(&line.split)[first..].to_vec() }
     };
-    page.figure(
+    let mut answer = answer.section("Caches").figure(
         &format!(
             "The first {} of {} caches by {}.",
             lines.len(),
             report.measured.lines.len(),
             shown.sort.words()
         ),
-        &bars(report, 0, lines.iter().map(bar(0)).collect(), "slab memory"),
-        &caches_table(&lines, report.measured.history.is_some()),
+        bars(report, 0, lines.iter().map(bar(0)).collect(), "slab memory"),
+        caches_table(&lines, report.measured.history.is_some()),
     );
     let mut worst = report.measured.sorted(SortKey::Loss);
     worst.retain(|line| line.split.loss() > 0);
     worst.truncate(shown.lines);
-    page.figure(
+    answer = answer.figure(
         &format!("The {} caches with most memory that holds no object.", worst.len()),
-        &bars(report, LOSS, worst.iter().map(bar(LOSS)).collect(), "loss"),
-        &loss_table(&worst),
+        bars(report, LOSS, worst.iter().map(bar(LOSS)).collect(), "loss"),
+        loss_table(&worst),
     );
     let mut known: Vec<&Line> =
         lines.iter().chain(&worst).copied().filter(|line| line.what.is_some()).collect();
@@ -304,15 +180,16 @@ fn caches(report: &Report, shown: &Shown, page: &mut Page) {
             let grows = entry.grows_with.clone().map_or(Cell::Empty, Cell::Text);
             table.row([Cell::Name(line.cache.name.clone()), Cell::Text(entry.what.clone()), grows]);
         }
-        page.folded("What these caches are for; slablab what NAME says more.", &table);
+        answer = answer.folded_table("What these caches are for; slablab what NAME says more.", table);
     }
     if shown.aliases {
         let mut table = Table::new([Head::text("cache"), Head::text("also")]);
         for line in lines.iter().filter(|line| !line.cache.aliases.is_empty()) {
             table.row([Cell::Name(named(line)), Cell::Text(line.cache.aliases.join(", "))]);
         }
-        page.table("Other names of merged caches.", &table);
+        answer = answer.page_table("Other names of merged caches.", table);
     }
+    answer
 }
 
 fn caches_table(lines: &[&Line], grown: bool) -> Table {
@@ -334,9 +211,9 @@ fn loss_table(lines: &[&Line]) -> Table {
 }
 
 /// The caches that changed most since the first snapshot.
-fn growth(report: &Report, shown: &Shown, page: &mut Page) {
-    let Some(history) = &report.measured.history else { return };
-    page.section("Growth");
+pub(super) fn growth(answer: Answer, report: &Report, shown: &Shown) -> Answer {
+    let Some(history) = &report.measured.history else { return answer };
+    let answer = answer.section("Growth");
     let mut grown: Vec<(&Line, i64)> = report
         .measured
         .lines
@@ -349,11 +226,10 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
     grown.sort_by_key(|(line, bytes)| (Reverse(bytes.unsigned_abs()), &line.cache.name, line.cache.ordinal));
     grown.truncate(shown.lines);
     if grown.is_empty() {
-        page.text(match shown.lines {
+        return answer.paragraph(match shown.lines {
             0 => "No cache is listed (-N 0).",
             _ => "No cache has more or less slab memory than in the first snapshot.",
         });
-        return;
     }
     let mut keys = vec!["mark", "growth_bytes", "growth_objects", "active_objects"];
     if history.has_rates() {
@@ -362,8 +238,8 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
     let table = columns::caches().html(("cache", &label), &keys, grown.iter().map(|(line, _)| *line));
     if let Some(hours) = history.hours.as_ref().filter(|hours| hours.len() > 2) {
         let axis = Axis::new("slab memory", Scale::Bytes);
-        page.figure("The caches that grew most, in each snapshot.", &curves(report, hours, axis), &table);
-        return;
+        let chart = curves(report, hours, axis);
+        return answer.figure("The caches that grew most, in each snapshot.", chart, table);
     }
     let pair = |(line, bytes): &(&Line, i64)| Pair { label: named(line), values: [0.0, *bytes as f64] };
     let chart = Pairs {
@@ -371,7 +247,7 @@ fn growth(report: &Report, shown: &Shown, page: &mut Page) {
         rows: grown.iter().map(pair).collect(),
         axis: Axis::new("change of slab memory", Scale::Bytes),
     };
-    page.figure("Caches that changed most.", &chart, &table);
+    answer.figure("Caches that changed most.", chart, table)
 }
 
 /// Lines in one chart.
@@ -379,7 +255,7 @@ const CURVES: usize = 6;
 
 /// Slab memory of what grew most, over the time of the snapshots.
 fn curves(report: &Report, hours: &[f64], y: Axis) -> Lines {
-    let worth = report.measured.worth();
+    let worth = report.measured.worth;
     let minutes = hours[hours.len() - 1] < 1.0;
     let (unit, factor) = if minutes { ("minutes", 60.0) } else { ("hours", 1.0) };
     let series = |group: &Grown| {
@@ -404,11 +280,10 @@ fn curves(report: &Report, hours: &[f64], y: Axis) -> Lines {
 }
 
 /// Kernel memory by cgroup.
-fn cgroups(report: &Report, shown: &Shown, page: &mut Page) {
+pub(super) fn cgroups(answer: Answer, report: &Report, shown: &Shown) -> Answer {
     if report.measured.charged.is_empty() {
-        return;
+        return answer;
     }
-    page.section("Cgroups");
     let columns = ["slabs or kernel memory", "reclaimable", "not reclaimable", "grown"].map(Head::number);
     let mut table = Table::new([Head::text("cgroup"), Head::text("path")].into_iter().chain(columns));
     for charged in report.measured.charged.iter().take(shown.lines) {
@@ -430,13 +305,12 @@ fn cgroups(report: &Report, shown: &Shown, page: &mut Page) {
         table.rows.len(),
         report.measured.charged.len()
     );
-    page.table(&of, &table);
+    answer.section("Cgroups").page_table(&of, table)
 }
 
 /// Bytes given beyond those asked for, class by class.
-fn kmalloc(rounding: &Rounding, page: &mut Page) {
-    page.section("What kmalloc's classes cost");
-    page.text(&format!(
+pub(super) fn kmalloc(answer: Answer, rounding: &Rounding) -> Answer {
+    let answer = answer.section("What kmalloc's classes cost").paragraph(&format!(
         "The {} kmallocs that {} saw, and that were not freed in it, asked for {} and got {}. Objects \
          allocated before the recording started are not included.",
         grouped(rounding.objects),
@@ -461,5 +335,5 @@ fn kmalloc(rounding: &Rounding, page: &mut Page) {
         axis: Axis::new("memory given", Scale::Bytes),
         remainder: false,
     };
-    page.figure("Live kmallocs of the recording by the bytes of their class.", &chart, &table);
+    answer.figure("Live kmallocs of the recording by the bytes of their class.", chart, table)
 }

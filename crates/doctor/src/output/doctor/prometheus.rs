@@ -40,7 +40,7 @@ fn whole(number: u64) -> Option<i64> {
 }
 
 /// The report as metrics.
-pub fn doctor_prometheus(report: &Report) -> String {
+pub(super) fn metrics(report: &Report) -> String {
     let mut out = String::new();
     for (name, help, value) in METRICS {
         header(&mut out, &format!("cache_{name}"), help);

@@ -1,10 +1,14 @@
 //! Words that text and page share: titles, the limits of the answer, savings.
 
 use crate::act::Report;
+use crate::measure::history::Least;
+use crate::measure::partial::Partial;
 use crate::state::{Missing, State};
 use crate::what::Failure;
 use crate::words::{counted, size};
 use slablab_report::html::name_of;
+use slablab_report::text::grouped;
+use slablab_report::visible;
 use std::path::Path;
 
 /// The limits of the answer: files that could not be read, and assumptions.
@@ -39,8 +43,25 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
             ),
             None => format!("growth has no rate: {}", history.times_from),
         });
+        said.extend(history.least().map(|least| left_out(report, &least)));
     }
     said
+}
+
+/// The caches whose growth is unknown, and why.
+fn left_out(report: &Report, least: &Least) -> String {
+    let caches = report.measured.lines.len();
+    let name = visible::path(&least.state.path);
+    let why = match least.partial {
+        Partial::Few => "has less than half of the caches of another snapshot".into(),
+        Partial::Boot => "lacks caches that the kernel has from its boot on".to_string(),
+        Partial::Input => "ends too early, or is a text with some of the caches".into(),
+    };
+    let out = counted((caches - least.compared) as u64, "cache");
+    format!(
+        "growth is unknown of {out} of {}: new, or not in the snapshot {name}, which {why}",
+        grouped(caches as u64)
+    )
 }
 
 /// The commands that make missing files readable, each once.

@@ -44,7 +44,7 @@ const TABLES: [MailTable; 2] = [
 ];
 
 /// Both tables of a machine after boot and, if there is a second dump, after hackbench.
-pub fn whatif_mail(boot: &Prediction, hackbench: Option<&Prediction>) -> String {
+pub(super) fn whatif_mail(boot: &Prediction, hackbench: Option<&Prediction>) -> String {
     let predictions: Vec<&Prediction> = [boot].into_iter().chain(hackbench).collect();
     let (cpus, page_size) = (boot.rules.cpus.present, boot.rules.page_size);
     let mut text = format!("On {cpus} CPUs with {}K Page size\n", page_size / 1024);

@@ -1,67 +1,32 @@
 //! The page of a what-if: slab memory over the values of a knob, or today and then, cache by cache.
 
-use super::figures::counts;
-use super::reconciled::reconciled;
-use crate::output::doctor::machine;
-use crate::state::State;
-use crate::whatif::errors::Range;
+use super::columns::counts;
+use super::text::reordered;
 use crate::whatif::{Against, Change, Prediction, Row, Total};
+use slablab_report::Answer;
 use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Pair, Pairs, Scale, Series, Shape};
-use slablab_report::html::{Cell, Head, Page, Table, number};
+use slablab_report::html::{Cell, Head, Table, number};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Predictions as a page: all of them over a knob, the one that takes least with at most `lines` caches, and
-/// how right it was where a boot tells. `command` is what made it.
-pub fn whatif_page(
-    state: &State,
-    predictions: &[Prediction],
-    against: Option<&Against>,
-    command: &str,
-    lines: usize,
-) -> String {
-    let mut page = Page::new(&format!("What if: slab memory of {}", machine(state)), command);
-    page.lede(&lede(predictions));
-    let least = predictions.iter().min_by_key(|prediction| prediction.whatif.bytes);
-    if let (Some(least), true) = (least, predictions.len() > 1) {
-        page.section("Slab memory");
-        curves(predictions, &mut page);
-        page.section(&format!("The least slab memory: {}", least.change));
-    }
-    if let Some(prediction) = least {
-        detail(prediction, lines, &mut page);
-        page.note(&format!("{}.", reconciled(state)));
-        if let Some(against) = against {
-            real(prediction, against, &mut page);
-        }
-    }
-    page.evidence(&evidence(state, predictions));
-    page.finish()
-}
-
-fn lede(predictions: &[Prediction]) -> String {
+/// All predictions over a knob, and the one that takes least with at most `listed` caches.
+pub(super) fn sections(answer: Answer, predictions: &[Prediction], listed: usize) -> Answer {
     let Some(least) = predictions.iter().min_by_key(|prediction| prediction.whatif.bytes) else {
-        return "Nothing was asked.".into();
+        return answer;
     };
-    let (today, then) = (&least.today, &least.whatif);
-    let range = match least.range {
-        Range::Unknown => format!("{} ({})", number::bytes(then.bytes), least.range),
-        _ => format!(
-            "{} ({} to {})",
-            number::bytes(then.bytes),
-            number::bytes(then.low),
-            number::bytes(then.high)
-        ),
+    let answer = match predictions.len() {
+        1 => answer,
+        _ => curves(answer.section("Slab memory"), predictions)
+            .section(&format!("The least slab memory: {}", least.change)),
     };
-    let now = number::bytes(today.bytes);
-    if predictions.len() == 1 {
-        return format!("Slabs take {now} today. With {} they would take {range}.", least.change);
+    let answer = detail(answer, least, listed);
+    match least.unexplained.as_slice() {
+        [] => answer,
+        some => answer.paragraph(&format!(
+            "The rules do not give today's order of {}: their predicted orders may be wrong too.",
+            some.join(", ")
+        )),
     }
-    format!(
-        "Slabs take {now} today. Of {} changes, {} gives the least slab memory: {range}.",
-        predictions.len(),
-        least.change
-    )
 }
 
 /// A knob whose values are numbers.
@@ -113,25 +78,26 @@ impl Knob {
 }
 
 /// Memory and waste of every change: over the knob with most values if there is one, else as bars.
-fn curves(predictions: &[Prediction], page: &mut Page) {
+fn curves(answer: Answer, predictions: &[Prediction]) -> Answer {
     let with_values =
         KNOBS.iter().enumerate().map(|(at, knob)| (knob.values(predictions), Reverse(at), knob));
     let knob = with_values.max_by_key(|(values, at, _)| (*values, *at)).filter(|(values, ..)| *values > 1);
     let table = overview(predictions);
     let Some((_, _, knob)) = knob else {
-        page.figure("Slab memory today and with each change.", &bars(predictions), &table);
-        return;
+        return answer.figure("Slab memory today and with each change.", bars(predictions), table);
     };
-    page.figure(
-        "All slabs, with the range that the theory allows.",
-        &lines(predictions, knob, |total| total.bytes, |total| Some((total.low, total.high)), "slab memory"),
-        &table,
-    );
-    page.figure(
-        "The tails of all slabs: memory behind the last object.",
-        &lines(predictions, knob, |total| total.waste, |_| None, "waste"),
-        &waste_table(predictions),
-    );
+    let range = |total: &Total| Some((total.low, total.high));
+    answer
+        .figure(
+            "All slabs, with the range that the theory allows.",
+            lines(predictions, knob, |total| total.bytes, range, "slab memory"),
+            table,
+        )
+        .figure(
+            "The tails of all slabs: memory behind the last object.",
+            lines(predictions, knob, |total| total.waste, |_| None, "waste"),
+            waste_table(predictions),
+        )
 }
 
 fn lines(
@@ -189,11 +155,6 @@ fn bars(predictions: &[Prediction]) -> Bars {
     }
 }
 
-/// Caches whose order changes.
-fn reordered(prediction: &Prediction) -> u64 {
-    prediction.rows.iter().filter(|row| row.today.order != row.whatif.order).count() as u64
-}
-
 fn change(today: u64, then: u64) -> Cell {
     Cell::Percent((today > 0).then(|| 100.0 * (then as f64 / today as f64 - 1.0)))
 }
@@ -218,7 +179,7 @@ fn overview(predictions: &[Prediction]) -> Table {
         let then = &prediction.whatif;
         table.row([
             Cell::Name(prediction.change.to_string()),
-            Cell::Count(reordered(prediction)),
+            Cell::Count(reordered(prediction) as u64),
             Cell::Count(then.slabs),
             Cell::Bytes(then.bytes),
             change(prediction.today.bytes, then.bytes),
@@ -248,24 +209,23 @@ fn waste_table(predictions: &[Prediction]) -> Table {
 }
 
 /// One change: the sums, then the caches that change most.
-fn detail(prediction: &Prediction, lines: usize, page: &mut Page) {
+fn detail(answer: Answer, prediction: &Prediction, listed: usize) -> Answer {
     let (today, then) = (&prediction.today, &prediction.whatif);
-    page.facts([
+    let answer = answer.facts([
         ("Slab memory today", Cell::Bytes(today.bytes)),
         ("then", Cell::Bytes(then.bytes)),
         ("change", change(today.bytes, then.bytes)),
         ("Waste today", Cell::Bytes(today.waste)),
         ("then", Cell::Bytes(then.waste)),
-        ("Orders changed", Cell::Count(reordered(prediction))),
+        ("Orders changed", Cell::Count(reordered(prediction) as u64)),
     ]);
     let mut rows: Vec<&Row> = prediction.rows.iter().filter(|row| row.today != row.whatif).collect();
     if rows.is_empty() {
-        page.text("No cache would be any different.");
-        return;
+        return answer.paragraph("No cache would be any different.");
     }
     let apart = |row: &Row| row.today.bytes.abs_diff(row.whatif.bytes);
     rows.sort_by_key(|row| (Reverse(apart(row)), Reverse(row.whatif.bytes), &row.cache, row.ordinal));
-    let most = &rows[..lines.min(rows.len())];
+    let most = &rows[..listed.min(rows.len())];
     let pair =
         |row: &&Row| Pair { label: name(row), values: [row.today.bytes as f64, row.whatif.bytes as f64] };
     let chart = Pairs {
@@ -273,22 +233,44 @@ fn detail(prediction: &Prediction, lines: usize, page: &mut Page) {
         rows: most.iter().map(pair).collect(),
         axis: Axis::new("slab memory", Scale::Bytes),
     };
-    page.figure(
-        &format!("The {} caches that change most, of {} that change.", most.len(), rows.len()),
-        &chart,
-        &rows_table(most),
-    );
+    let caption = format!("The {} caches that change most, of {} that change.", most.len(), rows.len());
+    answer.figure(&caption, chart, rows_table(most))
 }
 
 /// Compares the prediction with a boot that had the change, and with two guesses without a model.
-fn real(prediction: &Prediction, against: &Against, page: &mut Page) {
-    page.section("A boot that had the change");
+pub(super) fn real(answer: Answer, prediction: &Prediction, against: &Against) -> Answer {
     let exact = |count: usize| Cell::Text(format!("{count} of {}", against.caches));
-    page.facts([
-        ("Sizes exact", exact(against.sizes)),
-        ("Orders exact", exact(against.orders)),
-        ("Objects in a slab exact", exact(against.objects_per_slab)),
-    ]);
+    let answer = answer
+        .section("A boot that had the change")
+        .facts([
+            ("Sizes exact", exact(against.sizes)),
+            ("Orders exact", exact(against.orders)),
+            ("Objects in a slab exact", exact(against.objects_per_slab)),
+        ])
+        .page_table("Slab memory of all caches.", memory_table(prediction, against));
+    let columns = ["slabs predicted", "slabs of the boot", "predicted beyond it"].map(Head::number);
+    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns));
+    for off in &against.worst {
+        let counts = [Cell::Count(off.slabs), Cell::Count(off.real_slabs), Cell::ByteChange(off.bytes)];
+        table.row([Cell::Name(off.cache.clone())].into_iter().chain(counts));
+    }
+    let answer = answer.page_table("The caches that are off most.", table);
+    if against.mismatches.is_empty() {
+        return answer;
+    }
+    let columns =
+        ["size", "size of the boot", "order", "order of the boot", "objects", "objects of the boot"];
+    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns.map(Head::number)));
+    for of in &against.mismatches {
+        let [order, real_order] = [of.order, of.real_order].map(u64::from);
+        let sizes = [of.size, of.real_size, order, real_order, of.objects_per_slab, of.real_objects_per_slab];
+        table.row([Cell::Name(of.cache.clone())].into_iter().chain(sizes.map(Cell::Count)));
+    }
+    answer.page_table("Caches whose slabs are of another shape than predicted.", table)
+}
+
+/// The memory of a boot, as predicted, and by two guesses.
+fn memory_table(prediction: &Prediction, against: &Against) -> Table {
     let percent = |error: f64| Cell::Percent(Some(100.0 * error));
     let mut table = Table::new([Head::text(""), Head::number("slab memory"), Head::number("error")]);
     table.row([Cell::Text("the boot".into()), Cell::Bytes(against.real), Cell::Empty]);
@@ -301,34 +283,7 @@ fn real(prediction: &Prediction, against: &Against, page: &mut Page) {
         let guess = (against.real as f64 * (1.0 + error)) as u64;
         table.row([Cell::Text("guess: by CPUs".into()), Cell::Bytes(guess), percent(error)]);
     }
-    page.table("Slab memory of all caches.", &table);
-    let columns = ["slabs predicted", "slabs of the boot", "predicted beyond it"].map(Head::number);
-    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns));
-    for (cache, predicted, real, bytes) in &against.worst {
-        let counts = [Cell::Count(*predicted), Cell::Count(*real), Cell::ByteChange(*bytes)];
-        table.row([Cell::Name(cache.clone())].into_iter().chain(counts));
-    }
-    page.table("The caches that are off most.", &table);
-    if against.mismatches.is_empty() {
-        return;
-    }
-    let columns =
-        ["size", "size of the boot", "order", "order of the boot", "objects", "objects of the boot"];
-    let mut table = Table::new([Head::text("cache")].into_iter().chain(columns.map(Head::number)));
-    for mismatch in &against.mismatches {
-        let (predicted, real) = (mismatch.predicted, mismatch.real);
-        let order = |order: u32| Cell::Count(order.into());
-        table.row([
-            Cell::Name(mismatch.cache.clone()),
-            Cell::Count(predicted.0),
-            Cell::Count(real.0),
-            order(predicted.1),
-            order(real.1),
-            Cell::Count(predicted.2),
-            Cell::Count(real.2),
-        ]);
-    }
-    page.table("Caches whose slabs are of another shape than predicted.", &table);
+    table
 }
 
 fn name(row: &Row) -> String {
@@ -358,24 +313,4 @@ fn rows_table(rows: &[&Row]) -> Table {
         table.row([Cell::Name(name(row))].into_iter().chain(counts).chain(memory));
     }
     table
-}
-
-/// What the numbers assume, each sentence once, and the caches that the rules do not explain.
-fn evidence(state: &State, predictions: &[Prediction]) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
-    let all = state.assumed.iter().chain(predictions.iter().flat_map(|prediction| &prediction.assumed));
-    for text in all {
-        if !said.contains(text) {
-            said.push(text.clone());
-        }
-    }
-    if let Some(unexplained) = predictions.first().map(|prediction| &prediction.unexplained)
-        && !unexplained.is_empty()
-    {
-        said.push(format!(
-            "the rules do not give today's order of {}: their predicted orders may be wrong too",
-            unexplained.join(", ")
-        ));
-    }
-    said
 }

@@ -1,6 +1,8 @@
 //! The table of what kernels allocate for each CPU: built in, or derived.
 
 use crate::state::State;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -26,24 +28,28 @@ pub struct PerCpu {
 }
 
 /// A kernel as far as its allocations for CPUs can depend on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Kernel {
     /// `6.1`, the first two numbers of the release.
     pub release: String,
     /// `x86_64`; empty if the dump does not tell.
     pub arch: String,
     /// Bytes in a page.
+    #[serde(rename = "page_size_bytes")]
     pub page_size: u64,
 }
 
 /// A cache's objects for each CPU.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Rate {
-    /// Objects for each CPU: the median over pairs of dumps, as [`fill`](crate::whatif::fill) counts objects.
+    /// Objects for each CPU: the median over pairs of dumps.
+    #[serde(rename = "objects_per_cpu")]
     pub objects: f64,
     /// The least that is possible, whatever CPU slabs hold: the median over pairs.
+    #[serde(rename = "objects_per_cpu_low")]
     pub low: f64,
     /// The most that is possible.
+    #[serde(rename = "objects_per_cpu_high")]
     pub high: f64,
     /// Whether every CPU held a slab of it in all dumps of at least 64 CPUs. `None` if there was no
     /// such dump.

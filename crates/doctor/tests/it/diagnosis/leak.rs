@@ -4,7 +4,7 @@ use super::{Kind, cache, check_in, dump};
 use slablab_doctor::act::verdict::Judgement;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::measure::reclaim::Reclaim;
-use slablab_doctor::output::{Shown, doctor_json, doctor_page, doctor_table};
+use slablab_doctor::output::{Shown, doctor_answer};
 use slablab_doctor::state::State;
 use slablab_doctor::{Options, Report, examine};
 use std::path::Path;
@@ -49,15 +49,28 @@ fn the_leak_leads_with_its_names_and_who_holds_it() {
     let charged = &report.measured.charged[0];
     assert!(charged.name == "/session-server" && charged.growth.is_some_and(|bytes| bytes > 400 << 20));
 
-    let text = doctor_table(&report, &SHOWN);
+    let answer = doctor_answer(&report, &SHOWN);
+    let text = answer.text(false);
+    assert!(text.starts_with("Climbing and not reclaimable: "), "{text}");
     check_order(
         &text,
-        &["Verdict: climbing", "Findings", "sock_inode_cache", "ss -s", "Cgroup", "Cache", "SUnreclaim"],
+        &[
+            "Climbing",
+            "after.tar.xz: Linux 6.18",
+            "Findings",
+            "sock_inode_cache",
+            "ss -s",
+            "Cgroup",
+            "Cache",
+            "SUnreclaim",
+        ],
     );
-    assert!(!text.contains("iB an hour") && text.contains("too short a time for growth an hour"), "{text}");
-    let page = doctor_page(&report, "slablab doctor", &SHOWN);
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let has_no_rate = joined.contains("too short a time for growth an hour");
+    assert!(!joined.contains("iB an hour") && has_no_rate, "{text}");
+    let page = answer.page("slablab doctor");
     check_order(&page, &["<h1>", "Climbing", "Grown", "SUnreclaim", "<h2>Growth", "<h2>Findings"]);
-    let json = doctor_json(&report);
+    let json = answer.json();
     assert_eq!(json["verdict"]["kind"], "climbing");
     assert_eq!(json["growth"]["groups"][0]["caches"][0]["cache"], "sock_inode_cache");
     assert!(json["growth"]["total"]["bytes_per_hour"].is_null());
@@ -205,7 +218,8 @@ fn curves_over_several_snapshots() {
     let report = examine(now, &Options { since, ..Options::default() }).expect("examined");
     check_in("curves", &report, Kind::Leak, &["possibly a leak, more in each of 4 snapshots", "in 60 s"]);
     assert_eq!(report.measured.grown[0].steady, Some(true));
-    let text = doctor_table(&report, &SHOWN);
+    let answer = doctor_answer(&report, &SHOWN);
+    let text = answer.text(false);
     check_order(&text, &["Slab memory, KiB", "0 s", "20 s", "40 s", "60 s", "kmalloc-64", "steady growth"]);
-    assert!(doctor_page(&report, "slablab doctor", &SHOWN).contains("in each snapshot"));
+    assert!(answer.page("slablab doctor").contains("in each snapshot"));
 }

@@ -1,4 +1,4 @@
-//! Every dump of a folder of recorded machines: sums to the byte, and the table of docs/doctor.md.
+//! Every dump of a folder of recorded machines: sums to the byte, and the table of docs/results/doctor.md.
 
 use super::{check_parts, check_sums, read, report};
 use slablab_doctor::state::{self, Input, State};

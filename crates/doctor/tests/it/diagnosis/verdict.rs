@@ -46,9 +46,8 @@ fn machine(caches: Caches, meminfo: Option<[u64; 3]>) -> State {
     }
 }
 
-/// What one moment cannot tell, and the commands that do.
-const SECOND: &str = "; whether it climbs takes a second snapshot (slablab doctor --save now.tar.xz, later --since \
-                      now.tar.xz)";
+/// What one moment cannot tell.
+const SECOND: &str = "; whether it climbs takes a second snapshot";
 
 /// The verdict on `now`, after the snapshots of `since`, is this sentence, in which `{SECOND}` stands for
 /// [`SECOND`].
@@ -167,13 +166,95 @@ fn of_growth() {
         before,
         &[("dentry", 101), ("filp", 99), ("pid", 100)],
         Steady,
-        "steady: no cache grew by 3 MiB or more; slab memory grew by 0 bytes",
+        "steady: no cache grew by 3 MiB or more; slab memory did not grow",
     );
     check(
         before,
         &[("dentry", 50), ("filp", 100), ("pid", 100)],
         Steady,
         "steady: no cache grew by 2.5 MiB or more; slab memory shrank by 50 MiB",
+    );
+}
+
+/// Two moments, one of which may have a part of the caches: only what both have is compared.
+#[test]
+fn of_growth_beside_a_part() {
+    #[track_caller]
+    fn check(before: Caches, now: Caches, judgement: Judgement, sentence: &str) {
+        says(&machine(now, None), &[machine(before, None)], judgement, sentence);
+    }
+    let boot: Caches = &[("dentry", 100), ("filp", 100), ("kmem_cache", 1), ("kmalloc-8", 9)];
+    // Its end is cut off. What it lacks did not grow from nothing.
+    check(
+        &boot[..1],
+        boot,
+        Unknown,
+        "unknown: no cache grew by 2.1 MiB or more; the one cache that both snapshots have did not grow; made \
+         is cut off: it has 1 of 4 caches",
+    );
+    check(
+        &boot[..2],
+        boot,
+        Steady,
+        "steady: no cache grew by 2.1 MiB or more; the 2 caches that both snapshots have did not grow; made is \
+         cut off: it has 2 of 4 caches",
+    );
+    check(
+        &[("dentry", 100), ("filp", 60)],
+        boot,
+        Climbing,
+        "climbing and not reclaimable: 40 MiB of growth in caches that no shrinker frees, most in filp; the 2 \
+         caches that both snapshots have grew by 40 MiB; made is cut off: it has 2 of 4 caches",
+    );
+    check(
+        &[("dentry", 60), ("filp", 100)],
+        boot,
+        NoProblem,
+        "no problem: 40 MiB of growth is what the kernel frees when it needs memory; the 2 caches that both \
+         snapshots have grew by 40 MiB; made is cut off: it has 2 of 4 caches",
+    );
+    check(
+        &[("inode_cache", 1)],
+        boot,
+        Unknown,
+        "unknown: no cache grew by 2.1 MiB or more; made is cut off: it has 1 of 4 caches, none of which can be \
+         compared",
+    );
+    check(
+        &[],
+        boot,
+        Unknown,
+        "unknown: no cache grew by 2.1 MiB or more; made is cut off: it has 0 of 4 caches, none of which can be \
+         compared",
+    );
+    // The later one is cut off.
+    check(
+        boot,
+        &boot[..2],
+        Steady,
+        "steady: no cache grew by 2 MiB or more; the 2 caches that both snapshots have did not grow; made is cut \
+         off: it has 2 of 4 caches",
+    );
+    // All that a kernel makes at its boot is there: a cache that is not is new.
+    check(
+        &boot[1..],
+        boot,
+        NoProblem,
+        "no problem: 100 MiB of growth is what the kernel frees when it needs memory; slab memory grew by 100 MiB",
+    );
+    check(
+        boot,
+        &[("dentry", 100), ("filp", 100), ("kmem_cache", 1), ("kmalloc-8", 9), ("my_cache", 50)],
+        Climbing,
+        "climbing and not reclaimable: 50 MiB of growth in caches that no shrinker frees, most in my_cache; slab \
+         memory grew by 50 MiB",
+    );
+    // A machine may lose caches: modules are unloaded.
+    check(
+        boot,
+        &boot[1..],
+        Steady,
+        "steady: no cache grew by 1.1 MiB or more; slab memory shrank by 100 MiB",
     );
 }
 

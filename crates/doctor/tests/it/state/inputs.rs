@@ -103,7 +103,10 @@ fn what_is_no_input_is_said() {
     let unknown = "expected a tar of the kernel's files or a support bundle, the output of `grep -r . /proc/slabinfo \
                    /sys/kernel/slab`, or a text with /proc/slabinfo, slabtop's list, `vmstat -m`, /proc/meminfo or a \
                    message of the kernel about slabs: begins like none of them";
-    check("empty", b"", None, None, "the file is empty");
+    let empty = "the file is empty: expected the files of a kernel (a tar, a support bundle, the output of `grep -r .`) \
+                 or a text with /proc/slabinfo or messages about slabs";
+    check("empty", b"", None, None, empty);
+    check("blank", b"\n \n", None, None, empty);
     check("binary", b"\x7fELF\0\0\0", None, None, unknown);
     check(
         "shell",

@@ -1,5 +1,6 @@
 //! States out of every kind of input. The dumps of `crates/readers/testdata` are real.
 
+mod bundles;
 mod hostile;
 mod inputs;
 mod joined;

@@ -1,47 +1,24 @@
-//! Text for people, at most 80 columns wide.
+//! The text of a what-if.
 
-use super::figures::counts;
-use super::reconciled::reconciled;
-use crate::output::doctor::title;
-use crate::state::State;
+use super::columns::counts;
 use crate::whatif::errors::Range;
-use crate::whatif::{Against, Prediction, Row, evidence, missing};
-use slablab_report::text::{Table, cut, grouped, wrapped};
-use slablab_report::visible;
+use crate::whatif::{Against, Prediction, Row};
+use slablab_report::Answer;
+use slablab_report::text::{Table, cut, grouped};
 use std::cmp::Reverse;
 
-/// Predictions as text. One prediction is printed in detail, with this number of caches, and compared with
-/// the boot that had the change. Several predictions are printed as one line each.
-pub fn whatif_table(
-    state: &State,
-    predictions: &[Prediction],
-    against: Option<&Against>,
-    lines: usize,
-) -> String {
-    let mut out = match predictions {
-        [one] => detail(state, one, lines),
-        several => overview(state, several),
-    };
-    out += &wrapped(&reconciled(state), "", "  ");
-    out += &against.map_or(String::new(), beside_reality);
-    let of_changes = predictions.iter().flat_map(|prediction| prediction.assumed.iter().cloned());
-    let lacking = missing(state)
-        .map(|missing| format!("{}: {}; unknown: {}", missing.file, missing.why, missing.costs));
-    let mut said: Vec<String> = Vec::new();
-    for text in evidence(state).chain(of_changes).chain(lacking) {
-        if !said.contains(&text) {
-            said.push(text);
-        }
+/// Columns that are left out on a narrow terminal, in this order.
+const LEFT_OUT: [&str; 6] = ["O/S", "Waste KiB", "Slabs", "waste KiB", "slabs", "orders"];
+
+/// The tables: one prediction in detail, with `lines` caches, or a line for each of several.
+pub(super) fn tables(answer: Answer, predictions: &[Prediction], lines: usize) -> Answer {
+    match predictions {
+        [one] => detail(answer, one, lines),
+        several => answer.table(overview(several), &LEFT_OUT),
     }
-    if !said.is_empty() {
-        out += "\nWhat the numbers assume\n";
-        said.iter().for_each(|text| out += &wrapped(text, "- ", "  "));
-    }
-    visible::lines(&out).into_owned()
 }
 
-fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
-    let mut out = wrapped(&format!("{}: {}", title(state), prediction.change), "", "  ") + "\n";
+fn detail(answer: Answer, prediction: &Prediction, lines: usize) -> Answer {
     let mut rows: Vec<&Row> = prediction.rows.iter().collect();
     rows.sort_by_key(|row| (Reverse(row.today.bytes.abs_diff(row.whatif.bytes)), Reverse(row.whatif.bytes)));
     let mut table = Table::new(["Cache"].into_iter().chain(counts().map(|figure| figure.short)).chain([
@@ -55,30 +32,32 @@ fn detail(state: &State, prediction: &Prediction, lines: usize) -> String {
         let waste = beside([row.today.waste, row.whatif.waste].map(|bytes| bytes >> 10));
         table.row([name(row)].into_iter().chain(counts).chain(kib).chain([waste]));
     }
-    if lines > 0 {
-        out += &table.print();
-    }
-    if lines == 0 {
-        out += &format!("Caches: none of {} listed (-N 0)\n", rows.len());
-    } else if rows.len() > lines {
-        out += &format!("... and {} more, those that change most first (-N)\n", rows.len() - lines);
-    }
-    out.push('\n');
-    out + &totals(prediction)
+    let answer = match rows.len().saturating_sub(lines) {
+        0 => answer.table(table, &LEFT_OUT),
+        all if lines == 0 => answer.line(format!("Caches: none of {all} listed (-N 0)")),
+        more => answer
+            .table(table, &LEFT_OUT)
+            .line(format!("... and {more} more, those that change most first (-N)")),
+    };
+    answer.table(totals(prediction), &[]).line(range(prediction))
 }
 
-fn totals(prediction: &Prediction) -> String {
+fn totals(prediction: &Prediction) -> Table {
     let (today, then) = (&prediction.today, &prediction.whatif);
     let mut table = Table::new(["All caches", "today", "then", "change"]);
     let mut add = |name: &str, today: u64, then: u64| {
         table.row([name.into(), grouped(today), grouped(then), percent(today, then)]);
     };
-    let changed = prediction.rows.iter().filter(|row| row.today.order != row.whatif.order).count();
     add("slab memory, KiB", today.bytes >> 10, then.bytes >> 10);
     add("waste, KiB", today.waste >> 10, then.waste >> 10);
     add("slabs", today.slabs, then.slabs);
     add("objects", today.objects, then.objects);
-    let range = match prediction.range {
+    table
+}
+
+fn range(prediction: &Prediction) -> String {
+    let (then, changed) = (&prediction.whatif, reordered(prediction));
+    match prediction.range {
         Range::Unchanged => format!("predicted: no change of slab memory: {}", prediction.range),
         Range::Unknown => format!(
             "predicted for the objects of today: {} KiB of slab memory ({}); {changed} caches change order",
@@ -90,32 +69,38 @@ fn totals(prediction: &Prediction) -> String {
             grouped(then.low >> 10),
             grouped(then.high >> 10)
         ),
-    };
-    table.print() + &wrapped(&range, "", "  ")
+    }
+}
+
+/// Caches whose order changes.
+pub(super) fn reordered(prediction: &Prediction) -> usize {
+    prediction.rows.iter().filter(|row| row.today.order != row.whatif.order).count()
 }
 
 /// Compares the prediction with a boot that had the change.
-fn beside_reality(against: &Against) -> String {
+pub(super) fn beside_reality(answer: Answer, against: &Against) -> Answer {
     let Against { caches, orders, objects_per_slab, sizes, .. } = against;
-    let mut out = String::from("\nAgainst the boot that had the change\n");
     let exact = format!(
         "of {caches} caches in both, {orders} have the predicted order, {objects_per_slab} the predicted \
          objects per slab, {sizes} the predicted bytes per object"
     );
-    out += &wrapped(&exact, "- ", "  ");
-    for mismatch in &against.mismatches {
-        let ((size, order, objects), real) = (mismatch.predicted, mismatch.real);
-        let text = format!(
-            "{}: predicted {objects} objects of {size} bytes in order {order}, measured {} of {} bytes in \
-             order {}",
-            mismatch.cache, real.2, real.0, real.1
-        );
-        out += &wrapped(&text, "  ", "    ");
-    }
-    if !against.only_one.is_empty() {
-        let text = format!("in one of the two boots alone: {}", against.only_one.join(", "));
-        out += &wrapped(&text, "- ", "  ");
-    }
+    let mismatches = against.mismatches.iter().map(|of| {
+        format!(
+            "{}: predicted {} objects of {} bytes in order {}, measured {} of {} bytes in order {}",
+            of.cache,
+            of.objects_per_slab,
+            of.size,
+            of.order,
+            of.real_objects_per_slab,
+            of.real_size,
+            of.real_order
+        )
+    });
+    let answer = answer.heading("Against the boot that had the change").entry(exact, mismatches);
+    let answer = match against.only_one.as_slice() {
+        [] => answer,
+        some => answer.line(format!("in one of the two boots alone: {}", some.join(", "))),
+    };
     let by_cpus = against
         .error_by_cpus
         .map_or(String::new(), |error| format!(", of the guess \"in proportion to CPUs\" {}", signed(error)));
@@ -125,19 +110,19 @@ fn beside_reality(against: &Against) -> String {
         signed(against.error),
         signed(against.error_unchanged)
     );
-    out += &wrapped(&memory, "- ", "  ");
     let mut table = Table::new(["Largest errors", "predicted", "measured", "KiB"]);
-    for (cache, predicted, real, bytes) in &against.worst {
-        table.row([cut(cache, 20), predicted.to_string(), real.to_string(), format!("{:+}", bytes / 1024)]);
+    for off in &against.worst {
+        let [slabs, real] = [off.slabs, off.real_slabs].map(|slabs| slabs.to_string());
+        table.row([cut(&off.cache, 20), slabs, real, format!("{:+}", off.bytes / 1024)]);
     }
-    out + &table.print()
+    answer.line(memory).table(table, &[])
 }
 
 fn signed(ratio: f64) -> String {
     format!("{:+.1} %", 100.0 * ratio)
 }
 
-fn overview(state: &State, predictions: &[Prediction]) -> String {
+fn overview(predictions: &[Prediction]) -> Table {
     let today = predictions.first().map(|prediction| prediction.today).unwrap_or_default();
     let mut table = Table::new(["What if", "orders", "slabs", "KiB", "change", "waste KiB"]);
     table.row([
@@ -150,17 +135,16 @@ fn overview(state: &State, predictions: &[Prediction]) -> String {
     ]);
     for prediction in predictions {
         let then = &prediction.whatif;
-        let changed = prediction.rows.iter().filter(|row| row.today.order != row.whatif.order).count();
         table.row([
             prediction.change.to_string(),
-            changed.to_string(),
+            reordered(prediction).to_string(),
             then.slabs.to_string(),
             (then.bytes >> 10).to_string(),
             percent(today.bytes, then.bytes),
             (then.waste >> 10).to_string(),
         ]);
     }
-    wrapped(&title(state), "", "  ") + "\n" + &table.print()
+    table
 }
 
 /// `3>0`, or one number where nothing changes.
