@@ -1,8 +1,9 @@
 //! A recording that an experiment names: a file in the experiment's folder, read once for all cells.
 
-use super::recorded::{Recorded, recorded};
+use super::recorded::recorded;
 use sha2::{Digest, Sha256};
 use slablab_report::error::{At, Error, Result};
+use slablab_sim::recorded::Recorded;
 use std::cmp::Ordering;
 use std::fmt;
 use std::io::Read;

@@ -3,7 +3,7 @@
 use slablab_replay::import::{self, Input};
 use slablab_report::error::{At, Error, Result};
 use slablab_sim::heap::Named;
-use slablab_sim::programs::recording::{Script, ScriptTask, Step, What};
+use slablab_sim::recorded::{Recorded, Script, ScriptTask, Step, What};
 use slablab_slabs::CacheSpec;
 use slablab_trace::{Batch, Columns, EventKind, NONE, Reader, Row, Texts, flags};
 use std::collections::BTreeMap;
@@ -13,21 +13,6 @@ use std::sync::Arc;
 /// Caches that opted into sheaves in 6.18, and the capacity they asked for (docs/theory/sheaves.md 2).
 const OPT_IN_SHEAVES: [&str; 2] = ["vm_area_struct", "maple_node"];
 const OPT_IN_CAPACITY: u32 = 32;
-
-/// A recording.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// Its tasks.
-    pub script: Arc<Script>,
-    /// Nanoseconds from its first event to its last.
-    pub elapsed_ns: u64,
-    /// Frees of the script, and those on another CPU than that of the allocation.
-    pub frees: u64,
-    /// Frees on another CPU than that of the allocation.
-    pub elsewhere: u64,
-    /// Frees that are left out: of objects from before the recording, or of unknown size.
-    pub left_out: u64,
-}
 
 /// A task of the recording: its pid, and for the idle task, pid 0, its CPU.
 type TaskKey = (i32, u16);

@@ -10,7 +10,9 @@
 
 use super::workload::Metric;
 use super::workload::Runs;
-use serde_json::Value as Json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use slablab_report::text::counted;
 use slablab_stats::placement::{Groups, Parts};
 use slablab_stats::sequential::Rule;
 use slablab_stats::{Result as Tested, Sample};
@@ -28,6 +30,20 @@ pub struct Repeats {
     pub placements: u32,
     /// When a cell needs no more; `None` for `least` repeats of each.
     pub until: Option<Until>,
+}
+
+/// How often each cell runs beside the number of repeats, in a document.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(crate) struct MoreRepeats {
+    /// Starting states in which each cell repeats, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placements: Option<u32>,
+    /// The interval at which a cell stops, if the experiment asks for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    precision_percent: Option<f64>,
+    /// Runs at which a cell stops in any case, if the experiment asks for an interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeats_most: Option<u32>,
 }
 
 /// When a cell needs no more repeats.
@@ -53,7 +69,7 @@ impl Repeats {
     /// How often a cell runs in words.
     pub fn words(&self) -> String {
         let runs = match self.until {
-            None => format!("{} runs each", self.least),
+            None => format!("{} each", counted(self.least.into(), "run")),
             Some(Until { percent, most }) => {
                 format!("{} to {most} runs each, until an interval of {percent} %", self.least)
             }
@@ -64,14 +80,12 @@ impl Repeats {
         }
     }
 
-    /// Adds to a document what a file with one placement and no precision does not have.
-    pub(crate) fn add_to(&self, document: &mut Json) {
-        if self.placements > 1 {
-            document["placements"] = self.placements.into();
-        }
-        if let Some(Until { percent, most }) = self.until {
-            document["precision_percent"] = percent.into();
-            document["repeats_most"] = most.into();
+    /// What a document says beside their number: nothing of one placement without a precision.
+    pub(crate) fn more(&self) -> MoreRepeats {
+        MoreRepeats {
+            placements: (self.placements > 1).then_some(self.placements),
+            precision_percent: self.until.map(|until| until.percent),
+            repeats_most: self.until.map(|until| until.most),
         }
     }
 

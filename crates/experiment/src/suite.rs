@@ -3,14 +3,14 @@
 //! ```text
 //! WORKLOADS ── Workload::suite, or Pair::DEFAULT ── Suite: experiments built in memory
 //!                                                     │
-//!   FOLDER/suite.json, FOLDER/PAIR/... ────── run, one after the other ── Answer ── one table, Holm over it
+//!   FOLDER/suite.json, FOLDER/PAIR/... ────── run, one after the other ── SuiteResults ── one table, Holm over it
 //! ```
 //!
 //! A workload enters the suite by its registration. docs/suite.md is the manual.
 
 use super::plan::{Change, Plan};
 use super::run::folder::{self, Folder, RESULT};
-use super::run::results::{Results, keys};
+use super::run::results::Results;
 use super::run::{LONGEST, Options, Shard, run};
 use super::source::Experiment;
 use super::workload::{Pair, Size, Workload};
@@ -21,6 +21,7 @@ use slablab_report::error::{At, Error, Result};
 use slablab_report::json::document;
 use slablab_report::nearest::nearest;
 use slablab_report::{AtomicFile, read_text_at_most};
+use slablab_sim::heap::Simulated;
 use slablab_slabs::Preset;
 use std::fs;
 use std::io::Write;
@@ -46,7 +47,7 @@ pub struct Suite {
 
 /// What a suite gave: the results of each of its experiments, or `None` for those of another part.
 #[derive(Clone)]
-pub struct Answer {
+pub struct SuiteResults {
     /// The suite.
     pub suite: Suite,
     /// What was changed of it.
@@ -128,7 +129,7 @@ impl Suite {
         options: &Options,
         folder: Option<&Path>,
         progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Answer> {
+    ) -> Result<SuiteResults> {
         let estimates = self.estimates(&options.change)?;
         let mine = |at: usize| options.shard.is_none_or(|shard| shard.has(at));
         let whole: u64 = (0..estimates.len()).filter(|at| mine(*at)).map(|at| estimates[at]).sum();
@@ -159,7 +160,7 @@ impl Suite {
                 None
             });
         }
-        Ok(Answer { suite: self.clone(), change: options.change.clone(), results })
+        Ok(SuiteResults { suite: self.clone(), change: options.change.clone(), results })
     }
 
     fn write_manifest(&self, folder: &Path, change: &Change, program: &str) -> Result<()> {
@@ -197,7 +198,7 @@ pub fn is_suite(folder: &Path) -> bool {
 ///
 /// # Errors
 /// Folders of different suites or programs, or cells that none of them has.
-pub fn join(folders: &[PathBuf], to: Option<&Path>) -> Result<Answer> {
+pub fn join(folders: &[PathBuf], to: Option<&Path>) -> Result<SuiteResults> {
     let first = folders.first().ok_or_else(|| Error::new("report", "expected a folder of a suite"))?;
     let manifest = manifest(first)?;
     for other in &folders[1..] {
@@ -217,7 +218,7 @@ pub fn join(folders: &[PathBuf], to: Option<&Path>) -> Result<Answer> {
         let plan = Plan::new(experiment, &change)?;
         let inner: Vec<PathBuf> = folders.iter().map(|folder| folder.join(&experiment.file.name)).collect();
         let cell = |key: &String| inner.iter().find_map(|folder| folder::cell(folder, key));
-        let runs: Vec<_> = keys(experiment, &plan, &program).iter().map(cell).collect();
+        let runs: Vec<_> = plan.keys(experiment, &program).iter().map(cell).collect();
         if runs.iter().any(Option::is_none) {
             let what =
                 format!("cells of {} are missing: expected the folders of all parts", experiment.file.name);
@@ -230,7 +231,7 @@ pub fn join(folders: &[PathBuf], to: Option<&Path>) -> Result<Answer> {
         }
         results.push(Some(found));
     }
-    Ok(Answer { suite, change, results })
+    Ok(SuiteResults { suite, change, results })
 }
 
 fn manifest(folder: &Path) -> Result<Json> {
@@ -243,7 +244,7 @@ fn manifest(folder: &Path) -> Result<Json> {
 fn of_manifest(manifest: &Json) -> Option<(Result<Suite>, Change, String)> {
     let engine = |at: usize| {
         let name = manifest["engines"][at].as_str()?;
-        Some((name.to_string(), engines::parse(name).ok()?))
+        Some((name.to_string(), engines::parse_with::<Simulated>(name).ok()?))
     };
     let word = |value: &Json| value.as_str().map(String::from);
     let only: Vec<String> = manifest["workloads"].as_array()?.iter().map(word).collect::<Option<_>>()?;

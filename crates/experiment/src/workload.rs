@@ -2,12 +2,14 @@
 
 use super::input::Input;
 use super::words::near;
-use slablab_machines::COSTS;
-use slablab_model::{MachineSpec, Ps};
-use slablab_sim::params::{Given, Params};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use slablab_machines::{DiskFile, disks};
+use slablab_model::MachineSpec;
+use slablab_model::disk::Disk;
+use slablab_sim::params::{File, Given, Params};
 pub use slablab_sim::params::{Kind, Parameter, Size};
 use slablab_sim::programs::program::Program;
-pub(crate) use slablab_sim::programs::program::ppm;
 pub use slablab_sim::programs::program::{Estimate, Metric, Object, Observed, Pair, Sample};
 use slablab_sim::record::Recorder;
 use slablab_sim::setup::Setup;
@@ -15,7 +17,7 @@ use slablab_sim::tally::Failed;
 use slablab_slabs::Release;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Values of parameters by their names.
 pub type Lists = Vec<(&'static str, Vec<Value>)>;
@@ -119,14 +121,20 @@ impl Valued for Parameter {
 }
 
 /// A value of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(untagged)]
 pub enum Value {
     /// A number.
     Number(u64),
     /// A word.
     Word(String),
     /// A recording.
-    File(Arc<Input>),
+    #[serde(serialize_with = "given")]
+    File(#[schemars(with = "String")] Arc<Input>),
+}
+
+fn given<S: Serializer>(input: &Arc<Input>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(input.given())
 }
 
 impl fmt::Display for Value {
@@ -140,99 +148,37 @@ impl fmt::Display for Value {
 }
 
 /// A value for each parameter of a workload.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Values(pub BTreeMap<&'static str, Value>);
 
-impl Values {
-    /// The number that a parameter has.
-    ///
-    /// # Panics
-    /// If it has none: a workload asks for its own parameters.
-    pub fn number(&self, name: &str) -> u64 {
+/// A program asks for its own parameters, and each has a value of its kind.
+impl Given for Values {
+    fn number(&self, name: &str) -> u64 {
         match self.0.get(name) {
             Some(Value::Number(number)) => *number,
             other => panic!("the parameter {name} is no number: {other:?}"),
         }
     }
 
-    /// The word that a parameter has.
-    ///
-    /// # Panics
-    /// If it has none: a workload asks for its own parameters.
-    pub fn word(&self, name: &str) -> &str {
+    fn word(&self, name: &str) -> &str {
         match self.0.get(name) {
             Some(Value::Word(word)) => word,
             other => panic!("the parameter {name} is no word: {other:?}"),
         }
     }
-}
 
-impl Given for Values {
-    fn number(&self, name: &str) -> u64 {
-        Values::number(self, name)
+    fn disk(&self, name: &str) -> Disk {
+        // Each cell reads its parameters several times, and the disks are a file that has to be parsed.
+        static INSTALLED: LazyLock<Vec<DiskFile>> = LazyLock::new(disks::installed);
+        let word = self.word(name);
+        let named = INSTALLED.iter().find(|disk| disk.name == word);
+        named.expect("the disk comes with the program").disk.clone()
     }
 
-    fn word(&self, name: &str) -> &str {
-        Values::word(self, name)
-    }
-}
-
-impl Values {
-    /// The recording that a parameter names.
-    ///
-    /// # Panics
-    /// If it names none: a workload asks for its own parameters.
-    pub fn file(&self, name: &str) -> &Input {
+    fn recording(&self, name: &str) -> File {
         match self.0.get(name) {
-            Some(Value::File(input)) => input,
+            Some(Value::File(input)) => input.recorded(),
             other => panic!("the parameter {name} is no recording: {other:?}"),
         }
     }
-}
-
-/// A stream of numbers for one run: what varies from repeat to repeat (Steele, Lea, Flood 2014: splitmix64).
-pub(crate) struct Draws(pub(crate) u64);
-
-impl Draws {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        ((self.next() as u128 * end as u128) >> 64) as u64
-    }
-
-    /// Puts `items` into an order that the stream draws.
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last as u64 + 1) as usize);
-        }
-    }
-}
-
-/// Costs that only a kernel with tasks charges.
-pub(crate) const OF_TASKS: &[&str] = &[
-    "copy_kib",
-    "syscall",
-    "switch_mm",
-    "switch_thread",
-    "wake_local",
-    "wake_remote",
-    "ipi",
-    "idle_exit",
-    "page_fault",
-    "fork",
-    "exit",
-];
-
-const _: () = assert!(OF_TASKS.len() < COSTS.len());
-
-/// A time in whole nanoseconds of a file as picoseconds.
-pub(crate) fn ps(ns: u64) -> Ps {
-    ns * 1_000
 }

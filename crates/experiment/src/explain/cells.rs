@@ -113,7 +113,7 @@ pub fn explain_cells(
             None => rows.push(explained(&results, &plan, &coalitions, ends.label(cell))),
         }
     }
-    let in_themes = groups.groups.iter().filter(|group| group.values.len() > 1);
+    let in_themes = groups.groups.iter().filter(|group| group.policies.len() > 1);
     let names: Vec<&str> = in_themes.map(|group| group.name.as_str()).collect();
     if !names.is_empty() {
         left_out.push(format!("parts within a group of several policies: {}", names.join(", ")));

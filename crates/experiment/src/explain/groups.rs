@@ -5,6 +5,8 @@
 //! release: an experiment has its scheduler, its kernel objects and the prices of its paths too, a script
 //! its page cache and the memory of its guest.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_slabs::preset::Preset as Engine;
 use slablab_stats::shapley::Coalition;
 use slablab_vm::preset::Preset as Vm;
@@ -161,21 +163,35 @@ impl Grammar for Vm {
 }
 
 /// Policies that are changed together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Group {
     /// Its name: that of its only policy, or of its theme.
+    #[serde(rename = "group")]
     pub name: String,
     /// Its policies with their values in both presets; of the kernel the releases.
-    pub values: Vec<[String; 3]>,
+    pub policies: Vec<Policy>,
     /// What is changed.
+    #[serde(skip)]
     kind: Kind,
+}
+
+/// A policy that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Policy {
+    /// Its name.
+    #[serde(rename = "policy")]
+    pub name: String,
+    /// Its value in the first preset.
+    pub from: String,
+    /// Its value in the second preset.
+    pub to: String,
 }
 
 impl Group {
     /// What is no policy of a preset, and has these two values.
     pub(super) fn of_one(name: &str, from: String, to: String) -> Group {
-        let values = vec![[name.to_string(), from, to]];
-        Group { name: name.to_string(), values, kind: Kind::Policies(Vec::new()) }
+        let policies = vec![Policy { name: name.to_string(), from, to }];
+        Group { name: name.to_string(), policies, kind: Kind::Policies(Vec::new()) }
     }
 }
 
@@ -213,7 +229,7 @@ impl<P: Grammar> Groups<P> {
             ));
         }
         let value = |name: &str, from: &dyn Display, to: &dyn Display| {
-            vec![[name.to_string(), from.to_string(), to.to_string()]]
+            vec![Policy { name: name.to_string(), from: from.to_string(), to: to.to_string() }]
         };
         let mut groups: Vec<Group> = common(&from, &to)
             .into_iter()
@@ -222,18 +238,22 @@ impl<P: Grammar> Groups<P> {
                     (from.policy(places[0])?, to.policy(places[1])?);
                 (one != other).then(|| Group {
                     name: name.to_string(),
-                    values: value(name, &shown, &shown_there),
+                    policies: value(name, &shown, &shown_there),
                     kind: Kind::Policies(vec![places]),
                 })
             })
             .collect();
         let mut whole = Vec::new();
         if one != other {
-            whole.push(Group { name: LISTS.into(), values: value(LISTS, &one, &other), kind: Kind::Family });
+            whole.push(Group {
+                name: LISTS.into(),
+                policies: value(LISTS, &one, &other),
+                kind: Kind::Family,
+            });
         }
         if from.kernel() != to.kernel() {
-            let values = value(KERNEL, &from.kernel(), &to.kernel());
-            whole.push(Group { name: KERNEL.into(), values, kind: Kind::Kernel });
+            let policies = value(KERNEL, &from.kernel(), &to.kernel());
+            whole.push(Group { name: KERNEL.into(), policies, kind: Kind::Kernel });
         }
         if groups.len() + whole.len() > GROUPS_MOST {
             groups = by_theme::<P>(groups);
@@ -294,7 +314,7 @@ fn by_theme<P: Grammar>(single: Vec<Group>) -> Vec<Group> {
         };
         (!members.is_empty()).then(|| Group {
             name: name.to_string(),
-            values: members.iter().flat_map(|group| group.values.clone()).collect(),
+            policies: members.iter().flat_map(|group| group.policies.clone()).collect(),
             kind: Kind::Policies(members.iter().flat_map(places).collect()),
         })
     };

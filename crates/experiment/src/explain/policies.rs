@@ -8,9 +8,9 @@ use super::cells::{CellsExplained, explained, main_metric, of_engines, of_row};
 use super::groups::Groups;
 use crate::run::results::Results;
 use crate::workload::Value;
-use crate::workloads::with_kernel_of;
 use crate::{Experiment, Options, run};
 use slablab_report::error::{Error, Result};
+use slablab_sim::programs::policy;
 use slablab_stats::shapley::Plan;
 use slablab_vm::preset::Preset;
 
@@ -56,13 +56,13 @@ pub fn explain_policies(
                 left_out.push(format!(
                     "{}: {} has no number ({why}), so nothing can be taken apart",
                     label(&ends, cell),
-                    with_kernel_of(&between[at])
+                    policy::word_of(&between[at])
                 ));
             }
             None => rows.push(explained(&results, &plan, &coalitions, label(&ends, cell))),
         }
     }
-    let in_themes = groups.groups.iter().filter(|group| group.values.len() > 1);
+    let in_themes = groups.groups.iter().filter(|group| group.policies.len() > 1);
     let names: Vec<&str> = in_themes.map(|group| group.name.as_str()).collect();
     if !names.is_empty() {
         left_out.push(format!("parts within a group of several policies: {}", names.join(", ")));
@@ -77,7 +77,7 @@ fn of_policies(experiment: &Experiment, presets: &[Preset]) -> Experiment {
     let mut other = experiment.clone();
     other.file.parameters.retain(|(name, _)| *name != VM);
     other.file.of_size.iter_mut().for_each(|(_, lists)| lists.retain(|(name, _)| *name != VM));
-    let values = presets.iter().map(|preset| Value::Word(with_kernel_of(preset))).collect();
+    let values = presets.iter().map(|preset| Value::Word(policy::word_of(preset))).collect();
     other.file.parameters.push((VM, values));
     other
 }

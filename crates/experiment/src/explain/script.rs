@@ -11,8 +11,8 @@
 use super::cells::{Named, Row, apart};
 use super::groups::{Group, Groups};
 use crate::pressure::guests::Facts;
-use crate::pressure::judge::{SMALL, Spread};
-use crate::pressure::measure::{MEASURES, Measure};
+use crate::pressure::judge::Spread;
+use crate::pressure::measure::{MEASURES, Measure, SMALL};
 use crate::pressure::run::{Options, RUN, Run};
 use rayon::prelude::*;
 use slablab_report::error::{Error, Result};
@@ -137,7 +137,7 @@ pub fn explain_script(question: &Question, progress: &(dyn Fn(u64, u64) + Sync))
             None => left_out.push(format!("{}: a combination does not have it", place.name())),
         }
     }
-    let in_themes = groups.groups.iter().filter(|group| group.values.len() > 1);
+    let in_themes = groups.groups.iter().filter(|group| group.policies.len() > 1);
     let names: Vec<&str> = in_themes.map(|group| group.name.as_str()).collect();
     if !names.is_empty() {
         left_out.push(format!("parts within a group of several policies: {}", names.join(", ")));

@@ -34,6 +34,7 @@ use shown::Shown;
 use slablab_engines as engines;
 use slablab_machines::Bad;
 use slablab_machines::doc::{Doc, Read, Value as Toml};
+use slablab_sim::heap::Simulated;
 use slablab_slabs::Preset;
 use std::collections::BTreeSet;
 use toml::de::{DeTable, DeValue};
@@ -266,9 +267,11 @@ impl<'r, 'i> Reader<'r, 'i> {
     fn engines(&self) -> Read<Vec<(String, Preset)>> {
         let names = self.names("engines", "engines = [\"slub@6.18\"]")?;
         let places = self.doc.array(&self.table["engines"], "engines")?;
-        let parsed = names.into_iter().zip(places).map(|(name, place)| match engines::parse(&name) {
-            Ok(preset) => Ok((name, preset)),
-            Err(bad) => Err(self.doc.bad(place, format!("engines: {name}: {bad}"))),
+        let parsed = names.into_iter().zip(places).map(|(name, place)| {
+            match engines::parse_with::<Simulated>(&name) {
+                Ok(preset) => Ok((name, preset)),
+                Err(bad) => Err(self.doc.bad(place, format!("engines: {name}: {bad}"))),
+            }
         });
         parsed.collect()
     }

@@ -1,6 +1,8 @@
 //! What else differs between two cells whose main metric differs: shares, locks, lines, events.
 
 use crate::run::results::Results;
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_platform::Event;
 use std::collections::BTreeMap;
 
@@ -13,7 +15,7 @@ const LEAST_PERCENT: f64 = 5.0;
 const LEAST_EVENTS: f64 = 1.0;
 
 /// A number beside the main metric, of both cells.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// What it is: a metric, an event, or what was counted of a lock.
     pub name: String,

@@ -7,18 +7,23 @@
 use crate::file::linear::Linear;
 use crate::run::results::Results;
 use crate::workload::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The line through the means of cells that differ in the parameter alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Fit {
     /// What the cells share: machine, engine, other swept values.
+    #[serde(rename = "cells")]
     pub label: String,
     /// The parameter and the mean of each cell, ascending, in the metric's unit of tables.
     pub points: Vec<(u64, f64)>,
     /// The line's value where the parameter is 0.
+    #[serde(rename = "at_0")]
     pub start: f64,
     /// What one more of the parameter adds.
+    #[serde(rename = "each")]
     pub slope: f64,
     /// The largest residual over the mean, percent.
     pub residual_percent: f64,

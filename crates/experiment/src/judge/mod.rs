@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`summary`] | the statistics of each cell |
 //! | [`differences`] | which engines differ, cell by cell |
-//! | [`verdict`] | published figures and relations: met, not met, not to be told |
+//! | [`verdict`] | published figures and relations: agree, sign differs, undetermined |
 //! | [`pairs`] | pairs of engines that a mail tells apart |
 //! | [`linear`] | numbers that grow linearly with a parameter |
 //! | [`merit`] | orders of columns of figures |

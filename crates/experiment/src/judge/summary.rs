@@ -1,19 +1,23 @@
 //! What is written of an experiment: every sample as Parquet, the statistics of each cell as JSON.
 
-use crate::plan::{Cell, values_json};
-use crate::run::folder::{Folder, failed_json};
-use crate::run::results::{Results, keys};
-use crate::workload::Metric;
+use crate::plan::Cell;
+use crate::repeats::MoreRepeats;
+use crate::run::folder::{Ended, Folder};
+use crate::run::results::Results;
+use crate::workload::{Metric, Values};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use serde_json::{Map, Value as Json, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 use slablab_report::error::{At, Result};
 use slablab_report::frame::Frame;
 use slablab_report::html::Cell as Shown;
 use slablab_stats::table::Better;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A row is one number of one run.
@@ -122,90 +126,156 @@ fn texts(results: &Results, cell: &Cell) -> [String; 4] {
     [
         experiment.machines[cell.machine].name.clone(),
         experiment.file.engines[cell.engine].0.clone(),
-        values_json(&cell.values).to_string(),
+        json!(cell.values).to_string(),
         experiment.words(cell.scaled),
     ]
 }
 
+/// The statistics of each cell.
+#[derive(Clone, Serialize, JsonSchema)]
+pub struct Summary {
+    /// slablab.experiment.1
+    schema: &'static str,
+    name: String,
+    title: String,
+    workload: &'static str,
+    size: &'static str,
+    /// Runs of each cell and placement, at least.
+    repeats: u32,
+    #[serde(flatten)]
+    more_repeats: MoreRepeats,
+    /// The seed of random numbers.
+    seed: u64,
+    /// The metric that is compared first.
+    metric: &'static str,
+    metrics: Vec<MetricDocument>,
+    cells: Vec<CellDocument>,
+}
+
+/// How a metric's numbers are shown: in `unit`, of which each has `per_unit` of the numbers' own.
+#[derive(Clone, Serialize, JsonSchema)]
+struct MetricDocument {
+    name: &'static str,
+    unit: &'static str,
+    per_unit: f64,
+    decimals: usize,
+    /// Which values are better, lower or higher; null if neither is.
+    better: Option<&'static str>,
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct CellDocument {
+    /// Its place in the experiment.
+    cell: usize,
+    machine: String,
+    engine: String,
+    /// The workload's parameters that the experiment sets.
+    parameters: Values,
+    /// What is changed of the machine's costs.
+    costs: String,
+    runs: usize,
+    failed: Vec<Ended>,
+    /// Statistics of each metric over the repeats, by its name.
+    metrics: BTreeMap<&'static str, Statistics>,
+}
+
+/// The statistics of one number over the repeats. Two or more have an interval of the mean.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Statistics {
+    One {
+        n: usize,
+        mean: f64,
+    },
+    Several {
+        n: usize,
+        mean: f64,
+        sd: f64,
+        median: f64,
+        min: f64,
+        max: f64,
+        mean_low_95: Option<f64>,
+        mean_high_95: Option<f64>,
+        /// The variance within and between placements, if there are several.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        placements: Option<PlacementsDocument>,
+    },
+}
+
+#[derive(Clone, Serialize, JsonSchema)]
+struct PlacementsDocument {
+    sd_within: f64,
+    sd_between: f64,
+    share_between: f64,
+    /// The probability of such means if placements make no difference; null if there is no scatter.
+    #[schemars(with = "Option<f64>")]
+    p: f64,
+}
+
 /// The statistics of each cell, as a document.
-pub fn summary(results: &Results) -> Json {
+pub fn summary(results: &Results) -> Summary {
     let cells = results.plan.cells.iter().enumerate().filter_map(|(at, cell)| {
         let runs = results.runs[at].as_ref()?;
         let [machine, engine, _, costs] = texts(results, cell);
         let metrics = results.experiment.file.workload.metrics.iter();
-        let of = |metric: &Metric| Some((metric.name.to_string(), statistics(results, at, metric)?));
-        let metrics: Map<String, Json> = metrics.filter_map(of).collect();
-        let failed: Vec<Json> = runs.iter().filter_map(|run| run.as_ref().err()).map(failed_json).collect();
-        Some(json!({
-            "cell": at,
-            "machine": machine,
-            "engine": engine,
-            "parameters": values_json(&cell.values),
-            "costs": costs,
-            "runs": runs.len(),
-            "failed": failed,
-            "metrics": metrics,
-        }))
+        let of = |metric: &'static Metric| Some((metric.name, statistics(results, at, metric)?));
+        Some(CellDocument {
+            cell: at,
+            machine,
+            engine,
+            parameters: cell.values.clone(),
+            costs,
+            runs: runs.len(),
+            failed: runs.iter().filter_map(|run| run.as_ref().err()).map(Ended::from).collect(),
+            metrics: metrics.filter_map(of).collect(),
+        })
     });
     let file = &results.experiment.file;
-    let mut document = json!({
-        "schema": "slablab.experiment.1",
-        "name": file.name,
-        "title": file.title,
-        "workload": file.workload.name,
-        "size": results.plan.size.name(),
-        "repeats": results.plan.repeats.least,
-        "seed": results.plan.seed,
-        "metric": file.workload.metrics[file.metric].name,
-        "metrics": file.workload.metrics.iter().map(metric).collect::<Vec<_>>(),
-        "cells": cells.collect::<Vec<_>>(),
-    });
-    results.plan.repeats.add_to(&mut document);
-    document
+    let metric = |metric: &'static Metric| MetricDocument {
+        name: metric.name,
+        unit: metric.unit,
+        per_unit: metric.per_unit,
+        decimals: metric.decimals,
+        better: metric.better.map(Better::word),
+    };
+    Summary {
+        schema: "slablab.experiment.1",
+        name: file.name.clone(),
+        title: file.title.clone(),
+        workload: file.workload.name,
+        size: results.plan.size.name(),
+        repeats: results.plan.repeats.least,
+        more_repeats: results.plan.repeats.more(),
+        seed: results.plan.seed,
+        metric: file.workload.metrics[file.metric].name,
+        metrics: file.workload.metrics.iter().map(metric).collect(),
+        cells: cells.collect(),
+    }
 }
 
-/// How a metric's numbers are shown: in `unit`, of which each has `per_unit` of the numbers' own.
-fn metric(metric: &Metric) -> Json {
-    json!({
-        "name": metric.name,
-        "unit": metric.unit,
-        "per_unit": metric.per_unit,
-        "decimals": metric.decimals,
-        "better": metric.better.map(|better| match better {
-            Better::Lower => "lower",
-            Better::Higher => "higher",
-        }),
-    })
-}
-
-/// The statistics of one number over the repeats. Two or more have an interval of the mean.
-fn statistics(results: &Results, at: usize, metric: &Metric) -> Option<Json> {
+fn statistics(results: &Results, at: usize, metric: &Metric) -> Option<Statistics> {
     let sample = results.sample(at, metric)?;
     if sample.n() == 1 {
-        return Some(json!({ "n": 1, "mean": sample.mean() }));
+        return Some(Statistics::One { n: 1, mean: sample.mean() });
     }
     let interval = results.interval(at, metric);
-    let ends = interval.map_or([Json::Null, Json::Null], |ends| [json!(ends.low), json!(ends.high)]);
-    let [low, high] = ends;
-    let mut found = json!({
-        "n": sample.n(),
-        "mean": sample.mean(),
-        "sd": sample.sd(),
-        "median": sample.median(),
-        "min": sample.min(),
-        "max": sample.max(),
-        "mean_low_95": low,
-        "mean_high_95": high,
+    let placements = results.parts(at, metric).map(|parts| PlacementsDocument {
+        sd_within: parts.within.sqrt(),
+        sd_between: parts.between.sqrt(),
+        share_between: parts.share_between(),
+        p: parts.p,
     });
-    if let Some(parts) = results.parts(at, metric) {
-        found["placements"] = json!({
-            "sd_within": parts.within.sqrt(),
-            "sd_between": parts.between.sqrt(),
-            "share_between": parts.share_between(),
-            "p": parts.p,
-        });
-    }
-    Some(found)
+    Some(Statistics::Several {
+        n: sample.n(),
+        mean: sample.mean(),
+        sd: sample.sd(),
+        median: sample.median(),
+        min: sample.min(),
+        max: sample.max(),
+        mean_low_95: interval.map(|ends| ends.low),
+        mean_high_95: interval.map(|ends| ends.high),
+        placements,
+    })
 }
 
 impl Results {
@@ -215,7 +285,7 @@ impl Results {
     /// What the system refuses.
     pub fn write(&self, folder: &Folder) -> Result<()> {
         folder.write("samples.parquet", &samples(self)?)?;
-        folder.write_json("summary.json", &summary(self))
+        folder.write_json("summary.json", &json!(summary(self)))
     }
 
     /// Writes joined parts as if they had been run at once.
@@ -223,9 +293,8 @@ impl Results {
     /// # Errors
     /// What the system refuses.
     pub fn write_whole(&self, folder: &Folder) -> Result<()> {
-        let keys = keys(&self.experiment, &self.plan, &self.program);
-        folder.write_inputs(&self.experiment)?;
-        folder.write_plan(&self.plan.json(&self.program, &keys))?;
+        let keys = self.plan.keys(&self.experiment, &self.program);
+        folder.begin(&self.experiment, &self.plan.json(&self.program, &keys))?;
         for (key, runs) in keys.iter().zip(&self.runs) {
             folder.keep(key, runs.as_ref().expect("joined parts have all cells"))?;
         }

@@ -15,6 +15,8 @@ use crate::file::rows::{Expect, Select, Sign};
 use crate::plan::{Cell, Scaled};
 use crate::run::results::Results;
 use crate::workload::Metric;
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_stats::bootstrap::Interval;
 use slablab_stats::holm::holm;
 use slablab_stats::paired::{paired, paired_ratio_interval};
@@ -70,13 +72,15 @@ pub struct Compared {
 }
 
 /// Two cells after a change of what is assumed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Varied {
     /// The change.
     pub by: String,
-    /// The ratio of the means.
+    /// The ratio of the means; in a document null if it is infinite.
+    #[schemars(with = "Option<f64>")]
     pub ratio: f64,
     /// The p-value after Holm's correction over the changes; `None` if the cells ran once.
+    #[serde(rename = "p_holm")]
     pub p: Option<f64>,
 }
 

@@ -1,21 +1,21 @@
 //! Two builds at a time, iteration by iteration: the lines of the mail of February 2009.
 
 use crate::run::results::Results;
-use std::fmt::Write;
+use slablab_report::Answer;
 
 /// The lines of each cell of `tmpfs-swap`; nothing of other workloads.
-pub(super) fn builds(results: &Results) -> String {
+pub(super) fn builds(mut answer: Answer, results: &Results) -> Answer {
     if results.experiment.file.workload.name != "tmpfs-swap" {
-        return String::new();
+        return answer;
     }
-    let mut out =
-        "\nas in the mail, means over the runs; of a build elapsed, user and system seconds\n".to_string();
-    for (at, cell) in results.plain() {
-        let engine = &results.experiment.file.engines[cell.engine].0;
-        writeln!(out, "\n{} {engine}", results.label(at)).expect("a string");
-        (1..).map_while(|n| iteration(results, at, n)).for_each(|lines| out += &lines);
+    answer =
+        answer.heading("as in the mail, means over the runs; of a build elapsed, user and system seconds");
+    for (at, _) in results.plain() {
+        answer = answer.heading(results.name(at));
+        let lines: String = (1..).map_while(|n| iteration(results, at, n)).collect();
+        answer = lines.lines().fold(answer, |answer, line| answer.line(line));
     }
-    out
+    answer
 }
 
 /// The lines of an iteration; `None` if it was not run.

@@ -1,13 +1,18 @@
-//! A table of measurements, its columns compared: which rows differ, by how much. As text, Markdown, CSV,
-//! JSON, and as the tables that mails carry.
+//! A table of measurements, its columns compared: which rows differ, by how much. As blocks of an answer, as
+//! a part of a document, and as the tables that mails carry.
 
-use serde_json::{Value, json};
+use super::rows::{ABOUT_GAIN, ABOUT_HOLM, array_of, row_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use slablab_report::Answer;
 use slablab_report::column::{Columns, Style};
 use slablab_report::html::Cell;
 use slablab_report::{text, visible};
+use slablab_stats::Moments;
 use slablab_stats::table::avg_std::{self, Digits};
 use slablab_stats::table::mmtests::{self, Options};
-use slablab_stats::table::{Better, Cell as Measured, Pair, Rules, Table, summary};
+use slablab_stats::table::{Better, Cell as Measured, Pair, Row, Rules, Table, Verdict, summary};
 
 /// The schema's name; the number grows when a key changes its meaning.
 const SCHEMA: &str = "slablab.comparison.1";
@@ -36,48 +41,78 @@ impl Line<'_> {
     }
 }
 
-/// A comparison as text, in lines of at most `wrap` characters where that is given.
-pub fn comparison_table(table: &Table, rules: Rules, wrap: Option<usize>) -> String {
-    let shown = people(table, rules);
-    let found = match wrap {
-        Some(width) => shown.print_within(width),
-        None => shown.print(),
-    };
-    format!("{found}\n{}", remark(table, rules, wrap))
+/// A comparison as a document.
+#[derive(Clone, Serialize, JsonSchema)]
+pub(super) struct ComparisonDocument {
+    /// slablab.comparison.1
+    schema: &'static str,
+    columns: Vec<String>,
+    test: String,
+    significance: f64,
+    #[schemars(schema_with = "pairs")]
+    pairs: Vec<Map<String, Value>>,
+    summary: String,
 }
 
-/// A comparison in Markdown.
-pub fn comparison_markdown(table: &Table, rules: Rules) -> String {
-    format!("{}\n{}", people(table, rules).markdown(), remark(table, rules, Some(usize::MAX)))
+impl ComparisonDocument {
+    pub(super) fn new(table: &Table, rules: Rules) -> ComparisonDocument {
+        let columns = columns("", "");
+        ComparisonDocument {
+            schema: SCHEMA,
+            columns: table.columns().to_vec(),
+            test: rules.test.to_string(),
+            significance: rules.significance,
+            pairs: lines(table, rules).iter().map(|line| columns.json(line)).collect(),
+            summary: summary(&table.compare(rules), rules),
+        }
+    }
 }
 
-/// A comparison in CSV: a row for each pair of columns.
-pub fn comparison_csv(table: &Table, rules: Rules) -> String {
-    columns(table).csv(lines(table, rules))
+/// The schema of the pairs: that of a pair which has every number, and of one that has none.
+fn pairs(_: &mut SchemaGenerator) -> Schema {
+    let mut table = Table::new(["base", "other"]);
+    let measured = Measured::Moments(Moments::new(2, 1.0, 1.0).expect("moments"));
+    for cells in [[measured.clone(), measured], [const { Measured::Nothing(String::new()) }; 2]] {
+        let row = Row { name: String::new(), better: Better::Lower, cells: cells.into() };
+        table.row(row).expect("two cells");
+    }
+    let mut lines = lines(&table, Rules::default());
+    lines[0].pair.cliffs_delta = Some(0.0);
+    let about = [("gain_percent", ABOUT_GAIN), ("p_holm", ABOUT_HOLM)];
+    array_of(row_schema(&columns("", ""), [&lines[0], &lines[1]], &about))
 }
 
-/// A comparison in JSON.
-pub fn comparison_json(table: &Table, rules: Rules) -> Value {
-    let (columns, lines) = (columns(table), lines(table, rules));
-    let pairs: Vec<Value> = lines.iter().map(|line| Value::Object(columns.json(line))).collect();
-    json!({
-        "schema": SCHEMA,
-        "columns": table.columns(),
-        "test": rules.test.to_string(),
-        "significance": rules.significance,
-        "pairs": pairs,
-        "summary": summary(&table.compare(rules), rules),
-    })
+/// Columns of the text that are left out on a narrow terminal, in this order.
+const LEFT_OUT: [&str; 2] = ["Holm's p", "95 % of gain"];
+
+/// The blocks of a comparison: a table for each two columns that are compared.
+pub(super) fn comparison_blocks(mut answer: Answer, table: &Table, rules: Rules) -> Answer {
+    let lines = lines(table, rules);
+    let mut compared: Vec<[usize; 2]> = lines.iter().map(|line| [line.pair.base, line.pair.other]).collect();
+    compared.sort_unstable();
+    compared.dedup();
+    for [base, other] in &compared {
+        let [base_name, other_name] = [*base, *other].map(|column| &*table.columns()[column]);
+        if compared.len() > 1 {
+            answer = answer.heading(format!("{other_name} against {base_name}"));
+        }
+        let of = lines.iter().filter(|line| (line.pair.base, line.pair.other) == (*base, *other));
+        let label = |line: &Line<'_>| Cell::Name(line.row().to_string());
+        let keys = ["base_mean", "other_mean", "gain_percent", "verdict_shown", "gain_interval", "p_shown"];
+        let shown = columns(base_name, other_name).text(("", &label), &keys, of, Style::Bytes);
+        answer = answer.table(shown, &LEFT_OUT);
+    }
+    answer.line(summary(&table.compare(rules), rules))
 }
 
 /// mmtests' table, and the sentence that says how many rows differ after Holm's correction.
-pub fn comparison_mmtests(table: &Table, rules: Rules, options: &Options) -> String {
+pub(super) fn comparison_mmtests(table: &Table, rules: Rules, options: &Options) -> String {
     let table = &visible_names(table);
     format!("{}\n{}", mmtests::print(table, options), remark(table, rules, options.wrap))
 }
 
 /// The tables of the mails of 2009, and the sentence that says how many rows differ after Holm's correction.
-pub fn comparison_avg_std(table: &Table, rules: Rules, digits: Digits, wrap: Option<usize>) -> String {
+pub(super) fn comparison_avg_std(table: &Table, rules: Rules, digits: Digits, wrap: Option<usize>) -> String {
     let table = &visible_names(table);
     format!("{}{}", avg_std::print(table, digits), remark(table, rules, wrap))
 }
@@ -107,31 +142,14 @@ fn remark(table: &Table, rules: Rules, wrap: Option<usize>) -> String {
     text::wrapped_within(wrap.unwrap_or(80), &summary(&table.compare(rules), rules), "", "")
 }
 
-/// The table for people. The columns of a table of two are named in its heads, else in each line.
-fn people(table: &Table, rules: Rules) -> text::Table {
-    let lines = lines(table, rules);
-    let label = |line: &Line<'_>| {
-        let columns = || format!(": {} to {}", line.column(line.pair.base), line.column(line.pair.other));
-        let columns = if table.columns().len() == 2 { String::new() } else { columns() };
-        Cell::Name(format!("{}{columns}", line.row()))
-    };
-    // The verdict is in the first block of a table that is wrapped.
-    let keys = ["base_mean", "other_mean", "gain_percent", "verdict", "gain_interval", "p_shown"];
-    columns(table).text(("", &label), &keys, &lines, Style::Bytes)
-}
-
-fn columns(table: &Table) -> Columns<Line<'_>> {
-    let columns = Columns::<Line>::default()
+/// The columns; the means are under the names of what is compared.
+fn columns<'a>(base: &str, other: &str) -> Columns<Line<'a>> {
+    let columns = Columns::<Line<'a>>::default()
         .key("row", |line| Cell::Name(line.row().to_string()))
         .key("base", |line| Cell::Name(line.column(line.pair.base).to_string()))
         .key("other", |line| Cell::Name(line.column(line.pair.other).to_string()))
-        .key("better", |line| {
-            Cell::Text(match line.table.rows()[line.pair.row].better {
-                Better::Lower => "lower".to_string(),
-                Better::Higher => "higher".to_string(),
-            })
-        });
-    let columns = sides(columns, table);
+        .key("better", |line| Cell::Text(line.table.rows()[line.pair.row].better.word().into()));
+    let columns = sides(columns, base, other);
     let optional =
         |value: Option<f64>, places| value.map_or(Cell::Empty, |value| Cell::Number(value, places));
     columns
@@ -151,34 +169,39 @@ fn columns(table: &Table) -> Columns<Line<'_>> {
         })
         .key("hedges_g", move |line| optional(line.pair.hedges_g, 2))
         .key("cliffs_delta", move |line| optional(line.pair.cliffs_delta, 2))
-        .add("verdict", "verdict", "Verdict", |line| Cell::Text(line.pair.verdict.to_string()))
-        .words()
+        .people("verdict_shown", "verdict", "Verdict", |line| Cell::Text(short(&line.pair.verdict)))
+        .key("verdict", |line| Cell::Text(line.pair.verdict.to_string()))
+}
+
+/// A verdict in a text table.
+pub(super) fn short(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Better | Verdict::Worse => verdict.to_string(),
+        Verdict::NoDifference => "not certain".into(),
+        Verdict::Untested(why) => format!("none: {why}"),
+    }
 }
 
 /// The columns of the two sides.
-fn sides<'a>(columns: Columns<Line<'a>>, table: &'a Table) -> Columns<Line<'a>> {
-    let [base_head, other_head] = match table.columns() {
-        [base, other] => [base.clone(), other.clone()],
-        _ => ["mean".to_string(), "mean".to_string()],
-    };
+fn sides<'a>(columns: Columns<Line<'a>>, base_name: &str, other_name: &str) -> Columns<Line<'a>> {
     let base =
         |at: usize| move |line: &Line<'_>| line.moments(line.pair.base).into_iter().nth(at).expect("3");
     let other =
         |at: usize| move |line: &Line<'_>| line.moments(line.pair.other).into_iter().nth(at).expect("3");
     columns
         .key("base_n", base(0))
-        .add("base_mean", base_head, "Mean of the base", base(1))
+        .add("base_mean", base_name.to_string(), "Mean of the base", base(1))
         .add("base_sd", "sd", "Its standard deviation", base(2))
         .key("other_n", other(0))
-        .add("other_mean", other_head, "Mean of the other", other(1))
+        .add("other_mean", other_name.to_string(), "Mean of the other", other(1))
         .add("other_sd", "sd", "Its standard deviation", other(2))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slablab_stats::Moments;
-    use slablab_stats::table::{Pairs, Row, Test};
+    use serde_json::json;
+    use slablab_stats::table::{Pairs, Test};
 
     const ALL: Rules = Rules { pairs: Pairs::All, test: Test::Welch, significance: 0.05 };
 
@@ -204,52 +227,46 @@ mod tests {
         assert_eq!(found, expected, "\n{found}");
     }
 
-    #[test]
-    fn text_has_the_verdicts() {
-        let expected = "                 SLAB     SLUB  gain %
- netio        13.1900  14.4700   -9.70
- hackbench|2   1.2000   1.2100   -0.83
- =mkfs\\x1b     2.0000        -       -
-
-                                               verdict     95 % of gain
- netio                                           worse  -12.29 to -7.18
- hackbench|2                 no difference can be told    -7.11 to 5.08
- =mkfs\\x1b    no difference can be told: out of memory                -
-
-              Holm's p
- netio         <0.0001
- hackbench|2    0.7738
- =mkfs\\x1b           -
-
-1 of 3 pairs differ; in 2 no difference can be told (Welch's t-test,
-Holm's correction over 2 tests, 5 %).
-";
-        check(&comparison_table(&table(), ALL, Some(72)), expected);
-        let wide = comparison_table(&table(), ALL, None);
-        assert!(wide.contains(" worse  -12.29 to -7.18   <0.0001\n"), "{wide}");
-        let expected = "|  | SLAB | SLUB | gain % | verdict | 95 % of gain | Holm's p |
-|---|---:|---:|---:|---:|---:|---:|
-| netio | 13.1900 | 14.4700 | -9.70 | worse | -12.29 to -7.18 | \\<0.0001 |
-| hackbench\\|2 | 1.2000 | 1.2100 | -0.83 | no difference can be told | -7.11 to 5.08 | 0.7738 |
-| =mkfs\\\\x1b | 2.0000 | - | - | no difference can be told: out of memory | - | - |
-
-1 of 3 pairs differ; in 2 no difference can be told (Welch's t-test, Holm's correction over 2 tests, 5 %).
-";
-        check(&comparison_markdown(&table(), ALL), expected);
+    fn answer(table: &Table) -> Answer {
+        comparison_blocks(Answer::new("", "Two engines."), table, ALL)
     }
 
     #[test]
-    fn three_columns_are_named_in_each_line() {
+    fn text_has_the_verdicts() {
+        let expected = "Two engines.
+
+                 SLAB     SLUB  gain %              verdict     95 % of gain
+ netio        13.1900  14.4700   -9.70                worse  -12.29 to -7.18
+ hackbench|2   1.2000   1.2100   -0.83          not certain    -7.11 to 5.08
+ =mkfs\\x1b     2.0000        -       -  none: out of memory                -
+Not shown: Holm's p (--wide).
+1 of 3 pairs differ; in 2 no difference can be told (Welch's t-test, Holm's
+  correction over 2 tests, 5 %).
+";
+        check(&answer(&table()).text(false), expected);
+        let wide = answer(&table()).text(true);
+        assert!(wide.contains(" worse  -12.29 to -7.18   <0.0001\n"), "{wide}");
+        let expected = "Two engines.
+
+|  | SLAB | SLUB | gain % | verdict | 95 % of gain | Holm's p |
+|---|---:|---:|---:|---:|---:|---:|
+| netio | 13.1900 | 14.4700 | -9.70 | worse | -12.29 to -7.18 | \\<0.0001 |
+| hackbench\\|2 | 1.2000 | 1.2100 | -0.83 | not certain | -7.11 to 5.08 | 0.7738 |
+| =mkfs\\\\x1b | 2.0000 | - | - | none: out of memory | - | - |
+
+1 of 3 pairs differ; in 2 no difference can be told (Welch's t-test, Holm's correction over 2 tests, 5 %).
+";
+        check(&answer(&table()).markdown(), expected);
+    }
+
+    #[test]
+    fn each_two_of_three_columns_have_a_table() {
         let mut table = Table::new(["slab", "slqb", "slub"]);
         let cells = vec![measured(1.03, 0.05), measured(0.90, 0.04), measured(1.05, 0.06)];
         table.row(Row { name: "7".to_string(), better: Better::Lower, cells }).expect("three cells");
-        let found = comparison_table(&table, ALL, None);
-        let begins = |line: &str, expected: &str| line.starts_with(expected);
-        for (line, expected) in
-            found.lines().zip(["  ", " 7: slab to slqb ", " 7: slab to slub ", " 7: slqb to slub "])
-        {
-            assert!(begins(line, expected), "{found}");
-        }
+        let found = answer(&table).text(true);
+        let heads: Vec<&str> = found.lines().filter(|line| line.contains(" against ")).collect();
+        assert_eq!(heads, ["slqb against slab", "slub against slab", "slub against slqb"], "{found}");
     }
 
     #[test]
@@ -274,16 +291,12 @@ Holm's correction over 2 tests, 5 %).
 
     #[test]
     fn programs_read_every_number() {
-        let csv = comparison_csv(&table(), ALL);
-        let lines: Vec<&str> = csv.lines().collect();
-        let heads = "row,base,other,better,base_n,base_mean,base_sd,other_n,other_mean,other_sd,gain_percent,\
-                     gain_percent_low_95,gain_percent_high_95,p,p_holm,hedges_g,cliffs_delta,verdict";
-        assert_eq!(lines[0], heads);
-        assert!(lines[1].starts_with("netio,SLAB,SLUB,lower,10,13.19,0.4,10,14.47,0.23,-9.7043"), "{csv}");
-        let last = "'=mkfs\\x1b,SLAB,SLUB,lower,10,2,0.1,,,,,,,,,,,no difference can be told: out of memory";
-        assert_eq!(lines[3], last);
-        let json = comparison_json(&table(), ALL);
+        let json = json!(ComparisonDocument::new(&table(), ALL));
         assert_eq!(json["columns"], json!(["SLAB", "SLUB"]));
+        assert_eq!(
+            (&json["pairs"][0]["base_mean"], &json["pairs"][0]["base_n"]),
+            (&13.19.into(), &10.into())
+        );
         assert_eq!(json["pairs"][0]["p_holm"], json!(table().compare(ALL)[0].p_holm));
         assert_eq!(json["pairs"][1]["verdict"], "no difference can be told");
         assert_eq!(json["pairs"][2]["p"], Value::Null);

@@ -1,86 +1,120 @@
-//! What an experiment gave: the tables of mails, the numbers of each cell, JSON, CSV; what it consists of.
+//! What an experiment gave: the comparison of its engines, every metric of each cell.
 
 use super::builds::builds;
-use super::comparison::{
-    comparison_avg_std, comparison_json, comparison_markdown, comparison_mmtests, comparison_table,
-};
-use crate::judge::summary::summary;
-use crate::plan::{Cell, Plan};
+use super::comparison::{ComparisonDocument, comparison_avg_std, comparison_blocks, comparison_mmtests};
+use super::finding::{finding, ran};
+use super::locks::{LOCKS, locks_table};
+use super::run_page::{basis, page_blocks};
+use crate::judge::summary::{Summary, summary};
+use crate::plan::Cell;
 use crate::repeats::Until;
+use crate::run::observe::Seen;
 use crate::run::results::Results;
-use crate::source::{Experiment, INSTALLED};
-use crate::workload::{Kind, Metric, Object, Valued};
-use crate::{ExperimentFile, Size};
-use serde_json::Value;
+use crate::workload::Metric;
+use schemars::JsonSchema;
+use serde::Serialize;
+use slablab_report::document::{Named, named};
 use slablab_report::frame::Frame;
 use slablab_report::html::Cell as Shown;
-use slablab_report::text;
-use slablab_sim::era::Era;
-use slablab_slabs::Release;
+use slablab_report::text::counted;
+use slablab_report::{Answer, Document, text};
 use slablab_stats::sequential::half_width_percent;
 use slablab_stats::table::Rules;
 use slablab_stats::table::avg_std::Digits;
 use slablab_stats::table::mmtests::Options;
-use std::fmt::Write;
 
-/// The widest line of a table that no `--wrap` narrows.
-const WIDE: usize = 100;
-
-/// The answer for people: a comparison of the engines, then every metric of each cell.
-pub fn experiment_table(results: &Results, wrap: Option<usize>) -> String {
-    let metric = main_metric(results);
-    let mut out = head(results);
-    let width = wrap.unwrap_or(WIDE);
-    out += &text::wrapped_within(width, &metric_line(metric), "", "");
-    out.push('\n');
-    out += &comparison_table(&results.table(metric), Rules::default(), Some(width));
-    out += "\nall metrics, means over the repeats\n";
-    out += &cells(results).print_within(width);
-    out += &placements(results, metric).map_or(String::new(), |(head, table)| {
-        format!("\n{}{}", text::wrapped_within(width, &head, "", ""), table.print_within(width))
-    });
-    out += &unmet(results, metric).map_or(String::new(), |line| text::wrapped_within(width, &line, "\n", ""));
-    out += &builds(results);
-    out += &failures(results);
-    out
+/// What an answer has beside its usual blocks.
+#[derive(Clone, Copy, Default)]
+pub struct Look<'a> {
+    /// The widest line, where the terminal does not say it.
+    pub wrap: Option<usize>,
+    /// Whether the text has a table of locks.
+    pub locks: bool,
+    /// What the first repeat of each cell shows ([`crate::run::observe::seen`]); without it there is no page.
+    pub seen: Option<&'a [Option<Seen>]>,
 }
 
-/// The answer in Markdown.
-pub fn experiment_markdown(results: &Results) -> String {
+/// The statistics of every cell, and the comparison of the engines.
+#[derive(Serialize, JsonSchema)]
+struct ExperimentDocument {
+    #[serde(flatten)]
+    summary: Summary,
+    comparison: ComparisonDocument,
+}
+
+impl Document for ExperimentDocument {
+    const NAME: &str = "slablab.experiment.1";
+    const TITLE: &str = "slablab run, slablab run --join: the statistics of an experiment";
+}
+
+/// The schema of the answer.
+pub(super) fn schema() -> Named {
+    named::<ExperimentDocument>()
+}
+
+/// The answer of `run`.
+pub fn experiment_answer(results: &Results, look: Look<'_>) -> Answer {
     let metric = main_metric(results);
-    let table = comparison_markdown(&results.table(metric), Rules::default());
-    let placements = placements(results, metric)
-        .map_or(String::new(), |(head, table)| format!("\n{head}\n\n{}", table.markdown()));
-    format!("{}{}\n\n{table}\n{}{placements}", head(results), metric_line(metric), cells(results).markdown())
+    let (table, rules) = (results.table(metric), Rules::default());
+    let sentence = format!("{}; {}.", finding(&table, metric), ran(results));
+    let owned = results.clone();
+    let document = move || ExperimentDocument {
+        summary: summary(&owned),
+        comparison: ComparisonDocument::new(&owned.table(main_metric(&owned)), Rules::default()),
+    };
+    let answer = begun(results, sentence, look).line(metric_line(metric)).document_of(document);
+    let answer = comparison_blocks(answer, &table, rules)
+        .heading("all metrics, means over the repeats")
+        .table(cells(results), &[]);
+    let answer = with_tables(answer, placements(results, metric));
+    let answer = unmet(results, metric).into_iter().fold(answer, Answer::line);
+    ended(builds(answer, results), results, look)
+        .rows(experiment_frame(results))
+        .form("mmtests", experiment_mmtests(results, look.wrap))
+        .form("avgstd", experiment_avg_std(results, look.wrap))
+}
+
+/// An answer about an experiment: its sentence, and what was run.
+pub(super) fn begun(results: &Results, sentence: String, look: Look<'_>) -> Answer {
+    let file = &results.experiment.file;
+    let title = format!("{}: {}", file.name, file.title);
+    Answer::new(&title, sentence).within(look.wrap).heading(title).line(what_ran(results))
+}
+
+/// The end of an answer about an experiment: cells that failed, locks, the page, what the numbers rest on.
+pub(super) fn ended(answer: Answer, results: &Results, look: Look<'_>) -> Answer {
+    let answer = failures(results).into_iter().fold(answer, |answer, (cell, mut why)| {
+        let first = if why.is_empty() { String::new() } else { why.remove(0) };
+        answer.entry(format!("{cell}: {first}"), why)
+    });
+    let answer = match look.locks {
+        true => answer.heading(LOCKS).table(locks_table(results), &[]),
+        false => answer,
+    };
+    let answer = look.seen.into_iter().fold(answer, |answer, seen| page_blocks(answer, results, seen));
+    answer.remarks(basis(results))
+}
+
+/// Tables of the text, each below its heading.
+pub(super) fn with_tables(answer: Answer, tables: impl IntoIterator<Item = (String, text::Table)>) -> Answer {
+    tables.into_iter().fold(answer, |answer, (head, table)| answer.heading(head).table(table, &[]))
 }
 
 /// The main metric as mmtests prints it.
-pub fn experiment_mmtests(results: &Results, wrap: Option<usize>) -> String {
+pub(super) fn experiment_mmtests(results: &Results, wrap: Option<usize>) -> String {
     let metric = main_metric(results);
     let options = Options { decimals: metric.decimals, wrap, ..Options::default() };
     comparison_mmtests(&results.table(metric), Rules::default(), &options)
 }
 
 /// The main metric as the mails of 2009 print it.
-pub fn experiment_avg_std(results: &Results, wrap: Option<usize>) -> String {
+pub(super) fn experiment_avg_std(results: &Results, wrap: Option<usize>) -> String {
     let metric = main_metric(results);
     let digits = Digits::Decimals(metric.decimals);
     comparison_avg_std(&results.table(metric), Rules::default(), digits, wrap)
 }
 
-/// The statistics of every cell, and the comparison of the engines.
-pub fn experiment_json(results: &Results) -> Value {
-    let mut document = summary(results);
-    document["comparison"] = comparison_json(&results.table(main_metric(results)), Rules::default());
-    document
-}
-
-/// Every metric of every cell, one each line.
-pub fn experiment_csv(results: &Results) -> String {
-    experiment_frame(results).csv()
-}
-
-/// The rows of [`experiment_csv`].
+/// Every metric of every cell, one each row.
 pub fn experiment_frame(results: &Results) -> Frame {
     let keys =
         ["machine", "engine", "parameters", "metric", "unit", "n", "mean", "sd", "median", "min", "max"];
@@ -99,7 +133,7 @@ pub fn experiment_frame(results: &Results) -> Frame {
 }
 
 fn main_metric(results: &Results) -> &'static Metric {
-    &results.experiment.file.workload.metrics[results.experiment.file.metric]
+    results.metric(results.experiment.file.metric)
 }
 
 fn metrics(results: &Results) -> impl Iterator<Item = &'static Metric> {
@@ -117,15 +151,12 @@ fn names(results: &Results, cell: &Cell) -> [String; 3] {
     ]
 }
 
-/// The first lines of an answer.
-pub(super) fn head(results: &Results) -> String {
+/// How many cells of what, how often, with which seed.
+fn what_ran(results: &Results) -> String {
     let (file, plan) = (&results.experiment.file, &results.plan);
-    let cells = results.plain().count();
     format!(
-        "{}: {}\n{} cells of {}, {}, size {}, seed {}\n\n",
-        file.name,
-        file.title,
-        cells,
+        "{} of {}, {}, size {}, seed {}",
+        counted(results.plain().count() as u64, "cell"),
         file.workload.name,
         plan.repeats.words(),
         plan.size.name(),
@@ -133,7 +164,8 @@ pub(super) fn head(results: &Results) -> String {
     )
 }
 
-fn metric_line(metric: &Metric) -> String {
+/// A metric with its unit and what it measures.
+pub(super) fn metric_line(metric: &Metric) -> String {
     format!("{}, in {}: {}", metric.name, metric.unit, metric.about)
 }
 
@@ -141,29 +173,26 @@ fn metric_line(metric: &Metric) -> String {
 fn cells(results: &Results) -> text::Table {
     let heads = metrics(results).map(|metric| format!("{} {}", short(metric), metric.unit));
     let mut table = text::Table::new(std::iter::once(String::new()).chain(heads));
-    for (at, cell) in results.plain() {
-        let label = results.label(at);
-        let engine = &results.experiment.file.engines[cell.engine].0;
+    for (at, _) in results.plain() {
         let numbers = metrics(results).map(|metric| match results.shown(at, metric) {
             Some(sample) => format!("{:.*}", metric.decimals, sample.mean()),
             None => "-".to_string(),
         });
-        table.row(std::iter::once(format!("{label} {engine}")).chain(numbers));
+        table.row(std::iter::once(results.name(at)).chain(numbers));
     }
     table
 }
 
 /// How the main metric scatters within and between placements; `None` with one placement.
-pub(super) fn placements(results: &Results, metric: &Metric) -> Option<(String, text::Table)> {
+fn placements(results: &Results, metric: &Metric) -> Option<(String, text::Table)> {
     let heads = ["", "mean", "sd within", "sd between", "between, % of the variance", "p"];
     let mut table = text::Table::new(heads).numbers(1..6);
-    let mut parts = results.plain().filter_map(|(at, cell)| Some((at, cell, results.parts(at, metric)?)));
+    let mut parts = results.plain().filter_map(|(at, _)| Some((at, results.parts(at, metric)?)));
     let first = parts.next()?;
-    for (at, cell, parts) in std::iter::once(first).chain(parts) {
+    for (at, parts) in std::iter::once(first).chain(parts) {
         let number = |value: f64| format!("{:.*}", metric.decimals + 1, value / metric.per_unit);
-        let engine = &results.experiment.file.engines[cell.engine].0;
         table.row([
-            format!("{} {engine}", results.label(at)),
+            results.name(at),
             number(results.sample(at, metric)?.mean()),
             number(parts.within.sqrt()),
             number(parts.between.sqrt()),
@@ -189,7 +218,7 @@ fn unmet(results: &Results, metric: &Metric) -> Option<String> {
     let wide: Vec<f64> = results.plain().filter_map(|(at, _)| wide(at)).collect();
     let widest = wide.iter().copied().reduce(f64::max)?;
     Some(format!(
-        "{} cells ended at {most} repeats before their interval was {percent} % of the mean: up to {widest:.1} %\n",
+        "{} cells ended at {most} repeats before their interval was {percent} % of the mean: up to {widest:.1} %",
         wide.len()
     ))
 }
@@ -200,108 +229,11 @@ fn short(metric: &Metric) -> String {
     name.replace('_', " ")
 }
 
-/// Which cells have no numbers, and why.
-pub(super) fn failures(results: &Results) -> String {
-    let mut out = String::new();
-    for (at, cell) in results.plain() {
-        if let Some(why) = results.failure(at) {
-            let engine = &results.experiment.file.engines[cell.engine].0;
-            writeln!(out, "{} {engine}: {why}", results.label(at)).expect("a string");
-        }
-    }
-    out
-}
-
-/// The experiments that come with the program.
-///
-/// # Panics
-/// Never: a test reads them all.
-pub fn experiments_list() -> String {
-    let mut table = text::Table::headless().numbers(0..0);
-    for installed in INSTALLED {
-        let file = ExperimentFile::parse(installed.text).expect("installed experiments are read by a test");
-        table.row([installed.name, &file.title]);
-    }
-    table.print()
-}
-
-/// What an experiment consists of: machines, engines, parameters with their sources, kernel objects.
-pub fn experiment_description(experiment: &Experiment, plan: &Plan) -> String {
-    let file = &experiment.file;
-    let mut out = text::wrapped(&format!("{}: {}", file.name, file.title), "", "  ");
-    if let Some(source) = &file.source {
-        out += &text::wrapped(&format!("published: {source}"), "", "  ");
-    }
-    let machines: Vec<&str> = experiment.machines.iter().map(|on| &*on.name).collect();
-    let engines: Vec<String> = file.engines.iter().map(|(_, preset)| preset.to_string()).collect();
-    out += &text::wrapped(&format!("machines: {}", machines.join(", ")), "", "  ");
-    out += &text::wrapped(&format!("engines: {}", engines.join(", ")), "", "  ");
-    let assumed = experiment.assumed().len();
-    let sum = |runs: fn(&Plan, &Cell) -> u32| -> u64 {
-        plan.cells.iter().map(|cell| u64::from(runs(plan, cell))).sum()
+/// Which cells have no numbers, and why, line by line.
+fn failures(results: &Results) -> Vec<(String, Vec<String>)> {
+    let of = |at: usize| {
+        let why = results.failure(at)?;
+        Some((results.name(at), why.lines().map(str::to_string).collect()))
     };
-    let (cells, runs, most) = (plan.cells.len(), sum(Plan::runs), sum(Plan::runs_most));
-    let runs = if runs == most { format!("{runs} runs") } else { format!("{runs} to {most} runs") };
-    let estimate = plan.estimate(experiment);
-    let seconds = estimate.host_ns as f64 / 1e9;
-    let mib = estimate.host_bytes >> 20;
-    out += &text::wrapped(
-        &format!(
-            "{cells} cells, {runs}: about {seconds:.1} s of one core, {mib} MiB for each run at a time \
-             (estimated); {assumed} costs of the machines are assumed"
-        ),
-        "",
-        "  ",
-    );
-    out.push('\n');
-    out += &workload_description(file, plan.size);
-    if let Some(fitted) = &file.fitted {
-        out.push('\n');
-        out += &text::wrapped(&format!("fitted: {}: {}", fitted.parameter, fitted.how), "", "  ");
-    }
-    out
-}
-
-/// What the workload of an experiment does: its parameters, objects and metrics.
-fn workload_description(file: &ExperimentFile, size: Size) -> String {
-    let workload = file.workload;
-    let mut out = text::wrapped(&format!("{}: {}", workload.name, workload.about), "", "  ");
-    out += "\nparameters\n";
-    for parameter in workload.parameters {
-        let given = file
-            .swept(parameter.name, size)
-            .map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
-        let value = given.unwrap_or_else(|| parameter.default(size).to_string());
-        out += &text::wrapped(&format!("{} = {value}: {}", parameter.name, parameter.about), "  ", "    ");
-        let limits = match parameter.kind {
-            Kind::Number { least, most, .. } => format!("{least} to {most}"),
-            Kind::Word(words) => words.join(", "),
-            Kind::File => "a recording".into(),
-        };
-        out += &text::wrapped(&format!("{limits}; source: {}", parameter.source), "    ", "    ");
-    }
-    for (names, objects) in alike_releases(file) {
-        out += &text::wrapped(&format!("kernel objects of {}", names.join(", ")), "\n", "  ");
-        for object in objects {
-            let bytes = if object.bytes > 0 { format!(" ({} bytes)", object.bytes) } else { String::new() };
-            let line =
-                format!("{}{bytes}: {}; source: {}", object.cache, object.per_operation, object.source);
-            out += &text::wrapped(&line, "  ", "    ");
-        }
-    }
-    out += "\nmetrics\n";
-    for metric in workload.metrics {
-        out += &text::wrapped(&metric_line(metric), "  ", "    ");
-    }
-    out
-}
-
-/// The kernel objects of an operation, and the releases of the engines that have these.
-pub(super) fn alike_releases(file: &ExperimentFile) -> Vec<(Vec<String>, Vec<Object>)> {
-    let mut releases: Vec<Release> = file.engines.iter().map(|(_, preset)| Era::of(preset).release).collect();
-    releases.sort();
-    releases.dedup();
-    let objects = file.workload.objects;
-    let alike = releases.chunk_by(|one, other| objects(*one) == objects(*other));
-    alike.map(|group| (group.iter().map(ToString::to_string).collect(), objects(group[0]))).collect()
+    results.plain().filter_map(|(at, _)| of(at)).collect()
 }

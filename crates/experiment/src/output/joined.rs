@@ -1,86 +1,138 @@
 //! The experiments of one mail together: the score of each, and every pair of engines of the mail.
 
-use super::reproduce::{reproduce_json, sum};
+use super::reproduce::{ReproduceDocument, sum};
 use crate::file::rows::Sign;
+use crate::judge::merit::{Ordered, merits};
 use crate::judge::pairs::{Pair, Pairs};
-use crate::judge::verdict::{Compared, Verdict, judge, score};
+use crate::judge::verdict::{Compared, Judged, Verdict, judge};
+use crate::output::reproduce::three_counts;
 use crate::run::results::Results;
-use serde_json::{Value, json};
-use slablab_report::text;
+use schemars::JsonSchema;
+use serde::Serialize;
+use slablab_report::document::{Named, named};
+use slablab_report::text::counted;
+use slablab_report::{Answer, Document, text};
 
-/// The widest line of a table that no `--wrap` narrows.
-const WIDE: usize = 110;
-
-/// The answer for people, after the answers of the experiments.
-pub fn joined_table(name: &str, experiments: &[Results], wrap: Option<usize>) -> String {
-    let width = wrap.unwrap_or(WIDE);
-    let wrapped = |line: &str| text::wrapped_within(width, line, "", "  ");
-    let mut out = wrapped(&format!("{name}: {} experiments together", experiments.len()));
-    out += &scores(experiments).print_within(width);
-    let Some(pairs) = Pairs::of(experiments) else { return out };
-    out.push('\n');
-    out += &wrapped(&rule(&pairs));
-    for (head, table) in tables(&pairs) {
-        out += &format!("\n{}{}", wrapped(&head), table.print_within(width));
-    }
-    out.push('\n');
-    summary(&pairs).iter().for_each(|line| out += &wrapped(line));
-    out
+/// The experiments of a mail.
+#[derive(Serialize, JsonSchema)]
+struct JoinedDocument {
+    name: String,
+    experiments: Vec<ReproduceDocument>,
+    /// Each two engines of which the mail publishes figures with their scatter.
+    pairs: Vec<PairDocument>,
+    /// The best constant answer; null without pairs that differ.
+    constant: Option<ConstantDocument>,
+    summary: Option<Vec<String>>,
 }
 
-/// The answer in Markdown, after the answers of the experiments.
-pub fn joined_markdown(name: &str, experiments: &[Results]) -> String {
-    let mut out =
-        format!("{name}: {} experiments together\n\n{}", experiments.len(), scores(experiments).markdown());
-    let Some(pairs) = Pairs::of(experiments) else { return out };
-    for (head, table) in tables(&pairs) {
-        out += &format!("\n{head}\n\n{}", table.markdown());
-    }
-    for line in summary(&pairs) {
-        out += &format!("\n{line}\n");
-    }
-    out
+#[derive(Serialize, JsonSchema)]
+struct PairDocument {
+    experiment: String,
+    /// Where the figures are in the mail.
+    block: String,
+    base: String,
+    other: String,
+    published_ratio: f64,
+    published_p_holm: f64,
+    published_sign: &'static str,
+    published_worse: Option<String>,
+    /// Of each swept value.
+    modelled_ratios: Vec<Option<f64>>,
+    /// The lowest and the highest ratio with what is assumed varied.
+    assumed_range: Option<[f64; 2]>,
+    verdict: String,
 }
 
-/// The answer for programs, with those of the experiments.
-pub fn joined_json(name: &str, experiments: &[Results]) -> Value {
+/// An engine that is always the worse one.
+#[derive(Serialize, JsonSchema)]
+struct ConstantDocument {
+    worse: String,
+    /// Pairs of which that is so.
+    explains: usize,
+}
+
+impl Document for JoinedDocument {
+    const NAME: &str = "slablab.reproduce.joined.1";
+    const TITLE: &str = "slablab reproduce: the experiments of one mail together";
+}
+
+/// The schema of the answer.
+pub(super) fn schema() -> Named {
+    named::<JoinedDocument>()
+}
+
+/// The answer of `reproduce` about several experiments of a mail, after the answers about each.
+pub fn joined_answer(name: &str, experiments: &[Results], wrap: Option<usize>) -> Answer {
+    let of = |results: &Results| (judge(results), merits(results));
+    let judged: Vec<Verdicts> = experiments.iter().map(of).collect();
     let pairs = Pairs::of(experiments);
-    let of = |pair: &Pair| {
-        let modelled: Vec<Option<f64>> = pair.compared.iter().map(|one| one.ratio).collect();
-        json!({
-            "experiment": pair.experiment,
-            "block": pair.block,
-            "base": pair.base,
-            "other": pair.other,
-            "published_ratio": pair.ratio,
-            "published_p_holm": pair.p,
-            "published_sign": pair.sign.word(),
-            "published_worse": pair.worse,
-            "modelled_ratios": modelled,
-            "assumed_range": range(pair),
-            "verdict": pair.verdict.to_string(),
-        })
-    };
-    json!({
-        "schema": "slablab.reproduce.joined.1",
-        "name": name,
-        "experiments": experiments.iter().map(reproduce_json).collect::<Vec<_>>(),
-        "pairs": pairs.iter().flat_map(|pairs| &pairs.all).map(of).collect::<Vec<_>>(),
-        "constant": pairs.as_ref().and_then(|pairs| pairs.constant.as_ref()).map(|(engine, explained)| {
-            json!({ "worse": engine, "explains": explained })
-        }),
-        "summary": pairs.as_ref().map(summary),
-    })
+    let document = document(name, (experiments, &judged), pairs.as_ref());
+    let title = format!("{name}: {} together", counted(experiments.len() as u64, "experiment"));
+    let scores = experiments.iter().zip(&judged).map(|(results, (judged, orders))| {
+        format!("{}: {}", results.experiment.file.name, sum(judged, orders))
+    });
+    let answer = Answer::new(&title, sentence(name, &judged, pairs.as_ref()))
+        .within(wrap)
+        .document(&document)
+        .heading(title)
+        .list(scores);
+    let Some(pairs) = pairs else { return answer };
+    let answer = answer.heading(rule(&pairs));
+    let answer = tables(&pairs)
+        .into_iter()
+        .fold(answer, |answer, (head, table)| answer.heading(head).table(table, &LEFT_OUT));
+    answer.remarks(summary(&pairs))
 }
 
-/// The relations of each experiment that agree.
-fn scores(experiments: &[Results]) -> text::Table {
-    let mut table = text::Table::headless().numbers(0..0);
-    for results in experiments {
-        let file = &results.experiment.file;
-        table.row([file.name.clone(), sum(results, score(&judge(results)))]);
+/// Columns of the text that are left out on a narrow terminal.
+const LEFT_OUT: [&str; 1] = ["Holm's p"];
+
+/// What is said of the rows and of the orders of an experiment.
+type Verdicts = (Vec<Judged>, Vec<Ordered>);
+
+/// How many of the pairs agree; of the relations if there are no pairs.
+fn sentence(name: &str, judged: &[Verdicts], pairs: Option<&Pairs>) -> String {
+    let Some(pairs) = pairs else {
+        let rows: Vec<&Judged> = judged.iter().flat_map(|(judged, _)| judged).collect();
+        let over = counted(judged.len() as u64, "experiment");
+        return format!("{}, over {over}.", three_counts(name, &rows));
+    };
+    format!(
+        "Of the pairs of engines that differ in {name} {} agree, of those that do not {}.",
+        agree(pairs.differ()),
+        agree(pairs.alike())
+    )
+}
+
+fn document(
+    name: &str,
+    (experiments, judged): (&[Results], &[Verdicts]),
+    pairs: Option<&Pairs>,
+) -> JoinedDocument {
+    let of = |pair: &Pair| PairDocument {
+        experiment: pair.experiment.clone(),
+        block: pair.block.clone(),
+        base: pair.base.clone(),
+        other: pair.other.clone(),
+        published_ratio: pair.ratio,
+        published_p_holm: pair.p,
+        published_sign: pair.sign.word(),
+        published_worse: pair.worse.clone(),
+        modelled_ratios: pair.compared.iter().map(|one| one.ratio).collect(),
+        assumed_range: range(pair),
+        verdict: pair.verdict.to_string(),
+    };
+    let all = experiments.iter().zip(judged);
+    let constant = pairs.and_then(|pairs| pairs.constant.clone());
+    JoinedDocument {
+        name: name.to_string(),
+        experiments: all
+            .map(|(results, (judged, orders))| ReproduceDocument::new(results, judged, orders))
+            .collect(),
+        pairs: pairs.iter().flat_map(|pairs| &pairs.all).map(of).collect(),
+        constant: constant.map(|(worse, explains)| ConstantDocument { worse, explains }),
+        summary: pairs.map(summary),
     }
-    table
 }
 
 /// How the pairs are judged.
@@ -142,17 +194,19 @@ fn range(pair: &Pair) -> Option<[f64; 2]> {
     Some([ratios().reduce(f64::min)?, ratios().reduce(f64::max)?])
 }
 
+/// How many of some pairs agree.
+fn agree<'p>(pairs: impl Iterator<Item = &'p Pair>) -> String {
+    let (mut all, mut agree) = (0, 0);
+    for pair in pairs {
+        all += 1;
+        agree += usize::from(pair.verdict == Verdict::Agrees);
+    }
+    format!("{agree} of {all}")
+}
+
 /// The scores beside that of the best constant answer.
 fn summary(pairs: &Pairs) -> Vec<String> {
-    let agree = |pairs: &mut dyn Iterator<Item = &Pair>| {
-        let (mut all, mut agree) = (0, 0);
-        for pair in pairs {
-            all += 1;
-            agree += usize::from(pair.verdict == Verdict::Agrees);
-        }
-        format!("{agree} of {all}")
-    };
-    let mut lines = vec![format!("Pairs that differ in the mail: {} agree.", agree(&mut pairs.differ()))];
+    let mut lines = vec![format!("Pairs that differ in the mail: {} agree.", agree(pairs.differ()))];
     if let Some((engine, explained)) = &pairs.constant {
         lines[0] += &format!(
             " The best constant answer, \"{engine} is the worse one\", agrees in {explained} of {}.",
@@ -160,10 +214,10 @@ fn summary(pairs: &Pairs) -> Vec<String> {
         );
         lines.push(format!(
             "Pairs beyond that answer, which alone show something: {} agree.",
-            agree(&mut pairs.exceptions())
+            agree(pairs.exceptions())
         ));
     }
-    lines.push(format!("Pairs without a difference in the mail: {} agree.", agree(&mut pairs.alike())));
+    lines.push(format!("Pairs without a difference in the mail: {} agree.", agree(pairs.alike())));
     let told: usize = pairs.alike().filter(|pair| pair.verdict == Verdict::SignDiffers).count();
     if told > 0 {
         lines.push(format!("In {told} of them the model has a difference where the mail tells none."));

@@ -5,9 +5,13 @@ use slablab_model::LockTimes;
 use slablab_report::text::Table;
 use std::collections::BTreeMap;
 
-/// A table of the locks that calls took, by cell and rank: means over the repeats. Locks of a rank are
-/// counted together, from the start of a run.
-pub fn locks_table(results: &Results, width: usize) -> String {
+/// The heading of the table.
+pub const LOCKS: &str =
+    "locks, means over the repeats, from the start of a run: all locks of a name together";
+
+/// The locks that calls took, by cell and rank: means over the repeats. Locks of a rank are counted together,
+/// from the start of a run.
+pub fn locks_table(results: &Results) -> Table {
     let heads = [
         "",
         "lock",
@@ -20,15 +24,14 @@ pub fn locks_table(results: &Results, width: usize) -> String {
         "holds of a message, ns",
     ];
     let mut table = Table::new(heads);
-    for (at, cell) in results.plain() {
-        let name = format!("{} {}", results.label(at), results.experiment.file.engines[cell.engine].0);
+    for (at, _) in results.plain() {
+        let name = results.name(at);
         let messages = messages(results, at);
         for (lock, (times, runs)) in sums(results, at) {
             table.row(row(&name, &lock, &times, runs, messages));
         }
     }
-    let head = "locks, means over the repeats, from the start of a run: all locks of a name together\n";
-    format!("{head}{}", table.print_within(width))
+    table
 }
 
 /// The sums over the runs of a cell, and the number of its runs; locks that no call took are left out.

@@ -1,102 +1,126 @@
 //! Orders of merit: published and modelled orders, Kendall's tau, and the null answer.
 
-use crate::judge::merit::{Column, Ordered, merits};
+use crate::judge::merit::{Column, Ordered};
 use crate::run::results::Results;
-use serde_json::{Value, json};
-use slablab_report::text;
+use schemars::JsonSchema;
+use serde::Serialize;
+use slablab_report::Answer;
 use slablab_stats::kendall::order;
 
-/// The orders, with what the columns mean; `None` if the experiment has none.
-pub(super) fn merit_table(results: &Results) -> Option<(String, text::Table)> {
-    let all = merits(results);
-    let first = all.first()?;
-    let head = format!(
-        "orders of merit by {}, lowest first; what differs by {} % or less is equal. tau: Kendall's tau-b with \
-         the published order, 0 for the null answer \"all are equal\"; chance: the part of all orders with \
-         this tau or a higher one",
-        first.merit.parameter, results.experiment.file.noise_percent
-    );
-    let mut table = text::Table::new(["", "cells", "order", "tau", "chance %"]).numbers(3..5);
-    for one in &all {
-        let figures = one.published.iter().map(|(_, figure)| Some(*figure));
-        let row = [one.merit.name.clone(), "published".into(), in_order(one, figures, 0.0)];
-        table.row(row.into_iter().chain(["".into(), "".into()]));
-        for column in &one.columns {
-            let modelled = column.modelled.iter().copied();
-            let noise = results.experiment.file.noise_percent;
-            let shown = |number: fn(&slablab_stats::kendall::Kendall) -> f64, decimals: usize| {
-                column.kendall.as_ref().map_or("-".into(), |one| format!("{:.decimals$}", number(one)))
-            };
-            table.row([
-                String::new(),
-                column.label.clone(),
-                in_order(one, modelled, noise),
-                shown(|one| one.tau, 2),
-                shown(|one| one.chance * 100.0, 1),
-            ]);
+/// An order of merit as a document.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct MeritDocument {
+    name: String,
+    /// Its values are put in order.
+    parameter: &'static str,
+    metric: &'static str,
+    values: Vec<String>,
+    published: Vec<f64>,
+    columns: Vec<ColumnDocument>,
+    /// The columns after each change of what is assumed.
+    varied: Vec<ColumnDocument>,
+    /// Pairs of which a change gives another order.
+    flipped: Vec<FlipDocument>,
+    /// Pairs of values that have the published order in all columns.
+    agree: usize,
+    /// Pairs whose order differs between columns.
+    undetermined: usize,
+    differ: usize,
+    /// Pairs that are published as equal.
+    null_agrees: usize,
+}
+
+/// The modelled figures of cells that differ in the parameter alone.
+#[derive(Serialize, JsonSchema)]
+struct ColumnDocument {
+    cells: String,
+    modelled: Vec<Option<f64>>,
+    /// Kendall's tau-b with the published order.
+    tau: Option<f64>,
+    /// The part of all orders that have this tau or a higher one.
+    chance: Option<f64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct FlipDocument {
+    values: [String; 2],
+    by: String,
+}
+
+impl MeritDocument {
+    pub(super) fn new(results: &Results, one: &Ordered) -> MeritDocument {
+        let column = |column: &Column| ColumnDocument {
+            cells: column.label.clone(),
+            modelled: column.modelled.clone(),
+            tau: column.kendall.map(|one| one.tau),
+            chance: column.kendall.map(|one| one.chance),
+        };
+        let flip =
+            |(values, by): &([String; 2], String)| FlipDocument { values: values.clone(), by: by.clone() };
+        let [agree, undetermined, differ] = one.pairs;
+        MeritDocument {
+            name: one.merit.name.clone(),
+            parameter: one.merit.parameter,
+            metric: results.experiment.file.workload.metrics[one.merit.metric].name,
+            values: one.published.iter().map(|(value, _)| value.to_string()).collect(),
+            published: one.published.iter().map(|(_, figure)| *figure).collect(),
+            columns: one.columns.iter().map(column).collect(),
+            varied: one.varied.iter().map(column).collect(),
+            flipped: one.flipped.iter().map(flip).collect(),
+            agree,
+            undetermined,
+            differ,
+            null_agrees: one.null,
         }
     }
-    Some((head, table))
 }
 
-/// How many pairs of each order agree.
-pub(super) fn merit_lines(results: &Results) -> Vec<String> {
-    let line = |one: &Ordered| {
-        let [agree, undetermined, differ] = one.pairs;
-        let flips =
-            one.flipped.iter().map(|([base, other], by)| format!("{base} and {other} flip with {by}"));
-        let flips: String = flips.map(|flip| format!(" {flip}.")).collect();
-        format!(
-            "{}: of {} pairs {agree} agree, {undetermined} are undetermined, {differ} differ; the null answer \
-             agrees in {}.{flips}",
-            one.merit.name,
-            one.pairs.iter().sum::<usize>(),
-            one.null
-        )
-    };
-    merits(results).iter().map(line).collect()
+/// The orders: how many pairs of each agree, the published order and the modelled ones.
+pub(super) fn merit_blocks(answer: Answer, results: &Results, all: &[Ordered]) -> Answer {
+    let Some(first) = all.first() else { return answer };
+    let noise = results.experiment.file.noise_percent;
+    let answer = answer.heading(format!(
+        "orders of merit by {}, lowest first; what differs by {noise} % or less is equal. tau: Kendall's tau-b with \
+         the published order, 0 for the null answer \"all are equal\"; chance: the part of all orders with \
+         this tau or a higher one",
+        first.merit.parameter
+    ));
+    all.iter().fold(answer, |answer, one| {
+        let figures = one.published.iter().map(|(_, figure)| Some(*figure));
+        let published = format!("published: {}", in_order(one, figures, 0.0));
+        let column = |column: &Column| {
+            let tau = column.kendall.map_or(String::new(), |kendall| {
+                format!(" (tau {:.2}, chance {:.1} %)", kendall.tau, kendall.chance * 100.0)
+            });
+            format!("{}{tau}: {}", column.label, in_order(one, column.modelled.iter().copied(), noise))
+        };
+        answer.entry(agreement(one), std::iter::once(published).chain(one.columns.iter().map(column)))
+    })
 }
 
-/// How many pairs of all orders agree; `None` if the experiment has no order.
-pub(super) fn merit_sum(results: &Results) -> Option<String> {
-    let all = merits(results);
+/// How many pairs of an order agree.
+fn agreement(one: &Ordered) -> String {
+    let [agree, undetermined, differ] = one.pairs;
+    let flips = one.flipped.iter().map(|([base, other], by)| format!("{base} and {other} flip with {by}"));
+    let flips: String = flips.map(|flip| format!(" {flip}.")).collect();
+    format!(
+        "{}: of {} pairs {agree} agree, {undetermined} are undetermined, {differ} differ; the null answer agrees \
+         in {}.{flips}",
+        one.merit.name,
+        one.pairs.iter().sum::<usize>(),
+        one.null
+    )
+}
+
+/// How many pairs of all orders agree; `None` without an order.
+pub(super) fn merit_sum(all: &[Ordered]) -> Option<String> {
     let (mut pairs, mut agree, mut null) = (0, 0, 0);
-    for one in &all {
+    for one in all {
         pairs += one.pairs.iter().sum::<usize>();
         (agree, null) = (agree + one.pairs[0], null + one.null);
     }
-    let line = format!("{agree} of {pairs} pairs in orders of merit agree, of the null answer {null}.");
+    let line = format!("{agree} of {pairs} pairs in orders of merit agree, of the null answer {null}");
     (!all.is_empty()).then_some(line)
-}
-
-/// The orders for programs.
-pub(super) fn merit_json(results: &Results) -> Vec<Value> {
-    let of = |one: &Ordered| {
-        let column = |column: &Column| {
-            json!({
-                "cells": column.label,
-                "modelled": column.modelled,
-                "tau": column.kendall.map(|one| one.tau),
-                "chance": column.kendall.map(|one| one.chance),
-            })
-        };
-        let flip = |([base, other], by): &([String; 2], String)| json!({ "values": [base, other], "by": by });
-        json!({
-            "name": one.merit.name,
-            "parameter": one.merit.parameter,
-            "metric": results.experiment.file.workload.metrics[one.merit.metric].name,
-            "values": one.published.iter().map(|(value, _)| value.to_string()).collect::<Vec<_>>(),
-            "published": one.published.iter().map(|(_, figure)| figure).collect::<Vec<_>>(),
-            "columns": one.columns.iter().map(column).collect::<Vec<_>>(),
-            "varied": one.varied.iter().map(column).collect::<Vec<_>>(),
-            "flipped": one.flipped.iter().map(flip).collect::<Vec<_>>(),
-            "agree": one.pairs[0],
-            "undetermined": one.pairs[1],
-            "differ": one.pairs[2],
-            "null_agrees": one.null,
-        })
-    };
-    merits(results).iter().map(of).collect()
 }
 
 /// The values from the lowest figure to the highest: `a < b = c`; those without a figure are left out.

@@ -5,41 +5,37 @@ mod builds;
 mod comparison;
 mod describe;
 mod experiment;
-mod explain_cells;
+mod explain;
+mod finding;
 mod joined;
 mod locks;
 mod memory;
 mod merit;
 mod pressure;
 mod reproduce;
+mod rows;
 mod run_page;
 mod shown;
 mod suite;
-mod suite_page;
 mod trace;
 
 pub use alloc_trace::allocation_trace;
-pub use comparison::{
-    comparison_avg_std, comparison_csv, comparison_json, comparison_markdown, comparison_mmtests,
-    comparison_table,
-};
-pub use describe::experiment_description_json;
-pub use experiment::{
-    experiment_avg_std, experiment_csv, experiment_description, experiment_frame, experiment_json,
-    experiment_markdown, experiment_mmtests, experiment_table, experiments_list,
-};
-pub use explain_cells::{explain_cells_json, explain_cells_table, explain_script_json, explain_script_table};
-pub use joined::{joined_json, joined_markdown, joined_table};
-pub use locks::locks_table;
-pub use memory::{Column, meminfo_log, memory_page, mmtests_vmstat, processes_table, vmstat_log};
-pub use pressure::{
-    Named, judgement_csv, judgement_differences, judgement_json, judgement_page, judgement_pages_csv,
-    judgement_summary, pressure_records_csv, pressure_records_json, pressure_records_table,
-};
-pub use reproduce::{reproduce_csv, reproduce_json, reproduce_markdown, reproduce_table};
-pub use run_page::experiment_page;
-pub use suite::{
-    suite_avg_std, suite_csv, suite_json, suite_list, suite_markdown, suite_mmtests, suite_table,
-};
-pub use suite_page::suite_page;
+pub use describe::description_answer;
+pub use experiment::{Look, experiment_answer, experiment_frame};
+pub use explain::{explain_cells_answer, explain_script_answer};
+pub use joined::joined_answer;
+pub use locks::{LOCKS, locks_table};
+pub use memory::{Column, meminfo_log, processes_table, vmstat_log};
+pub use pressure::{judgement_answer, killed, records_answer, run_answer};
+pub use reproduce::reproduce_answer;
+pub use suite::{SuiteLook, suite_answer, suite_list};
 pub use trace::write_perfetto;
+
+use slablab_report::document::Named;
+
+/// The schemas of these answers.
+pub fn schemas() -> Vec<Named> {
+    let of_runs =
+        [describe::schema(), experiment::schema(), joined::schema(), reproduce::schema(), suite::schema()];
+    of_runs.into_iter().chain(explain::schemas()).chain(pressure::schemas()).collect()
+}

@@ -1,17 +1,17 @@
 //! The page of an experiment: times with intervals, where the time went, which CPU waited for which lock,
 //! memory over time, published beside modelled.
 
+use super::memory::group_figures;
 use crate::judge::verdict::judge;
-use crate::output::memory::group_figures;
-use crate::plan::Cell;
 use crate::run::observe::Seen;
 use crate::run::results::Results;
 use crate::workload::Metric;
 use slablab_model::Spent;
+use slablab_report::Answer;
 use slablab_report::html::chart::{
     Axis, Bar, Group, Heat, Intervals, Lines, Point, Scale, Series, Shape, Wholes,
 };
-use slablab_report::html::{Cell as Shown, Head, Page, Table};
+use slablab_report::html::{Cell as Shown, Head, Table};
 use slablab_sim::profile::Profile;
 use std::collections::BTreeMap;
 
@@ -24,54 +24,45 @@ const SAMPLED_MAX: usize = 3;
 /// Most cells in the figure of the time, and most groups in the figure of a metric. More are in tables.
 const CELLS_MAX: usize = 60;
 
-/// An experiment as a page. `seen` is what [`crate::run::observe::seen`] saw; `command` is what made
-/// the page.
-pub fn experiment_page(results: &Results, seen: &[Option<Seen>], command: &str) -> String {
+/// Adds the blocks of the page. `seen` is what [`crate::run::observe::seen`] saw.
+pub(super) fn page_blocks(answer: Answer, results: &Results, seen: &[Option<Seen>]) -> Answer {
     let file = &results.experiment.file;
-    let mut page = Page::new(&format!("{}: {}", file.name, file.title), command);
     let plan = &results.plan;
-    page.lede(&format!(
-        "{} on modelled machines: {} cells, {}. All times are predicted by the model.",
-        file.workload.name,
-        results.plain().count(),
-        plan.repeats.words()
-    ));
-    page.facts([
-        ("Machines", Shown::Count(results.experiment.machines.len() as u64)),
-        ("Engines", Shown::Count(file.engines.len() as u64)),
-        ("Size", Shown::Text(plan.size.name().into())),
-        ("Seed", Shown::Text(plan.seed.to_string())),
-    ]);
-    let metric = &file.workload.metrics[file.metric];
-    page.section("Result");
-    metric_figure(results, metric, &mut page);
+    let answer = answer
+        .paragraph(&format!(
+            "{} on modelled machines: {} cells, {}. All times are predicted by the model.",
+            file.workload.name,
+            results.plain().count(),
+            plan.repeats.words()
+        ))
+        .facts([
+            ("Machines", Shown::Count(results.experiment.machines.len() as u64)),
+            ("Engines", Shown::Count(file.engines.len() as u64)),
+            ("Size", Shown::Text(plan.size.name().into())),
+            ("Seed", Shown::Text(plan.seed.to_string())),
+        ]);
+    let metric = results.metric(file.metric);
+    let mut answer = metric_figure(answer.section("Result"), results, metric);
     if !file.expect.is_empty() {
-        page.section("Published beside modelled");
-        page.table("Ratios of two cells. docs/reproduce.md says what a verdict is.", &relations(results));
+        let caption = "Ratios of two cells. docs/reproduce.md says what a verdict is.";
+        answer = answer.section("Published beside modelled").page_table(caption, relations(results));
     }
     let found: Vec<(usize, &Profile)> =
         results.plain().filter_map(|(at, _)| Some((at, seen.get(at)?.as_ref()?.profile.as_ref()?))).collect();
-    if !found.is_empty() {
-        page.section("Where the time went");
-        time_figure(results, &found, &mut page);
-        heat_figures(results, &found, &mut page);
+    if found.is_empty() {
+        let name = file.workload.name;
+        answer = answer.paragraph(&format!("{name} does not tell where the time of a run went."));
+    } else {
+        answer = time_figure(answer.section("Where the time went"), results, &found);
+        answer = heat_figures(answer, results, &found);
     }
-    placement_table(results, metric, &mut page);
-    memory_figures(results, seen, &mut page);
-    sampled_figures(results, seen, &mut page);
-    page.section("Every metric");
-    page.table("Means over the repeats. The number of a cell is that of --cell.", &metrics_table(results));
-    page.evidence(&evidence(results, found.is_empty()));
-    page.finish()
-}
-
-/// The machine and values of a cell with its engine.
-fn label(results: &Results, at: usize) -> String {
-    format!("{} {}", results.label(at), engine(results, &results.plan.cells[at]))
-}
-
-fn engine<'a>(results: &'a Results, cell: &Cell) -> &'a str {
-    &results.experiment.file.engines[cell.engine].0
+    answer = placement_table(answer, results, metric);
+    answer = memory_figures(answer, results, seen);
+    answer = sampled_figures(answer, results, seen);
+    answer = failures(answer, results);
+    answer
+        .section("Every metric")
+        .page_table("Means over the repeats. The number of a cell is that of --cell.", metrics_table(results))
 }
 
 /// The scale and the factor that a metric's numbers are drawn with.
@@ -85,7 +76,7 @@ fn drawn(metric: &Metric) -> (Scale, f64) {
 }
 
 /// A metric of each machine and engine with its interval.
-fn metric_figure(results: &Results, metric: &Metric, page: &mut Page) {
+fn metric_figure(answer: Answer, results: &Results, metric: &Metric) -> Answer {
     let (scale, factor) = drawn(metric);
     let point = |at: usize| {
         let mean = results.sample(at, metric)?.mean();
@@ -104,8 +95,7 @@ fn metric_figure(results: &Results, metric: &Metric, page: &mut Page) {
     let values: Vec<f64> =
         groups.iter().flat_map(|group| group.points.iter().flatten().map(|point| point.low)).collect();
     if values.is_empty() {
-        page.text("No cell has a number.");
-        return;
+        return answer.paragraph("No cell has a number.");
     }
     let unit = if scale == Scale::Number { format!(", {}", metric.unit) } else { String::new() };
     let axis = Axis::new(&format!("{}{unit}", metric.name), scale.for_range(values));
@@ -113,14 +103,13 @@ fn metric_figure(results: &Results, metric: &Metric, page: &mut Page) {
     let chart = Intervals { series, groups, axis };
     let caption =
         format!("{}: {}. Means with 95 % intervals over the model's repeats.", metric.name, metric.about);
-    page.figure(&caption, &chart, &chart.table("machine", "engine"));
-    if left_out > 0 {
-        page.note(&format!("{left_out} more machines and values are in the table of every metric."));
-    }
+    let table = chart.table("machine", "engine");
+    let answer = answer.figure(&caption, chart, table);
+    more(answer, left_out, "machines and values are in the table of every metric")
 }
 
 /// CPU time of each cell by what it was spent on; waits by lock.
-fn time_figure(results: &Results, found: &[(usize, &Profile)], page: &mut Page) {
+fn time_figure(answer: Answer, results: &Results, found: &[(usize, &Profile)]) -> Answer {
     let mut locks: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, waits) in found.iter().flat_map(|(_, profile)| &profile.waits) {
         *locks.entry(name).or_default() += waits.iter().sum::<u64>();
@@ -139,7 +128,7 @@ fn time_figure(results: &Results, found: &[(usize, &Profile)], page: &mut Page) 
         };
         let spent = kinds.iter().map(|kind| profile.sum(kind.1));
         let all = spent.chain(locks.keys().map(|lock| wait(lock))).chain([profile.idle()]);
-        Bar { label: label(results, *at), values: all.map(|ps| ps as f64 * 1e-12).collect() }
+        Bar { label: results.name(*at), values: all.map(|ps| ps as f64 * 1e-12).collect() }
     };
     let wholes = Wholes {
         parts,
@@ -149,14 +138,12 @@ fn time_figure(results: &Results, found: &[(usize, &Profile)], page: &mut Page) 
     };
     let caption = "Time of the CPUs in the first repeat of each cell: instructions and lines in the CPU's own \
                    caches, lines that came from other caches and from memory, waits by lock, idle.";
-    page.figure(caption, &wholes.chart(), &wholes.table("cell"));
-    if found.len() > CELLS_MAX {
-        page.note(&format!("{} more cells are left out.", found.len() - CELLS_MAX));
-    }
+    let answer = answer.figure(caption, wholes.chart(), wholes.table("cell"));
+    more(answer, found.len().saturating_sub(CELLS_MAX), "cells are left out")
 }
 
 /// CPU by lock for the cells in which CPUs waited for the largest part of their time.
-fn heat_figures(results: &Results, found: &[(usize, &Profile)], page: &mut Page) {
+fn heat_figures(mut answer: Answer, results: &Results, found: &[(usize, &Profile)]) -> Answer {
     let part = |profile: &Profile| {
         let whole = profile.elapsed as f64 * profile.cpus.len() as f64;
         profile.sum(Spent::LockWait) as f64 / whole.max(1.0)
@@ -173,23 +160,22 @@ fn heat_figures(results: &Results, found: &[(usize, &Profile)], page: &mut Page)
             across: profile.cpus.iter().map(|cpu| cpu.0.to_string()).collect(),
             numbers: profile.waits.iter().map(|(_, waits)| row(waits)).collect(),
         };
-        let caption = format!("Waits for locks by CPU, {}, first repeat.", label(results, *at));
-        page.figure(&caption, &heat, &heat.table());
+        let caption = format!("Waits for locks by CPU, {}, first repeat.", results.name(*at));
+        let table = heat.table();
+        answer = answer.figure(&caption, heat, table);
     }
     if with_waits.is_empty() {
-        page.note("No CPU waited for a lock.");
+        answer = answer.paragraph("No CPU waited for a lock.");
     }
-    if with_waits.len() > HEATS_MAX {
-        page.note(&format!("{} more cells with shorter waits are left out.", with_waits.len() - HEATS_MAX));
-    }
+    more(answer, with_waits.len().saturating_sub(HEATS_MAX), "cells with shorter waits are left out")
 }
 
 /// How much of the main metric's variance lies between placements; nothing with one placement.
-fn placement_table(results: &Results, metric: &Metric, page: &mut Page) {
+fn placement_table(answer: Answer, results: &Results, metric: &Metric) -> Answer {
     let parts: Vec<_> =
         results.plain().filter_map(|(at, _)| Some((at, results.parts(at, metric)?))).collect();
     if parts.is_empty() {
-        return;
+        return answer;
     }
     let number = |name: &str| Head::number(name).unit(metric.unit);
     let heads = [number("mean"), number("sd within"), number("sd between")];
@@ -199,27 +185,26 @@ fn placement_table(results: &Results, metric: &Metric, page: &mut Page) {
         let mean = results.sample(at, metric).map_or(f64::NAN, |sample| sample.mean());
         let numbers = [mean, parts.within.sqrt(), parts.between.sqrt()];
         let numbers = numbers.map(|value| Shown::Number(value / metric.per_unit, metric.decimals + 1));
-        let names = [Shown::Count(at as u64 + 1), Shown::Name(label(results, at))];
+        let names = [Shown::Count(at as u64 + 1), Shown::Name(results.name(at))];
         let share = Shown::Number(parts.share_between() * 100.0, 0);
         table.row(names.into_iter().chain(numbers).chain([share]));
     }
-    page.section("Within and between placements");
     let caption = "Standard deviations of repeats of one placement and of the placements' means, and the part \
                    of the variance between placements. A placement is what changes from boot to boot.";
-    page.table(caption, &table);
+    answer.section("Within and between placements").page_table(caption, table)
 }
 
 /// Memory over time of each machine and combination of parameters, a line for each engine.
-fn memory_figures(results: &Results, seen: &[Option<Seen>], page: &mut Page) {
+fn memory_figures(mut answer: Answer, results: &Results, seen: &[Option<Seen>]) -> Answer {
     let engines = results.experiment.file.engines.len();
     let of = |at: usize| seen.get(at)?.as_ref().map(|seen| &seen.memory).filter(|memory| memory.len() > 1);
     let plain: Vec<usize> = results.plain().map(|(at, _)| at).collect();
     let all: Vec<&[usize]> =
         plain.chunks(engines).filter(|cells| cells.iter().any(|at| of(*at).is_some())).collect();
     if all.is_empty() {
-        return;
+        return answer;
     }
-    page.section("Memory over time");
+    answer = answer.section("Memory over time");
     for cells in all.iter().take(MEMORIES_MAX) {
         let mut table = Table::new([
             Head::text("engine"),
@@ -229,7 +214,7 @@ fn memory_figures(results: &Results, seen: &[Option<Seen>], page: &mut Page) {
         ]);
         let mut series = Vec::new();
         for (at, memory) in cells.iter().filter_map(|at| Some((*at, of(*at)?))) {
-            let name = engine(results, &results.plan.cells[at]);
+            let name = results.engine(at);
             let points = memory.iter().map(|(time, bytes)| (*time as f64 * 1e-12, *bytes as f64)).collect();
             series.push(Series { name: name.into(), points, band: Vec::new() });
             let most = memory.iter().map(|point| point.1).max().unwrap_or(0);
@@ -243,27 +228,23 @@ fn memory_figures(results: &Results, seen: &[Option<Seen>], page: &mut Page) {
             series,
         };
         let caption = format!("Memory of slabs, {}, first repeat, counted part.", results.label(cells[0]));
-        page.figure(&caption, &lines, &table);
+        answer = answer.figure(&caption, lines, table);
     }
-    if all.len() > MEMORIES_MAX {
-        page.note(&format!("{} more machines and values are left out.", all.len() - MEMORIES_MAX));
-    }
+    more(answer, all.len().saturating_sub(MEMORIES_MAX), "machines and values are left out")
 }
 
 /// What cells with page replacement sampled: a figure for each group of tracks.
-fn sampled_figures(results: &Results, seen: &[Option<Seen>], page: &mut Page) {
+fn sampled_figures(mut answer: Answer, results: &Results, seen: &[Option<Seen>]) -> Answer {
     let of = |at: usize| seen.get(at)?.as_ref().filter(|seen| !seen.sampled.is_empty());
     let all: Vec<(usize, &Seen)> = results.plain().filter_map(|(at, _)| Some((at, of(at)?))).collect();
     if all.is_empty() {
-        return;
+        return answer;
     }
-    page.section("Memory, paging and disks over time");
+    answer = answer.section("Memory, paging and disks over time");
     for (at, seen) in all.iter().take(SAMPLED_MAX) {
-        group_figures(&label(results, *at), &seen.sampled, page);
+        answer = group_figures(answer, &results.name(*at), &seen.sampled);
     }
-    if all.len() > SAMPLED_MAX {
-        page.note(&format!("{} more cells are left out.", all.len() - SAMPLED_MAX));
-    }
+    more(answer, all.len().saturating_sub(SAMPLED_MAX), "cells are left out")
 }
 
 /// Relations of cells, published beside modelled.
@@ -303,7 +284,7 @@ fn metrics_table(results: &Results) -> Table {
     let heads = metrics.iter().map(|metric| Head::number(metric.name).unit(metric.unit));
     let names = [Head::number("cell"), Head::text("machine"), Head::text("engine")];
     let mut table = Table::new(names.into_iter().chain(heads));
-    for (at, cell) in results.plain() {
+    for (at, _) in results.plain() {
         let numbers = metrics.iter().map(|metric| match results.shown(at, metric) {
             Some(sample) => Shown::Number(sample.mean(), metric.decimals),
             None => Shown::Empty,
@@ -311,29 +292,34 @@ fn metrics_table(results: &Results) -> Table {
         let names = [
             Shown::Count(at as u64 + 1),
             Shown::Name(results.label(at)),
-            Shown::Name(engine(results, cell).into()),
+            Shown::Name(results.engine(at).into()),
         ];
         table.row(names.into_iter().chain(numbers));
     }
     table
 }
 
-/// What the page rests on.
-fn evidence(results: &Results, without_profiles: bool) -> Vec<String> {
+/// Why cells have no numbers.
+fn failures(answer: Answer, results: &Results) -> Answer {
+    let failed =
+        |(at, _): (usize, _)| Some(format!("{}: no numbers: {}", results.name(at), results.failure(at)?));
+    let failed: Vec<String> = results.plain().filter_map(failed).collect();
+    let answer = if failed.is_empty() { answer } else { answer.section("Cells without numbers") };
+    failed.iter().fold(answer, |answer, why| {
+        answer.paragraph(&why.lines().map(str::trim).collect::<Vec<_>>().join("; "))
+    })
+}
+
+/// Says how many things are not shown.
+fn more(answer: Answer, count: usize, what: &str) -> Answer {
+    if count > 0 { answer.paragraph(&format!("{count} more {what}.")) } else { answer }
+}
+
+/// What the numbers rest on.
+pub(super) fn basis(results: &Results) -> [String; 1] {
     let assumed = results.experiment.assumed().len();
-    let mut sentences = vec![format!(
+    [format!(
         "{assumed} costs of the machines are assumed; slablab reproduce shows what they change. Intervals show \
          the scatter of the model's repeats, not that of a real machine."
-    )];
-    if without_profiles {
-        let name = results.experiment.file.workload.name;
-        sentences.push(format!("{name} does not tell where the time of a run went."));
-    }
-    for (at, _) in results.plain() {
-        if let Some(why) = results.failure(at) {
-            let why: Vec<&str> = why.lines().map(str::trim).collect();
-            sentences.push(format!("{}: no numbers: {}", label(results, at), why.join("; ")));
-        }
-    }
-    sentences
+    )]
 }

@@ -2,7 +2,8 @@
 
 use crate::file::shown::Shown;
 use crate::run::results::Results;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_report::text;
 
 /// The tables, each with what it shows.
@@ -42,32 +43,44 @@ fn heads(names: &[&str]) -> (String, Vec<String>) {
     (star.copied().collect::<Vec<_>>().join("_"), rest)
 }
 
-/// The tables for programs.
-pub(super) fn shown_json(results: &Results) -> Vec<Value> {
-    let file = &results.experiment.file;
-    let of = |shown: &Shown| {
+/// A table of metrics of every cell as a document.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ShownDocument {
+    name: String,
+    metrics: Vec<&'static str>,
+    unit: Option<&'static str>,
+    cells: Vec<ShownCell>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ShownCell {
+    cell: String,
+    /// The mean of each metric; null if a run failed.
+    modelled: Vec<Option<f64>>,
+}
+
+impl ShownDocument {
+    pub(super) fn new(results: &Results, shown: &Shown) -> ShownDocument {
+        let metric = |at: &usize| &results.experiment.file.workload.metrics[*at];
         let cell = |cell: usize| {
-            let mean = |at: &usize| results.shown(cell, &file.workload.metrics[*at]).map(|one| one.mean());
-            let modelled = shown.metrics.iter().map(mean).collect::<Vec<_>>();
-            json!({ "cell": label(results, cell), "modelled": modelled })
+            let mean = |at: &usize| results.shown(cell, metric(at)).map(|one| one.mean());
+            ShownCell { cell: label(results, cell), modelled: shown.metrics.iter().map(mean).collect() }
         };
         let cells = results.plan.selected(&results.experiment, &shown.cell);
-        json!({
-            "name": shown.name,
-            "metrics": shown.metrics.iter().map(|at| file.workload.metrics[*at].name).collect::<Vec<_>>(),
-            "unit": shown.metrics.first().map(|at| file.workload.metrics[*at].unit),
-            "cells": cells.into_iter().map(cell).collect::<Vec<_>>(),
-        })
-    };
-    file.shown.iter().map(of).collect()
+        ShownDocument {
+            name: shown.name.clone(),
+            metrics: shown.metrics.iter().map(|at| metric(at).name).collect(),
+            unit: shown.metrics.first().map(|at| metric(at).unit),
+            cells: cells.into_iter().map(cell).collect(),
+        }
+    }
 }
 
 /// What tells a cell from the others.
 fn label(results: &Results, cell: usize) -> String {
-    let (label, engines) = (results.label(cell), &results.experiment.file.engines);
-    match engines.len() {
-        1 => label,
-        _ => format!("{label} {}", engines[results.plan.cells[cell].engine].0),
+    match results.experiment.file.engines.len() {
+        1 => results.label(cell),
+        _ => results.name(cell),
     }
 }
 

@@ -7,12 +7,13 @@ use crate::file::rows::Select;
 use crate::repeats::Repeats;
 use crate::source::Experiment;
 use crate::workload::Runs;
-use crate::workload::{Draws, Estimate, Metric, Size, Value, Valued, Values};
+use crate::workload::{Estimate, Metric, Size, Value, Valued, Values};
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use slablab_machines::Source;
 use slablab_model::{Costs, Hardware};
 use slablab_report::error::{Error, Result};
+use slablab_sim::programs::draws::Draws;
 use slablab_sim::setup::Setup;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -183,13 +184,13 @@ impl Plan {
 
     /// The seed of a run. All cells share it: the runs of two cells are alike in what is drawn.
     pub fn seed_of(&self, run: u32) -> u64 {
-        Draws(self.seed).next() ^ Draws(u64::from(run)).next()
+        Draws(self.seed).draw() ^ Draws(u64::from(run)).draw()
     }
 
     /// The seed of a run's placement; `None` if there is one placement.
     fn placement_of(&self, run: u32) -> Option<u64> {
         let number = u64::from(run % self.repeats.placements);
-        (self.repeats.placements > 1).then(|| Draws(!self.seed).next() ^ Draws(!number).next())
+        (self.repeats.placements > 1).then(|| Draws(!self.seed).draw() ^ Draws(!number).draw())
     }
 
     /// The machine and engine of a run of a cell.
@@ -200,14 +201,21 @@ impl Plan {
     /// What all runs need of the host: time of one core, and the memory of the largest run.
     pub fn estimate(&self, experiment: &Experiment) -> Estimate {
         let mut sum = Estimate::default();
-        for cell in &self.cells {
-            let spec = &experiment.machines[cell.machine].machine.spec;
-            let each = (experiment.file.workload.estimate)(spec, &cell.values);
-            sum.host_ns =
-                sum.host_ns.saturating_add(each.host_ns.saturating_mul(self.runs_most(cell).into()));
+        for each in self.estimates(experiment) {
+            sum.host_ns = sum.host_ns.saturating_add(each.host_ns);
             sum.host_bytes = sum.host_bytes.max(each.host_bytes);
         }
         sum
+    }
+
+    /// What the runs of each cell need of the host.
+    pub(crate) fn estimates(&self, experiment: &Experiment) -> Vec<Estimate> {
+        let of = |cell: &Cell| {
+            let spec = &experiment.machines[cell.machine].machine.spec;
+            let each = (experiment.file.workload.estimate)(spec, &cell.values);
+            Estimate { host_ns: each.host_ns.saturating_mul(self.runs_most(cell).into()), ..each }
+        };
+        self.cells.iter().map(of).collect()
     }
 
     /// What a folder keeps of the plan.
@@ -221,7 +229,7 @@ impl Plan {
             "sensitivity": self.sensitivity,
             "cells": keys,
         });
-        self.repeats.add_to(&mut plan);
+        add(&mut plan, &self.repeats);
         plan
     }
 
@@ -242,20 +250,25 @@ impl Plan {
             .then(|| Some((change, json["program"].as_str()?.to_string())))?
     }
 
+    /// The key of each cell.
+    pub fn keys(&self, experiment: &Experiment, program: &str) -> Vec<String> {
+        self.cells.iter().map(|cell| self.key(experiment, cell, program)).collect()
+    }
+
     /// What identifies the results of a cell: equal keys have equal results.
-    pub fn key(&self, experiment: &Experiment, cell: &Cell, program: &str) -> String {
+    fn key(&self, experiment: &Experiment, cell: &Cell, program: &str) -> String {
         let mut identity = json!({
             "program": program,
             "workload": experiment.file.workload.name,
             "machine": experiment.machines[cell.machine].text,
             "engine": experiment.file.engines[cell.engine].1.to_string(),
-            "values": values_json(&cell.values),
+            "values": cell.values,
             "scaled": experiment.words(cell.scaled),
             "seed": self.seed,
             "runs": self.runs(cell),
         });
         if cell.scaled == Scaled::Nothing {
-            self.repeats.add_to(&mut identity);
+            add(&mut identity, &self.repeats);
         } else if self.repeats.placements > 1 {
             identity["placements"] = self.repeats.placements.into();
         }
@@ -300,23 +313,11 @@ fn check(experiment: &Experiment, machine: usize, values: &Values) -> Result<()>
         .map_err(|bad| Error::new(&experiment.path, format!("{} on {}: {bad}", workload.name, on.name)))
 }
 
-/// A value of a parameter.
-pub(crate) fn value_json(value: &Value) -> Json {
-    match value {
-        Value::Number(number) => json!(number),
-        Value::Word(word) => json!(word),
-        Value::File(input) => json!(input.given()),
+/// Adds to a document what it says of repeats beside their number.
+fn add(document: &mut Json, repeats: &Repeats) {
+    for (key, value) in json!(repeats.more()).as_object().into_iter().flatten() {
+        document[key] = value.clone();
     }
-}
-
-/// The values of a cell by their names.
-pub(crate) fn values_json(values: &Values) -> Json {
-    values
-        .0
-        .iter()
-        .map(|(name, value)| (name.to_string(), value_json(value)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
 }
 
 /// Every combination of the parameters' values, the last parameter the fastest.

@@ -3,9 +3,11 @@
 //! Pure: two [`Runs`] go in, values come out. A cell is one measure of one phase on one machine. What is
 //! judged, and the thresholds, are in docs/pressure.md; both were fixed before any modelled run was judged.
 
-use super::measure::{MEASURES, Measure};
-use super::outcome::{arrangements, outcome};
+use super::measure::{MEASURES, Measure, SMALL};
+use super::outcome::{Outcome, arrangements, is_bimodal, outcome};
 use super::runs::{Repeats, Run, Runs};
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_readers::vmrecord::{Residency, State};
 use slablab_stats::Sample;
 use slablab_stats::rank::mann_whitney;
@@ -13,25 +15,15 @@ use std::sync::Arc;
 
 /// A modelled mean agrees if it is within this part of the real mean, in percent.
 pub const PERCENT: f64 = 15.0;
-/// Two means agree if both are below this: two batches of 32 pages, in which reclaim takes pages off a list.
-pub const SMALL: f64 = 64.0;
 /// A map says nothing if pages placed at random agree with it to this share: nearly all are in one state.
 pub const UNIFORM: f64 = 0.995;
 /// The machine of the second null answer.
 pub const NULL_MACHINE: &str = "61-classic";
-/// Scenarios, and the begin of the machines' names, whose runs fall into one of two behaviours: real and
-/// modelled runs are compared as distributions.
-pub const BIMODAL: [(&str, &str); 3] = [("compete", ""), ("frag", ""), ("hotanon_stream_swp200", "612-")];
 /// Level of the tests of distributions.
 pub const LEVEL: f64 = 0.05;
 /// Seeds with which two real repeats can be told from modelled runs at [`LEVEL`]: 2 of 45 arrangements of 10
 /// runs are as extreme as the two repeats beside one another at an end.
 pub const SEEDS_LEAST: u64 = 8;
-
-/// Whether the runs of a scenario on a machine fall into one of two behaviours.
-pub fn is_bimodal(scenario: &str, machine: &str) -> bool {
-    BIMODAL.iter().any(|(of, begin)| *of == scenario && machine.starts_with(begin))
-}
 
 /// Mean and range over repeats.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,7 +119,7 @@ impl Verdict {
 }
 
 /// Where a cell is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Place {
     /// The scenario.
     pub scenario: String,
@@ -175,7 +167,7 @@ impl Cell {
 }
 
 /// The pages of one object at one phase's end. Shares of pages whose states are equal, from 0 to 1.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PagesCell {
     /// Where.
     pub place: Place,
@@ -216,23 +208,6 @@ impl Sign {
     pub fn is_same(&self) -> bool {
         self.real * self.modelled > 0.0
     }
-}
-
-/// How many runs of a bimodal scenario had an outcome.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// The scenario.
-    pub scenario: String,
-    /// The machine.
-    pub machine: String,
-    /// The outcome.
-    pub what: &'static str,
-    /// Real runs that had it, and all.
-    pub real: (usize, usize),
-    /// Modelled runs that had it, and all.
-    pub modelled: (usize, usize),
-    /// Fisher's exact test: the probability of shares that differ so much, if both have one.
-    pub p: f64,
 }
 
 /// All comparisons.

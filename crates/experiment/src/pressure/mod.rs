@@ -15,7 +15,7 @@ pub mod judge;
 pub mod lacks;
 pub mod looked;
 pub mod measure;
-mod outcome;
+pub mod outcome;
 pub mod records;
 pub mod rows;
 pub mod run;

@@ -1,7 +1,45 @@
 //! Which of two behaviours a run had, and whether modelled runs have it as often as real ones.
 
-use super::judge::{Outcome, SMALL, is_bimodal};
+use super::measure::SMALL;
 use super::runs::{Repeats, Run};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Scenarios, and the begin of the machines' names, whose runs fall into one of two behaviours: real and
+/// modelled runs are compared as distributions.
+pub const BIMODAL: [(&str, &str); 3] = [("compete", ""), ("frag", ""), ("hotanon_stream_swp200", "612-")];
+
+/// Whether the runs of a scenario on a machine fall into one of two behaviours.
+pub fn is_bimodal(scenario: &str, machine: &str) -> bool {
+    BIMODAL.iter().any(|(of, begin)| *of == scenario && machine.starts_with(begin))
+}
+
+/// How many runs of a bimodal scenario had an outcome.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Outcome {
+    /// The scenario.
+    pub scenario: String,
+    /// The machine.
+    pub machine: String,
+    /// The outcome.
+    #[serde(rename = "outcome")]
+    pub what: &'static str,
+    /// Real runs.
+    pub real: Share,
+    /// Modelled runs.
+    pub modelled: Share,
+    /// Fisher's exact test: the probability of shares that differ so much, if both have one.
+    pub p: f64,
+}
+
+/// How many of some runs had an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Share {
+    /// Those that had it.
+    pub had: usize,
+    /// All.
+    pub runs: usize,
+}
 
 /// Compares how often real and modelled runs had the outcome of a scenario of two behaviours.
 pub(super) fn outcome(scenario: &str, machine: &str, repeats: &Repeats, seeds: &Repeats) -> Option<Outcome> {
@@ -13,7 +51,7 @@ pub(super) fn outcome(scenario: &str, machine: &str, repeats: &Repeats, seeds: &
         "compete" => ("swapped 64 pages or more out", |run| swaps(run, "")),
         _ => ("swapped 64 pages or more out while the set was hot", |run| swaps(run, "stream_hot")),
     };
-    let count = |runs: &Repeats| (runs.iter().filter(|run| had(run)).count(), runs.len());
+    let count = |runs: &Repeats| Share { had: runs.iter().filter(|run| had(run)).count(), runs: runs.len() };
     let (real, modelled) = (count(repeats), count(seeds));
     let (scenario, machine) = (scenario.to_string(), machine.to_string());
     Some(Outcome { scenario, machine, what, real, modelled, p: fisher(real, modelled) })
@@ -38,15 +76,15 @@ pub(super) fn arrangements(some: usize, others: usize) -> f64 {
 
 /// Fisher's exact test, two-sided: the probability of a table that is at most as likely as this one, if both
 /// sides have one share.
-fn fisher((had, all): (usize, usize), (other_had, other_all): (usize, usize)) -> f64 {
-    let both = had + other_had;
+fn fisher(one: Share, other: Share) -> f64 {
+    let (all, other_all, both) = (one.runs, other.runs, one.had + other.had);
     let ways = |had: usize| {
         let of = |had: usize, all: usize| arrangements(had, all - had);
         of(had, all) * of(both - had, other_all) / of(both, all + other_all)
     };
     let possible = both.saturating_sub(other_all)..=both.min(all);
     // Tables of one probability can differ by their rounding.
-    let here = ways(had) * (1.0 + 1e-9);
+    let here = ways(one.had) * (1.0 + 1e-9);
     possible.map(ways).filter(|ways| *ways <= here).sum::<f64>().min(1.0)
 }
 
@@ -58,7 +96,8 @@ mod tests {
     #[test]
     fn fishers_test_as_r() {
         let check = |real, modelled, expected: f64| {
-            let p = fisher(real, modelled);
+            let [one, other] = [real, modelled].map(|(had, runs)| Share { had, runs });
+            let p = fisher(one, other);
             assert!((p - expected).abs() < 1e-9, "{real:?} {modelled:?}: {p}, expected {expected}");
         };
         check((1, 2), (0, 8), 0.2);

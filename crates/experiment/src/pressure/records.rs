@@ -1,6 +1,5 @@
 //! The simulation's records in the format of real ones; real ones from files.
 
-use super::run::Run;
 use super::runs;
 use slablab_readers::procfs::FreeBlocks;
 use slablab_readers::slabinfo::SlabinfoRow;
@@ -139,12 +138,12 @@ fn buddyinfo(of: &sim::Phase) -> Section {
     Section::buddyinfo(&of.end.buddyinfo.iter().map(zone).collect::<Vec<_>>())
 }
 
-/// The real records of a run's processes: of the main one from a file, of all from a folder.
+/// The real records of the processes of `modelled`: of the main one from a file, of all from a folder.
 ///
 /// # Errors
 /// A file that cannot be read, or is no record.
-pub fn beside(path: &Path, run: &Run) -> Result<Vec<(String, Record)>> {
-    let all = run.records.iter().filter(|(name, _)| name.is_empty() || path.is_dir());
+pub fn beside(path: &Path, modelled: &[(String, Record)]) -> Result<Vec<(String, Record)>> {
+    let all = modelled.iter().filter(|(name, _)| name.is_empty() || path.is_dir());
     let read = |name: &String| {
         let path = if path.is_dir() { in_folder(path, name)? } else { path.to_path_buf() };
         Ok((name.clone(), runs::read(&path)?))

@@ -1,15 +1,9 @@
 //! Counters by phase, modelled beside real.
 
 use super::run::Run;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use slablab_readers::vmrecord::{Phase, Record};
-use slablab_report::csv::Csv;
-use slablab_report::html::Cell;
-use slablab_report::text::Table;
-use std::fmt::Write;
-
-/// The schema's name; the number grows when a key changes its meaning.
-const SCHEMA: &str = "slablab.pressure-run.1";
 
 /// Counters that are printed: the process's own, then those of /proc/vmstat, in this order.
 const COUNTERS: [&str; 20] = [
@@ -36,7 +30,7 @@ const COUNTERS: [&str; 20] = [
 ];
 
 /// A number of a phase: of one run for each seed, and of the real kernel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The process; empty for the main one.
     pub process: String,
@@ -44,9 +38,9 @@ pub struct Row {
     pub phase: String,
     /// The counter's name; `resident OBJECT`, `agreement OBJECT` for maps.
     pub counter: String,
-    /// The modelled numbers, by seed.
+    /// The modelled numbers, one for each seed.
     pub modelled: Vec<i64>,
-    /// The real one.
+    /// The real kernel's number; null without its record.
     pub real: Option<i64>,
 }
 
@@ -66,7 +60,7 @@ impl Row {
 }
 
 /// The numbers of runs of one script, beside real records by process.
-pub fn rows(runs: &[Run], real: &[(String, Record)]) -> Vec<Row> {
+pub fn rows(runs: &[&Run], real: &[(String, Record)]) -> Vec<Row> {
     let Some(first) = runs.first() else { return Vec::new() };
     let mut rows = Vec::new();
     for (at, (process, record)) in first.records.iter().enumerate() {
@@ -146,67 +140,4 @@ impl Of<'_> {
 fn delta(phase: &Phase, counter: &str) -> i64 {
     let matches = |name: &str| name == counter || counter == "allocstall" && name.starts_with("allocstall_");
     phase.vmstat.iter().filter(|of| matches(&of.name)).map(|of| of.delta).sum()
-}
-
-fn name_of(row: &Row) -> String {
-    if row.process.is_empty() { row.phase.clone() } else { format!("{}: {}", row.process, row.phase) }
-}
-
-fn seeds(row: &Row) -> String {
-    let mut text = String::new();
-    for value in &row.modelled {
-        let separator = if text.is_empty() { "" } else { " " };
-        write!(text, "{separator}{value}").expect("a string takes all text");
-    }
-    text
-}
-
-/// The rows as a table for people.
-pub fn table(rows: &[Row]) -> String {
-    let has_real = rows.iter().any(|row| row.real.is_some());
-    let mut header = vec!["phase", "counter", "modelled"];
-    if has_real {
-        header.extend(["real", "ratio"]);
-    }
-    let mut table = Table::new(header).numbers(2..usize::MAX);
-    for row in rows {
-        let mut cells = vec![name_of(row), row.counter.clone(), seeds(row)];
-        if has_real {
-            cells.push(row.real.map_or(String::new(), |real| real.to_string()));
-            let ratio = |ratio: i64| format!("{}.{:03}", ratio / 1_000, ratio % 1_000);
-            cells.push(row.ratio().map_or(String::new(), ratio));
-        }
-        table.row(cells);
-    }
-    table.print()
-}
-
-/// The rows as CSV.
-pub fn csv(rows: &[Row]) -> String {
-    let mut file = Csv::new(["process", "phase", "counter", "seed_index", "modelled", "real"]);
-    for row in rows {
-        let name = |name: &String| Cell::Name(name.clone());
-        for (at, value) in row.modelled.iter().enumerate() {
-            file.row([
-                name(&row.process),
-                name(&row.phase),
-                name(&row.counter),
-                Cell::Count(at as u64),
-                Cell::Change(*value),
-                row.real.map_or(Cell::Empty, Cell::Change),
-            ]);
-        }
-    }
-    file.finish()
-}
-
-/// The rows as JSON.
-pub fn json(rows: &[Row]) -> Value {
-    let row = |row: &Row| {
-        json!({
-            "process": row.process, "phase": row.phase, "counter": row.counter,
-            "modelled": row.modelled, "real": row.real,
-        })
-    };
-    json!({ "schema": SCHEMA, "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }

@@ -11,6 +11,7 @@ use slablab_model::disk::DiskKind;
 use slablab_readers::vmrecord::Record;
 use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
+use slablab_sim::heap::Simulated;
 use slablab_sim::memory::Killed;
 use slablab_sim::programs::script as sim;
 use slablab_sim::record::Recorder;
@@ -131,7 +132,8 @@ impl Options {
                 Error::new("--set", format!("{error}{}", facts.collect::<String>()))
             })?;
         }
-        let engine = engines::parse(engine).map_err(|error| Error::new("--engine", error))?;
+        let engine =
+            engines::parse_with::<Simulated>(engine).map_err(|error| Error::new("--engine", error))?;
         let found = slablab_machines::find(machine)?.machine().at(machine)?;
         check_machine(&found).at(machine)?;
         let mut known = Facts::of(vm.kernel);

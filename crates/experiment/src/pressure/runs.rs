@@ -154,7 +154,12 @@ impl Runs {
 /// # Errors
 /// A file that cannot be read or is larger than [`TEXTS_MOST`]; the first line that is not a record's.
 pub fn read(path: &Path) -> Result<Record, Error> {
-    Record::parse(&text(path)?).at(path)
+    let text = text(path)?;
+    if text.is_empty() {
+        let what = "the file is empty: expected a record of a script's run, which begins with `@phase LABEL`";
+        return Err(Error::new(path, what));
+    }
+    Record::parse(&text).at(path)
 }
 
 /// An archive of records; that of the program has 1 MiB.

@@ -1,6 +1,7 @@
 //! Every scenario of real records on every machine, modelled, for the judge.
 
-use super::judge::{SEEDS_LEAST, is_bimodal};
+use super::judge::SEEDS_LEAST;
+use super::outcome::is_bimodal;
 use super::run::{Options, RUN};
 use super::runs::Runs;
 use super::scenario::Settings;

@@ -18,6 +18,8 @@
 use crate::source::{EXPERIMENT, Experiment, stored_input, stored_machine};
 use crate::workload::Runs;
 use crate::workload::Sample;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use slablab_model::LockTimes;
 use slablab_report::error::{At, Error, Result};
@@ -75,11 +77,11 @@ impl Folder {
         self.lock.unlock().at(&self.path)
     }
 
-    /// Writes the experiment and its machines, as they were read.
+    /// Writes the experiment and its machines, as they were read, and the plan.
     ///
     /// # Errors
     /// What the system refuses.
-    pub fn write_inputs(&self, experiment: &Experiment) -> Result<()> {
+    pub fn begin(&self, experiment: &Experiment, plan: &Value) -> Result<()> {
         self.write(EXPERIMENT, experiment.file.text.as_bytes())?;
         for (at, on) in experiment.machines.iter().enumerate() {
             self.write(&stored_machine(at), on.text.as_bytes())?;
@@ -87,14 +89,6 @@ impl Folder {
         for (at, input) in experiment.file.inputs().enumerate() {
             self.copy(&stored_input(at), input.path().unwrap_or(Path::new(input.given())))?;
         }
-        Ok(())
-    }
-
-    /// Writes the plan.
-    ///
-    /// # Errors
-    /// What the system refuses.
-    pub fn write_plan(&self, plan: &Value) -> Result<()> {
         self.write_json(PLAN, plan)
     }
 
@@ -180,47 +174,64 @@ fn name(key: &str) -> String {
     format!("{CELLS}/{key}.json")
 }
 
-/// How a run ended, as a document.
-pub(crate) fn failed_json(failed: &Failed) -> Value {
-    match failed {
-        Failed::Machine(text) => json!({ "kind": "machine", "text": text }),
-        Failed::Broken(text) => json!({ "kind": "broken", "text": text }),
-        Failed::Stuck(tasks) => json!({ "kind": "stuck", "tasks": tasks }),
-        Failed::Livelock { seconds, tasks } => {
-            json!({ "kind": "livelock", "seconds": seconds, "tasks": tasks })
-        }
-        Failed::OutOfMemory { events, caches } => {
-            let cache = |(name, objects, bytes): &(String, u64, u64)| json!({ "name": name, "objects": objects, "bytes": bytes });
-            let caches: Vec<Value> = caches.iter().map(cache).collect();
-            json!({ "kind": "out of memory", "events": events, "caches": caches })
+/// How a run ended that gave no numbers, in a document.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Ended {
+    /// The machine cannot be modelled.
+    Machine { text: String },
+    /// A bug of the program.
+    Broken { text: String },
+    /// Tasks wait for ever: each with what it waits for.
+    Stuck { tasks: Vec<String> },
+    /// Reclaim freed no page for so many seconds of the model's time.
+    Livelock { seconds: u64, tasks: Vec<String> },
+    /// No page was found after so many allocations and frees. What each cache held then.
+    #[serde(rename = "out of memory")]
+    OutOfMemory { events: u64, caches: Vec<Held> },
+}
+
+/// What a cache holds.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Held {
+    name: String,
+    objects: u64,
+    /// Of its slabs.
+    bytes: u64,
+}
+
+impl From<&Failed> for Ended {
+    fn from(failed: &Failed) -> Ended {
+        match failed.clone() {
+            Failed::Machine(text) => Ended::Machine { text },
+            Failed::Broken(text) => Ended::Broken { text },
+            Failed::Stuck(tasks) => Ended::Stuck { tasks },
+            Failed::Livelock { seconds, tasks } => Ended::Livelock { seconds, tasks },
+            Failed::OutOfMemory { events, caches } => {
+                let held = |(name, objects, bytes)| Held { name, objects, bytes };
+                Ended::OutOfMemory { events, caches: caches.into_iter().map(held).collect() }
+            }
         }
     }
 }
 
-/// What [`failed_json`] wrote.
-fn failed_of(value: &Value) -> Option<Failed> {
-    let text = |value: &Value| Some(value.as_str()?.to_string());
-    Some(match value["kind"].as_str()? {
-        "machine" => Failed::Machine(text(&value["text"])?),
-        "broken" => Failed::Broken(text(&value["text"])?),
-        "stuck" => Failed::Stuck(value["tasks"].as_array()?.iter().map(text).collect::<Option<_>>()?),
-        "livelock" => Failed::Livelock {
-            seconds: value["seconds"].as_u64()?,
-            tasks: value["tasks"].as_array()?.iter().map(text).collect::<Option<_>>()?,
-        },
-        "out of memory" => {
-            let cache = |cache: &Value| {
-                Some((text(&cache["name"])?, cache["objects"].as_u64()?, cache["bytes"].as_u64()?))
-            };
-            let caches = value["caches"].as_array()?.iter().map(cache).collect::<Option<_>>()?;
-            Failed::OutOfMemory { events: value["events"].as_u64()?, caches }
+impl From<Ended> for Failed {
+    fn from(ended: Ended) -> Failed {
+        match ended {
+            Ended::Machine { text } => Failed::Machine(text),
+            Ended::Broken { text } => Failed::Broken(text),
+            Ended::Stuck { tasks } => Failed::Stuck(tasks),
+            Ended::Livelock { seconds, tasks } => Failed::Livelock { seconds, tasks },
+            Ended::OutOfMemory { events, caches } => {
+                let held = |Held { name, objects, bytes }| (name, objects, bytes);
+                Failed::OutOfMemory { events, caches: caches.into_iter().map(held).collect() }
+            }
         }
-        _ => return None,
-    })
+    }
 }
 
 fn failed(failed: &Failed) -> Value {
-    json!({ "failed": failed_json(failed) })
+    json!({ "failed": Ended::from(failed) })
 }
 
 fn sample(sample: &Sample) -> Value {
@@ -235,7 +246,7 @@ fn sample(sample: &Sample) -> Value {
 
 fn run_of(value: &Value) -> Option<std::result::Result<Sample, Failed>> {
     if let Some(why) = value.get("failed") {
-        return Some(Err(failed_of(why)?));
+        return Some(Err(serde_json::from_value::<Ended>(why.clone()).ok()?.into()));
     }
     let numbers = |value: &Value| -> Option<BTreeMap<String, u64>> {
         value.as_object()?.iter().map(|(name, number)| Some((name.clone(), number.as_u64()?))).collect()

@@ -10,7 +10,7 @@ use crate::workload::Estimate;
 use crate::workload::Runs;
 use folder::Folder;
 use rayon::prelude::*;
-use results::{Results, keys};
+use results::Results;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use slablab_report::error::{At, Error, Result};
@@ -85,7 +85,8 @@ pub fn run(
 ) -> Result<Results> {
     let start = Instant::now();
     let plan = Plan::new(experiment, &options.change)?;
-    let keys = keys(experiment, &plan, &options.program);
+    let keys = plan.keys(experiment, &options.program);
+    let (written, estimates) = (plan.json(&options.program, &keys), plan.estimates(experiment));
     let wanted = |at: usize| options.cells.as_ref().is_none_or(|cells| cells.contains(&at));
     let mine = |at: usize| options.shard.is_none_or(|shard| shard.has(at)) && wanted(at);
     let kept = |at: usize| folder.filter(|_| mine(at)).and_then(|folder| folder.cell(&keys[at]));
@@ -93,11 +94,10 @@ pub fn run(
     let todo: Vec<usize> = (0..plan.cells.len()).filter(|at| mine(*at) && runs[*at].is_none()).collect();
     let threads = options.threads.unwrap_or_else(rayon::current_num_threads).max(1);
     if !options.force {
-        affordable(experiment, &plan, &todo, threads)?;
+        affordable(experiment, todo.iter().map(|at| estimates[*at]), threads)?;
     }
     if let Some(folder) = folder {
-        folder.write_inputs(experiment)?;
-        folder.write_plan(&plan.json(&options.program, &keys))?;
+        folder.begin(experiment, &written)?;
     }
     let work = Work::new((experiment, &plan), &todo, folder, &keys, &options.pulse);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(&experiment.path)?;
@@ -149,7 +149,7 @@ pub fn join(folders: &[PathBuf]) -> Result<Results> {
         Plan::change_of(&written).ok_or_else(|| bad(first, "plan.json is no plan of this program"))?;
     let experiment = Experiment::stored(first)?;
     let plan = Plan::new(&experiment, &change)?;
-    let keys = keys(&experiment, &plan, &program);
+    let keys = plan.keys(&experiment, &program);
     for other in folders {
         if folder::plan(other)? != plan.json(&program, &keys) {
             let what = "these are results of another experiment, or of another program: run it again";
@@ -168,9 +168,13 @@ pub fn join(folders: &[PathBuf]) -> Result<Results> {
 }
 
 /// Refuses what takes too much of the host's memory or time.
-fn affordable(experiment: &Experiment, plan: &Plan, todo: &[usize], threads: usize) -> Result<()> {
-    let part = Plan { cells: todo.iter().map(|at| plan.cells[*at].clone()).collect(), ..plan.clone() };
-    let Estimate { host_ns, host_bytes } = part.estimate(experiment);
+fn affordable(
+    experiment: &Experiment,
+    cells: impl Iterator<Item = Estimate> + Clone,
+    threads: usize,
+) -> Result<()> {
+    let host_ns = cells.clone().map(|cell| cell.host_ns).fold(0, u64::saturating_add);
+    let host_bytes = cells.map(|cell| cell.host_bytes).max().unwrap_or(0);
     let time = Duration::from_nanos(host_ns / threads as u64);
     let bytes = host_bytes.saturating_mul(threads as u64);
     let refuse = |what: String| {

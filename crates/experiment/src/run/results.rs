@@ -86,6 +86,11 @@ impl Results {
         Some(in_unit(&self.sample(cell, metric)?, metric))
     }
 
+    /// Whether a cell was run: in a part of an experiment other cells were not.
+    pub fn was_run(&self, cell: usize) -> bool {
+        self.runs[cell].is_some()
+    }
+
     /// Why a cell has no numbers.
     pub fn failure(&self, cell: usize) -> Option<String> {
         match &self.runs[cell] {
@@ -144,6 +149,21 @@ impl Results {
         words.join(" ")
     }
 
+    /// A metric of the workload by its place.
+    pub fn metric(&self, at: usize) -> &'static Metric {
+        &self.experiment.file.workload.metrics[at]
+    }
+
+    /// The engine of a cell.
+    pub fn engine(&self, cell: usize) -> &str {
+        &self.experiment.file.engines[self.plan.cells[cell].engine].0
+    }
+
+    /// A cell with its engine.
+    pub fn name(&self, cell: usize) -> String {
+        format!("{} {}", self.label(cell), self.engine(cell))
+    }
+
     /// The parameters of a cell that other cells have other values of.
     pub fn swept(&self, cell: &Cell) -> Vec<String> {
         let file = &self.experiment.file;
@@ -164,9 +184,4 @@ fn bootstrap_interval(sample: &Sample) -> Option<Interval> {
 fn in_unit(sample: &Sample, metric: &Metric) -> Sample {
     let values: Vec<f64> = sample.values().iter().map(|value| value / metric.per_unit).collect();
     Sample::new(values).expect("a unit is a finite number above 0")
-}
-
-/// The key of each cell.
-pub fn keys(experiment: &Experiment, plan: &Plan, program: &str) -> Vec<String> {
-    plan.cells.iter().map(|cell| plan.key(experiment, cell, program)).collect()
 }

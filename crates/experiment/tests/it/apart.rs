@@ -2,7 +2,6 @@
 
 use crate::experiment::{files, folder, options};
 use slablab_experiment::run::folder::{cell_json, runs_of};
-use slablab_experiment::run::results::keys;
 use slablab_experiment::{Cancelled, Pulse};
 use slablab_experiment::{Change, Experiment, Folder, Options, Parts, Plan, Results, Size, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +24,7 @@ fn cells_that_run_apart_are_the_whole() {
     run(&micro(), &quick(), Some(&open("whole")), &|_, _| {}).expect("the whole");
     let parts = micro().parts();
     let plan = Plan::new(&micro(), &quick().change).expect("a plan");
-    let keys = keys(&micro(), &plan, "p");
+    let keys = plan.keys(&micro(), "p");
     // Each cell in a process of its own, as it were: documents are all that comes back.
     let one = |cell: usize| {
         let experiment = Experiment::of_parts(&parts).expect("the parts of an experiment");

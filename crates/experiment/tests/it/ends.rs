@@ -2,7 +2,7 @@
 //! `run` shows beside the answer: locks, a trace of allocations.
 
 use crate::experiment::{folder, options};
-use slablab_experiment::output::{allocation_trace, experiment_table, locks_table};
+use slablab_experiment::output::{Look, allocation_trace, experiment_answer, locks_table};
 use slablab_experiment::run::observe;
 use slablab_experiment::workloads::WORKLOADS;
 use slablab_experiment::{Experiment, Plan, Results, run};
@@ -57,7 +57,8 @@ fn programs_end_without_memory_with_a_table() {
 fn a_cell_without_memory_says_what_each_cache_holds() {
     let text = "engines = [\"slub@2.6.29\"]\nrepeats = 1\nworkload = \"mkfs\"\n[parameters]\nprocesses = 2\n\
                 mib = 352\nblock_bytes = 512\n";
-    let found = experiment_table(&results(&on_laptop("table", "\"16M\"", text)), None);
+    let results = results(&on_laptop("table", "\"16M\"", text));
+    let found = experiment_answer(&results, Look::default()).text(false);
     for words in ["out of memory after", "buffer_head", "objects", "KiB"] {
         assert!(found.contains(words), "no {words:?} in\n{found}");
     }
@@ -69,7 +70,7 @@ fn tasks_that_wait_for_ever_are_told() {
     let mut results = results(&on_laptop("stuck", "\"1G\"", text));
     let waits = "task 3 on CPU 1: to read from socket 8";
     results.runs[0] = Some(vec![Err(Failed::Stuck(vec![waits.into()]))]);
-    let found = experiment_table(&results, None);
+    let found = experiment_answer(&results, Look::default()).text(false);
     for words in ["1 tasks wait for ever", waits] {
         assert!(found.contains(words), "no {words:?} in\n{found}");
     }
@@ -106,7 +107,7 @@ fn locks_are_a_table() {
     let text = "engines = [\"slab@2.6.29\"]\nrepeats = 2\nworkload = \"hackbench\"\n[parameters]\ngroups = 1\n\
                 loops = 2\n";
     let results = results(&on_laptop("locks", "\"1G\"", text));
-    let found = locks_table(&results, usize::MAX);
+    let found = locks_table(&results).print();
     let row = found.lines().find(|line| line.contains("list_lock")).unwrap_or_else(|| panic!("{found}"));
     let numbers: Vec<f64> = row.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [taken, .., hold_each, _, holds, of_a_message] = numbers[..] else { panic!("{row}") };

@@ -1,14 +1,13 @@
 //! Experiments: what their files may say, which cells they have, what a folder of results holds.
 
 use slablab_experiment::Result;
-use slablab_experiment::output::{
-    experiment_description, experiment_description_json, experiment_json, experiment_table,
-};
+use slablab_experiment::output::{Look, description_answer, experiment_answer};
 use slablab_experiment::plan::Scaled;
 use slablab_experiment::workloads::WORKLOADS;
 use slablab_experiment::{
     Change, Experiment, ExperimentFile, Folder, INSTALLED, Options, Plan, Results, Shard, Size, join, run,
 };
+use slablab_sim::params::Given;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -183,7 +182,8 @@ fn installed_experiments_are_whole() {
         let experiment = Experiment::find(Path::new(installed.name)).expect(installed.name);
         assert_eq!(experiment.file.name, installed.name);
         let plan = Plan::new(&experiment, &Change::default()).expect(installed.name);
-        let said = experiment_description(&experiment, &plan);
+        let answer = description_answer(&experiment, &plan);
+        let said = answer.text(false);
         let workload = experiment.file.workload;
         let named = workload.parameters.iter().map(|parameter| parameter.name);
         for word in
@@ -194,7 +194,7 @@ fn installed_experiments_are_whole() {
         // A single word, such as an engine with its knobs, is not broken.
         let fits = |line: &str| line.chars().count() <= 80 || !line.trim().contains(' ');
         assert!(said.lines().all(fits), "{said}");
-        let json = experiment_description_json(&experiment, &plan);
+        let json = answer.json();
         for (parameter, shown) in
             workload.parameters.iter().zip(json["parameters"].as_array().expect("a list"))
         {
@@ -345,14 +345,14 @@ fn a_run_out_of_memory_is_a_result() {
     let failed: Vec<bool> = (0..results.runs.len()).map(|cell| results.failure(cell).is_some()).collect();
     assert_eq!(failed, [false, false, false, false, false, false, true, true]);
     assert!(results.plan.cells.iter().all(|cell| cell.scaled == Scaled::Nothing));
-    let said = experiment_table(&results, None);
+    let said = experiment_answer(&results, Look::default()).text(false);
     assert!(said.contains("out of memory after ") && said.contains("  kmalloc-4k "), "{said}");
     // A folder keeps the table of caches, and its reader finds the same.
     let folder = path.with_file_name("results");
     let written = run_into(&folder, &options("p", 2)).expect("results");
     let again = run_into(&folder, &options("p", 2)).expect("results");
     assert_eq!((again.computed, &again.runs), (0, &written.runs));
-    let summary = experiment_json(&again);
+    let summary = experiment_answer(&again, Look::default()).json();
     let failed = &summary["cells"][7]["failed"][0];
     assert_eq!(failed["kind"], "out of memory");
     assert!(

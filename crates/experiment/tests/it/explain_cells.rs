@@ -3,7 +3,7 @@
 use serde_json::Value;
 use slablab_experiment::explain::cells::{CellsExplained, explain_cells};
 use slablab_experiment::explain::policies::explain_policies;
-use slablab_experiment::output::{explain_cells_json, explain_cells_table};
+use slablab_experiment::output::explain_cells_answer;
 use slablab_experiment::workload::Value as WorkloadValue;
 use slablab_experiment::{Change, Experiment, Options, Size};
 use slablab_slabs::Preset;
@@ -18,6 +18,11 @@ fn explain(engines: [&str; 2], threads: usize) -> Result<CellsExplained, String>
     explain_cells(&experiment, &engines, &options, &|_, _| {}).map_err(|bad| bad.to_string())
 }
 
+/// A text with its lines as one.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// A number that is written as a fraction.
 fn fraction(value: &Value) -> f64 {
     let text = value.as_str().expect("a fraction");
@@ -28,12 +33,14 @@ fn fraction(value: &Value) -> f64 {
 #[test]
 fn barns_are_all_of_7_1() {
     let found = explain(["slub@7.0", "slub@7.1"], 2).expect("an answer");
-    let json = explain_cells_json(&found);
-    assert_eq!(
-        json,
-        explain_cells_json(&explain(["slub@7.0", "slub@7.1"], 1).expect("an answer")),
-        "threads"
-    );
+    let answer = explain_cells_answer(&found, &[]);
+    let json = answer.json();
+    let by_one = explain(["slub@7.0", "slub@7.1"], 1).expect("an answer");
+    assert_eq!(json, explain_cells_answer(&by_one, &[]).json(), "threads");
+    let sentence = answer.sentence();
+    assert!(sentence.starts_with("From slub@7.0 to slub@7.1, iops of numa8 serve_percent="), "{sentence}");
+    assert!(sentence.contains(" M; the largest part is of barns, +"), "{sentence}");
+    assert!(sentence.ends_with(" (100.0 %); one other difference is taken apart below."), "{sentence}");
     let rows = json["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 2, "{json}");
     for row in rows {
@@ -48,7 +55,7 @@ fn barns_are_all_of_7_1() {
             assert_eq!(effects, [true, false], "barns, not the kernel: {measure}");
         }
     }
-    let said = explain_cells_table(&found, &[]);
+    let said = one_line(&answer.text(false));
     for words in ["barns", "100.0", "no effect", "rows in which no difference can be told: numa8-full"] {
         assert!(said.contains(words), "{words}: {said}");
     }
@@ -57,7 +64,8 @@ fn barns_are_all_of_7_1() {
 #[test]
 fn what_has_no_parts_is_said() {
     let same = explain(["slub@7.1", "slub@7.1"], 2).expect("an answer");
-    assert!(explain_cells_table(&same, &[]).contains("nothing differs"));
+    let nothing = "Nothing differs between slub@7.1 and slub@7.1 in 2026.";
+    assert_eq!(explain_cells_answer(&same, &[]).sentence(), nothing);
     assert_eq!((same.groups.len(), same.rows.len()), (0, 0));
     let said = explain(["slub@7.1", "slqb@2009-09"], 2).err().expect("two engines");
     assert!(said.contains("slub and slqb are two engines"), "{said}");
@@ -85,8 +93,10 @@ fn policies_of_an_experiment_are_taken_apart() {
     let end = |cell| found.ends.sample(cell, metric).expect("numbers").mean();
     assert_eq!([measure.from, measure.to], [end(0), end(1)]);
     assert_eq!(measure.parts[0].value, measure.to - measure.from);
-    let said = explain_cells_table(&found, &[]);
-    assert!(said.contains("vm@2.4.10 to vm@2.4.10,slots=until-full, swapped_in_kib"), "{said}");
+    let answer = explain_cells_answer(&found, &[]);
+    let said = answer.sentence();
+    assert!(said.starts_with("From vm@2.4.10 to vm@2.4.10,slots=until-full, swapped_in_kib of "), "{said}");
+    assert!(answer.text(false).lines().all(|line| line.chars().count() <= 80), "{}", answer.text(false));
     let micro = Experiment::find(Path::new("micro")).expect("an installed experiment");
     let bad = explain_policies(&micro, vms, &options, &|_, _| {}).err().expect("no page replacement");
     assert!(bad.to_string().contains("the workload micro has no parameter vm"), "{bad}");

@@ -3,9 +3,10 @@
 use crate::experiment::folder;
 use slablab_experiment::judge::linear::{Fit, fits};
 use slablab_experiment::judge::verdict::judge;
-use slablab_experiment::output::{reproduce_json, reproduce_table};
+use slablab_experiment::output::{Look, reproduce_answer};
 use slablab_experiment::workload::Sample;
 use slablab_experiment::{Change, Experiment, ExperimentFile, Plan, Results, Size};
+use slablab_sim::params::Given;
 
 const GROWS: &str = r#"name = "grows"
 title = "time in loops"
@@ -67,13 +68,14 @@ fn a_line_is_told_from_a_curve() {
         let near = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 1e-6;
         fit.is_linear && fit.residual_percent < 1e-4 && near(fit.start, 0.003) && near(fit.slope, 0.002)
     });
-    assert!(reproduce_table(&line, None).contains("linear"));
-    let fits = &reproduce_json(&line)["linear"][0]["fits"];
+    let answer = reproduce_answer(&line, Look::default());
+    assert!(answer.text(false).contains("linear"));
+    let fits = &answer.json()["linear"][0]["fits"];
     assert_eq!((fits.as_array().map(Vec::len), &fits[0]["is_linear"]), (Some(2), &true.into()));
     // The largest residual of squares, and of a time that falls.
     let curve = |_: u64, loops: u64| (loops * loops) as f64;
     let curve = check("grows-curve", &curve, &|fit| !fit.is_linear && fit.residual_percent > 5.0);
-    assert!(reproduce_table(&curve, None).contains("not linear"));
+    assert!(reproduce_answer(&curve, Look::default()).text(false).contains("not linear"));
     check("grows-falls", &|_, loops| 200.0 - loops as f64, &|fit| {
         !fit.is_linear && fit.residual_percent < 1e-4
     });

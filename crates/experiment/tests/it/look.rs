@@ -3,8 +3,9 @@
 use crate::name_check::{HOSTILE, check_names};
 use crate::page_check::check_page;
 use crate::trace_decode::{Read, Shown, read};
-use slablab_experiment::output::{experiment_page, write_perfetto};
+use slablab_experiment::output::{Look, experiment_answer, write_perfetto};
 use slablab_experiment::run::observe;
+use slablab_experiment::run::observe::Seen;
 use slablab_experiment::workload::Sample;
 use slablab_experiment::workloads::WORKLOADS;
 use slablab_experiment::{Change, Experiment, Options, Plan, Results, run};
@@ -88,6 +89,11 @@ fn recorded() -> String {
     format!("{text}[parameters]\nfile = \"events.txt\"\n")
 }
 
+/// The page of an experiment.
+fn page_of(results: &Results, seen: &[Option<Seen>]) -> String {
+    experiment_answer(results, Look { seen: Some(seen), ..Look::default() }).page(COMMAND)
+}
+
 const COMMAND: &str = "slablab run 'a & b' --html page.html";
 
 #[test]
@@ -96,7 +102,7 @@ fn experiments_are_pages() {
         let results = results(&experiment(name, text));
         let page = || {
             let seen = observe::seen(&results.experiment, &results.plan, Some(2));
-            experiment_page(&results, &seen, COMMAND)
+            page_of(&results, &seen)
         };
         let found = page();
         check_page(&found, COMMAND);
@@ -138,14 +144,14 @@ fn a_page_passes_on_no_hostile_name() {
         results.experiment.file.engines.iter_mut().for_each(|engine| engine.0 = name.into());
         results.experiment.machines.iter_mut().for_each(|machine| machine.name = name.into());
         results.runs[2] = Some(vec![Err(Failed::Machine(name.into()))]);
-        let page = experiment_page(&results, &seen, COMMAND);
+        let page = page_of(&results, &seen);
         check_page(&page, COMMAND);
         // A tab is white space in markup, and no browser acts on it.
         check_names("the page of an experiment", &page.replace('\t', " "));
     }
     let name = "<script>alert(1)</script>\"><img src=x onerror=alert(1)>";
     results.experiment.machines.iter_mut().for_each(|machine| machine.name = name.into());
-    let page = experiment_page(&results, &seen, COMMAND);
+    let page = page_of(&results, &seen);
     check_page(&page, COMMAND);
     assert!(!page.contains("<script>alert"), "a name is markup");
 }

@@ -2,9 +2,7 @@
 
 use crate::page_check::check_page;
 use crate::trace_decode::{Shown, read};
-use slablab_experiment::output::{
-    Column, experiment_page, memory_page, mmtests_vmstat, vmstat_log, write_perfetto,
-};
+use slablab_experiment::output::{Column, Look, experiment_answer, run_answer, vmstat_log, write_perfetto};
 use slablab_experiment::pressure::looked::{Recording, recorder};
 use slablab_experiment::pressure::run::{Options, Run};
 use slablab_experiment::run::observe;
@@ -33,7 +31,7 @@ fn a_script_has_a_page_and_a_trace() {
     let (of_script, recording) = run(10 * MS);
     let columns: [Column; 2] =
         [("vm@6.1".into(), vec![&of_script, &of_script]), ("<b>".into(), vec![&of_script])];
-    let page = memory_page("mixed.t under memory pressure", &columns, COMMAND);
+    let page = run_answer(Path::new("mixed.t"), &columns, &[]).page(COMMAND);
     check_page(&page, COMMAND);
     let words =
         ["Memory by use", "Faults and swap", "kswapd0", "Queues of the disks", "&lt;fill&gt;", "Swap Outs"];
@@ -63,7 +61,8 @@ fn views_agree_with_the_record() {
     let phases = &of_script.records[0].1.phases;
     let swapped_out: i64 = phases.iter().map(|phase| phase.delta("pswpout")).sum();
     assert!(swapped_out > 1_000, "{swapped_out} pages");
-    let rows = mmtests_vmstat(&[("vm@6.1".into(), vec![&of_script])]);
+    let columns: [Column; 1] = [("vm@6.1".into(), vec![&of_script])];
+    let rows = run_answer(Path::new("mixed.t"), &columns, &[]).text_of("mmtests", false).expect("a form");
     let row = rows.lines().find(|line| line.trim_start().starts_with("Swap Outs")).expect("a row");
     assert_eq!(row.split_whitespace().last(), Some(swapped_out.to_string().as_str()), "{rows}");
     // KiB a second, over whole tenths of a second and one shorter rest.
@@ -107,7 +106,8 @@ fn an_experiment_with_page_replacement_is_sampled() {
     let results =
         run_cells(&experiment, &Runs::default(), None, &|_, _| {}).unwrap_or_else(|bad| panic!("{bad}"));
     let seen = observe::seen(&results.experiment, &results.plan, Some(1));
-    let page = experiment_page(&results, &seen, COMMAND);
+    let look = Look { seen: Some(&seen), ..Look::default() };
+    let page = experiment_answer(&results, look).page(COMMAND);
     check_page(&page, COMMAND);
     let words =
         ["Memory over time", "Memory, paging and disks over time", "anonymous", "major faults per second"];

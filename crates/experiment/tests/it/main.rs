@@ -20,8 +20,10 @@ mod pressure;
 mod recording;
 mod relations;
 mod repeats;
+mod sentences;
 mod shown;
 mod suite;
 mod trace;
 #[path = "../../../report/tests/it/trace_decode.rs"]
 mod trace_decode;
+mod workloads;

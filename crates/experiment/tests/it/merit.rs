@@ -2,9 +2,10 @@
 
 use crate::experiment::folder;
 use slablab_experiment::judge::merit::{Ordered, merits};
-use slablab_experiment::output::{reproduce_json, reproduce_markdown, reproduce_table};
+use slablab_experiment::output::{Look, reproduce_answer};
 use slablab_experiment::workload::Sample;
 use slablab_experiment::{Change, Experiment, Plan, Results};
+use slablab_sim::params::Given;
 
 const ORDER: &str = r#"name = "order"
 title = "four kernels"
@@ -81,14 +82,16 @@ fn pairs_agree_differ_or_depend() {
     assert_eq!((taus[0], taus[1] < taus[0], one.columns.len()), (1.0, true, 2));
     // 2.4.10 against ac14 and against ac14+aging: one order at 3 bytes, another at 4.
     assert_eq!((one.pairs, one.null), ([4, 2, 0], 1));
-    let said = reproduce_table(&results, None);
+    let answer = reproduce_answer(&results, Look::default());
+    let said = answer.text(false);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in
         ["2.4.9-ac14 = 2.4.9-ac14+aging < 2.4.10 < 2.4.8", "4 agree, 2 are undetermined", "4 of 6 pairs"]
     {
         assert!(said.contains(words), "{words}: {said}");
     }
-    assert!(reproduce_markdown(&results).contains("4 agree, 2 are undetermined"));
-    assert_eq!(reproduce_json(&results)["merit"][0]["undetermined"], 2);
+    assert!(answer.markdown().contains("4 agree, 2 are undetermined"));
+    assert_eq!(answer.json()["merit"][0]["undetermined"], 2);
 }
 
 /// After a long pause two kernels change places at 4 bytes, and one has no number at 3 bytes, which says
@@ -110,7 +113,7 @@ fn a_pause_flips_an_order() {
     let values = ["vm@2.4.8", "vm@2.4.10"].map(String::from);
     assert_eq!(one.flipped, [(values, "pixel_bytes=4 pause_s=30".to_string())]);
     assert_eq!((one.pairs, one.columns.len(), one.varied.len()), ([5, 1, 0], 2, 4));
-    let said = reproduce_table(&results, None);
+    let said = reproduce_answer(&results, Look::default()).text(false);
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("vm@2.4.8 and vm@2.4.10 flip with pixel_bytes=4 pause_s=30."), "{said}");
 }
@@ -128,7 +131,7 @@ fn a_livelock_does_not_lose_the_others() {
     let one = only(&results);
     assert_eq!((one.pairs, one.null), ([1, 3, 2], 1));
     assert_eq!(one.columns[0].modelled[0], None);
-    let said = reproduce_table(&results, None);
+    let said = reproduce_answer(&results, Look::default()).text(false);
     assert!(
         said.contains("livelock: reclaim freed no page for 60 seconds") && said.contains("  task 0"),
         "{said}"

@@ -1,12 +1,11 @@
 //! Memory pressure: the bundled runs, and the judge on real and on made runs.
 
 use slablab_experiment::Pulse;
-use slablab_experiment::output::{
-    judgement_csv, judgement_differences, judgement_pages_csv, judgement_summary,
-};
+use slablab_experiment::output::judgement_answer;
 use slablab_experiment::pressure::judge::{Judgement, SEEDS_LEAST, Spread, Verdict, judge};
 use slablab_experiment::pressure::looked::Recorder;
 use slablab_experiment::pressure::measure::MEASURES;
+use slablab_experiment::pressure::outcome::Share;
 use slablab_experiment::pressure::run::{Options, RUN};
 use slablab_experiment::pressure::runs::{Run, Runs};
 use slablab_experiment::pressure::script;
@@ -75,8 +74,8 @@ fn measures_of_a_real_phase() {
     assert!(freed.of(slabfill, "anon_fill").unwrap() > 10_000);
 }
 
-/// The judge on real runs alone gives the numbers that docs/pressure.md has. A run beside itself agrees in
-/// all.
+/// The judge on real runs alone gives the numbers that docs/results/pressure.md has. A run beside itself
+/// agrees in all.
 #[test]
 fn real_runs_as_a_model() {
     let same = tallies(&judge(&REAL, &REAL));
@@ -85,11 +84,11 @@ fn real_runs_as_a_model() {
         let repeats = tally.repeats.unwrap();
         assert!(tally.agreement > repeats && repeats > tally.random, "{tally:?}");
     }
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pressure.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/pressure.md");
     let page = std::fs::read_to_string(page).unwrap();
     let check = |name: &str, tallies: &[Tally], value: &dyn Fn(&Tally) -> String| {
         let row = format!("| {name} | {} |", tallies.iter().map(value).collect::<Vec<_>>().join(" | "));
-        assert!(page.contains(&row), "docs/pressure.md lacks\n{row}");
+        assert!(page.contains(&row), "docs/results/pressure.md lacks\n{row}");
     };
     check("judged cells", &same, &|tally| tally.cells.to_string());
     for machine in ["61-classic", "61-mglru", "612-classic", "612-mglru"] {
@@ -103,8 +102,14 @@ fn real_runs_as_a_model() {
     check("as many pages, at random", &same, &|tally| percent(tally.random));
     check("real 61-classic", &same, &|tally| percent(tally.null_machine.unwrap()));
     check("signs", &same, &|tally| tally.signs.to_string());
-    let summary = judgement_summary(&judge(&REAL, &REAL), &null_tallies(&REAL), &repeat_tallies(&REAL));
-    assert!(summary.contains("frag 61-mglru: completed: real 1 of 2, modelled 1 of 2"), "{summary}");
+    let said = said(&judge(&REAL, &REAL), &REAL, "table");
+    assert!(said.contains("frag 61-mglru: completed: real 1 of 2, modelled 1 of 2"), "{said}");
+}
+
+/// The answer in a form, beside the null answers of real runs.
+fn said(judgement: &Judgement, real: &Runs, form: &str) -> String {
+    let answer = judgement_answer(judgement, &null_tallies(real), &repeat_tallies(real));
+    answer.text_of(form, true).expect("a form of the answer")
 }
 
 fn run(pswpout: i64, pages: &[State], is_complete: bool) -> Arc<Run> {
@@ -190,11 +195,8 @@ fn pages_beside_null_answers() {
     assert_eq!((cell.agreement, cell.repeats), (0.625, Some(0.75)));
     assert_eq!((cell.random, cell.null_machine), (0.5625, Some(0.375)));
     assert!(cell.is_counted());
-    assert!(
-        judgement_pages_csv(&judgement).contains("s,61-mglru,,fill,a,62.5"),
-        "{}",
-        judgement_pages_csv(&judgement)
-    );
+    let pages = said(&judgement, &real, "pages");
+    assert!(pages.contains("s,61-mglru,,fill,a,62.5"), "{pages}");
 }
 
 #[test]
@@ -203,13 +205,44 @@ fn bimodal_scenarios_are_judged_by_their_outcomes() {
         (made("compete", &[("61-mglru", &[0, 5000])]), made("compete", &[("61-mglru", &[64, 63, 1])]));
     let judgement = judge(&real, &modelled);
     let outcome = &judgement.outcomes[0];
-    assert_eq!((outcome.real, outcome.modelled), ((1, 2), (1, 3)));
+    let shares = [Share { had: 1, runs: 2 }, Share { had: 1, runs: 3 }];
+    assert_eq!([outcome.real, outcome.modelled], shares);
     assert_eq!(tallies(&judgement)[0].cells, 0);
-    let csv = judgement_csv(&judgement);
+    let csv = said(&judgement, &real, "csv");
     assert!(csv.contains("compete,61-mglru,,fill,pswpout,2500"), "{csv}");
     let judgement =
         judge(&made("frag", &[("61-mglru", &[0, 5])]), &made("frag", &[("61-mglru", &[0, 0, 1])]));
-    assert_eq!((judgement.outcomes[0].real, judgement.outcomes[0].modelled), ((1, 2), (1, 3)));
+    assert_eq!([judgement.outcomes[0].real, judgement.outcomes[0].modelled], shares);
+}
+
+/// The sentence in the situations that it tells apart, and the columns that the text has at most.
+#[test]
+fn the_sentence_says_how_much_differs() {
+    #[track_caller]
+    fn check(real: &Runs, modelled: &Runs, expected: &str) {
+        let judgement = judge(real, modelled);
+        let answer = judgement_answer(&judgement, &null_tallies(real), &repeat_tallies(real));
+        assert_eq!(answer.sentence(), expected);
+        let text = answer.text(false);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+    let both = |counts: [&[i64]; 2]| made("s", &[("61-classic", counts[0]), ("61-mglru", counts[1])]);
+    check(&Runs::default(), &Runs::default(), "The records have no count that is judged.");
+    let two = made("compete", &[("61-mglru", &[0, 5000])]);
+    let none = "None of the 8 judged counts of 61-mglru is of a scenario with one behaviour.";
+    check(&two, &two, none);
+    let pages = "100.0 % of pages are in the same state";
+    let one = made("s", &[("61-mglru", &[1_000])]);
+    check(
+        &one,
+        &one,
+        &format!("Of 8 judged counts of 61-mglru none differs from the real kernel's; {pages}."),
+    );
+    let real = both([&[1_000, 1_000], &[1_000, 2_000]]);
+    let of = "judged counts of 2 machines";
+    let repeat = format!("from the real kernel's, where 2 differ between two real runs; {pages}.");
+    check(&real, &both([&[1_000], &[1_500]]), &format!("Of 16 {of} none differs {repeat}"));
+    check(&real, &both([&[1_000], &[9_000]]), &format!("Of 16 {of} 2 differ {repeat}"));
 }
 
 #[test]
@@ -250,18 +283,18 @@ fn counts_beside_null_answers() {
     let (null, verdict) = cell.null_machine.unwrap();
     assert_eq!((null.mean, null.max, verdict), (1_100.0, 1_200, Verdict::Differs));
     assert!((cell.noise().unwrap() - 400.0 / 22.0).abs() < 1e-9);
-    let csv = judgement_csv(&judgement);
+    let csv = said(&judgement, &real, "csv");
     assert!(csv.contains("pswpout,2200,2000,2400,1100,1100,1100,1,differs,,18.182,1100,differs"), "{csv}");
-    let said = judgement_differences(&judgement);
-    assert!(said.contains("1100  differs"), "{said}");
+    let table = said(&judgement, &real, "table");
+    assert!(table.contains("1100  differs"), "{table}");
 
     let real = made("s", &[("61-mglru", &[2_000])]);
     let judgement = judge(&real, &modelled);
     let tally = &tallies(&judgement)[0];
     assert_eq!((tally.null_machine, tally.repeats, null_tallies(&real).len()), (None, None, 0));
     assert!(judgement.cells.iter().all(|cell| cell.null_machine.is_none()));
-    let summary = judgement_summary(&judgement, &null_tallies(&real), &repeat_tallies(&real));
-    assert!(summary.contains("61-mglru"), "{summary}");
+    let table = said(&judgement, &real, "table");
+    assert!(table.contains("61-mglru"), "{table}");
 
     let mut record = real.scenarios["s"]["61-mglru"][0][""].clone();
     record.phases[0].vmstat.clear();

@@ -1,10 +1,10 @@
 //! The workload `recording`: a recording as tasks that wait for each other, and what an experiment may say.
 
 use super::experiment::{folder, options};
-use slablab_experiment::recorded::{Recorded, recorded};
+use slablab_experiment::recorded::recorded;
 use slablab_experiment::{Change, Experiment, Folder, Plan, Results, join, run};
 use slablab_replay::import::{self, Input};
-use slablab_sim::programs::recording::What;
+use slablab_sim::recorded::{Recorded, What};
 use slablab_trace::Counts;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! How often cells run: until an interval is narrow, in several placements.
 
 use crate::experiment::{files, folder, options};
-use slablab_experiment::output::{experiment_json, experiment_page, experiment_table};
+use slablab_experiment::output::{Look, experiment_answer};
 use slablab_experiment::{Change, Experiment, ExperimentFile, Folder, Options, Plan, Results, Shard};
 use slablab_experiment::{join, run};
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ fn a_cell_stops_at_its_interval_or_its_limit() {
     for (few, all) in short.runs.iter().flatten().zip(one.runs.iter().flatten()) {
         assert_eq!(few[..], all[..3]);
     }
-    let said = experiment_table(&one, None);
+    let said = experiment_answer(&one, Look::default()).text(false);
     assert!(said.contains("3 to 12 runs each, until an interval of 4 %"), "{said}");
     assert_eq!(said.contains("ended at 12 repeats"), found.contains(&12), "{said}");
 }
@@ -168,7 +168,8 @@ fn the_variance_within_and_between_placements_is_found() {
         };
         results.runs.push(Some((0..800).map(|run| value(run, normal())).collect()));
     }
-    let json = experiment_json(&results);
+    let answer = experiment_answer(&results, Look { seen: Some(&[]), ..Look::default() });
+    let json = answer.json();
     let of = |cell: usize, name: &str| {
         let number = &json["cells"][cell]["metrics"][metric.name]["placements"][name];
         number.as_f64().unwrap_or_else(|| panic!("no {name} in {json}"))
@@ -185,8 +186,8 @@ fn the_variance_within_and_between_placements_is_found() {
     let ends = |name: &str| json["cells"][0]["metrics"][metric.name][name].as_f64().expect("a number");
     let width = (ends("mean_high_95") - ends("mean_low_95")) / unit;
     near(width, 2.0 * 1.972 * (900.0f64 + 25.0).sqrt() / 200f64.sqrt());
-    let table = experiment_table(&results, None);
+    let table = answer.text(false);
     assert!(table.contains("4 runs each in each of 200 placements"), "{table}");
     assert!(table.contains("sd between"), "{table}");
-    assert!(experiment_page(&results, &[], "slablab").contains("Within and between placements"));
+    assert!(answer.page("slablab").contains("Within and between placements"));
 }

@@ -1,9 +1,10 @@
 //! Metrics that `reproduce` shows of every cell, where nothing was published.
 
 use crate::experiment::folder;
-use slablab_experiment::output::{reproduce_json, reproduce_markdown, reproduce_table};
+use slablab_experiment::output::{Look, reproduce_answer};
 use slablab_experiment::workload::Sample;
 use slablab_experiment::{Change, Experiment, ExperimentFile, Plan, Results};
+use slablab_sim::params::Given;
 use slablab_sim::tally::Failed;
 
 const NAMES: &str = r#"name = "names"
@@ -50,10 +51,11 @@ fn metrics_of_selected_cells_are_shown() {
     let runs = plan.cells.iter().map(of).collect();
     let results = Results { experiment, plan, runs, computed: 0, program: "p".into() };
     let line = "inodes over time (inodes_*): means";
-    for said in [reproduce_table(&results, None), reproduce_markdown(&results)] {
+    let answer = reproduce_answer(&results, Look::default());
+    for said in [answer.text(false), answer.markdown()] {
         assert!(said.contains(line) && said.contains("4020") && !said.contains("3020"), "{said}");
     }
-    let json = &reproduce_json(&results)["shown"][0];
+    let json = &answer.json()["shown"][0];
     assert_eq!((&json["metrics"][1], &json["unit"]), (&"inodes_close".into(), &"1".into()));
     assert_eq!(json["cells"][0]["modelled"], serde_json::json!([4_020.0, 80.0]));
     assert_eq!(json["cells"][1]["modelled"], serde_json::json!([null, null]));

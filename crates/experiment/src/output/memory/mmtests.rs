@@ -90,7 +90,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// The rows of several columns: means over the runs of each.
-pub fn mmtests_vmstat(columns: &[Column<'_>]) -> String {
+pub(in crate::output) fn mmtests_vmstat(columns: &[Column<'_>]) -> String {
     text(&samples_of(columns))
 }
 

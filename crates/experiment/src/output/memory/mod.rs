@@ -7,8 +7,8 @@ mod recorded;
 mod vmstat;
 
 pub use meminfo::{meminfo_log, processes_table};
-pub use mmtests::mmtests_vmstat;
-pub use page::memory_page;
+pub(super) use mmtests::mmtests_vmstat;
+pub(super) use page::page_blocks;
 pub(super) use recorded::group_figures;
 pub use vmstat::vmstat_log;
 

@@ -3,47 +3,41 @@
 use super::mmtests::{mmtests_rows, samples_of};
 use super::{Column, PAGE_KIB, SECOND, rate, seconds};
 use crate::pressure::run::Run;
+use slablab_report::Answer;
 use slablab_report::html::chart::{Axis, LIVE_ABOVE, Lines, Scale, Series, Shape, Stacked};
-use slablab_report::html::{Cell, Head, Page, Table};
+use slablab_report::html::{Cell, Head, Table};
 use slablab_sim::memory::sampler::{Frames, Sample};
 
-/// Runs as a page: charts of the first one, vmstat's counters of all. `command` is what made the page.
-pub fn memory_page(title: &str, columns: &[Column<'_>], command: &str) -> String {
-    let mut page = Page::new(title, command);
+/// Adds the page of runs: charts of the first one, vmstat's counters of all.
+pub(in crate::output) fn page_blocks(answer: Answer, columns: &[Column<'_>]) -> Answer {
     let first = columns.first().and_then(|(name, runs)| Some((name, *runs.first()?)));
-    let Some((name, run)) = first else { return page.finish() };
+    let Some((name, run)) = first else { return answer };
     let samples = &run.looked.samples;
-    page.lede(&format!(
-        "Page accesses under memory pressure on a modelled machine: {name}, seed {}. All times are predicted by \
-         the model.",
-        run.seed
-    ));
-    page.facts([
+    let answer = answer.facts([
         ("Page accesses", Cell::Count(run.accesses)),
         ("Samples", Cell::Count(samples.len() as u64)),
         ("Time", Cell::Text(format!("{} s", seconds(samples.last().map_or(0, |last| last.at))))),
         ("Processes killed", Cell::Count(run.killed.len() as u64)),
     ]);
+    let answer = answer.paragraph(&format!(
+        "Page accesses under memory pressure on a modelled machine: the charts are of {name}, seed {}. All times \
+         are predicted by the model. Samples are taken at fixed times of the model and change nothing in it. A \
+         rate is the mean between two samples.",
+        run.seed
+    ));
     let shown = thinned(samples);
-    if shown.len() > 2 {
-        memory_figure(&shown, &mut page);
-        paging_figures(&shown, &mut page);
-        daemons_figure(&shown, &mut page);
-        queue_figure(&shown, &mut page);
-        tasks_figure(&shown, &mut page);
-    } else {
-        page.text("The run is shorter than the time between two samples: there is no chart.");
-    }
-    page.section("Processes at the end of each phase");
-    page.folded("Who is paged out: the address space, what is in frames, what is in swap.", &processes(run));
-    page.section("Counters of /proc/vmstat");
-    page.table("Whole runs, in mmtests' words: means over the seeds.", &counters(columns));
-    page.evidence(&[
-        "Samples are taken at fixed times of the model and change nothing in it. A rate is the mean between two \
-         samples."
-            .into(),
-    ]);
-    page.finish()
+    let answer = match shown.len() {
+        ..=2 => answer.paragraph("The run is shorter than the time between two samples: there is no chart."),
+        _ => tasks(queues(daemons(paging(memory(answer, &shown), &shown), &shown), &shown), &shown),
+    };
+    answer
+        .section("Processes at the end of each phase")
+        .page_table(
+            "Who is paged out: the address space, what is in frames, what is in swap.",
+            processes(run),
+        )
+        .section("Counters of /proc/vmstat")
+        .page_table("Whole runs, in mmtests' words: means over the seeds.", counters(columns))
 }
 
 /// As many samples as a chart can show, the last one among them.
@@ -80,7 +74,7 @@ fn table(series: &[(String, Vec<f64>)], cell: impl Fn(f64) -> Cell) -> Table {
 }
 
 /// Frames by use on top of each other. Uses that a colour would be too many for are drawn together.
-fn memory_figure(samples: &[&Sample], page: &mut Page) {
+fn memory(answer: Answer, samples: &[&Sample]) -> Answer {
     let bytes = |pages: u64| (pages * PAGE_KIB * 1_024) as f64;
     let uses: Vec<[u64; 8]> = samples.iter().map(|sample| sample.frames.uses()).collect();
     let named = |name: &str| Frames::USES.iter().position(|of| *of == name).expect("a use of this name");
@@ -103,10 +97,10 @@ fn memory_figure(samples: &[&Sample], page: &mut Page) {
         .collect();
     let swap = |sample: &&Sample| ((sample.kib("SwapTotal") - sample.kib("SwapFree")) * 1_024) as f64;
     rows.push(("in swap".into(), samples.iter().map(swap).collect()));
-    page.section("Memory by use");
     let caption = "Page frames by use, on top of each other; what is above is free. Anonymous memory has the swap \
                    cache, other the kernel's own frames and those in the page lists of CPUs.";
-    page.figure(caption, &chart, &table(&rows, |bytes| Cell::Bytes(bytes as u64)));
+    let table = table(&rows, |bytes| Cell::Bytes(bytes as u64));
+    answer.section("Memory by use").figure(caption, chart, table)
 }
 
 /// Lines of values that hold between two samples.
@@ -126,7 +120,7 @@ fn between(samples: &[&Sample], of: impl Fn(&Sample, &Sample) -> f64) -> Vec<f64
     samples.windows(2).map(|pair| of(pair[0], pair[1])).collect()
 }
 
-fn paging_figures(samples: &[&Sample], page: &mut Page) {
+fn paging(answer: Answer, samples: &[&Sample]) -> Answer {
     let rates = |names: [(&str, &'static str); 2]| {
         names.map(|(shown, name)| {
             let of = |a: &Sample, b: &Sample| rate(a, b, |sample| sample.count(name)) as f64;
@@ -134,24 +128,19 @@ fn paging_figures(samples: &[&Sample], page: &mut Page) {
         })
     };
     let whole = |value: f64| Cell::Count(value.round() as u64);
-    page.section("Faults and swap");
     let faults = rates([("faults", "pgfault"), ("major faults", "pgmajfault")]);
     let axis = Axis::new("faults a second", Scale::Number);
-    page.figure(
-        "Faults, major ones included, and major faults.",
-        &lines(samples, axis, &faults),
-        &table(&faults, whole),
-    );
+    let faults_chart = lines(samples, axis, &faults);
     let swaps = rates([("in", "pswpin"), ("out", "pswpout")]);
     let axis = Axis::new("pages a second", Scale::Number);
-    page.figure(
-        "Pages read from swap and written to it.",
-        &lines(samples, axis, &swaps),
-        &table(&swaps, whole),
-    );
+    let swaps_chart = lines(samples, axis, &swaps);
+    answer
+        .section("Faults and swap")
+        .figure("Faults, major ones included, and major faults.", faults_chart, table(&faults, whole))
+        .figure("Pages read from swap and written to it.", swaps_chart, table(&swaps, whole))
 }
 
-fn daemons_figure(samples: &[&Sample], page: &mut Page) {
+fn daemons(answer: Answer, samples: &[&Sample]) -> Answer {
     let daemons = samples.first().map_or(&[][..], |sample| &sample.daemons);
     let series: Vec<(String, Vec<f64>)> = (0..daemons.len())
         .map(|at| {
@@ -162,13 +151,13 @@ fn daemons_figure(samples: &[&Sample], page: &mut Page) {
             (daemons[at].name.clone(), between(samples, of))
         })
         .collect();
-    page.section("kswapd and the flusher");
     let chart = lines(samples, Axis::new("of a CPU", Scale::Percent), &series);
-    page.figure("CPU time between two samples.", &chart, &table(&series, |value| Cell::Percent(Some(value))));
+    let table = table(&series, |value| Cell::Percent(Some(value)));
+    answer.section("kswapd and the flusher").figure("CPU time between two samples.", chart, table)
 }
 
 /// The mean number of requests: the time of all requests by the time.
-fn queue_figure(samples: &[&Sample], page: &mut Page) {
+fn queues(answer: Answer, samples: &[&Sample]) -> Answer {
     let disks = samples.first().map_or(&[][..], |sample| &sample.disks);
     let series: Vec<(String, Vec<f64>)> = (0..disks.len())
         .map(|at| {
@@ -177,22 +166,22 @@ fn queue_figure(samples: &[&Sample], page: &mut Page) {
             (disks[at].0.to_string(), between(samples, of))
         })
         .collect();
-    page.section("Queues of the disks");
     let chart = lines(samples, Axis::new("requests", Scale::Number), &series);
     let caption = "Mean number of requests that wait or are in the disk (aqu-sz of iostat). swap is the disk of the \
                    swap area, vda that of the files.";
-    page.figure(caption, &chart, &table(&series, |value| Cell::Number(value, 2)));
+    let table = table(&series, |value| Cell::Number(value, 2));
+    answer.section("Queues of the disks").figure(caption, chart, table)
 }
 
-fn tasks_figure(samples: &[&Sample], page: &mut Page) {
+fn tasks(answer: Answer, samples: &[&Sample]) -> Answer {
     let of = |count: fn(&Sample) -> u32| samples.iter().map(|sample| f64::from(count(sample))).collect();
     let series = [
         ("run or wait for a CPU".to_string(), of(|sample| sample.running)),
         ("wait for I/O".to_string(), of(|sample| sample.blocked)),
     ];
-    page.section("Tasks");
     let chart = lines(samples, Axis::new("tasks", Scale::Number), &series);
-    page.figure("The columns r and b of vmstat.", &chart, &table(&series, |value| Cell::Number(value, 1)));
+    let table = table(&series, |value| Cell::Number(value, 1));
+    answer.section("Tasks").figure("The columns r and b of vmstat.", chart, table)
 }
 
 fn processes(run: &Run) -> Table {

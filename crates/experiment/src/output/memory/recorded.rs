@@ -1,11 +1,12 @@
 //! What a run with page replacement recorded, as figures.
 
 use crate::run::observe::Sampled;
+use slablab_report::Answer;
 use slablab_report::html::chart::{Axis, Lines, Scale, Series, Shape};
-use slablab_report::html::{Cell, Head, Page, Table};
+use slablab_report::html::{Cell, Head, Table};
 
 /// A figure for each group of tracks of a run; `run` is its name.
-pub(in crate::output) fn group_figures(run: &str, tracks: &[Sampled], page: &mut Page) {
+pub(in crate::output) fn group_figures(mut answer: Answer, run: &str, tracks: &[Sampled]) -> Answer {
     let mut groups: Vec<&str> = Vec::new();
     for track in tracks {
         if !groups.contains(&track.group.as_str()) {
@@ -36,6 +37,7 @@ pub(in crate::output) fn group_figures(run: &str, tracks: &[Sampled], page: &mut
             series: series.collect(),
         };
         let caption = format!("{group}, {run}, first repeat: the highest of each step of time.");
-        page.figure(&caption, &lines, &table);
+        answer = answer.figure(&caption, lines, table);
     }
+    answer
 }

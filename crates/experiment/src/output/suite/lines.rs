@@ -1,24 +1,17 @@
-//! Two engines over every workload: one table, and what else differs in the rows that differ.
+//! The rows of a suite: a workload with its parameters on a machine, under both engines.
 
-use super::comparison::{comparison_avg_std, comparison_mmtests};
 use crate::judge::differences::{Difference, differences};
+use crate::output::comparison::short;
 use crate::run::results::Results;
-use crate::suite::{Answer, pairs};
+use crate::suite::SuiteResults;
 use crate::workload::{Metric, Pair};
-use serde_json::{Value, json};
-use slablab_report::column::{Columns, Style};
+use slablab_report::column::Columns;
 use slablab_report::html::Cell;
-use slablab_report::text;
-use slablab_stats::table::avg_std::Digits;
-use slablab_stats::table::mmtests::Options;
+use slablab_report::text::counted;
 use slablab_stats::table::{Better, Pair as Compared, Rules, Table, Verdict, summary};
 
-/// The schema's name; the number grows when a key changes its meaning.
-const SCHEMA: &str = "slablab.suite.1";
-/// The widest line of a table that no `--wrap` narrows.
-const WIDE: usize = 100;
 /// Differences of means below this, in percent, cannot be told on a real machine.
-const NOISE_PERCENT: f64 = 1.0;
+pub(super) const NOISE_PERCENT: f64 = 1.0;
 
 /// A row of the answer: a workload with its parameters on a machine, under both engines.
 pub(super) struct Line {
@@ -28,7 +21,7 @@ pub(super) struct Line {
     pub(super) why: &'static str,
     pub(super) metric: &'static Metric,
     /// The number of runs, their mean and their standard deviation, of the base and the other.
-    moments: [[Cell; 3]; 2],
+    pub(super) moments: [[Cell; 3]; 2],
     pub(super) compared: Compared,
     /// What else differs; empty where the main metric does not.
     pub(super) differences: Vec<Difference>,
@@ -44,6 +37,11 @@ impl Line {
         matches!(self.compared.verdict, Verdict::Better | Verdict::Worse)
     }
 
+    /// Whether it differs, and its gain is one that `wanted` says.
+    pub(super) fn gains(&self, wanted: impl Fn(f64) -> bool) -> bool {
+        self.differs() && self.compared.gain_percent.is_some_and(wanted)
+    }
+
     /// Whether a difference can be told in the model, but not on a real machine.
     fn is_small(&self) -> bool {
         self.differs() && self.compared.gain_percent.is_some_and(|gain| gain.abs() < NOISE_PERCENT)
@@ -51,15 +49,15 @@ impl Line {
 
     fn verdict(&self) -> String {
         let small = if self.is_small() { format!(", below {NOISE_PERCENT} %") } else { String::new() };
-        format!("{}{small}", self.compared.verdict)
+        format!("{}{small}", short(&self.compared.verdict))
     }
 }
 
 /// The rows of an answer, compared with one correction over all of them; and the table that they are of.
-pub(super) fn lines(answer: &Answer) -> (Vec<Line>, Table) {
-    let mut table = Table::new(answer.suite.engines.iter().map(|(engine, _)| engine.clone()));
+pub(super) fn lines(suite: &SuiteResults) -> (Vec<Line>, Table) {
+    let mut table = Table::new(suite.suite.engines.iter().map(|(engine, _)| engine.clone()));
     let mut found: Vec<(&Pair, &Results, usize)> = Vec::new();
-    for ((pair, _), results) in answer.suite.pairs.iter().zip(&answer.results) {
+    for ((pair, _), results) in suite.suite.pairs.iter().zip(&suite.results) {
         let Some(results) = results else { continue };
         let metric = main_metric(results);
         for (at, mut row) in results.table(metric).rows().iter().cloned().enumerate() {
@@ -118,8 +116,7 @@ fn label(results: &Results, cell: usize) -> String {
 }
 
 /// The columns of both sides' numbers.
-pub(super) fn columns(answer: &Answer) -> Columns<Line> {
-    let [base, other] = answer.suite.engines.clone().map(|(engine, _)| engine);
+pub(super) fn columns([base, other]: [String; 2]) -> Columns<Line> {
     let part = |side: usize, at: usize| move |line: &Line| line.moments[side][at].clone();
     let shown = |side: usize| {
         move |line: &Line| match line.moments[side][1] {
@@ -136,10 +133,7 @@ pub(super) fn columns(answer: &Answer) -> Columns<Line> {
         .key("metric", |line| Cell::Text(line.metric.name.into()))
         .add("unit", "unit", "Unit", |line| Cell::Text(line.metric.unit.into()))
         .words()
-        .key("better", |line| {
-            let lower = line.metric.better.unwrap_or(Better::Lower) == Better::Lower;
-            Cell::Text(if lower { "lower" } else { "higher" }.into())
-        })
+        .key("better", |line| Cell::Text(line.metric.better.unwrap_or(Better::Lower).word().into()))
         .key("base_n", part(0, 0))
         .key("base_mean", part(0, 1))
         .key("base_sd", part(0, 2))
@@ -165,25 +159,28 @@ pub(super) fn columns(answer: &Answer) -> Columns<Line> {
         .key("below_noise", |line| Cell::Text(if line.is_small() { "yes" } else { "no" }.into()))
 }
 
-/// What the answer is of, in a line.
-pub(super) fn head(answer: &Answer) -> String {
-    let [base, other] = &answer.suite.engines;
-    let ran: Vec<&Results> = answer.results.iter().flatten().collect();
-    let Some(first) = ran.first() else {
-        return format!("{} against {}: no pair was run\n", other.0, base.0);
-    };
+/// The engines: the base and the other.
+pub(super) fn engines(suite: &SuiteResults) -> [String; 2] {
+    suite.suite.engines.clone().map(|(engine, _)| engine)
+}
+
+/// What was run, in a line.
+pub(super) fn what_ran(suite: &SuiteResults) -> String {
+    let ran: Vec<&Results> = suite.results.iter().flatten().collect();
+    let Some(first) = ran.first() else { return "no pair was run".into() };
     let mut workloads: Vec<&str> = ran.iter().map(|results| results.experiment.file.workload.name).collect();
     workloads.dedup();
-    let part = match answer.results.len() - ran.len() {
+    let part = match suite.results.len() - ran.len() {
         0 => String::new(),
-        left => format!("; {left} pairs of workload and machine are another part's"),
+        left => {
+            let are = if left == 1 { "is" } else { "are" };
+            format!("; {} of workload and machine {are} another part's", counted(left as u64, "pair"))
+        }
     };
     format!(
-        "{} against {}: {} workloads, {} pairs of workload and machine, {}, size {}, seed {}{part}\n",
-        other.0,
-        base.0,
-        workloads.len(),
-        ran.len(),
+        "{}, {} of workload and machine, {}, size {}, seed {}{part}",
+        counted(workloads.len() as u64, "workload"),
+        counted(ran.len() as u64, "pair"),
         first.plan.repeats.words(),
         first.plan.size.name(),
         first.plan.seed
@@ -191,7 +188,7 @@ pub(super) fn head(answer: &Answer) -> String {
 }
 
 /// The sentences below the table.
-pub(super) fn remarks(lines: &[Line]) -> Vec<String> {
+pub(super) fn summaries(lines: &[Line]) -> Vec<String> {
     let compared: Vec<Compared> = lines.iter().map(|line| line.compared.clone()).collect();
     let mut said = vec![summary(&compared, Rules::default())];
     let small = lines.iter().filter(|line| line.is_small()).count();
@@ -202,9 +199,9 @@ pub(super) fn remarks(lines: &[Line]) -> Vec<String> {
 }
 
 /// Why pairs have no numbers.
-pub(super) fn failures(answer: &Answer) -> Vec<String> {
+pub(super) fn failures(suite: &SuiteResults) -> Vec<String> {
     let mut said = Vec::new();
-    for results in answer.results.iter().flatten() {
+    for results in suite.results.iter().flatten() {
         for (at, cell) in results.plain() {
             if let Some(why) = results.failure(at) {
                 let (workload, engine) =
@@ -223,103 +220,4 @@ pub(super) fn shown(number: f64) -> String {
         some if some >= 1.0 => format!("{number:.1}"),
         _ => format!("{number:.3}"),
     }
-}
-
-/// A row for each number that differs, in the rows that differ.
-fn reasons(answer: &Answer, lines: &[Line]) -> text::Table {
-    let [base, other] = &answer.suite.engines;
-    let mut table = text::Table::new(["", &base.0, &other.0, "unit"]).numbers(1..3);
-    for line in lines.iter().filter(|line| !line.differences.is_empty()) {
-        table.row([line.name().as_str(), "", "", ""]);
-        for one in &line.differences {
-            table.row([&format!("  {}", one.name), &shown(one.base), &shown(one.other), one.unit]);
-        }
-    }
-    table
-}
-
-/// The answer for people.
-pub fn suite_table(answer: &Answer, wrap: Option<usize>) -> String {
-    let (lines, _) = lines(answer);
-    let width = wrap.unwrap_or(WIDE);
-    let keys = ["base_shown", "other_shown", "unit", "gain_percent", "verdict", "gain_interval"];
-    let label = |line: &Line| Cell::Name(line.name());
-    let mut out = text::wrapped_within(width, &head(answer), "", "");
-    out.push('\n');
-    out += &columns(answer).text(("", &label), &keys, &lines, Style::Bytes).print_within(width);
-    out.push('\n');
-    remarks(&lines).iter().for_each(|remark| out += &text::wrapped_within(width, remark, "", ""));
-    if lines.iter().any(|line| !line.differences.is_empty()) {
-        out += "\nwhat else differs in the rows that differ\n";
-        out += &reasons(answer, &lines).print_within(width);
-    }
-    failures(answer).iter().for_each(|why| out += &format!("{why}\n"));
-    out
-}
-
-/// The answer in Markdown.
-pub fn suite_markdown(answer: &Answer) -> String {
-    let (lines, _) = lines(answer);
-    let keys = ["base_shown", "other_shown", "unit", "gain_percent", "gain_interval", "verdict"];
-    let label = |line: &Line| Cell::Name(line.name());
-    let table = columns(answer).text(("", &label), &keys, &lines, Style::Bytes).markdown();
-    let mut out = format!("{}\n{table}\n{}\n", head(answer), remarks(&lines).join(" "));
-    if lines.iter().any(|line| !line.differences.is_empty()) {
-        out += &format!("\n{}", reasons(answer, &lines).markdown());
-    }
-    out
-}
-
-/// The answer in CSV: a line for each row.
-pub fn suite_csv(answer: &Answer) -> String {
-    columns(answer).csv(lines(answer).0)
-}
-
-/// The main metrics as mmtests prints them.
-pub fn suite_mmtests(answer: &Answer, wrap: Option<usize>) -> String {
-    comparison_mmtests(&lines(answer).1, Rules::default(), &Options { wrap, ..Options::default() })
-}
-
-/// The main metrics as the mails of 2009 print them.
-pub fn suite_avg_std(answer: &Answer, wrap: Option<usize>) -> String {
-    comparison_avg_std(&lines(answer).1, Rules::default(), Digits::Decimals(2), wrap)
-}
-
-/// The answer in JSON.
-pub fn suite_json(answer: &Answer) -> Value {
-    let (lines, _) = lines(answer);
-    let columns = columns(answer);
-    let row = |line: &Line| {
-        let mut row = Value::Object(columns.json(line));
-        let one = |one: &Difference| json!({ "name": one.name, "unit": one.unit, "base": one.base, "other": one.other });
-        row["differences"] = line.differences.iter().map(one).collect();
-        row["why"] = line.why.into();
-        row
-    };
-    let rules = Rules::default();
-    let plan = answer.results.iter().flatten().next().map(|results| &results.plan);
-    let [base, other] = &answer.suite.engines;
-    json!({
-        "schema": SCHEMA,
-        "base": base.0,
-        "other": other.0,
-        "size": plan.map(|plan| plan.size.name()),
-        "repeats": plan.map(|plan| plan.repeats.least),
-        "seed": plan.map(|plan| plan.seed),
-        "test": rules.test.to_string(),
-        "significance": rules.significance,
-        "noise_percent": NOISE_PERCENT,
-        "rows": lines.iter().map(row).collect::<Vec<_>>(),
-        "summary": remarks(&lines).join(" "),
-        "failed": failures(answer),
-    })
-}
-
-/// The pairs of workload and machine of the suite, with what each shows.
-pub fn suite_list() -> String {
-    let mut table = text::Table::new(["workload", "machine", "parameters", "what it shows"]).numbers(0..0);
-    for (workload, pair) in pairs() {
-        table.row([workload.name, pair.machine, &pair.parameters.replace('\n', ", "), pair.why]);
-    }
-    table.print()
 }

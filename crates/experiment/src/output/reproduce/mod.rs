@@ -1,84 +1,127 @@
 //! Published beside modelled: figures, relations with verdicts, the score.
 
-use super::experiment::{failures, head};
-use super::merit::{merit_json, merit_lines, merit_sum, merit_table};
-use super::shown::{shown_json, shown_tables};
+mod document;
+
+pub(super) use document::ReproduceDocument;
+
+use super::experiment::{Look, begun, ended, experiment_avg_std, experiment_mmtests, with_tables};
+use super::finding::{joined, ran};
+use super::merit::{merit_blocks, merit_sum};
+use super::shown::shown_tables;
 use crate::file::linear::Linear;
 use crate::file::ranges::Costs;
-use crate::file::rows::{Expect, Published, Select, Sign};
-use crate::judge::linear::{Fit, fits};
-use crate::judge::verdict::{Compared, Judged, Score, Varied, judge, score};
+use crate::file::rows::{Expect, Sign};
+use crate::judge::linear::fits;
+use crate::judge::merit::{Ordered, merits};
+use crate::judge::verdict::{Compared, Judged, Verdict, judge, score};
 use crate::run::results::Results;
-use crate::workload::{self, Metric};
-use serde_json::{Value, json};
-use slablab_report::csv::Csv;
+use slablab_report::document::{Named, named};
+use slablab_report::frame::Frame;
 use slablab_report::html::Cell as Shown;
-use slablab_report::text;
+use slablab_report::text::counted;
+use slablab_report::{Answer, text};
 
-/// The widest line of a table that no `--wrap` narrows.
-const WIDE: usize = 110;
+/// Columns of the text that are left out on a narrow terminal, in this order.
+const LEFT_OUT: [&str; 3] = ["sd", "95 %", "ratio"];
 
-/// The answer for people.
-pub fn reproduce_table(results: &Results, wrap: Option<usize>) -> String {
-    let (file, width) = (&results.experiment.file, wrap.unwrap_or(WIDE));
-    let judged = judge(results);
-    let mut out = head(results);
-    let wrapped = |text: &str| text::wrapped_within(width, text, "", "  ");
+/// The schema of the answer.
+pub(super) fn schema() -> Named {
+    named::<ReproduceDocument>()
+}
+
+/// The answer of `reproduce`.
+pub fn reproduce_answer(results: &Results, look: Look<'_>) -> Answer {
+    let file = &results.experiment.file;
+    let (judged, orders) = (judge(results), merits(results));
+    let sentence = format!("{}; {}.", agreement(results, &judged, &orders), ran(results));
+    let mut answer = begun(results, sentence, look);
     if let Some(source) = &file.source {
-        out += &wrapped(&format!("published: {source}"));
+        answer = answer.line(format!("published: {source}"));
     }
     if let Some(fitted) = &file.fitted {
-        out += &wrapped(&format!("fitted: {}: {}", fitted.parameter, fitted.how));
+        answer = answer.line(format!("fitted: {}: {}", fitted.parameter, fitted.how));
     }
-    out += "\nfigures\n";
-    out += &figures(results).print_within(width);
+    answer = answer.heading("figures").table(figures(results), &LEFT_OUT);
     if !judged.is_empty() {
-        out += "\n";
-        out += &wrapped(&format!(
+        let head = format!(
             "ratios of two cells, with 95 % intervals over the repeats; x0.5 to x2: the lowest and the highest \
-                 ratio with {}",
+             ratio with {}",
             what_varies(results)
-        ));
-        out += &relations(&judged).print_within(width);
-        out.push('\n');
-        extremes(&judged, file.noise_percent).iter().for_each(|line| out += &wrapped(line));
+        );
+        answer = answer.heading(head).table(relations(&judged), &LEFT_OUT);
+        answer = extremes(&judged, file.noise_percent).into_iter().fold(answer, Answer::line);
+        answer = answer.line(constant(&judged));
     }
-    for (head, table) in linear(results) {
-        out += &format!("\n{}{}", wrapped(&head), table.print_within(width));
-    }
-    if let Some((head, table)) = merit_table(results) {
-        out += &format!("\n{}{}\n", wrapped(&head), table.print_within(width));
-        merit_lines(results).iter().for_each(|line| out += &wrapped(line));
-    }
-    for (head, table) in shown_tables(results) {
-        out += &format!("\n{}{}", wrapped(&head), table.print_within(width));
-    }
-    out.push('\n');
-    out += &wrapped(&sum(results, score(&judged)));
-    out + &failures(results)
+    answer = with_tables(answer, linear(results));
+    answer = with_tables(merit_blocks(answer, results, &orders), shown_tables(results));
+    ended(answer, results, look)
+        .document(&ReproduceDocument::new(results, &judged, &orders))
+        .rows(frame(results, &judged))
+        .form("mmtests", experiment_mmtests(results, look.wrap))
+        .form("avgstd", experiment_avg_std(results, look.wrap))
 }
 
-/// The answer in Markdown.
-pub fn reproduce_markdown(results: &Results) -> String {
-    let judged = judge(results);
-    let score = sum(results, score(&judged));
-    let mut out =
-        format!("{}{}\n{}\n", head(results), figures(results).markdown(), relations(&judged).markdown());
-    for (head, table) in linear(results) {
-        out += &format!("{head}\n\n{}\n", table.markdown());
+/// How many of the relations and the pairs in orders of merit agree, and which relations do not.
+fn agreement(results: &Results, judged: &[Judged], orders: &[Ordered]) -> String {
+    let of = score(judged);
+    let others = judged.iter().filter(|row| row.verdict != Verdict::Agrees);
+    let others: Vec<String> = others.map(|row| format!("{} ({})", row.expect.name, row.verdict)).collect();
+    let merit = merit_sum(orders);
+    let name = &results.experiment.file.name;
+    match (of.rows, merit) {
+        (0, None) => {
+            format!("The experiment {name} expects no relation of cells: there is nothing to judge")
+        }
+        (0, Some(merit)) => format!("Of {name} {merit}"),
+        (_, merit) => {
+            let not = if others.is_empty() { String::new() } else { format!(": {}", joined(others)) };
+            let merit = merit.map_or(String::new(), |merit| format!("; {merit}"));
+            format!("{}{not}{merit}", three_counts(name, &judged.iter().collect::<Vec<_>>()))
+        }
     }
-    if let Some((head, table)) = merit_table(results) {
-        out += &format!("{head}\n\n{}\n{}\n\n", table.markdown(), merit_lines(results).join("\n"));
-    }
-    for (head, table) in shown_tables(results) {
-        out += &format!("{head}\n\n{}\n", table.markdown());
-    }
-    format!("{out}{score}\n")
 }
 
-/// The relations, one each line.
-pub fn reproduce_csv(results: &Results) -> String {
-    let mut file = Csv::new([
+/// How many published relations agree, are undetermined and do not agree.
+pub(super) fn three_counts(name: &str, judged: &[&Judged]) -> String {
+    let count = |wanted| judged.iter().filter(|row| row.verdict == wanted).count();
+    let (agree, undetermined) = (count(Verdict::Agrees), count(Verdict::Undetermined));
+    let not = judged.len() - agree - undetermined;
+    let verb = |count: usize, one, many| if count == 1 { one } else { many };
+    let rows = counted(judged.len() as u64, "published relation");
+    let others = match judged.len() - agree {
+        0 => String::new(),
+        _ => format!(
+            ", {undetermined} {} undetermined and {not} {} not",
+            verb(undetermined, "is", "are"),
+            verb(not, "does", "do")
+        ),
+    };
+    format!("{agree} of {rows} of {name} {}{others}", verb(agree, "agrees", "agree"))
+}
+
+/// The score of an experiment: relations, and pairs in orders of merit.
+pub(super) fn sum(judged: &[Judged], orders: &[Ordered]) -> String {
+    let of = score(judged);
+    let rows = counted(of.rows as u64, "relation");
+    let agree = if of.agree == 1 { "agrees" } else { "agree" };
+    let relations = format!("{} of {rows} {agree}. {}", of.agree, constant(judged));
+    match (of.rows, merit_sum(orders)) {
+        (0, None) => "The experiment expects no relation of cells: there is nothing to judge.".into(),
+        (0, Some(merit)) => format!("{merit}."),
+        (_, None) => relations,
+        (_, Some(merit)) => format!("{relations} {merit}."),
+    }
+}
+
+/// The score of the best answer that is the same for all relations.
+fn constant(judged: &[Judged]) -> String {
+    let (sign, count) = score(judged).constant;
+    format!("The best constant answer, \"{}\" for every relation, agrees in {count}.", sign.word())
+}
+
+/// The relations, one each row.
+fn frame(results: &Results, judged: &[Judged]) -> Frame {
+    let mut frame = Frame::new([
         "relation",
         "cells",
         "metric",
@@ -97,16 +140,16 @@ pub fn reproduce_csv(results: &Results) -> String {
     ]);
     let number = |number: Option<f64>| number.map_or(Shown::Empty, |number| Shown::Number(number, 4));
     let words = |text: Option<String>| text.map_or(Shown::Empty, Shown::Name);
-    for row in judge(results) {
+    for row in judged {
         for pair in &row.compared {
             let range = pair.range();
             let end = |at: usize| range.map(|ends| ends[at]);
             let by = |at: usize| words(end(at).map(|end| end.by.clone()));
-            file.row([
+            frame.row([
                 Shown::Name(row.expect.name.clone()),
                 Shown::Name(pair.label.clone()),
-                Shown::Name(metric(results, row.expect.metric).name.to_string()),
-                Shown::Name(metric(results, row.expect.base_metric).name.to_string()),
+                Shown::Name(results.metric(row.expect.metric).name.to_string()),
+                Shown::Name(results.metric(row.expect.base_metric).name.to_string()),
                 number(row.expect.ratio),
                 Shown::Name(row.expect.sign.word().to_string()),
                 number(pair.ratio),
@@ -121,34 +164,7 @@ pub fn reproduce_csv(results: &Results) -> String {
             ]);
         }
     }
-    file.finish()
-}
-
-/// The answer for programs.
-pub fn reproduce_json(results: &Results) -> Value {
-    let judged = judge(results);
-    let of = score(&judged);
-    let figures: Vec<Value> =
-        results.experiment.file.published.iter().map(|row| figure_json(results, row)).collect();
-    json!({
-        "schema": "slablab.reproduce.1",
-        "name": results.experiment.file.name,
-        "title": results.experiment.file.title,
-        "source": results.experiment.file.source,
-        "fitted": results.experiment.file.fitted.as_ref().map(|fitted| &fitted.how),
-        "figures": figures,
-        "linear": results.experiment.file.linear.iter().map(|row| linear_json(results, row)).collect::<Vec<_>>(),
-        "merit": merit_json(results),
-        "shown": shown_json(results),
-        "relations": judged.iter().map(|row| relation_json(results, row)).collect::<Vec<_>>(),
-        "agree": of.agree,
-        "rows": of.rows,
-        "best_constant": { "sign": of.constant.0.word(), "agree": of.constant.1 },
-    })
-}
-
-fn metric(results: &Results, at: usize) -> &'static Metric {
-    &results.experiment.file.workload.metrics[at]
+    frame
 }
 
 /// Published figures beside the modelled ones. Cells without a published figure are predictions.
@@ -179,13 +195,12 @@ fn is_scaled(cell: &crate::plan::Cell) -> bool {
 }
 
 fn figure(results: &Results, cell: usize, at: usize, published: Option<f64>, note: &str) -> [String; 7] {
-    let metric = metric(results, at);
-    let engine = &results.experiment.file.engines[results.plan.cells[cell].engine].0;
+    let metric = results.metric(at);
     let number = |number: f64| format!("{number:.*}", metric.decimals);
     let sample = results.shown(cell, metric);
     let ratio = sample.as_ref().zip(published).filter(|(_, published)| *published > 0.0);
     [
-        format!("{} {engine}", results.label(cell)),
+        results.name(cell),
         format!("{} {}", metric.name, metric.unit),
         published.map_or("-".into(), number),
         sample.as_ref().map_or("-".into(), |sample| number(sample.mean())),
@@ -224,7 +239,7 @@ fn relations(judged: &[Judged]) -> text::Table {
 /// Whether numbers grow linearly with a parameter: a table for each row of the file.
 fn linear(results: &Results) -> Vec<(String, text::Table)> {
     let of = |row: &Linear| {
-        let metric = metric(results, row.metric);
+        let metric = results.metric(row.metric);
         let fits = fits(results, row);
         let values: Vec<u64> = fits.first()?.points.iter().map(|point| point.0).collect();
         let heads = values.iter().map(|value| format!("{}={value}", row.parameter));
@@ -246,27 +261,6 @@ fn linear(results: &Results) -> Vec<(String, text::Table)> {
         Some((head, table))
     };
     results.experiment.file.linear.iter().filter_map(of).collect()
-}
-
-fn linear_json(results: &Results, row: &Linear) -> Value {
-    let of = |fit: &Fit| {
-        json!({
-            "cells": fit.label,
-            "points": fit.points,
-            "at_0": fit.start,
-            "each": fit.slope,
-            "residual_percent": fit.residual_percent,
-            "is_linear": fit.is_linear,
-        })
-    };
-    json!({
-        "name": row.name,
-        "parameter": row.parameter,
-        "metric": metric(results, row.metric).name,
-        "unit": metric(results, row.metric).unit,
-        "percent": row.percent,
-        "fits": fits(results, row).iter().map(of).collect::<Vec<_>>(),
-    })
 }
 
 fn published(expect: &Expect) -> String {
@@ -306,7 +300,7 @@ fn what_varies(results: &Results) -> String {
     let mut names: Vec<&str> = ranges.vary.iter().map(|(name, _)| *name).collect();
     names.dedup();
     words.extend((!names.is_empty()).then(|| format!("other values of {}", names.join(", "))));
-    format!("{}; {} runs each", words.join(" and with "), results.plan.varied)
+    format!("{}; {} each", words.join(" and with "), counted(results.plan.varied.into(), "run"))
 }
 
 /// Which changes matter most for each relation, and which flip it.
@@ -328,85 +322,4 @@ fn extremes(judged: &[Judged], noise_percent: f64) -> Vec<String> {
         Some(format!("{name}: lowest with {}, highest with {}{flips}", low.by, high.by))
     };
     judged.iter().filter_map(of).collect()
-}
-
-/// What agrees: relations, and pairs in orders of merit.
-pub(super) fn sum(results: &Results, score: Score) -> String {
-    match (score.rows, merit_sum(results)) {
-        (0, None) => "The experiment expects no relation of cells: there is nothing to judge.".into(),
-        (0, Some(merit)) => merit,
-        (_, None) => score_words(score),
-        (_, Some(merit)) => format!("{} {merit}", score_words(score)),
-    }
-}
-
-/// How many relations agree, beside the best constant answer.
-fn score_words(Score { agree, rows, constant: (sign, count) }: Score) -> String {
-    format!(
-        "{agree} of {rows} relations agree. The best constant answer, \"{}\" for every relation, agrees in \
-         {count}.",
-        sign.word()
-    )
-}
-
-fn figure_json(results: &Results, row: &Published) -> Value {
-    let metric = metric(results, row.metric);
-    let cells = results.plan.selected(&results.experiment, &row.cell);
-    let modelled = cells.iter().map(|cell| {
-        let sample = results.shown(*cell, metric);
-        json!({
-            "cell": cell,
-            "mean": sample.as_ref().map(|sample| sample.mean()),
-            "sd": sample.as_ref().map(|sample| sample.sd()),
-        })
-    });
-    json!({
-        "cells": select_json(&row.cell),
-        "metric": metric.name,
-        "unit": metric.unit,
-        "published": row.value,
-        "published_sd": row.sd,
-        "published_n": row.n,
-        "source": row.source,
-        "modelled": modelled.collect::<Vec<_>>(),
-    })
-}
-
-fn select_json(select: &Select) -> Value {
-    let mut object = serde_json::Map::new();
-    let names = [("machine", &select.machine), ("engine", &select.engine)];
-    object.extend(names.into_iter().filter_map(|(key, name)| Some((key.to_string(), json!(name.as_ref()?)))));
-    let words =
-        |values: &[workload::Value]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    object.extend(select.values.iter().map(|(name, values)| (name.to_string(), json!(words(values)))));
-    object.into()
-}
-
-fn relation_json(results: &Results, row: &Judged) -> Value {
-    let pairs = row.compared.iter().map(|pair| {
-        let one = |one: &Varied| json!({ "ratio": one.ratio, "by": one.by, "p_holm": one.p });
-        let end = |at: usize| pair.range().map(|ends| one(ends[at]));
-        json!({
-            "cells": pair.label,
-            "base": pair.base,
-            "other": pair.other,
-            "ratio": pair.ratio,
-            "ratio_low_95": pair.interval.map(|ends| ends.low),
-            "ratio_high_95": pair.interval.map(|ends| ends.high),
-            "p_holm": pair.p,
-            "sign": pair.sign.word(),
-            "assumed_low": end(0),
-            "assumed_high": end(1),
-            "flips": pair.flips(results.experiment.file.noise_percent).map(one).collect::<Vec<_>>(),
-        })
-    });
-    json!({
-        "name": row.expect.name,
-        "metric": metric(results, row.expect.metric).name,
-        "base_metric": metric(results, row.expect.base_metric).name,
-        "published_ratio": row.expect.ratio,
-        "published_sign": row.expect.sign.word(),
-        "pairs": pairs.collect::<Vec<_>>(),
-        "verdict": row.verdict.to_string(),
-    })
 }
