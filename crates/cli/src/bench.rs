@@ -1,18 +1,20 @@
 //! `slablab bench`: allocators side by side in one process.
 
 use crate::input::{Progress, command_line};
+use crate::interrupts::polled;
+use crate::listed;
 use crate::outcome::{Done, Failure};
-use crate::output::{Form, OutputArgs, named, write_out};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use crate::output::{Format, OutputArgs, named, write_out};
+use serde_json::Value;
 use slablab_bench::calls::Prepared;
 use slablab_bench::child::{self, Child};
 use slablab_bench::patterns::trace;
 use slablab_bench::rig::{self, Options, Watcher};
-use slablab_bench::{output, own, page, report::Report};
+use slablab_bench::{output, own, report::Report};
 use slablab_engines::parse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Compares allocators.
 #[derive(clap::Args)]
@@ -45,8 +47,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
     /// List workloads and allocators
-    #[arg(long)]
+    #[arg(long, conflicts_with = "html")]
     list: bool,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
     /// Serve one measurement, as a child process: an allocator's memory, or WORKLOAD/ALLOCATOR and operations
@@ -55,21 +60,6 @@ pub(crate) struct Args {
     /// The calls of a trace, for a child process
     #[arg(long, hide = true, value_name = "FILE")]
     calls: Option<PathBuf>,
-}
-
-/// Forms of the answer.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Text
-    Text,
-    /// JSON, with every sample
-    Json,
-    /// CSV, a row per figure
-    Csv,
-}
-
-impl Form for Format {
-    const DEFAULT: &str = "text";
 }
 
 /// Shows progress, and stops when a signal says so.
@@ -94,19 +84,14 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         return child(of, args.calls.as_deref());
     }
     if args.list {
-        args.out.write(&output::list())?;
+        let rows = output::listed();
+        let answer = listed::answer("bench", output::list_sentence(&rows), &output::list_columns(), &rows);
+        args.out.answer(&output::list_text(answer, &rows), &command_line(), args.wide)?;
         return Ok(Done::Complete);
     }
     args.out.check(named("the trace", &args.trace))?;
     args.out.expect_writable()?;
-    let signal = Arc::new(AtomicUsize::new(0));
-    for one in [SIGINT, SIGTERM] {
-        // The second one ends the program at once.
-        let seen = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register_conditional_default(one, seen.clone())?;
-        signal_hook::flag::register(one, seen)?;
-        signal_hook::flag::register_usize(one, signal.clone(), one as usize)?;
-    }
+    let signal = polled()?;
     let prepared = args.trace.as_deref().map(|trace| Prepared::new(trace, args.scale)).transpose()?;
     let mut workloads = args.workloads;
     let mut words = vec!["bench".to_string()];
@@ -140,14 +125,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         results => results?,
     };
     let report = Report::new(&results);
-    let text = match args.out.format {
-        Format::Text => output::text(&report),
-        Format::Json => crate::output::document(output::json(&report)),
-        Format::Csv => output::csv(&report),
-    };
-    args.out.write_html(|| page::page(&report, &command_line()))?;
-    args.out.write(&text)?;
+    args.out.answer(&output::bench_answer(&report), &command_line(), args.wide)?;
     Ok(ended)
+}
+
+/// The JSON Schema of a row of the list.
+pub(crate) fn row_schema() -> Value {
+    output::list_columns().schema(&output::listed()[0])
 }
 
 /// A process that serves one measurement.

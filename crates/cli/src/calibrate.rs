@@ -1,16 +1,18 @@
 //! `slablab calibrate`: what this host's parts cost; and a native hackbench.
 
-use crate::input::Progress;
+use crate::input::{Progress, command_line};
+use crate::interrupts::polled;
 use crate::outcome::{Done, Failure};
-use crate::output::{Form, write_out};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use crate::output::{Form, Format, OutputArgs, named, write_out};
+use slablab_bench::output::native_answer;
 use slablab_bench::predicted;
+use slablab_calibrate::output::{calibration_answer, hackbench_answer};
 use slablab_calibrate::rig::{self, Watcher};
-use slablab_calibrate::{file, hackbench, output};
+use slablab_calibrate::{file, hackbench};
 use slablab_report::{AtomicFile, visible};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// Measures this host.
 #[derive(clap::Args)]
@@ -27,6 +29,12 @@ pub(crate) struct Args {
     /// Write the costs and the topology to FILE as a machine file (TOML), beside the answer
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Also write a page to FILE: self-contained HTML for any browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     /// Measure for some seconds instead of a minute: the quartiles are wider
     #[arg(long)]
     quick: bool,
@@ -48,9 +56,11 @@ struct Native {
     /// Number of blocks: in each, every pattern runs once on every engine
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeats: u64,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value = Format::DEFAULT)]
-    format: Format,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
+    #[command(flatten)]
+    out: OutputArgs<Format>,
 }
 
 #[derive(clap::Args)]
@@ -70,19 +80,9 @@ struct Hackbench {
     /// Number of runs
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: u32,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value = Format::DEFAULT)]
-    format: Format,
+    #[command(flatten)]
+    out: OutputArgs<Format>,
 }
-
-/// Forms of the answer.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    Table,
-    Json,
-}
-
-impl Form for Format {}
 
 /// Shows progress, and stops when a signal says so.
 struct Watch {
@@ -102,14 +102,7 @@ impl Watcher for Watch {
 
 impl Watch {
     fn new(what: &str) -> Result<Watch, Failure> {
-        let signal = Arc::new(AtomicUsize::new(0));
-        for one in [SIGINT, SIGTERM] {
-            // The second one ends the program at once.
-            let seen = Arc::new(AtomicBool::new(false));
-            signal_hook::flag::register_conditional_default(one, seen.clone())?;
-            signal_hook::flag::register(one, seen)?;
-            signal_hook::flag::register_usize(one, signal.clone(), one as usize)?;
-        }
+        let signal = polled()?;
         Ok(Watch { progress: Progress::new(what), signal, runs: None })
     }
 
@@ -131,6 +124,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if file == Some(Path::new("-")) {
         return Err("-o writes a machine file: expected its name, found -".into());
     }
+    // The answer itself goes to standard output.
+    let out = OutputArgs { format: args.format, output: None, html: args.html };
+    out.check_with([], named("-o", &args.output))?;
+    out.expect_writable()?;
     if let Some(path) = file {
         // A minute of measuring is not lost at the end.
         drop(AtomicFile::create(path)?);
@@ -140,14 +137,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let Some(run) = rig::run(options, &watch)? else { return Ok(watch.ended()) };
     let ended = watch.ended();
     drop(watch);
-    let text = match args.format {
-        Format::Table => output::text(&run),
-        Format::Json => crate::output::document(output::json(&run)),
-    };
     if let Some(path) = file {
         write_out(&file::toml(&run), Some(path))?;
     }
-    write_out(&text, None)?;
+    out.answer(&calibration_answer(&run), &command_line(), args.wide)?;
     Ok(ended)
 }
 
@@ -158,6 +151,8 @@ fn run_hackbench(args: &Hackbench) -> Result<Done, Failure> {
         threads: args.threads,
         pipes: args.pipes,
     };
+    args.out.check([])?;
+    args.out.expect_writable()?;
     let mut watch = Watch::new("hackbench")?;
     let mut seconds = Vec::new();
     for done in 0..args.repeats {
@@ -172,15 +167,13 @@ fn run_hackbench(args: &Hackbench) -> Result<Done, Failure> {
     if seconds.is_empty() {
         return Ok(ended);
     }
-    let text = match args.format {
-        Format::Table => output::hackbench_text(options, &seconds),
-        Format::Json => crate::output::document(output::hackbench_json(options, &seconds)),
-    };
-    write_out(&text, None)?;
+    args.out.answer(&hackbench_answer(options, &seconds), &command_line(), false)?;
     Ok(ended)
 }
 
 fn run_native(args: &Native) -> Result<Done, Failure> {
+    args.out.check(named("--machine", [&args.machine]))?;
+    args.out.expect_writable()?;
     let file = slablab_machines::find(&args.machine)?;
     let machine = file.machine().map_err(|error| format!("{}: {error}", visible::path(&args.machine)))?;
     let watch = Watch::new("native")?;
@@ -188,10 +181,6 @@ fn run_native(args: &Native) -> Result<Done, Failure> {
     let ended = watch.ended();
     drop(watch);
     let Some(rows) = rows else { return Ok(ended) };
-    let text = match args.format {
-        Format::Table => predicted::text(&rows),
-        Format::Json => crate::output::document(predicted::json(&rows)),
-    };
-    write_out(&text, None)?;
+    args.out.answer(&native_answer(&rows), &command_line(), args.wide)?;
     Ok(ended)
 }

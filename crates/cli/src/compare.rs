@@ -2,8 +2,10 @@
 
 use crate::input::command_line;
 use crate::outcome::{Done, Failure};
-use crate::output::{Form, OutputArgs, document, named};
-use slablab_compare::{Comparison, Document, Options, compare, output};
+use crate::output::{Format, OutputArgs, named};
+use slablab_compare::output::comparison_answer;
+use slablab_compare::{Comparison, Document, Options, compare};
+use slablab_report::text::counted;
 use slablab_report::{Limit, read_at_most};
 use std::path::{Path, PathBuf};
 
@@ -29,23 +31,11 @@ pub(crate) struct Args {
     /// Exit with 1 if a row of the answer is worse by more than PERCENT
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     fail_over: Option<f64>,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
-}
-
-/// Forms of the answer.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Text for a mail: 72 columns
-    Text,
-    /// JSON
-    Json,
-    /// CSV, a row for each quantity and result
-    Csv,
-}
-
-impl Form for Format {
-    const DEFAULT: &str = "text";
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
@@ -54,12 +44,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let documents = args.results.iter().zip(&names).map(|(path, name)| read(path, name));
     let documents = documents.collect::<Result<Vec<_>, Failure>>()?;
     let comparison = compare(&documents, Options { force: args.force, details: args.top })?;
-    args.out.write_html(|| output::page(&comparison, &command_line()))?;
-    args.out.write(&match args.out.format {
-        Format::Text => output::text(&comparison),
-        Format::Json => document(output::json(&comparison)),
-        Format::Csv => output::csv(&comparison),
-    })?;
+    args.out.answer(&comparison_answer(&comparison), &command_line(), args.wide)?;
     let over =
         |comparison: &Comparison| args.fail_over.is_some_and(|percent| comparison.is_worse_by(percent));
     Ok(if over(&comparison) { Done::OverThreshold } else { Done::Complete })
@@ -82,7 +67,12 @@ fn names(args: &Args) -> Result<Vec<String>, Failure> {
     if !args.names.is_empty() {
         if args.names.len() != args.results.len() {
             let (found, expected) = (args.names.len(), args.results.len());
-            return Err(format!("--names: {found} names for {expected} results").into());
+            return Err(format!(
+                "--names: {} for {}",
+                counted(found as u64, "name"),
+                counted(expected as u64, "result")
+            )
+            .into());
         }
         return Ok(args.names.clone());
     }

@@ -7,8 +7,7 @@ use crate::record::dead_instances;
 use crate::watch;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::measure::rounding::Rounding;
-use slablab_doctor::output::doctor_page;
-use slablab_doctor::output::{Shown, doctor_csv, doctor_json, doctor_prometheus, doctor_table};
+use slablab_doctor::output::{Shown, doctor_answer};
 use slablab_doctor::state::save;
 use slablab_doctor::{Options, examine};
 use std::path::PathBuf;
@@ -57,6 +56,9 @@ pub(crate) struct Args {
     /// Print bytes instead of KiB
     #[arg(short = 'B', long)]
     bytes: bool,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
     /// Exit with 1 if the loss exceeds SIZE (bytes, K, M, G); with --since, if the caches grew by more than
@@ -148,14 +150,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         sort_key(args.sort.unwrap_or(if since.is_empty() { 'c' } else { 'r' }))?
     };
     let shown = Shown { sort, lines: args.lines, aliases: args.aliases, bytes: args.bytes };
-    args.out.write_html(|| doctor_page(&report, &command_line(), &shown))?;
-    let text = match args.out.format {
-        Format::Table => doctor_table(&report, &shown),
-        Format::Json => crate::output::document(doctor_json(&report)),
-        Format::Csv => doctor_csv(&report),
-        Format::Prometheus => doctor_prometheus(&report),
-    };
-    args.out.write(&text)?;
+    args.out.answer(&doctor_answer(&report, &shown), &command_line(), args.wide)?;
     if args.input.input.is_none() {
         tell_dead_recorders();
     }

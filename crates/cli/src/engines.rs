@@ -1,15 +1,16 @@
 //! `slablab list engines`: what can be written after `--engine`.
 
 use crate::input::preset;
-use crate::listed::How;
+use crate::listed::{self, How};
 use crate::outcome::{Done, Failure};
+use serde_json::Value;
 use slablab_engines::registered;
+use slablab_report::Answer;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 use slablab_slabs::Preset;
 use slablab_slabs::knob::Setting;
 use slablab_slabs::wrap::Wrap;
-use std::fmt::Write;
 
 /// Lists presets and knobs.
 #[derive(clap::Args)]
@@ -46,11 +47,34 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let around = Wrap::KNOBS.iter().filter(|_| asked.is_none());
     let around = around.map(|knob| Row { preset: None, setting: knob.setting(&Wrap::default()) });
     let rows: Vec<Row> = presets.iter().flat_map(of).chain(around).collect();
-    let table = || match choice {
-        Some(choice) => one(&choice),
-        None => table(&presets, &rows),
+    let sentence = match choice {
+        Some(choice) => format!("{choice} has {} knobs.", rows.len()),
+        None => sentence(&presets, &rows),
     };
-    args.how.write("engines", || Ok(table()?), &columns(), &rows)
+    let answer = listed::answer("engines", sentence, &columns(), &rows);
+    args.how.write(&match choice {
+        Some(choice) => one(answer, &choice),
+        None => all_of(answer, &presets, &rows),
+    })
+}
+
+/// How many presets each engine has, and the newest one.
+fn sentence(presets: &[Preset], rows: &[Row]) -> String {
+    let engines: Vec<&[Preset]> = presets.chunk_by(|one, next| one.engine() == next.engine()).collect();
+    let of = |presets: &&[Preset]| {
+        let newest = presets[presets.len() - 1];
+        format!("{} (to {})", newest.engine(), newest.release())
+    };
+    let names: Vec<String> = engines.iter().map(of).collect();
+    let around = rows.iter().filter(|row| row.preset.is_none()).count();
+    let around = if around > 0 { format!("; {around} knobs are around any engine") } else { String::new() };
+    let engine = if engines.len() == 1 { "engine" } else { "engines" };
+    format!("{} {engine} with {} presets: {}{around}.", engines.len(), presets.len(), names.join(", "))
+}
+
+/// The JSON Schema of a row.
+pub(crate) fn row_schema() -> Value {
+    columns().schema(&Row { preset: None, setting: Wrap::KNOBS[0].setting(&Wrap::default()) })
 }
 
 fn columns() -> Columns<Row> {
@@ -67,42 +91,41 @@ fn columns() -> Columns<Row> {
 }
 
 /// The engines with their releases, and each knob with its value in the releases.
-fn table(presets: &[Preset], rows: &[Row]) -> Result<String, std::fmt::Error> {
-    let mut text = String::new();
-    for of_one in presets.chunk_by(|one, next| one.engine() == next.engine()) {
-        describe(of_one, &mut text)?;
+fn all_of(answer: Answer, presets: &[Preset], rows: &[Row]) -> Answer {
+    let answer = presets.chunk_by(|one, next| one.engine() == next.engine()).fold(answer, described);
+    let around: Vec<&Setting> =
+        rows.iter().filter(|row| row.preset.is_none()).map(|row| &row.setting).collect();
+    if around.is_empty() {
+        return answer;
     }
-    let mut around = rows.iter().filter(|row| row.preset.is_none()).peekable();
-    if around.peek().is_some() {
-        writeln!(text, "around any engine, with `slablab replay`:")?;
-        around
-            .try_for_each(|Row { setting, .. }| list(&mut text, setting, &format!("default: {setting}")))?;
-    }
-    Ok(text)
+    let answer = answer.heading("around any engine, with `slablab replay`");
+    around.into_iter().fold(answer, |answer, setting| knob(answer, setting, format!("default: {setting}")))
 }
 
 /// The knobs of one choice.
-fn one(preset: &Preset) -> Result<String, std::fmt::Error> {
-    let mut text = format!("{preset}\n");
-    let mut settings = (0..).map_while(|index| preset.setting(index));
-    settings.try_for_each(|setting| list(&mut text, &setting, &format!("value: {setting}")))?;
-    Ok(text)
+fn one(answer: Answer, preset: &Preset) -> Answer {
+    (0..)
+        .map_while(|index| preset.setting(index))
+        .fold(answer.heading(preset.to_string()), |answer, setting| {
+            knob(answer, &setting, format!("value: {setting}"))
+        })
 }
 
 /// The presets of one engine, oldest first.
-fn describe(presets: &[Preset], text: &mut String) -> std::fmt::Result {
+fn described(answer: Answer, presets: &[Preset]) -> Answer {
     let releases: Vec<String> = presets.iter().map(|preset| preset.release().to_string()).collect();
-    writeln!(text, "{}: releases {}", presets[0].engine(), releases.join(" "))?;
-    let mut settings = (0..).map_while(|index| presets[0].setting(index).map(|setting| (index, setting)));
-    settings.try_for_each(|(index, setting)| {
-        list(text, &setting, &format!("default: {}", defaults(presets, index)))
-    })
+    let answer = answer.heading(format!("{}: releases {}", presets[0].engine(), releases.join(" ")));
+    (0..)
+        .map_while(|index| presets[0].setting(index).map(|setting| (index, setting)))
+        .fold(answer, |answer, (index, setting)| {
+            knob(answer, &setting, format!("default: {}", defaults(presets, index)))
+        })
 }
 
-fn list(text: &mut String, setting: &Setting, value: &str) -> std::fmt::Result {
-    writeln!(text, "  {:<18} {}", setting.name, setting.values)?;
-    writeln!(text, "  {:<18}   {}", "", setting.what)?;
-    writeln!(text, "  {:<18}   {value}", "")
+fn knob(answer: Answer, setting: &Setting, value: String) -> Answer {
+    // Long lists of values break after a choice.
+    let values = setting.values.to_string().replace('|', " | ");
+    answer.entry(format!("{}: {values}", setting.name), [setting.what.to_string(), value])
 }
 
 /// The value of the knob of this index in the presets: the oldest one's, and each that differs from the one

@@ -1,27 +1,23 @@
 //! `slablab explain RECORDING A B`: the part of each policy in the difference between two presets, on a
 //! recording or in an experiment.
 
-use crate::input::{Progress, Start, command_line, open, preset};
+use crate::input::{Progress, Start, command_line, costed, open, preset};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
-use crate::replay::title;
 use slablab_experiment::Pulse;
 use slablab_experiment::explain::cells::{CellsExplained, explain_cells};
 use slablab_experiment::explain::parameters;
 use slablab_experiment::explain::policies::explain_policies;
 use slablab_experiment::explain::script;
-use slablab_experiment::output::{
-    explain_cells_json, explain_cells_table, explain_script_json, explain_script_table,
-};
+use slablab_experiment::output::{explain_cells_answer, explain_script_answer};
 use slablab_experiment::pressure;
 use slablab_experiment::{self as experiment, Change, Experiment, INSTALLED, Size};
-use slablab_replay::explain::{EXACT_MOST, EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY, explain};
-use slablab_replay::output::{explain_json, explain_page, explain_table, remarks};
+use slablab_replay::explain::{EXACT_MOST, EXACT_USUALLY, Question, SAMPLES_USUALLY, explain};
+use slablab_replay::output::explain_answer;
 use slablab_replay::replay::{Evidence, Options};
 use slablab_report::nearest::nearest;
 use slablab_slabs::preset::Text;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,6 +65,9 @@ pub(crate) struct Args {
     /// Runs of each combination of policies in an experiment or under a script
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repeats: u32,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
 }
@@ -104,18 +103,14 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let progress = Progress::new("explain");
     let _interrupts = Interrupts::new(&progress)?;
     let tick = |done, whole| progress.at(done, whole);
-    let answer = explain(&reader, &args.recording, &options, &question, &tick)?;
+    let explained = explain(&reader, &args.recording, &options, &question, &tick)?;
     drop(progress);
-    let text = match args.out.format {
-        Format::Json => crate::output::document(explain_json(&answer)),
-        Format::Table => text(&answer)?,
-    };
-    args.out.write_html(|| explain_page(&answer, &command_line()))?;
-    args.out.write(&text)?;
+    let answer = explain_answer(&explained);
+    args.out.answer(&answer, &command_line(), args.wide)?;
     if args.out.format != Format::Table {
-        remarks(&answer.replay).iter().for_each(tell);
+        answer.said().for_each(tell);
     }
-    Ok(if answer.replay.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
+    Ok(if explained.replay.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }
 
 /// Whether the name is that of an experiment, and of no file beside it.
@@ -168,12 +163,8 @@ fn under_a_script(args: &Args) -> Result<Done, Failure> {
     let _interrupts = Interrupts::new(&progress)?;
     let answer = script::explain_script(&question, &|done, whole| progress.at(done, whole))?;
     drop(progress);
-    let name = path.display().to_string();
-    let text = match args.out.format {
-        Format::Json => crate::output::document(explain_script_json(&answer, &name)),
-        Format::Table => explain_script_table(&answer, &name),
-    };
-    args.out.write(&text)?;
+    let answer = explain_script_answer(&answer, &path.display().to_string());
+    args.out.answer(&answer, &command_line(), args.wide)?;
     Ok(Done::Complete)
 }
 
@@ -203,11 +194,7 @@ fn in_an_experiment(args: &Args) -> Result<Done, Failure> {
     let answer = explained(args, experiment, &options, &|done, whole| progress.at(done, whole))?;
     drop(progress);
     let others = args.metrics.get(1..).unwrap_or_default();
-    let text = match args.out.format {
-        Format::Json => crate::output::document(explain_cells_json(&answer)),
-        Format::Table => explain_cells_table(&answer, others),
-    };
-    args.out.write(&text)?;
+    args.out.answer(&explain_cells_answer(&answer, others), &command_line(), args.wide)?;
     Ok(Done::Complete)
 }
 
@@ -219,7 +206,7 @@ fn explained(
     tick: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<CellsExplained, Failure> {
     let sides = [(&args.from, "A"), (&args.to, "B")];
-    let engine = |text: &String, what: &str| Ok::<_, Failure>((text.clone(), preset(text, what)?));
+    let engine = |text: &String, what: &str| Ok::<_, Failure>((text.clone(), costed(text, what)?));
     let is_choice = sides.iter().any(|(text, _)| parameters::is_choice(text));
     if !is_choice && !sides.iter().any(|(text, _)| is_vm(text)) {
         if args.engine.is_some() {
@@ -242,17 +229,4 @@ fn explained(
     let choices = [choice(sides[0])?, choice(sides[1])?];
     let names = [args.from.clone(), args.to.clone()];
     Ok(parameters::explain_parameters(&experiment, (names, &choices), options, tick)?)
-}
-
-fn text(answer: &Explained) -> Result<String, Failure> {
-    let mut text = String::new();
-    let replay = &answer.replay;
-    let said = remarks(replay);
-    let (gaps, remarks) = said.split_at(replay.metadata.gaps().len());
-    gaps.iter().try_for_each(|gap| writeln!(text, "{gap}"))?;
-    writeln!(text, "{}\n", title(replay))?;
-    text += &explain_table(answer);
-    text.push('\n');
-    answer.notes.iter().chain(remarks).try_for_each(|remark| writeln!(text, "{remark}"))?;
-    Ok(text)
 }

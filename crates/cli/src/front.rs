@@ -34,7 +34,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ("What if", &["whatif", "orders", "run", "suite", "reproduce", "pressure"]),
     ("Speed", &["bench", "calibrate"]),
     ("Results", &["compare"]),
-    ("Engines of this program", &["check"]),
+    ("Engines of your own", &["linux", "check"]),
     ("Lists", &["list", "generate"]),
 ];
 

@@ -1,5 +1,5 @@
-//! `slablab generate`: files for man and for shells, from the same definitions as `--help`, and the JSON
-//! Schemas.
+//! `slablab generate`: files for man and for shells, from the same definitions as `--help`, the JSON Schemas,
+//! and the types of the answers for Python.
 
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
@@ -7,7 +7,7 @@ use crate::schema;
 use clap::Command;
 use std::path::PathBuf;
 
-/// Writes man pages, completions or schemas.
+/// Writes man pages, completions, schemas or types.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -22,6 +22,8 @@ enum What {
     Completions(CompletionsArgs),
     /// The JSON Schema of a verb's answer, or all into a folder
     Schemas(schema::Args),
+    /// The types of all answers for Python: a TypedDict for each object of their JSON
+    Types(schema::TypesArgs),
 }
 
 pub(crate) fn run(args: &Args, command: Command) -> Result<Done, Failure> {
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &Args, command: Command) -> Result<Done, Failure> {
         What::Man(args) => man(args, command),
         What::Completions(args) => completions(args, command),
         What::Schemas(args) => schema::run(args),
+        What::Types(args) => schema::types(args),
     }
 }
 

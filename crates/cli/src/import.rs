@@ -1,9 +1,10 @@
 //! `slablab import`: a recording becomes a trace.
 
 use crate::outcome::{Done, Failure, say};
-use crate::output::{check, document, named, write_out};
+use crate::output::{check, named, write_out};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_replay::import::{Input, import};
+use slablab_replay::output::import_answer;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +34,9 @@ pub(crate) struct Args {
     /// Form of the report: a table on standard error, or JSON on standard output
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -58,9 +62,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let result = import(input, &args.output, &mut |events| progress.set_position(events));
     progress.finish_and_clear();
     let report = result?;
+    let answer = import_answer(&report);
     match args.format {
-        Format::Table => say(&report.text()),
-        Format::Json => write_out(&document(report.json()), None)?,
+        Format::Table => say(&answer.text(args.wide)),
+        Format::Json => write_out(&slablab_report::json::document(&answer.json()), None)?,
     }
     Ok(if report.incomplete() { Done::Incomplete } else { Done::Complete })
 }

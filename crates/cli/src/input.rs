@@ -4,8 +4,9 @@ use crate::outcome::{Failure, tell};
 use crate::output::{Named, named};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_doctor::state::{self, State};
-use slablab_engines::{parse, parse_choice};
+use slablab_engines::{parse, parse_choice, parse_with};
 use slablab_experiment::Pulse;
+use slablab_experiment::Simulated;
 use slablab_experiment::pressure::preset as vm;
 use slablab_machines as machine;
 use slablab_replay::import::{self, Input};
@@ -144,6 +145,13 @@ impl Choice {
 /// Understands the choice of an engine; `what` is its name on the command line.
 pub(crate) fn preset(text: &str, what: &str) -> Result<Preset, Failure> {
     let preset = parse(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
+    tell_stand_in(text, what, preset);
+    Ok(preset)
+}
+
+/// As [`preset`], of an engine that runs on a modelled machine with costs.
+pub(crate) fn costed(text: &str, what: &str) -> Result<Preset, Failure> {
+    let preset = parse_with::<Simulated>(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
     tell_stand_in(text, what, preset);
     Ok(preset)
 }

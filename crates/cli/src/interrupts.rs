@@ -5,7 +5,21 @@ use crate::outcome::Failure;
 use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of the first SIGINT or SIGTERM from now on, 0 until one comes, for a verb that looks at it. The
+/// second one ends the program at once.
+pub(crate) fn polled() -> Result<Arc<AtomicUsize>, Failure> {
+    let signal = Arc::new(AtomicUsize::new(0));
+    for one in [SIGINT, SIGTERM] {
+        let seen = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register_conditional_default(one, seen.clone())?;
+        signal_hook::flag::register(one, seen)?;
+        signal_hook::flag::register_usize(one, signal.clone(), one as usize)?;
+    }
+    Ok(signal)
+}
 
 /// From its making on SIGINT and SIGTERM end the program at once, except while an answer is written: then as
 /// soon as that is whole.

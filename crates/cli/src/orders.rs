@@ -1,12 +1,11 @@
 //! `slablab orders`: what order rules say about sizes, and which sizes two of them treat differently.
 
-use crate::input::page_size;
+use crate::input::{command_line, page_size};
 use crate::outcome::{Done, Failure};
-use crate::output::write_out;
-use slablab_doctor::orders::{CPUS_MOST, Question, Sizes, answer, classes};
-use slablab_doctor::output::{orders_csv, orders_json, orders_table};
+use crate::output::{Format, OutputArgs};
+use slablab_doctor::orders::{CPUS_MOST, Question, Sizes, classes, machines};
+use slablab_doctor::output::orders_answer;
 use slablab_slabs::order::{COSTLY_ORDER, MAX_ORDER, OrderRule};
-use std::path::PathBuf;
 
 /// Lists slab orders by size.
 #[derive(clap::Args)]
@@ -38,23 +37,11 @@ pub(crate) struct Args {
     /// Object sizes in bytes; default: every multiple of 8 that fits in a slab of --max-order
     #[arg(long, value_name = "FROM..TO[:STEP]", value_parser = sizes)]
     sizes: Option<Sizes>,
-    /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-    /// Write the answer to FILE instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-}
-
-/// Forms of the answer.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    /// Text
-    Table,
-    /// JSON
-    Json,
-    /// CSV, a row per run of sizes
-    Csv,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
+    #[command(flatten)]
+    out: OutputArgs<Format>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +51,7 @@ enum Cpus {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    args.out.check([])?;
     let cpus = args.cpus.iter().flat_map(|cpus| match cpus {
         Cpus::All => classes().collect(),
         Cpus::Count(count) => vec![*count],
@@ -82,13 +70,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         let (least, most) = (question.min_order, question.max_order);
         return Err(format!("--min-order {least}: expected at most --max-order, which is {most}").into());
     }
-    let answers = answer(&question);
-    let text = match args.format {
-        Format::Table => orders_table(&question, &answers),
-        Format::Json => crate::output::document(orders_json(&question, &answers)),
-        Format::Csv => orders_csv(&answers),
-    };
-    write_out(&text, args.output.as_deref())?;
+    let answer = orders_answer(&question, &machines(&question));
+    args.out.answer(&answer, &command_line(), args.wide)?;
     Ok(Done::Complete)
 }
 

@@ -4,12 +4,10 @@
 use crate::outcome::Failure;
 use crate::{closed, colour};
 use clap::ValueEnum;
-use serde_json::Value;
 use slablab_doctor::state;
 use slablab_replay::import;
 use slablab_report::Answer;
 use slablab_report::error::At;
-use slablab_report::json::with_program;
 use slablab_report::paint::paint;
 use slablab_report::sink::Sink;
 use slablab_report::{AtomicFile, end_of_links, visible};
@@ -34,15 +32,17 @@ pub(crate) struct OutputArgs<F: Form> {
 }
 
 /// The forms that a verb's answer has.
-pub(crate) trait Form: ValueEnum + Send + Sync + 'static {
+pub(crate) trait Form: ValueEnum + Copy + Send + Sync + 'static {
     /// The word for the usual one. It is no `default_value_t`, whose text would be that of the first verb for
     /// all verbs.
     const DEFAULT: &str = "table";
 }
 
 /// The forms of most answers.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
+    #[default]
+    #[value(alias = "text")]
     Table,
     Json,
     Csv,
@@ -76,12 +76,7 @@ impl<F: Form> OutputArgs<F> {
 
     /// Writes the answer.
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
-        let file = self.output.as_deref().filter(|path| *path != Path::new("-"));
-        let is_text = self.format.to_possible_value().is_some_and(|value| value.get_name() == "table");
-        match is_text && file.is_none() && colour::wanted() {
-            true => print(|sink| sink.painted(text, paint)),
-            false => write_out(text, file),
-        }
+        write_text(text, self.format, self.output.as_deref())
     }
 
     /// Fails now where [`OutputArgs::write`] or [`OutputArgs::write_html`] would after a long run. Leaves
@@ -94,18 +89,45 @@ impl<F: Form> OutputArgs<F> {
         }
         Ok(())
     }
-}
 
-impl OutputArgs<Format> {
     /// Writes an answer in the format that was asked for, and its page, which shows `command`. With `wide` a
     /// table has all columns.
     pub(crate) fn answer(&self, answer: &Answer, command: &str, wide: bool) -> Result<(), Failure> {
         self.write_html(|| answer.page(command))?;
-        self.write(&match self.format {
-            Format::Table => answer.text(wide),
-            Format::Json => slablab_report::json::document(&answer.json()),
-            Format::Csv => answer.csv().ok_or("this answer has no rows: expected --format table or json")?,
-        })
+        self.write(&text_of(answer, self.format, wide)?)
+    }
+}
+
+/// An answer in the format that was asked for. With `wide` a table has all columns.
+fn text_of<F: ValueEnum + Copy>(answer: &Answer, format: F, wide: bool) -> Result<String, Failure> {
+    let form = format.to_possible_value().expect("no form is skipped");
+    let missing = || {
+        let forms = F::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let forms: Vec<String> = forms.map(|form| form.get_name().to_string()).collect();
+        let has: Vec<&str> =
+            answer.forms().into_iter().filter(|word| forms.iter().any(|form| form == word)).collect();
+        format!("--format {}: this answer has no such form: expected {}", form.get_name(), has.join(", "))
+    };
+    Ok(answer.text_of(form.get_name(), wide).ok_or_else(missing)?)
+}
+
+/// Writes an answer in a format to standard output or a file.
+pub(crate) fn write_form<F: ValueEnum + Copy>(
+    answer: &Answer,
+    format: F,
+    wide: bool,
+    path: Option<&Path>,
+) -> Result<(), Failure> {
+    write_text(&text_of(answer, format, wide)?, format, path)
+}
+
+/// Writes the text of an answer in this format; a table is painted on a terminal.
+fn write_text<F: ValueEnum + Copy>(text: &str, format: F, path: Option<&Path>) -> Result<(), Failure> {
+    let file = path.filter(|path| *path != Path::new("-"));
+    let is_text = format.to_possible_value().is_some_and(|value| value.get_name() == "table");
+    match is_text && file.is_none() && colour::wanted() {
+        true => print(|sink| sink.painted(text, paint)),
+        false => write_out(text, file),
     }
 }
 
@@ -201,11 +223,6 @@ impl Place {
             Err(_) => absolute(path).map(Place::Path),
         }
     }
-}
-
-/// A result in JSON, with the version of this program.
-pub(crate) fn document(value: Value) -> String {
-    slablab_report::json::document(&with_program(value))
 }
 
 /// Writes a result to standard output, or to a file that appears whole or not at all.

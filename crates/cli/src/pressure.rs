@@ -5,13 +5,10 @@ mod run;
 mod views;
 
 use crate::outcome::{Done, Failure};
-use crate::output::{Format, check, document, named, write_out};
-use slablab_experiment::output::{pressure_records_csv, pressure_records_json, pressure_records_table};
+use crate::output::{Format, check, named, write_form};
+use slablab_experiment::output::records_answer;
 use slablab_experiment::pressure::runs;
 use std::path::PathBuf;
-
-/// The widest line of a table.
-const WIDE: usize = 110;
 
 /// Reads records of memory pressure.
 #[derive(clap::Args)]
@@ -41,6 +38,9 @@ struct ShowArgs {
     /// Format of the answer
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     /// Write the answer to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -58,12 +58,7 @@ fn show(args: &ShowArgs) -> Result<Done, Failure> {
     check(named("the input", &args.records), named("-o", &args.output))?;
     let named = |path: &PathBuf| Ok((path.display().to_string(), runs::read(path)?));
     let records = args.records.iter().map(named).collect::<Result<Vec<_>, Failure>>()?;
-    let text = match args.format {
-        Format::Table => pressure_records_table(&records, WIDE),
-        Format::Csv => pressure_records_csv(&records),
-        Format::Json => document(pressure_records_json(&records)),
-    };
-    write_out(&text, args.output.as_deref())?;
+    write_form(&records_answer(&records), args.format, args.wide, args.output.as_deref())?;
     let whole = records.iter().all(|(_, record)| record.is_complete);
     Ok(if whole { Done::Complete } else { Done::Incomplete })
 }

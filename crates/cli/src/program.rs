@@ -3,9 +3,9 @@
 use crate::check::{self, Check};
 use crate::outcome::{Done, Failure, tell};
 use crate::{
-    bench, calibrate, colour, compare, doctor, engines, explain, front, generated, import, list, machines,
-    orders, output, pressure, record, replay, report, reproduce, run, schema, sites, suite, top, verify, vm,
-    what, whatif,
+    bench, calibrate, colour, compare, doctor, engines, explain, front, generated, import, linux, list,
+    machines, orders, output, pressure, record, replay, report, reproduce, run, schema, sites, suite, top,
+    trees, verify, vm, what, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use slablab_bench::own::{self, Benched, Own};
@@ -36,7 +36,7 @@ enum Verb {
     Doctor(doctor::Args),
     /// Convert a recording to a trace, for replay and for other programs
     Import(import::Args),
-    /// Run a program and record its allocation calls as a trace
+    /// Record the kernel's slab allocator while a command runs, or a program's allocation calls
     Record(record::Args),
     /// Replay a recording through slab allocators and compare them
     Replay(replay::Args),
@@ -68,6 +68,8 @@ enum Verb {
     Suite(suite::Args),
     /// Memory pressure: run a script of page accesses on a modelled machine, judge it, show records
     Pressure(pressure::Args),
+    /// Build the slab allocator of your own kernel tree, to run it as an engine; list and remove such builds
+    Linux(linux::Args),
     /// Run the checks of this program's own engines
     Check(check::Args),
     /// List engines, policies of page replacement, machines, experiments, workloads or schemas
@@ -164,6 +166,7 @@ impl Program {
             Err(error) => return front::print(error, command),
         };
         colour::set(cli.color);
+        slablab_engines::find_with(("linux", trees::find));
         let registered = register(self.engines)
             .map_err(|refused| refused.to_string())
             .and_then(|()| own::register(self.benched).map_err(|refused| refused.to_string()))
@@ -252,6 +255,7 @@ impl Verb {
             Verb::Pressure(args) => pressure::run(args),
             Verb::Engines(args) => engines::run(args),
             Verb::Vm(args) => vm::run(&args),
+            Verb::Linux(args) => linux::run(args),
             Verb::Check(args) => check::run(&args, checks),
             Verb::Machines(args) => machines::run(args),
             Verb::Completions(args) => generated::completions(&args, command),

@@ -4,15 +4,11 @@ use crate::input::{Choice, Progress, command_line, open};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Format, OutputArgs, named, write_out};
 use slablab_replay::map::slab_map;
-use slablab_replay::output::{
-    cache_csv, cache_json, cache_table, caches_csv, caches_table, engines_table, remarks, replay_json,
-};
-use slablab_replay::output::{map_page, replay_page};
+use slablab_replay::output::{cache_answer, map_page, replay_answer};
 use slablab_replay::replay::hotplug::{Command, nanoseconds};
 use slablab_replay::replay::{Evidence, Options, Replay, replay};
 use slablab_report::visible;
 use slablab_trace::Reader;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Replays a recording.
@@ -44,6 +40,9 @@ pub(crate) struct Args {
     /// Print each engine's replay speed and the memory of its model on standard error
     #[arg(long)]
     timing: bool,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
 }
@@ -58,29 +57,18 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         args.at.chunks_exact(2).map(|pair| command(&pair[0], &pair[1])).collect::<Result<_, _>>()?;
     let reader = open(&args.recording, None)?;
     let progress = Progress::new("replay");
-    let answer = replay(&reader, &args.recording, &options, &|done, whole| progress.at(done, whole))?;
+    let replayed = replay(&reader, &args.recording, &options, &|done, whole| progress.at(done, whole))?;
     drop(progress);
-    let missing = || {
-        format!(
-            "{}: no cache is called {}",
-            visible::path(&args.recording),
-            args.cache.as_deref().unwrap_or("")
-        )
+    let missing = |name| format!("{}: no cache is called {name}", visible::path(&args.recording));
+    let answer = match &args.cache {
+        None => replay_answer(&replayed, args.top),
+        Some(name) => cache_answer(&replayed, name, args.top).ok_or_else(|| missing(name))?,
     };
-    let text = match (args.out.format, &args.cache) {
-        (Format::Json, None) => crate::output::document(replay_json(&answer)),
-        (Format::Json, Some(name)) => crate::output::document(cache_json(&answer, name).ok_or_else(missing)?),
-        (Format::Csv, None) => caches_csv(&answer),
-        (Format::Csv, Some(name)) => cache_csv(&answer, name).ok_or_else(missing)?,
-        (Format::Table, Some(name)) => cache_table(&answer, name).ok_or_else(missing)?,
-        (Format::Table, None) => tables(&answer, &args)?,
-    };
-    args.out.write_html(|| replay_page(&answer, &command_line(), args.top))?;
     if let Some(map) = &map {
-        map.write(&reader, &options, &answer, &args)?;
+        map.write(&reader, &options, &replayed, &args)?;
     }
-    args.out.write(&text)?;
-    for outcome in answer.outcomes.iter().filter(|_| args.timing) {
+    args.out.answer(&answer, &command_line(), args.wide)?;
+    for outcome in replayed.outcomes.iter().filter(|_| args.timing) {
         let seconds = outcome.elapsed.as_secs_f64();
         tell(format_args!(
             "{}: {} rows in {seconds:.3} s, {:.1} million/s, {:.1} ns each; model tables {} K",
@@ -92,9 +80,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         ));
     }
     if args.out.format != Format::Table {
-        remarks(&answer).iter().for_each(tell);
+        answer.said().for_each(tell);
     }
-    Ok(if answer.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
+    Ok(if replayed.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }
 
 /// The slab map that was asked for.
@@ -140,48 +128,4 @@ impl<'a> Map<'a> {
 
 fn command(time: &str, what: &str) -> Result<Command, Failure> {
     Command::parse(time, what).map_err(|bad| format!("--at {time} {what}: {bad}").into())
-}
-
-fn tables(answer: &Replay, args: &Args) -> Result<String, Failure> {
-    let mut text = String::new();
-    let said = remarks(answer);
-    let (gaps, said) = said.split_at(answer.metadata.gaps().len());
-    let (warnings, remarks) = said.split_at(answer.warnings.len());
-    gaps.iter().try_for_each(|gap| writeln!(text, "{gap}"))?;
-    writeln!(text, "{}", title(answer))?;
-    warnings.iter().try_for_each(|warning| writeln!(text, "{warning}"))?;
-    text.push('\n');
-    text.push_str(&engines_table(answer));
-    for outcome in &answer.outcomes {
-        writeln!(text, "\n{}", outcome.engine())?;
-        if args.top > 0 {
-            text.push_str(&caches_table(outcome, args.top));
-        }
-        if args.top == 0 {
-            writeln!(text, "Caches: none of {} listed (--top 0)", outcome.caches.len())?;
-        } else if outcome.caches.len() > args.top {
-            writeln!(text, "... and {} more caches (--top)", outcome.caches.len() - args.top)?;
-        }
-    }
-    text.push('\n');
-    remarks.iter().try_for_each(|remark| writeln!(text, "{remark}"))?;
-    Ok(text)
-}
-
-/// The first line of a text: the recording, and the machine that it was replayed on.
-pub(crate) fn title(replay: &Replay) -> String {
-    let kernel = replay.metadata.release.as_deref().unwrap_or("an unknown kernel");
-    let machine = &replay.machine.spec;
-    format!(
-        "{}: {} rows, recorded on {kernel}; machine: {}, {}, {} K pages",
-        visible::path(&replay.path),
-        replay.metadata.statistics.rows,
-        counted(machine.cpu_node.len(), "CPU"),
-        counted(machine.nodes.len(), "node"),
-        (1u64 << machine.page_shift) / 1024
-    )
-}
-
-fn counted(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

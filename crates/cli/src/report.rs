@@ -1,8 +1,7 @@
 //! `slablab run --join FOLDER...`: joins the parts of an experiment, or of a suite.
 
 use crate::outcome::{Done, Failure};
-use crate::output::write_out;
-use crate::run::{Joined, check_page, done, write_page};
+use crate::run::{Joined, check_page, done};
 use slablab_experiment::{Folder, join, suite};
 
 pub(crate) fn run(args: &Joined) -> Result<Done, Failure> {
@@ -14,15 +13,12 @@ pub(crate) fn run(args: &Joined) -> Result<Done, Failure> {
             );
         }
         let answer = suite::join(&args.folders, args.folder.as_deref())?;
-        return crate::suite::print(&answer, &args.look);
+        return crate::suite::print(&answer, &args.look, None);
     }
     let results = join(&args.folders)?;
     if let Some(folder) = &args.folder {
         results.write_whole(&Folder::open(folder)?)?;
     }
-    if let Some(path) = &args.html {
-        write_page(&results, None, path)?;
-    }
-    write_out(&args.look.text(&results, results.plan.sensitivity), None)?;
+    args.look.answer(&results, results.plan.sensitivity, (args.html.as_deref(), None))?;
     Ok(done(&results))
 }

@@ -1,9 +1,9 @@
 //! `slablab reproduce [NAME...]`: the experiments of mails, published beside modelled.
 
 use crate::outcome::{Done, Failure};
-use crate::output::{document, write_out};
-use crate::run::{Format, How, Look, answer, check_page, write_page};
-use slablab_experiment::output::{joined_json, joined_markdown, joined_table};
+use crate::output::{write_form, write_out};
+use crate::run::{Format, How, Look, answer, check_page};
+use slablab_experiment::output::joined_answer;
 use slablab_experiment::source::of_mail;
 use slablab_experiment::{Experiment, INSTALLED, Options};
 use std::path::{Path, PathBuf};
@@ -96,30 +96,25 @@ fn mail(given: &Path) -> Result<Mail, Failure> {
 /// Prints the answer of each experiment when it is done, and then that of all together.
 fn reproduce(mail: &Mail, args: &Args) -> Result<Done, Failure> {
     let is_joined = mail.experiments.len() > 1;
+    let is_document = args.look.format == Format::Json;
     let mut all = Vec::new();
     for experiment in &mail.experiments {
         let options = args.how.options(experiment.file.repeats.least, !args.no_ranges)?;
         let options = Options { shard: None, ..options };
         let folder = args.how.folder.as_ref().map(|folder| folder.join(&experiment.file.name));
         let results = answer(experiment, &options, folder.as_deref())?;
-        if let Some(path) = &args.html {
-            write_page(&results, options.threads, path)?;
-        }
-        if !(is_joined && args.look.format == Format::Json) {
-            let between = if all.is_empty() { "" } else { "\n" };
-            write_out(&format!("{between}{}", args.look.text(&results, true)), None)?;
+        // The document of a mail has those of its experiments.
+        if !(is_joined && is_document) {
+            write_out(if all.is_empty() { "" } else { "\n" }, None)?;
+            args.look.answer(&results, true, (args.html.as_deref(), options.threads))?;
         }
         all.push(results);
     }
-    if is_joined {
-        let wrap = args.look.wrap.map(usize::from);
-        let text = match args.look.format {
-            Format::Table => format!("\n{}", joined_table(&mail.name, &all, wrap)),
-            Format::Markdown => format!("\n{}", joined_markdown(&mail.name, &all)),
-            Format::Json => document(joined_json(&mail.name, &all)),
-            Format::Csv | Format::Mmtests | Format::Avgstd => String::new(),
-        };
-        write_out(&text, None)?;
+    let joined = joined_answer(&mail.name, &all, args.look.wrap());
+    // Rows and tables of mails are those of the experiments.
+    if is_joined && matches!(args.look.format, Format::Table | Format::Markdown | Format::Json) {
+        write_out(if is_document { "" } else { "\n" }, None)?;
+        write_form(&joined, args.look.format, args.look.wide, None)?;
     }
     let is_incomplete = all.iter().any(|results| matches!(crate::run::done(results), Done::Incomplete));
     Ok(if is_incomplete { Done::Incomplete } else { Done::Complete })

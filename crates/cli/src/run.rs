@@ -1,22 +1,21 @@
 //! `slablab run EXPERIMENT`: experiments on modelled machines.
 
 use crate::input::{Progress, command_line};
+use crate::installed;
 use crate::interrupts::Interrupts;
+use crate::listed;
 use crate::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Done, Failure, tell};
-use crate::output::{check, document, named, write_out};
+use crate::output::{Form, check, named, write_form, write_out};
 use slablab_experiment::Pulse;
 use slablab_experiment::output::{
-    allocation_trace, experiment_avg_std, experiment_csv, experiment_description,
-    experiment_description_json, experiment_json, experiment_markdown, experiment_mmtests, experiment_page,
-    experiment_table, experiments_list, locks_table, reproduce_csv, reproduce_json, reproduce_markdown,
-    reproduce_table, write_perfetto,
+    Look as Blocks, allocation_trace, description_answer, experiment_answer, reproduce_answer, write_perfetto,
 };
 use slablab_experiment::pressure::run::RUN;
 use slablab_experiment::run::observe;
 use slablab_experiment::run::program;
 use slablab_experiment::{Change, Experiment, Folder, Options, Plan, Results, Shard, Size, run as run_cells};
-use slablab_report::{AtomicFile, visible};
+use slablab_report::{Answer, AtomicFile, visible};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -158,12 +157,8 @@ impl Views {
         self.cell as usize - 1
     }
 
-    /// Writes them; `threads` are those of the experiment.
-    fn write(&self, results: &Results, threads: Option<usize>) -> Result<(), Failure> {
-        let Results { experiment, plan, .. } = results;
-        if let Some(path) = &self.html {
-            write_page(results, threads, path)?;
-        }
+    /// Writes what is recorded of a cell.
+    fn write(&self, Results { experiment, plan, .. }: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.trace {
             let text = allocation_trace(&observe::trace(experiment, plan, self.at())?);
             write_out(&text, Some(path))?;
@@ -201,12 +196,6 @@ pub(crate) fn check_page<'a>(
     Ok(())
 }
 
-/// Writes the page of an experiment. The first repeat of each cell runs again for it.
-pub(crate) fn write_page(results: &Results, threads: Option<usize>, path: &Path) -> Result<(), Failure> {
-    let seen = observe::seen(&results.experiment, &results.plan, threads);
-    write_out(&experiment_page(results, &seen, &command_line()), Some(path))
-}
-
 /// How much is run, and where the results go.
 #[derive(clap::Args)]
 pub(crate) struct How {
@@ -242,6 +231,9 @@ pub(crate) struct Look {
     /// The widest line, 72 for a mail
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..=1000))]
     pub(crate) wrap: Option<u16>,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Also print each cell's locks: how often they were taken, waits and holds
     #[arg(long, conflicts_with = "format")]
     locks: bool,
@@ -263,6 +255,8 @@ pub(crate) enum Format {
     /// AVG and STD, as in the mails of 2009
     Avgstd,
 }
+
+impl Form for Format {}
 
 impl How {
     /// The options for an experiment that repeats its cells `repeats` times.
@@ -293,19 +287,14 @@ impl How {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let Some(path) = args.experiment.as_ref().filter(|_| !args.list) else {
-        write_out(&experiments_list(), None)?;
-        return Ok(Done::Complete);
+        return installed::experiments(&listed::How::default());
     };
     let experiment = Experiment::find(path)?;
     let options = Options { shard: args.shard, ..args.how.options(experiment.file.repeats.least, false)? };
     if args.describe {
         let plan = Plan::new(&experiment, &options.change)?;
-        let text = match args.look.format {
-            Format::Table => experiment_description(&experiment, &plan),
-            Format::Json => document(experiment_description_json(&experiment, &plan)),
-            _ => return Err("--describe prints text or JSON: expected --format table or json".into()),
-        };
-        write_out(&text, None)?;
+        let answer = description_answer(&experiment, &plan).within(args.look.wrap());
+        write_form(&answer, args.look.format, args.look.wide, None)?;
         return Ok(Done::Complete);
     }
     args.views.check(&experiment)?;
@@ -316,8 +305,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         return logs(&experiment, &options, &args);
     }
     let results = answer(&experiment, &options, args.how.folder.as_deref())?;
-    args.views.write(&results, options.threads)?;
-    write_out(&args.look.text(&results, false), None)?;
+    args.views.write(&results)?;
+    args.look.answer(&results, false, (args.views.html.as_deref(), options.threads))?;
     Ok(done(&results))
 }
 
@@ -365,26 +354,28 @@ pub(crate) fn done(results: &Results) -> Done {
 }
 
 impl Look {
-    /// The table of locks, if it is asked for.
-    fn locks(&self, results: &Results) -> String {
-        let width = self.wrap.map_or(usize::MAX, usize::from);
-        if self.locks { format!("\n{}", locks_table(results, width)) } else { String::new() }
+    /// The widest line, if it is given.
+    pub(crate) fn wrap(&self) -> Option<usize> {
+        self.wrap.map(usize::from)
     }
 
-    /// The answer of `slablab run`, or of `slablab reproduce` if `published` asks for it.
-    pub(crate) fn text(&self, results: &Results, published: bool) -> String {
-        let wrap = self.wrap.map(usize::from);
-        match (self.format, published) {
-            (Format::Table, false) => experiment_table(results, wrap) + &self.locks(results),
-            (Format::Table, true) => reproduce_table(results, wrap) + &self.locks(results),
-            (Format::Json, false) => document(experiment_json(results)),
-            (Format::Json, true) => document(reproduce_json(results)),
-            (Format::Csv, false) => experiment_csv(results),
-            (Format::Csv, true) => reproduce_csv(results),
-            (Format::Markdown, false) => experiment_markdown(results),
-            (Format::Markdown, true) => reproduce_markdown(results),
-            (Format::Mmtests, _) => experiment_mmtests(results, wrap),
-            (Format::Avgstd, _) => experiment_avg_std(results, wrap),
-        }
+    /// Prints the answer of `slablab run`, or of `slablab reproduce` if `published` asks for it. Writes its
+    /// page to a file, if there is one: the first repeat of each cell runs again for it, on so many threads.
+    pub(crate) fn answer(
+        &self,
+        results: &Results,
+        published: bool,
+        (page, threads): (Option<&Path>, Option<usize>),
+    ) -> Result<(), Failure> {
+        let seen = page.map(|_| observe::seen(&results.experiment, &results.plan, threads));
+        let blocks = Blocks { wrap: self.wrap(), locks: self.locks, seen: seen.as_deref() };
+        let answer = if published { reproduce_answer } else { experiment_answer }(results, blocks);
+        self.print(&answer, page)
+    }
+
+    /// Prints an answer; writes its page to a file, if there is one.
+    pub(crate) fn print(&self, answer: &Answer, page: Option<&Path>) -> Result<(), Failure> {
+        page.map_or(Ok(()), |path| write_out(&answer.page(&command_line()), Some(path)))?;
+        write_form(answer, self.format, self.wide, None)
     }
 }

@@ -1,14 +1,17 @@
-//! `slablab generate schemas`: the JSON Schemas of what verbs write with `--format json`. Those of answers
-//! whose document is a type come from the type, the others are in `schemas/`.
+//! `slablab generate schemas`: the JSON Schemas of what verbs write with `--format json`, from the types that
+//! are written.
 
-use crate::listed::How;
+use crate::listed::{self, How, ListDocument};
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
-use serde_json::Value;
-use slablab_replay::output::verify_schemas;
+use crate::{bench, engines, installed, top, vm};
+use serde_json::{Value, json};
+use slablab_report::Answer;
 use slablab_report::column::Columns;
+use slablab_report::document::{Named, named};
 use slablab_report::html::Cell;
-use slablab_report::text::Table;
+use slablab_report::nearest::nearest;
+use slablab_report::typed_dict::{class_name, typed_dicts};
 use std::path::PathBuf;
 
 /// Prints schemas.
@@ -29,46 +32,17 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 }
 
-/// Names and texts of the schemas, from the files.
-macro_rules! schemas {
-    ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../schemas/slablab.", $name, ".json")))),*]
-    };
+/// Prints types.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  slablab generate types -o slablab_documents.py")]
+pub(crate) struct TypesArgs {
+    /// Write the types to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// The part of a name that all have.
 const PREFIX: &str = "slablab.";
-
-/// The schemas of `schemas/`; a name is that in the key `schema` of an answer, without [`PREFIX`].
-const FILES: &[(&str, &str)] = schemas![
-    "bench.1"
-    "calibrate.1"
-    "compare.1"
-    "description.1"
-    "doctor.1"
-    "experiment.1"
-    "explain-experiment.1"
-    "explain-script.1"
-    "explain.1"
-    "hackbench.1"
-    "import.1"
-    "list.1"
-    "machines.1"
-    "native.1"
-    "orders.1"
-    "per-cpu.1"
-    "pressure-judgement.1"
-    "pressure-records.1"
-    "pressure-run.1"
-    "replay.1"
-    "reproduce.1"
-    "reproduce.joined.1"
-    "sites.1"
-    "suite.1"
-    "top.1"
-    "what.1"
-    "whatif.1"
-];
 
 pub(crate) fn run(args: &Args) -> Result<Done, Failure> {
     match (&args.folder, &args.name) {
@@ -78,19 +52,59 @@ pub(crate) fn run(args: &Args) -> Result<Done, Failure> {
             }
         }
         (None, Some(name)) => write_out(&find(name)?, args.output.as_deref())?,
-        (None, None) => write_out(&table(), args.output.as_deref())?,
+        (None, None) => write_out(&table().text(false), args.output.as_deref())?,
     }
     Ok(Done::Complete)
 }
 
+/// The schemas of all crates.
+fn documents() -> Vec<Named> {
+    [
+        slablab_doctor::output::schemas(),
+        slablab_replay::output::schemas(),
+        slablab_experiment::output::schemas(),
+        slablab_compare::output::schemas(),
+        slablab_bench::output::schemas(),
+        slablab_calibrate::output::schemas(),
+        slablab_machines::list::schemas(),
+        slablab_linux::build::schemas(),
+        vec![list_schema()],
+        top::schemas(),
+    ]
+    .concat()
+}
+
+/// Writes the classes of all documents as a module of Python.
+pub(crate) fn types(args: &TypesArgs) -> Result<Done, Failure> {
+    let head = "\"\"\"Types of the answers: made by `slablab generate types`.\"\"\"\n\n\
+                from typing import Any, Literal, TypedDict\n\n\n";
+    let class = |(name, text): &(&str, String)| {
+        let schema = serde_json::from_str(text).expect("a schema is JSON");
+        typed_dicts(&class_name(name), &schema)
+    };
+    let text: String = std::iter::once(head.into()).chain(schemas().iter().map(class)).collect();
+    write_out(&text, args.output.as_deref())?;
+    Ok(Done::Complete)
+}
+
+/// The schema of the lists: a row is one of any of them.
+fn list_schema() -> Named {
+    let (name, mut schema) = named::<ListDocument>();
+    let [experiments, workloads] = installed::row_schemas();
+    let schemas = columns().schema(&Default::default());
+    let rows =
+        [engines::row_schema(), vm::row_schema(), experiments, workloads, schemas, bench::row_schema()];
+    schema["properties"]["rows"]["items"] = json!({ "anyOf": rows });
+    (name, schema)
+}
+
 /// Every schema by its name, without [`PREFIX`].
 fn schemas() -> Vec<(&'static str, String)> {
-    let files = FILES.iter().map(|(name, text)| (*name, text.to_string()));
-    let typed = verify_schemas().into_iter().map(|(name, schema)| {
+    let typed = documents().into_iter().map(|(name, schema)| {
         let short = name.strip_prefix(PREFIX).unwrap_or(name);
         (short, slablab_report::json::document(&schema))
     });
-    let mut all: Vec<_> = files.chain(typed).collect();
+    let mut all: Vec<_> = typed.collect();
     all.sort();
     all
 }
@@ -105,13 +119,23 @@ fn find(asked: &str) -> Result<String, Failure> {
     let all = schemas();
     let found = all.iter().rev().find(|(name, _)| is_asked(name));
     found.map(|(_, text)| text.clone()).ok_or_else(|| {
-        let names: Vec<String> = all.iter().map(|(name, _)| format!("{PREFIX}{name}")).collect();
-        format!("no schema {asked}: expected one of {}", names.join(", ")).into()
+        // A name without a number is asked for by the number that most have.
+        let number = short.rsplit('.').next().is_some_and(|end| end.parse::<u32>().is_ok());
+        let like = if number { short.to_string() } else { format!("{short}.1") };
+        let near = nearest(&like, all.iter().map(|(name, _)| *name), 3);
+        let near = match near.as_slice() {
+            [] => String::new(),
+            near => format!(
+                "; near it: {}",
+                near.iter().map(|name| format!("{PREFIX}{name}")).collect::<Vec<_>>().join(", ")
+            ),
+        };
+        format!("no schema {asked}{near}; `slablab list schemas` lists all").into()
     })
 }
 
 /// The name and the title of each schema.
-fn named() -> Vec<(String, String)> {
+fn titles() -> Vec<(String, String)> {
     let title = |text: &str| {
         let schema: Value = serde_json::from_str(text).expect("a schema is JSON");
         schema["title"].as_str().unwrap_or_default().to_string()
@@ -119,17 +143,24 @@ fn named() -> Vec<(String, String)> {
     schemas().iter().map(|(name, text)| (format!("{PREFIX}{name}"), title(text))).collect()
 }
 
-/// A line for each schema, with its title.
-fn table() -> String {
-    let mut table = Table::headless().numbers(0..0);
-    named().into_iter().for_each(|(name, title)| table.row([name, title]));
-    table.print()
+fn columns() -> Columns<(String, String)> {
+    Columns::default()
+        .key("schema", |(name, _): &(String, String)| Cell::Text(name.clone()))
+        .key("title", |(_, title)| Cell::Text(title.clone()))
+}
+
+/// The answer: a line for each schema, with its title.
+fn table() -> Answer {
+    let titles = titles();
+    let sentence = format!(
+        "{} documents of --format json have a JSON Schema; `slablab generate schemas NAME` prints one.",
+        titles.len()
+    );
+    let items = titles.iter().map(|(name, title)| format!("{name}: {title}"));
+    listed::answer("schemas", sentence, &columns(), &titles).heading("Schemas").list(items)
 }
 
 /// The list of all schemas.
 pub(crate) fn list(how: &How) -> Result<Done, Failure> {
-    let columns = Columns::default()
-        .key("schema", |(name, _): &(String, String)| Cell::Text(name.clone()))
-        .key("title", |(_, title)| Cell::Text(title.clone()));
-    how.write("schemas", || Ok(table()), &columns, &named())
+    how.write(&table())
 }

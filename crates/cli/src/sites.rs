@@ -4,10 +4,8 @@ use crate::input::{Progress, command_line, expect_file};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
-use slablab_replay::output::{
-    Weight, sites_csv, sites_folded, sites_json, sites_page, sites_remarks, sites_table,
-};
-use slablab_replay::sites::{self, Answer, Options, Sort};
+use slablab_replay::output::{Weight, sites_answer};
+use slablab_replay::sites::{self, Options, Sites, Sort};
 use std::path::PathBuf;
 
 /// Shows call sites.
@@ -54,6 +52,9 @@ pub(crate) struct Args {
     /// Width of frames in folded stacks
     #[arg(long, value_enum, default_value_t = Width::Live)]
     weight: Width,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
 }
@@ -123,30 +124,25 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let progress = Progress::new("sites");
     let interrupts = Interrupts::new(&progress)?;
     let at = |done, whole| progress.at(done, whole);
-    let answer = sites::read(args.input.as_deref(), &options, &mut |events| at(events, events), &at)?;
+    let sites = sites::read(args.input.as_deref(), &options, &mut |events| at(events, events), &at)?;
     drop(progress);
-    let text = match args.out.format {
-        Format::Table => sites_table(&answer, args.top as usize),
-        Format::Json => crate::output::document(sites_json(&answer)),
-        Format::Csv => sites_csv(&answer),
-        Format::Folded => {
-            let weight = match args.weight {
-                Width::Live => Weight::Live,
-                Width::Waste => Weight::Waste,
-                Width::Allocs => Weight::Allocs,
-            };
-            sites_folded(&answer, weight).ok_or("--format folded is for a recording, and this is none")?
-        }
-    };
-    let _whole = interrupts.hold();
-    args.out.write_html(|| sites_page(&answer, &command_line(), args.top as usize))?;
-    args.out.write(&text)?;
-    if args.out.format != Format::Table {
-        sites_remarks(&answer).iter().for_each(tell);
+    if args.out.format == Format::Folded && !matches!(sites, Sites::Recorded(_)) {
+        return Err("--format folded is for a recording, and this is none".into());
     }
-    let incomplete = match &answer {
-        Answer::Recorded(recorded) => recorded.metadata.is_incomplete(),
-        Answer::Counted(_) | Answer::Tracked(_) => false,
+    let weight = match args.weight {
+        Width::Live => Weight::Live,
+        Width::Waste => Weight::Waste,
+        Width::Allocs => Weight::Allocs,
+    };
+    let answer = sites_answer(&sites, args.top as usize, weight);
+    let _whole = interrupts.hold();
+    args.out.answer(&answer, &command_line(), args.wide)?;
+    if args.out.format != Format::Table {
+        answer.said().for_each(tell);
+    }
+    let incomplete = match &sites {
+        Sites::Recorded(recorded) => recorded.metadata.is_incomplete(),
+        Sites::Counted(_) | Sites::Tracked(_) => false,
     };
     Ok(if incomplete { Done::Incomplete } else { Done::Complete })
 }

@@ -1,14 +1,12 @@
 //! `slablab suite A B`: two engines over every workload, with one correction over the whole table.
 
-use crate::input::{Progress, command_line, preset};
+use crate::input::{Progress, costed};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure};
-use crate::output::{document, write_out};
-use crate::run::{Format, How, Look, done};
-use slablab_experiment::output::{
-    suite_avg_std, suite_csv, suite_json, suite_list, suite_markdown, suite_mmtests, suite_page, suite_table,
-};
-use slablab_experiment::suite::{Answer, REPEATS, Suite};
+use crate::output::write_form;
+use crate::run::{How, Look, done};
+use slablab_experiment::output::{SuiteLook, suite_answer, suite_list};
+use slablab_experiment::suite::{REPEATS, Suite, SuiteResults};
 use slablab_experiment::{Options, Shard};
 use slablab_report::AtomicFile;
 use std::path::{Path, PathBuf};
@@ -45,10 +43,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let (Some(base), Some(other), false) = (args.base, args.other, args.list) else {
-        write_out(&suite_list(), None)?;
+        write_form(&suite_list().within(args.look.wrap()), args.look.format, args.look.wide, None)?;
         return Ok(Done::Complete);
     };
-    let engines = [(base.clone(), preset(&base, "A")?), (other.clone(), preset(&other, "B")?)];
+    let engines = [(base.clone(), costed(&base, "A")?), (other.clone(), costed(&other, "B")?)];
     let suite = Suite::new(engines, &args.workload)?;
     if let Some(path) = &args.html {
         if path == Path::new("-") {
@@ -60,26 +58,15 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let progress = Progress::of_runs("suite", &options.pulse);
     let _interrupts = Interrupts::new(&progress)?;
     let tick = |done, whole| progress.at(done, whole);
-    let answer = suite.run(&options, args.how.folder.as_deref(), &tick)?;
+    let results = suite.run(&options, args.how.folder.as_deref(), &tick)?;
     drop(progress);
-    if let Some(path) = &args.html {
-        write_out(&suite_page(&answer, &command_line()), Some(path))?;
-    }
-    print(&answer, &args.look)
+    print(&results, &args.look, args.html.as_deref())
 }
 
-/// Prints the answer of a suite.
-pub(crate) fn print(answer: &Answer, look: &Look) -> Result<Done, Failure> {
-    let wrap = look.wrap.map(usize::from);
-    let text = match look.format {
-        Format::Table => suite_table(answer, wrap),
-        Format::Json => document(suite_json(answer)),
-        Format::Csv => suite_csv(answer),
-        Format::Markdown => suite_markdown(answer),
-        Format::Mmtests => suite_mmtests(answer, wrap),
-        Format::Avgstd => suite_avg_std(answer, wrap),
-    };
-    write_out(&text, None)?;
-    let incomplete = answer.results.iter().flatten().any(|results| matches!(done(results), Done::Incomplete));
+/// Prints the answer of a suite; writes its page to a file, if there is one.
+pub(crate) fn print(suite: &SuiteResults, look: &Look, page: Option<&Path>) -> Result<Done, Failure> {
+    let blocks = SuiteLook { wrap: look.wrap(), all: look.wide, page: page.is_some() };
+    look.print(&suite_answer(suite, blocks), page)?;
+    let incomplete = suite.results.iter().flatten().any(|results| matches!(done(results), Done::Incomplete));
     Ok(if incomplete { Done::Incomplete } else { Done::Complete })
 }

@@ -1,13 +1,14 @@
 //! `slablab list vm`: what can be written after `--vm`.
 
 use crate::input::tell_vm_stand_in;
-use crate::listed::How;
+use crate::listed::{self, How};
 use crate::outcome::{Done, Failure};
+use serde_json::Value;
 use slablab_experiment::pressure::knob::Setting;
 use slablab_experiment::pressure::preset::Preset;
+use slablab_report::Answer;
 use slablab_report::column::Columns;
 use slablab_report::html::Cell;
-use std::fmt::Write;
 
 /// Lists policies of page replacement, or the choices of one.
 #[derive(clap::Args)]
@@ -42,11 +43,28 @@ pub(crate) fn run(args: &Args) -> Result<Done, Failure> {
         preset.settings().map(move |setting| Row { preset, setting })
     };
     let rows: Vec<Row> = presets.iter().flat_map(of).collect();
-    let table = || match &choice {
-        None => list(&presets),
-        Some(preset) => choices(preset),
+    let sentence = match &choice {
+        None => format!(
+            "{} policies of page replacement; the newest is {}.",
+            presets.len(),
+            presets[presets.len() - 1]
+        ),
+        Some(preset) => format!("{preset} has {} choices: {}.", rows.len(), preset.what),
     };
-    args.how.write("vm", || Ok(table()?), &columns(), &rows)
+    let answer = listed::answer("vm", sentence, &columns(), &rows);
+    args.how.write(&match &choice {
+        None => {
+            answer.heading("Policies").list(presets.iter().map(|preset| format!("{preset}: {}", preset.what)))
+        }
+        Some(preset) => choices(answer, preset),
+    })
+}
+
+/// The JSON Schema of a row.
+pub(crate) fn row_schema() -> Value {
+    let preset = Preset::all()[0];
+    let setting = preset.setting(0).expect("it has choices");
+    columns().schema(&Row { preset, setting })
 }
 
 fn columns() -> Columns<Row> {
@@ -59,29 +77,19 @@ fn columns() -> Columns<Row> {
         .key("what", |row| Cell::Text(row.setting.what.into()))
 }
 
-/// A line for each preset.
-fn list(presets: &[Preset]) -> Result<String, std::fmt::Error> {
-    let mut text = String::new();
-    for preset in presets {
-        writeln!(text, "{:<26} {}", preset.to_string(), preset.what)?;
-    }
-    Ok(text)
-}
 /// A preset's choices; behind one that differs from the preset before it, the value there.
-fn choices(preset: &Preset) -> Result<String, std::fmt::Error> {
+fn choices(answer: Answer, preset: &Preset) -> Answer {
     let before = before(preset);
-    let mut text = format!("{preset}: {}\n", preset.what);
-    match &before {
-        Some(before) => writeln!(text, "before it: {before}, {}\n", before.what)?,
-        None => writeln!(text, "the oldest of its kind\n")?,
-    }
-    for (place, setting) in preset.settings().enumerate() {
+    let answer = answer.heading(match &before {
+        Some(before) => format!("{preset}: {}; before it: {before}, {}", preset.what, before.what),
+        None => format!("{preset}: {}; the oldest of its kind", preset.what),
+    });
+    preset.settings().enumerate().fold(answer, |answer, (place, setting)| {
         let had = before.and_then(|before| before.setting(place)).filter(|had| had.value != setting.value);
         let had = had.map_or(String::new(), |had| format!(" (before: {had})"));
-        writeln!(text, "  {:<18} {setting}{had}", setting.name)?;
-        writeln!(text, "  {:<18}   {}; {}", "", setting.what, setting.values)?;
-    }
-    Ok(text)
+        let values = setting.values.to_string().replace('|', " | ");
+        answer.entry(format!("{}: {setting}{had}", setting.name), [setting.what.to_string(), values])
+    })
 }
 
 /// The newest older preset of the same family: the other families have other choices.

@@ -3,15 +3,12 @@
 use crate::input::expect_file;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
-use serde_json::json;
+use slablab_doctor::output::{what_answer, what_list_answer};
 use slablab_doctor::state;
-use slablab_doctor::what::{self, Known, Merged};
-use std::fmt::Write;
-use std::io::IsTerminal;
+use slablab_doctor::what::{self, Entry, Known, Merged};
+use slablab_report::{Answer, json};
 use std::path::{Path, PathBuf};
 
-/// Columns where the output is no terminal, and the most on one: longer lines are hard to read.
-const COLUMNS: (usize, usize) = (80, 100);
 /// How many names an unknown one is answered with.
 const NEAREST: usize = 5;
 /// How many caches of a file are explained: the largest.
@@ -35,6 +32,9 @@ pub(crate) struct Args {
     /// TOML file with more caches, as docs/caches.md describes it; its entries replace built-in ones
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     /// Format of the answer
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -55,12 +55,16 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
         None => Known::builtin(),
     };
-    let (text, unknown) = match &args.list {
-        Some(pattern) => (list(known, pattern, args.format)?, Vec::new()),
+    let (answer, unknown) = match &args.list {
+        Some(pattern) => (list(known, pattern)?, Vec::new()),
         None if args.names.is_empty() => {
             return Err("expected the name of a cache, a message of the kernel or a file; --list prints all known caches".into());
         }
-        None => explain(known, &args.names, args.format)?,
+        None => explain(known, &args.names)?,
+    };
+    let text = match args.format {
+        Format::Text => answer.text(args.wide),
+        Format::Json => json::document(&answer.json()),
     };
     write_out(&text, None)?;
     unknown.iter().for_each(tell);
@@ -119,7 +123,7 @@ impl Asked {
 
 /// Explains the messages and the known caches, and complains of each unknown name. It is an error if nothing
 /// is known.
-fn explain(known: &Known, arguments: &[String], format: Format) -> Result<(String, Vec<String>), Failure> {
+fn explain(known: &Known, arguments: &[String]) -> Result<(Answer, Vec<String>), Failure> {
     let Asked { names, messages } = Asked::of(known, arguments)?;
     let is_known = |name: &String| Merged::parse(name).is_some() || known.find(name).is_some();
     let (names, unknown): (Vec<String>, Vec<String>) = names.into_iter().partition(is_known);
@@ -127,31 +131,7 @@ fn explain(known: &Known, arguments: &[String], format: Format) -> Result<(Strin
     if names.is_empty() && messages.is_empty() {
         return Err(unknown.join("\n").into());
     }
-    let width = width();
-    let mut pages: Vec<String> =
-        messages.iter().map(|message| what::failure_page(known, message, width)).collect();
-    let mut values = Vec::new();
-    for name in &names {
-        match (Merged::parse(name), known.find(name)) {
-            (Some(merged), _) => {
-                pages.push(what::slot_page(known, &merged, name, width));
-                values.push(what::slot_json(known, &merged, name));
-            }
-            (None, Some(entry)) => {
-                pages.push(what::page(known, entry, name, width));
-                values.push(what::json(known, entry, name));
-            }
-            (None, None) => unreachable!("{name} was looked up before"),
-        }
-    }
-    let text = match format {
-        Format::Text => pages.join("\n"),
-        Format::Json => {
-            let messages: Vec<_> = messages.iter().map(|message| message.json(known)).collect();
-            document(values, messages)
-        }
-    };
-    Ok((text, unknown))
+    Ok((what_answer(known, &names, &messages), unknown))
 }
 
 fn complaint(known: &Known, name: &str) -> String {
@@ -164,29 +144,15 @@ fn complaint(known: &Known, name: &str) -> String {
     format!("nothing is known about a cache {name:?}; {hint}")
 }
 
-fn list(known: &Known, pattern: &str, format: Format) -> Result<String, Failure> {
-    let entries: Vec<_> = known.entries().iter().filter(|entry| glob(pattern, &entry.name)).collect();
+fn list(known: &Known, pattern: &str) -> Result<Answer, Failure> {
+    let entries: Vec<&Entry> = known.entries().iter().filter(|entry| glob(pattern, &entry.name)).collect();
     if entries.is_empty() {
         return Err(format!(
             "--list {pattern}: no such cache; expected a name, perhaps with *, as in 'ext4*'"
         )
         .into());
     }
-    if format == Format::Json {
-        let values = entries.iter().map(|entry| what::json(known, entry, &entry.name)).collect();
-        return Ok(document(values, Vec::new()));
-    }
-    let (name, width) = (entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0), width());
-    let mut text = String::new();
-    for entry in entries {
-        writeln!(text, "{}", what::line(entry, name, width))?;
-    }
-    Ok(text)
-}
-
-fn document(caches: Vec<serde_json::Value>, messages: Vec<serde_json::Value>) -> String {
-    let document = json!({ "schema": "slablab.what.1", "caches": caches, "messages": messages });
-    crate::output::document(document)
+    Ok(what_list_answer(known, pattern, &entries))
 }
 
 /// Whether the pattern, where `*` stands for any letters or none, is the whole of the name.
@@ -197,12 +163,6 @@ fn glob(pattern: &str, name: &str) -> bool {
             (0..=name.len()).filter(|at| name.is_char_boundary(*at)).any(|at| glob(rest, &name[at..]))
         }),
     }
-}
-
-fn width() -> usize {
-    let terminal = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
-    let columns = if std::io::stdout().is_terminal() { terminal() } else { None };
-    columns.unwrap_or(COLUMNS.0).clamp(40, COLUMNS.1)
 }
 
 #[cfg(test)]

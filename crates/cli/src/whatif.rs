@@ -4,9 +4,7 @@
 use crate::input::{command_line, page_size};
 use crate::outcome::{Done, Failure};
 use crate::output::{Form, OutputArgs, named};
-use slablab_doctor::output::whatif_page;
-use slablab_doctor::output::{per_cpu_csv, per_cpu_json, per_cpu_table};
-use slablab_doctor::output::{whatif_csv, whatif_json, whatif_mail, whatif_table};
+use slablab_doctor::output::{per_cpu_answer, whatif_answer};
 use slablab_doctor::state::{Input, State, read};
 use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, missing, predict_with};
 use slablab_engines::parse;
@@ -67,6 +65,9 @@ pub(crate) struct Args {
     /// Number of caches to list
     #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
     lines: usize,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     out: OutputArgs<Format>,
 }
@@ -96,20 +97,6 @@ fn on_off(text: &str) -> Result<bool, String> {
 
 fn debug(letters: &str) -> Result<Debug, String> {
     Debug::parse(letters).map_err(|error| error.what)
-}
-
-/// What the kernel of these dumps allocates for each CPU, in the form asked for.
-fn per_cpu(table: &PerCpu, out: &OutputArgs<Format>) -> Result<(), Failure> {
-    let text = match out.format {
-        Format::Table => per_cpu_table(table),
-        Format::Json => crate::output::document(per_cpu_json(table)),
-        Format::Csv => per_cpu_csv(table),
-        Format::Mail => return Err("--format mail has no table for CPUs: expected table, json or csv".into()),
-    };
-    if out.html.is_some() {
-        return Err("--html has no page for this table; say what changes, as --cpus 16".into());
-    }
-    out.write(&text)
 }
 
 /// Two dumps that are columns of one table.
@@ -165,7 +152,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         several => vec![PerCpu::of(&several.iter().collect::<Vec<_>>())?],
     };
     if let ([table], true) = (tables.as_slice(), states.len() > 1 && grid == Grid::default()) {
-        per_cpu(table, &args.out)?;
+        if args.out.format == Format::Mail {
+            return Err("--format mail has no table for CPUs: expected table, json or csv".into());
+        }
+        args.out.answer(&per_cpu_answer(table), &command_line(), args.wide)?;
         return Ok(Done::Complete);
     }
     let predict = |state: &State, change| predict_with(state, change, &tables);
@@ -179,21 +169,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         _ => Err("--against takes one change, not a list".into()),
     });
     let against = against.transpose()?;
-    args.out
-        .write_html(|| whatif_page(state, &predictions, against.as_ref(), &command_line(), args.lines))?;
-    let text = match args.out.format {
-        Format::Table => whatif_table(state, &predictions, against.as_ref(), args.lines),
-        Format::Json => crate::output::document(whatif_json(state, &predictions, against.as_ref())),
-        Format::Csv => whatif_csv(&predictions),
-        Format::Mail => {
-            let after = args.after.map(|path| read_at(Some(path))).transpose()?;
-            if let Some(after) = &after {
-                same_machine(state, after)?;
-            }
-            let after = after.map(|state| predict(&state, &changes[0])).transpose()?;
-            whatif_mail(&predictions[0], after.as_ref())
-        }
-    };
-    args.out.write(&text)?;
+    let after = args.after.map(|path| read_at(Some(path))).transpose()?;
+    if let Some(after) = &after {
+        same_machine(state, after)?;
+    }
+    let after = after.map(|state| predict(&state, &changes[0])).transpose()?;
+    let answer = whatif_answer(state, &predictions, against.as_ref(), after.as_ref(), args.lines);
+    args.out.answer(&answer, &command_line(), args.wide)?;
     Ok(if missing(state).next().is_none() { Done::Complete } else { Done::Incomplete })
 }

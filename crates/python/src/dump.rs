@@ -1,21 +1,17 @@
 //! Dumps of machines: their state, its diagnosis, and predictions.
 
+use crate::answer::Answer;
 use crate::errors::{Raised, usage};
 use crate::recording::{Given, Wanted};
 use crate::table::Table;
-use crate::values::{answer, answer_text, python};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
-use serde_json::Value;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::measure::rounding::Rounding;
-use slablab_doctor::output::{
-    Shown, changes_frame, doctor_frame, doctor_json, doctor_page, doctor_prometheus, doctor_table,
-    whatif_frame, whatif_json, whatif_mail, whatif_page, whatif_table,
-};
+use slablab_doctor::output::{Shown, changes_frame, doctor_answer, doctor_frame, whatif_answer};
 use slablab_doctor::state::{Input, Moment, State, read, read_at};
 use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, Prediction, missing, predict_with};
-use slablab_doctor::{Options, Report, examine};
+use slablab_doctor::{Options, examine};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -143,78 +139,28 @@ pub(crate) fn read_dump(
     work(py, None, Some(1), |_| read(&input)).map(|state| Dump(Arc::new(state)))
 }
 
-/// What was found on a machine. The report borrows its states, so the answer is kept as it is shown.
-#[pyclass(frozen, module = "slablab")]
-pub(crate) struct Diagnosis {
-    caches: Table,
-    document: Value,
-    text: String,
-    html: String,
-    prometheus: String,
-    is_incomplete: bool,
-}
+/// What was found on a machine.
+#[pyclass(frozen, extends = Answer, module = "slablab")]
+pub(crate) struct Diagnosis;
 
 #[pymethods]
 impl Diagnosis {
     /// A row for each cache, in the dump's order.
     #[getter]
-    fn caches(&self) -> Table {
-        self.caches.clone()
+    fn caches(of: PyRef<'_, Self>) -> Option<Table> {
+        of.as_super().rows()
     }
 
     /// What is worth saying, most bytes first.
     #[getter]
-    fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python(py, &self.document["findings"])
+    fn findings<'py>(of: PyRef<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        of.as_super().part(of.py(), "findings")
     }
 
     /// What can be done about it on this kernel, most likely savings first.
     #[getter]
-    fn actions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        python(py, &self.document["actions"])
-    }
-
-    /// Whether the dump lacked a file that would have told more.
-    #[getter]
-    fn is_incomplete(&self) -> bool {
-        self.is_incomplete
-    }
-
-    /// The document that `slablab doctor --format json` prints.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        answer(py, self.document.clone())
-    }
-
-    /// The text that `slablab doctor --format json` prints.
-    fn json(&self) -> String {
-        answer_text(self.document.clone())
-    }
-
-    /// A self-contained page with charts.
-    fn html(&self) -> &str {
-        &self.html
-    }
-
-    /// Metrics for Prometheus' textfile collector.
-    fn prometheus(&self) -> &str {
-        &self.prometheus
-    }
-
-    fn __str__(&self) -> &str {
-        &self.text
-    }
-}
-
-impl Diagnosis {
-    fn of(report: &Report<'_>, shown: &Shown) -> Diagnosis {
-        Diagnosis {
-            caches: Table::of(&doctor_frame(report)),
-            document: doctor_json(report),
-            text: doctor_table(report, shown),
-            html: doctor_page(report, "slablab.doctor()", shown),
-            prometheus: doctor_prometheus(report),
-            is_incomplete: report.measured.is_incomplete(),
-        }
+    fn actions<'py>(of: PyRef<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        of.as_super().part(of.py(), "actions")
     }
 }
 
@@ -244,7 +190,7 @@ pub(crate) fn doctor(
     lines: usize,
     aliases: bool,
     bytes: bool,
-) -> PyResult<Diagnosis> {
+) -> PyResult<Py<Diagnosis>> {
     let (dump, since) = (Source::of(dump), since.into_iter().map(Of::source).collect::<Vec<_>>());
     let reading = |_: &Work| {
         let state = dump.state()?;
@@ -271,18 +217,17 @@ pub(crate) fn doctor(
         });
         let rounding = rounding.transpose()?;
         let options = Options { since: &since, hours, force, rounding: rounding.as_ref() };
-        Ok(Diagnosis::of(&examine(&state, &options)?, &shown))
+        let report = examine(&state, &options)?;
+        Ok((doctor_answer(&report, &shown), report.measured.is_incomplete()))
     };
-    work(py, None, Some(1), job)
+    let (answer, is_incomplete) = work(py, None, Some(1), job)?;
+    Answer::with(py, (answer, "slablab.doctor()"), is_incomplete, Diagnosis)
 }
 
 /// Predictions of slab memory with something changed.
-#[pyclass(frozen, module = "slablab")]
+#[pyclass(frozen, extends = Answer, module = "slablab")]
 pub(crate) struct Whatif {
-    state: Arc<State>,
-    predictions: Vec<Prediction>,
-    /// The prediction beside a boot with the change.
-    against: Option<Against>,
+    changes: Table,
 }
 
 #[pymethods]
@@ -290,46 +235,13 @@ impl Whatif {
     /// A row for each change: today's sums, and the predicted ones with their range.
     #[getter]
     fn changes(&self) -> Table {
-        Table::of(&changes_frame(&self.predictions))
+        self.changes.clone()
     }
 
     /// A row for each change and cache.
     #[getter]
-    fn caches(&self) -> Table {
-        Table::of(&whatif_frame(&self.predictions))
-    }
-
-    /// Whether the dump lacked a file that would have made predictions better.
-    #[getter]
-    fn is_incomplete(&self) -> bool {
-        missing(&self.state).next().is_some()
-    }
-
-    /// The document that `slablab whatif --format json` prints.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        answer(py, whatif_json(&self.state, &self.predictions, self.against.as_ref()))
-    }
-
-    /// The text that `slablab whatif --format json` prints.
-    fn json(&self) -> String {
-        answer_text(whatif_json(&self.state, &self.predictions, self.against.as_ref()))
-    }
-
-    /// A self-contained page with charts.
-    fn html(&self) -> String {
-        whatif_page(&self.state, &self.predictions, self.against.as_ref(), "slablab.whatif()", TOP)
-    }
-
-    /// The tables of a mail, for one change.
-    fn mail(&self) -> PyResult<String> {
-        match self.predictions.as_slice() {
-            [one] => Ok(whatif_mail(one, None)),
-            several => Err(usage(format!("a mail has room for one change, found {}", several.len()))),
-        }
-    }
-
-    fn __str__(&self) -> String {
-        whatif_table(&self.state, &self.predictions, self.against.as_ref(), TOP)
+    fn caches(of: PyRef<'_, Self>) -> Option<Table> {
+        of.as_super().rows()
     }
 }
 
@@ -369,7 +281,7 @@ pub(crate) fn whatif(
     debug: Option<OneOrMore<String>>,
     calibrate: Vec<Of<'_>>,
     against: Option<Of<'_>>,
-) -> PyResult<Whatif> {
+) -> PyResult<Py<Whatif>> {
     let engine = all(engine)
         .into_iter()
         .map(|text| Preset::parse(&text).map_err(|bad| usage(format!("engine {text}: {bad}"))));
@@ -419,7 +331,9 @@ pub(crate) fn whatif(
     };
     let predictions: Vec<Prediction> = work(py, None, Some(1), job)?;
     let against = against.map(|real| Against::new(&predictions[0], &real));
-    Ok(Whatif { state, predictions, against })
+    let answer = whatif_answer(&state, &predictions, against.as_ref(), None, TOP);
+    let whatif = Whatif { changes: Table::of(&changes_frame(&predictions)) };
+    Answer::with(py, (answer, "slablab.whatif()"), missing(&state).next().is_some(), whatif)
 }
 
 /// Whether Linux runs with pages of this size.

@@ -1,23 +1,29 @@
 //! Experiments on modelled machines.
 
+use crate::answer::{Answer, text};
 use crate::errors::{Raised, usage};
 use crate::table::Table;
-use crate::values::{answer, answer_text};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 use slablab_experiment::judge::summary::{samples, samples_frame};
-use slablab_experiment::output::{
-    experiment_avg_std, experiment_csv, experiment_frame, experiment_json, experiment_markdown,
-    experiment_mmtests, experiment_table, locks_table,
-};
+use slablab_experiment::output::{LOCKS, Look, experiment_answer, experiment_frame, locks_table};
 use slablab_experiment::{self as experiment, Change, Experiment, Folder, Options, Size};
 use std::path::{Path, PathBuf};
 
 /// The results of an experiment.
-#[pyclass(frozen, module = "slablab")]
-pub(crate) struct Results(pub(crate) experiment::Results);
+#[pyclass(frozen, extends = Answer, module = "slablab")]
+pub(crate) struct Results(experiment::Results);
+
+impl Results {
+    /// The answer of results.
+    pub(crate) fn answer(py: Python<'_>, results: experiment::Results) -> PyResult<Py<Results>> {
+        let is_incomplete = results.runs.iter().flatten().flatten().any(Result::is_err);
+        let answer = experiment_answer(&results, Look::default());
+        Answer::with(py, (answer, "slablab.run()"), is_incomplete, Results(results))
+    }
+}
 
 #[pymethods]
 impl Results {
@@ -46,12 +52,6 @@ impl Results {
         cells.filter_map(|cell| Some((cell, self.0.failure(cell)?))).collect()
     }
 
-    /// Whether cells have no numbers.
-    #[getter]
-    fn is_incomplete(&self) -> bool {
-        self.0.runs.iter().flatten().flatten().any(Result::is_err)
-    }
-
     /// The file `samples.parquet` of a folder of results.
     fn parquet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &samples(&self.0).raised()?))
@@ -65,37 +65,18 @@ impl Results {
         Folder::open(&folder).and_then(|folder| self.0.write_whole(&folder)).raised()
     }
 
-    /// The document that `slablab run --format json` prints.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        answer(py, experiment_json(&self.0))
-    }
-
-    /// The text that `slablab run --format FORMAT` prints: table, json, csv, markdown, mmtests or avgstd.
-    #[pyo3(signature = (format = "table", *, wrap = None))]
-    fn text(&self, format: &str, wrap: Option<usize>) -> PyResult<String> {
-        Ok(match format {
-            "table" => experiment_table(&self.0, wrap),
-            "json" => answer_text(experiment_json(&self.0)),
-            "csv" => experiment_csv(&self.0),
-            "markdown" => experiment_markdown(&self.0),
-            "mmtests" => experiment_mmtests(&self.0, wrap),
-            "avgstd" => experiment_avg_std(&self.0, wrap),
-            other => {
-                let expected = "expected table, json, csv, markdown, mmtests or avgstd";
-                return Err(usage(format!("format {other}: {expected}")));
-            }
-        })
+    /// The text that `slablab run --format FORMAT` prints: table, json, csv, markdown, mmtests or avgstd, in
+    /// lines of at most `wrap` columns.
+    #[pyo3(signature = (format = "table", *, wide = false, wrap = None))]
+    fn text(&self, format: &str, wide: bool, wrap: Option<usize>) -> PyResult<String> {
+        text(&experiment_answer(&self.0, Look { wrap, ..Look::default() }), format, wide)
     }
 
     /// The table that `slablab run --locks` prints: each cell's locks, how often they were taken, waits and
     /// holds.
     #[pyo3(signature = (*, wrap = None))]
     fn locks(&self, wrap: Option<usize>) -> String {
-        locks_table(&self.0, wrap.unwrap_or(usize::MAX))
-    }
-
-    fn __str__(&self) -> String {
-        experiment_table(&self.0, None)
+        format!("{LOCKS}\n{}", locks_table(&self.0).print_within(wrap.unwrap_or(usize::MAX)))
     }
 
     fn __repr__(&self) -> String {
@@ -150,7 +131,7 @@ pub(crate) fn run(
     force: bool,
     folder: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Results> {
+) -> PyResult<Py<Results>> {
     let change = change(size, repeats, seed)?;
     let program = program(py)?;
     let job = |work: &Work| {
@@ -160,5 +141,5 @@ pub(crate) fn run(
         let options = Options { change, threads, force, program, pulse: work.pulse(), ..Options::default() };
         experiment::run(&experiment, &options, folder.as_ref(), &|done, whole| work.at(done, whole))
     };
-    work(py, progress, threads, job).map(Results)
+    Results::answer(py, work(py, progress, threads, job)?)
 }

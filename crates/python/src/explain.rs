@@ -1,22 +1,20 @@
 //! The part of each policy in the difference between two presets.
 
+use crate::answer::Answer;
 use crate::errors::usage;
 use crate::recording::Given;
 use crate::replay::Start;
 use crate::table::Table;
-use crate::values::{answer, answer_text};
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use slablab_replay::explain as of;
 use slablab_replay::explain::{EXACT_USUALLY, Explained, Question, SAMPLES_USUALLY};
-use slablab_replay::output::{
-    explain_frame, explain_json, explain_page, explain_pairs_frame, explain_table, remarks,
-};
+use slablab_replay::output::{explain_answer, explain_frame, explain_pairs_frame};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
 
 /// The answer to "which policy carries what".
-#[pyclass(frozen, module = "slablab")]
+#[pyclass(frozen, extends = Answer, module = "slablab")]
 pub(crate) struct Explanation(Explained);
 
 #[pymethods]
@@ -37,37 +35,6 @@ impl Explanation {
     #[getter]
     fn is_exact(&self) -> bool {
         self.0.sampled.is_none()
-    }
-
-    /// What was assumed, and what to look at, as sentences.
-    #[getter]
-    fn remarks(&self) -> Vec<String> {
-        self.0.notes.iter().cloned().chain(remarks(&self.0.replay)).collect()
-    }
-
-    /// Whether the recording lost events, or was cut off.
-    #[getter]
-    fn is_incomplete(&self) -> bool {
-        self.0.replay.metadata.is_incomplete()
-    }
-
-    /// The document that `slablab explain --format json` prints.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        answer(py, explain_json(&self.0))
-    }
-
-    /// The text that `slablab explain --format json` prints.
-    fn json(&self) -> String {
-        answer_text(explain_json(&self.0))
-    }
-
-    /// A self-contained page with charts.
-    fn html(&self) -> String {
-        explain_page(&self.0, "slablab.explain()")
-    }
-
-    fn __str__(&self) -> String {
-        explain_table(&self.0)
     }
 }
 
@@ -92,7 +59,7 @@ pub(crate) fn explain(
     samples: usize,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Explanation> {
+) -> PyResult<Py<Explanation>> {
     let preset =
         |text: &str, which| Preset::parse(text).map_err(|bad| usage(format!("{which} {text}: {bad}")));
     if exact > of::EXACT_MOST {
@@ -109,5 +76,8 @@ pub(crate) fn explain(
         let tick = |done, whole| work.at(done, whole);
         of::explain(&opened.reader, &opened.path, &options, &question, &tick)
     };
-    work(py, progress, threads, job).map(Explanation)
+    let explained = work(py, progress, threads, job)?;
+    let is_incomplete = explained.replay.metadata.is_incomplete();
+    let answer = explain_answer(&explained);
+    Answer::with(py, (answer, "slablab.explain()"), is_incomplete, Explanation(explained))
 }

@@ -12,6 +12,7 @@
 //! one of `doctor`, `replay` or `experiment`, as the verb of the same name does. Deliberately absent:
 //! decisions, `unsafe`, and numbers that the program does not print.
 
+mod answer;
 mod dump;
 mod errors;
 mod experiment;
@@ -31,6 +32,8 @@ use pyo3::prelude::*;
 /// What the package's Python modules import.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::answer::Answer;
     #[pymodule_export]
     use crate::dump::{Diagnosis, Dump, Whatif, doctor, read_dump, whatif};
     #[pymodule_export]

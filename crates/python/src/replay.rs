@@ -1,17 +1,17 @@
 //! Replays of a recording.
 
+use crate::answer::Answer;
 use crate::errors::{Raised, usage};
 use crate::opened::Opened;
 use crate::recording::{Given, Wanted};
 use crate::table::Table;
-use crate::values::{answer, answer_text};
+use crate::values::python;
 use crate::work::{Work, work};
 use pyo3::prelude::*;
 use slablab_machines as machines;
 use slablab_replay::map::slab_map;
 use slablab_replay::output::{
-    cache_json, caches_frame, engines_frame, engines_table, map_page, remarks, replay_json, replay_page,
-    timeline_frame,
+    cache_answer, caches_frame, engines_frame, map_page, replay_answer, timeline_frame,
 };
 use slablab_replay::replay as of;
 use slablab_replay::replay::before::Before;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 const TOP: usize = 15;
 
 /// The answer of a replay, with the question.
-#[pyclass(frozen, module = "slablab")]
+#[pyclass(frozen, extends = Answer, module = "slablab")]
 pub(crate) struct Replay {
     answer: of::Replay,
     opened: Arc<Opened>,
@@ -53,18 +53,6 @@ impl Replay {
         Table::of(&timeline_frame(&self.answer))
     }
 
-    /// What was assumed, and what to look at, as sentences.
-    #[getter]
-    fn remarks(&self) -> Vec<String> {
-        remarks(&self.answer)
-    }
-
-    /// Whether the recording lost events, or was cut off.
-    #[getter]
-    fn is_incomplete(&self) -> bool {
-        self.answer.metadata.is_incomplete()
-    }
-
     /// Seconds that the pass over the rows took, by engine. They differ from run to run.
     #[getter]
     fn elapsed_s(&self) -> Vec<(String, f64)> {
@@ -72,20 +60,10 @@ impl Replay {
         outcomes.map(|outcome| (outcome.engine().to_string(), outcome.elapsed.as_secs_f64())).collect()
     }
 
-    /// The document that `slablab replay --format json` prints.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        answer(py, replay_json(&self.answer))
-    }
-
-    /// The text that `slablab replay --format json` prints.
-    fn json(&self) -> String {
-        answer_text(replay_json(&self.answer))
-    }
-
     /// Every counter of one cache: the document that `slablab replay --cache NAME --format json` prints.
     fn cache<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match cache_json(&self.answer, name) {
-            Some(found) => answer(py, found),
+        match cache_answer(&self.answer, name, TOP) {
+            Some(found) => python(py, &found.json()),
             None => Err(usage(format!("{}: no cache is called {name}", self.answer.path.display()))),
         }
     }
@@ -119,16 +97,6 @@ impl Replay {
             true => map.drawing(at_ns),
             false => map_page(&map, &self.answer, "slablab.replay().map()", at_ns),
         })
-    }
-
-    /// A self-contained page with charts.
-    #[pyo3(signature = (*, top = TOP))]
-    fn html(&self, top: usize) -> String {
-        replay_page(&self.answer, "slablab.replay()", top)
-    }
-
-    fn __str__(&self) -> String {
-        engines_table(&self.answer)
     }
 
     fn __repr__(&self) -> String {
@@ -187,7 +155,7 @@ pub(crate) fn replay(
     at: Vec<(String, String)>,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Replay> {
+) -> PyResult<Py<Replay>> {
     let engine = |text: &String| Choice::parse(text).map_err(|bad| usage(format!("engine {text}: {bad}")));
     let engines = engines.unwrap_or_default().iter().map(engine).collect::<PyResult<_>>()?;
     let command = |(time, what): &(String, String)| {
@@ -202,5 +170,8 @@ pub(crate) fn replay(
         let answer = of::replay(&opened.reader, &opened.path, &options, &|done, whole| work.at(done, whole))?;
         Ok(Replay { answer, opened, options })
     };
-    work(py, progress, threads, job)
+    let replay = work(py, progress, threads, job)?;
+    let is_incomplete = replay.answer.metadata.is_incomplete();
+    let answer = replay_answer(&replay.answer, TOP);
+    Answer::with(py, (answer, "slablab.replay()"), is_incomplete, replay)
 }

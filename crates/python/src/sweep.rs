@@ -15,7 +15,7 @@ use crate::work::{Work, work};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use slablab_experiment::run::folder::{cell_json, runs_of};
-use slablab_experiment::run::results::{Results as Of, keys};
+use slablab_experiment::run::results::Results as Of;
 use slablab_experiment::workload::Runs;
 use slablab_experiment::{self as experiment, Change, Experiment, Folder, Options, Parts, Plan, Size};
 use std::path::PathBuf;
@@ -63,12 +63,11 @@ impl Sweep {
         let change = fitted(change(size, repeats, seed)?, &experiment);
         let plan = Plan::new(&experiment, &change).raised()?;
         let program = program(py)?;
-        let keys = keys(&experiment, &plan, &program);
+        let keys = plan.keys(&experiment, &program);
         let folder = folder.as_deref().map(Folder::open).transpose().raised()?;
         let mut runs = vec![None; keys.len()];
         if let Some(folder) = &folder {
-            folder.write_inputs(&experiment).raised()?;
-            folder.write_plan(&plan.json(&program, &keys)).raised()?;
+            folder.begin(&experiment, &plan.json(&program, &keys)).raised()?;
             runs = keys.iter().map(|key| folder.cell(key)).collect();
         }
         let kept = runs.iter().flatten().count();
@@ -131,7 +130,7 @@ impl Sweep {
     }
 
     /// The results, written into the folder too if there is one.
-    fn finish(&self) -> PyResult<Results> {
+    fn finish(&self, py: Python<'_>) -> PyResult<Py<Results>> {
         let runs = self.runs().clone();
         let missing = runs.iter().filter(|runs| runs.is_none()).count();
         if missing > 0 {
@@ -143,7 +142,7 @@ impl Sweep {
         if let Some(folder) = &*self.folder() {
             results.write(folder).raised()?;
         }
-        Ok(Results(results))
+        Results::answer(py, results)
     }
 }
 
@@ -180,7 +179,7 @@ pub(crate) fn run_cells(py: Python<'_>, task: &str, cells: Vec<usize>) -> PyResu
         experiment::run(&experiment, &options, None, &|done, whole| work.at(done, whole))
     };
     let results = work(py, None, Some(1), job)?;
-    let keys = keys(&results.experiment, &results.plan, &results.program);
+    let keys = results.plan.keys(&results.experiment, &results.program);
     let document = |cell: &usize| match results.runs.get(*cell) {
         Some(Some(runs)) => Ok(cell_json(&keys[*cell], runs).to_string()),
         _ => Err(usage(format!("no cell {cell}"))),

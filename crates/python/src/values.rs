@@ -1,20 +1,9 @@
-//! JSON as Python's values, and the documents of answers as the program prints them.
+//! JSON as Python's values.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
-use slablab_report::json::{document, with_program};
-
-/// An answer's document as the program's `--format json` has it, as Python's values.
-pub(crate) fn answer(py: Python<'_>, answer: Value) -> PyResult<Bound<'_, PyAny>> {
-    python(py, &with_program(answer))
-}
-
-/// The text that the program's `--format json` prints for an answer.
-pub(crate) fn answer_text(answer: Value) -> String {
-    document(&with_program(answer))
-}
 
 /// A document as dictionaries, lists, numbers and texts.
 pub(crate) fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {

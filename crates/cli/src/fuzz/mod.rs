@@ -15,6 +15,7 @@ mod tests;
 
 use crate::program::run_words;
 use slablab_replay::import::{self, Input};
+use slablab_replay::output::import_answer;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,7 +72,8 @@ pub fn import(data: &[u8]) -> Result<String, String> {
     let (path, output) = (folder.path("0"), folder.path("trace"));
     let input = Input { path: &path, recording: None, formats: None };
     let report = import::import(input, &output, &mut |_| {}).map_err(|error| error.to_string())?;
-    Ok(report.text() + &report.json().to_string())
+    let answer = import_answer(&report);
+    Ok(answer.text(false) + &answer.json().to_string())
 }
 
 /// `slablab replay RECORDING`, with a page.

@@ -1,9 +1,7 @@
 //! Scripts of page accesses, and records of them.
 
 use super::{Folder, answer, pick};
-use slablab_experiment::output::{
-    judgement_csv, judgement_differences, judgement_json, judgement_page, judgement_summary,
-};
+use slablab_experiment::output::judgement_answer;
 use slablab_experiment::pressure::judge::judge as compared;
 use slablab_experiment::pressure::runs::Runs;
 use slablab_experiment::pressure::tally::{null_tallies, repeat_tallies};
@@ -24,7 +22,7 @@ pub fn run(data: &[u8]) -> Result<String, String> {
     answer(
         data,
         &format!("pressure run @0 --vm {}", pick(data, 2, &vms)),
-        &["text", "json", "csv", "mmtests"],
+        &["table", "json", "csv", "mmtests"],
     )
 }
 
@@ -51,9 +49,8 @@ pub fn judge(data: &[u8]) -> Result<String, String> {
     let folder = Folder::new(data);
     let runs = Runs::open(&folder.path("0")).map_err(|error| error.to_string())?;
     let judgement = compared(&runs, &runs);
-    let summary = judgement_summary(&judgement, &null_tallies(&runs), &repeat_tallies(&runs));
-    let page = judgement_page(&judgement, &summary, "slablab pressure judge");
-    assert!(!page.is_empty(), "a page of nothing");
-    let rest = judgement_csv(&judgement) + &judgement_json(&judgement).to_string();
-    Ok(summary + &judgement_differences(&judgement) + &rest)
+    let answer = judgement_answer(&judgement, &null_tallies(&runs), &repeat_tallies(&runs));
+    assert!(!answer.page("slablab pressure judge").is_empty(), "a page of nothing");
+    let forms = ["table", "csv", "pages", "json"];
+    Ok(forms.iter().filter_map(|form| answer.text_of(form, true)).collect())
 }

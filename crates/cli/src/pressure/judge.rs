@@ -3,12 +3,9 @@
 use crate::input::{Progress, command_line};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
-use crate::output::write_out;
+use crate::output::{write_form, write_out};
 use slablab_experiment::Pulse;
-use slablab_experiment::output::{
-    judgement_csv, judgement_differences, judgement_json, judgement_page, judgement_pages_csv,
-    judgement_summary,
-};
+use slablab_experiment::output::judgement_answer;
 use slablab_experiment::pressure::judge::judge;
 use slablab_experiment::pressure::lacks::lacks;
 use slablab_experiment::pressure::runs::Runs;
@@ -49,8 +46,11 @@ pub(super) struct Args {
     #[arg(long)]
     force: bool,
     /// Format of the answer
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     /// Also write every compared count and map to this folder: cells.csv, pages.csv
     #[arg(short = 'd', long = "folder", alias = "output", short_alias = 'o', value_name = "FOLDER")]
     folder: Option<PathBuf>,
@@ -59,7 +59,8 @@ pub(super) struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// How much agrees, and the judged counts that differ
-    Text,
+    #[value(alias = "text")]
+    Table,
     /// Every count, map and outcome
     Json,
     /// Every count
@@ -92,18 +93,17 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let lacking = lacks(&chosen, &modelled.runs);
     modelled.failed.iter().chain(&lacking).for_each(tell);
     let judgement = judge(&real, &modelled.runs);
+    let answer = judgement_answer(&judgement, &null, &repeats);
     if let Some(folder) = &args.folder {
         std::fs::create_dir_all(folder).at(folder)?;
-        write_out(&judgement_csv(&judgement), Some(&folder.join("cells.csv")))?;
-        write_out(&judgement_pages_csv(&judgement), Some(&folder.join("pages.csv")))?;
+        for (form, name) in [("csv", "cells.csv"), ("pages", "pages.csv")] {
+            let rows = answer.text_of(form, false).unwrap_or_default();
+            write_out(&rows, Some(&folder.join(name)))?;
+        }
     }
-    let summary = judgement_summary(&judgement, &null, &repeats);
-    let text = match args.format {
-        Format::Text => summary + &judgement_differences(&judgement),
-        Format::Json => crate::output::document(judgement_json(&judgement)),
-        Format::Csv => judgement_csv(&judgement),
-        Format::Html => judgement_page(&judgement, &summary, &command_line()),
-    };
-    write_out(&text, None)?;
+    match args.format {
+        Format::Html => write_out(&answer.page(&command_line()), None)?,
+        format => write_form(&answer, format, args.wide, None)?,
+    }
     Ok(if modelled.failed.is_empty() && lacking.is_empty() { Done::Complete } else { Done::Incomplete })
 }

@@ -4,10 +4,11 @@ use super::views::Views;
 use crate::input::{Progress, tell_vm_stand_in};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
+use crate::output::{write_form, write_out};
 use slablab_experiment::Pulse;
-use slablab_experiment::output::{Column, mmtests_vmstat};
+use slablab_experiment::output::{Column, killed, run_answer};
 use slablab_experiment::pressure::run::{Failed, Options, RUN, Run, usual_engine};
-use slablab_experiment::pressure::{records, rows, script};
+use slablab_experiment::pressure::{records, script};
 use slablab_report::error::At;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,8 +50,11 @@ pub(super) struct Args {
     #[arg(long)]
     force: bool,
     /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     views: Views,
 }
@@ -58,7 +62,8 @@ pub(super) struct Args {
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// A table
-    Text,
+    #[value(alias = "text")]
+    Table,
     /// JSON
     Json,
     /// CSV, a row for each counter and seed
@@ -77,32 +82,10 @@ impl Args {
                         nor --folder";
             return Err(what.into());
         }
-        if self.views.replace_answer() && self.format != Format::Text {
+        if self.views.replace_answer() && self.format != Format::Table {
             return Err("--vmstat, --meminfo and --ps are text: expected no --format beside them".into());
         }
         Ok(())
-    }
-
-    /// The text of all runs.
-    fn answer(&self, columns: &[Column<'_>]) -> Result<String, Failure> {
-        let all = || columns.iter().flat_map(|(_, runs)| runs.iter().copied());
-        if self.views.replace_answer() {
-            return Ok(self.views.text(columns));
-        }
-        if self.format == Format::Mmtests {
-            return Ok(mmtests_vmstat(columns));
-        }
-        let runs: Vec<Run> = all().cloned().collect();
-        let real = match &self.beside {
-            Some(path) => records::beside(path, &runs[0])?,
-            None => Vec::new(),
-        };
-        let rows = rows::rows(&runs, &real);
-        Ok(match self.format {
-            Format::Json => crate::output::document(rows::json(&rows)),
-            Format::Csv => rows::csv(&rows),
-            _ => format!("{}\n\n{}", columns[0].0, rows::table(&rows)),
-        })
     }
 }
 
@@ -157,40 +140,31 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     drop(progress);
     let _whole = interrupts.hold();
     let all = || runs.iter().flat_map(|(_, runs)| runs);
-    all().for_each(tell_killed);
+    all().flat_map(killed).for_each(tell);
     if runs.is_empty() {
         return Ok(Done::Incomplete);
     }
     let columns: Vec<Column<'_>> =
         runs.iter().map(|(vm, runs)| (vm.clone(), runs.iter().collect())).collect();
-    args.views.write_files(&args.script, &columns, &recording.unwrap_or_default())?;
-    crate::output::write_out(&args.answer(&columns)?, None)?;
+    let real = match &args.beside {
+        Some(path) => records::beside(path, &columns[0].1[0].records)?,
+        None => Vec::new(),
+    };
+    let answer = run_answer(&args.script, &columns, &real);
+    args.views.write_files(&answer, &recording.unwrap_or_default())?;
+    match args.views.replace_answer() {
+        true => write_out(&args.views.text(&columns), None)?,
+        false => write_form(&answer, args.format, args.wide, None)?,
+    }
     is_whole &= all().flat_map(|run| &run.records).all(|(_, record)| record.is_complete);
     Ok(if is_whole { Done::Complete } else { Done::Incomplete })
-}
-
-fn tell_killed(run: &Run) {
-    let name = |name: &str| if name.is_empty() { "(script)".into() } else { name.to_string() };
-    for killed in &run.killed {
-        tell(format!(
-            "out of memory at {} ms: a block of order {}, {} pages free; killed {}. Pages in frames, in swap, \
-             and page tables:",
-            killed.at / 1_000_000_000,
-            killed.order,
-            killed.free,
-            name(&killed.name)
-        ));
-        for (of, resident, swapped, tables) in &killed.processes {
-            tell(format!("  {:16} {resident:>10} {swapped:>10} {tables:>10}", name(of)));
-        }
-    }
 }
 
 fn write_records(folder: &Path, run: &Run) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).at(folder)?;
     for (process, record) in &run.records {
         let path = folder.join(records::file_name(process));
-        crate::output::write_out(&record.write(), Some(&path))?;
+        write_out(&record.write(), Some(&path))?;
     }
     Ok(())
 }

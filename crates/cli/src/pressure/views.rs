@@ -4,11 +4,11 @@ use crate::input::command_line;
 use crate::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Failure, tell};
 use crate::output::{check, named, write_out};
-use slablab_experiment::output::{Column, memory_page, write_perfetto};
+use slablab_experiment::output::{Column, write_perfetto};
 use slablab_experiment::pressure::looked::{Recorder, Recording, recorder};
 use slablab_experiment::pressure::run::Run;
 use slablab_experiment::run::observe::RECORDED_EVENTS;
-use slablab_report::{AtomicFile, visible};
+use slablab_report::{Answer, AtomicFile, visible};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -87,15 +87,9 @@ impl Views {
     }
 
     /// Writes the page and the trace.
-    pub(super) fn write_files(
-        &self,
-        script: &Path,
-        columns: &[Column<'_>],
-        recording: &Recording,
-    ) -> Result<(), Failure> {
+    pub(super) fn write_files(&self, answer: &Answer, recording: &Recording) -> Result<(), Failure> {
         if let Some(path) = &self.html {
-            let title = format!("{} under memory pressure", slablab_report::html::name_of(script));
-            write_out(&memory_page(&title, columns, &command_line()), Some(path))?;
+            write_out(&answer.page(&command_line()), Some(path))?;
         }
         let Some(path) = &self.perfetto else { return Ok(()) };
         let fail = |error: std::io::Error| format!("{}: {error}", visible::path(path));

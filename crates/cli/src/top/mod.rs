@@ -5,7 +5,7 @@
 //!   Process       the process, by /proc
 //!   Directory     where its library keeps its counts
 //!   sample        one look at them
-//!   view          table, JSON, CSV
+//!   view          the answer
 //! ```
 //!
 //! The process does nothing for it: no signal, no stop, no store.
@@ -29,10 +29,11 @@ use process::{Memory, Process};
 use ratatui::crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
+use slablab_report::document::Named;
 use std::io::IsTerminal;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
-use view::{Answer, Sort};
+use view::{Look, Sort};
 
 /// Which process to look at, and how.
 #[derive(clap::Args)]
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// Seconds between looks
     #[arg(short, long, value_name = "SECONDS", default_value_t = 2.0, value_parser = delay)]
     delay: f64,
+    /// All columns, also those that do not fit the terminal
+    #[arg(long)]
+    wide: bool,
 }
 
 fn delay(text: &str) -> Result<f64, String> {
@@ -72,16 +76,26 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if on_screen {
         return screen(&args, &process, &directory);
     }
-    let answer = look(&process, &directory).map_err(said)?;
-    write_out(&view::text(&answer, None, args.format, args.sort), None)?;
+    let answer = view::answer(&look(&process, &directory).map_err(said)?, None, args.sort);
+    let text = match args.format {
+        Format::Table => answer.text(args.wide),
+        Format::Json => slablab_report::json::document(&answer.json()),
+        Format::Csv => answer.csv().expect("the answer has rows"),
+    };
+    write_out(&text, None)?;
     Ok(Done::Complete)
 }
 
+/// The schemas of these answers.
+pub(crate) fn schemas() -> Vec<Named> {
+    vec![view::schema()]
+}
+
 /// One look at the process.
-fn look(process: &Process, directory: &Directory) -> Result<Answer, Bad> {
+fn look(process: &Process, directory: &Directory) -> Result<Look, Bad> {
     let sample = sample::take(process, directory)?;
     let (minor_faults, major_faults) = process.faults()?;
-    Ok(Answer {
+    Ok(Look {
         pid: process.pid,
         command: process.name.clone(),
         engine: directory.text(directory::ENGINE.0, directory::ENGINE.1),
@@ -103,7 +117,8 @@ fn screen(args: &Args, process: &Process, directory: &Directory) -> Result<Done,
     let mut screen = Screen::take()?;
     loop {
         screen.draw(|frame| {
-            let text = view::text(&now, before.as_ref(), Format::Table, sort);
+            slablab_report::text::set_width(frame.area().width.into());
+            let text = view::answer(&now, before.as_ref(), sort).text(args.wide);
             let lines: Vec<Line> = text.lines().map(Line::raw).collect();
             frame.render_widget(Paragraph::new(lines), frame.area());
         })?;

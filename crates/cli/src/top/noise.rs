@@ -3,8 +3,7 @@
 use super::directory::Directory;
 use super::process::{Mapping, Memory};
 use super::view::{self, Sort};
-use super::{Answer, directory, sample};
-use crate::output::Format;
+use super::{Look, directory, sample};
 use slablab_malloc::shared::note::*;
 use std::io::{self, ErrorKind};
 use std::time::Instant;
@@ -130,7 +129,7 @@ pub(crate) fn fuzz(data: &[u8]) -> Result<String, String> {
     }
     let found = Directory::find(&noise).map_err(|bad| bad.to_string())?;
     let sample = sample::take(&noise, &found).map_err(|bad| bad.to_string())?;
-    let answer = Answer {
+    let look = Look {
         pid: 1,
         command: String::from_utf8_lossy(data).into_owned(),
         engine: found.text(directory::ENGINE.0, directory::ENGINE.1),
@@ -142,6 +141,6 @@ pub(crate) fn fuzz(data: &[u8]) -> Result<String, String> {
         major_faults: 0,
         sample,
     };
-    let forms = [Format::Table, Format::Json, Format::Csv];
-    Ok(forms.map(|form| view::text(&answer, None, form, Sort::Bytes)).concat())
+    let answer = view::answer(&look, None, Sort::Bytes);
+    Ok(["table", "json", "csv"].map(|form| answer.text_of(form, false).unwrap_or_default()).concat())
 }

@@ -1,19 +1,20 @@
-//! An answer as text: a table, JSON, CSV.
+//! The answer of a look at a process.
 
 use super::sample::{Cache, Sample};
-use crate::output::Format;
 use crate::watch::short_bytes;
 use clap::ValueEnum;
-use serde_json::{Value, json};
-use slablab_report::csv::Csv;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use slablab_report::column::{Columns, Style};
+use slablab_report::document::{Named, named};
 use slablab_report::html::Cell;
-use slablab_report::text::Table;
-use slablab_report::visible;
+use slablab_report::{Answer, Document};
 use std::cmp::Reverse;
 use std::time::Instant;
 
 /// One look at a process.
-pub(super) struct Answer {
+pub(super) struct Look {
     pub(super) pid: u32,
     pub(super) command: String,
     pub(super) engine: String,
@@ -82,113 +83,158 @@ impl Sort {
     }
 }
 
-/// The answer; with an earlier one, the table has rates.
-pub(super) fn text(answer: &Answer, before: Option<&Answer>, format: Format, sort: Sort) -> String {
-    let mut caches: Vec<&Cache> = answer.sample.caches.iter().collect();
-    caches.sort_by_key(|cache| (Reverse(sort.number(cache)), &cache.name));
-    match format {
-        Format::Table => head(answer, before) + &table(&caches),
-        Format::Json => crate::output::document(document(answer, &caches)),
-        Format::Csv => csv(&caches),
-    }
+#[derive(Serialize, JsonSchema)]
+struct TopDocument<'a> {
+    #[schemars(schema_with = "caches")]
+    caches: Vec<Map<String, Value>>,
+    command: &'a str,
+    engine: &'a str,
+    /// Bytes of free page frames.
+    free_frame_bytes: u64,
+    /// Bytes of page frames that were given back to the kernel, since the process began.
+    given_back_bytes: u64,
+    heap_bytes: u64,
+    /// Bytes of allocated objects.
+    live_bytes: u64,
+    major_faults: u64,
+    mapping_bytes: u64,
+    /// Blocks that have a mapping of their own.
+    mappings: u64,
+    minor_faults: u64,
+    page_bytes: u64,
+    pid: u32,
+    /// Whose the slots are: of each CPU or of each thread.
+    slots: &'a str,
+    slots_used: u64,
+    /// The version of the process's library.
+    version: &'a str,
 }
 
-fn head(answer: &Answer, before: Option<&Answer>) -> String {
-    let Answer { pid, command, engine, slots, sample, minor_faults, major_faults, .. } = answer;
-    let rate = |number: &dyn Fn(&Answer) -> u64| {
-        let Some(before) = before else { return String::new() };
-        let seconds = answer.at.saturating_duration_since(before.at).as_secs_f64();
-        let grown = number(answer).saturating_sub(number(before)) as f64;
-        if seconds > 0.0 { format!(" ({:.0}/s)", grown / seconds) } else { String::new() }
-    };
-    let faults = rate(&|answer| answer.minor_faults);
-    let given = rate(&|answer| answer.sample.given_back_bytes / answer.page_bytes);
-    let given_pages = sample.given_back_bytes / answer.page_bytes;
-    let title = format!("process {pid} ({command}): {engine}, {slots}, {} slots used", sample.slots_used);
+impl Document for TopDocument<'_> {
+    const NAME: &'static str = "slablab.top.1";
+    const TITLE: &'static str = "slablab top: what a running process holds";
+}
+
+/// The schema of this answer.
+pub(super) fn schema() -> Named {
+    named::<TopDocument>()
+}
+
+/// Columns that are left out on a narrow terminal, in this order.
+const LEFT_OUT: [&str; 5] = ["SIZE", "OBJ/SLAB", "BARNS", "SHEAVES", "SLABS"];
+
+/// The answer of a look; with an earlier one, its text has rates.
+pub(super) fn answer(look: &Look, before: Option<&Look>, sort: Sort) -> Answer {
+    let mut caches: Vec<&Cache> = look.sample.caches.iter().collect();
+    caches.sort_by_key(|cache| (Reverse(sort.number(cache)), &cache.name));
+    let columns = columns();
+    let name = |cache: &Cache| Cell::Name(cache.name.clone());
+    let keys = [
+        "short_bytes",
+        "live_objects",
+        "objects",
+        "sheaf_objects",
+        "barn_objects",
+        "free_objects",
+        "slabs",
+        "objects_per_slab",
+        "object_bytes",
+    ];
+    let rows = caches.iter().copied();
+    let table = columns.text(("NAME", &name), &keys, rows, Style::Units);
+    let answer = Answer::new(format!("What process {} holds", look.pid), sentence(look))
+        .document(&document(look, &caches, &columns))
+        .rows(columns.frame(caches.iter().copied()));
+    head(look, before).into_iter().fold(answer, Answer::line).table(table, &LEFT_OUT)
+}
+
+/// What the process holds, and the cache with most of it.
+fn sentence(look: &Look) -> String {
+    let Look { pid, command, sample, .. } = look;
+    let most = sample.caches.iter().max_by_key(|cache| cache.bytes);
+    let most = most.map_or(String::new(), |cache| {
+        format!(", most of it in {} ({})", cache.name, short_bytes(cache.bytes))
+    });
     format!(
-        "{}\nheap {}, live {}, free frames {}; {} mappings of {}\n\
-         page faults {minor_faults}{faults} minor, {major_faults} major; frames given back {given_pages}{given}\n\n",
-        visible::name(&title),
+        "Process {pid} ({command}) holds {} in {} cache{}{most}: {} are live objects, {} free frames.",
         short_bytes(sample.heap_bytes),
+        sample.caches.len(),
+        if sample.caches.len() == 1 { "" } else { "s" },
         short_bytes(sample.live_bytes),
-        short_bytes(sample.free_frame_bytes),
-        sample.mappings,
-        short_bytes(sample.mapping_bytes),
+        short_bytes(sample.free_frame_bytes)
     )
 }
 
-fn table(caches: &[&Cache]) -> String {
-    let heads = ["NAME", "BYTES", "LIVE", "OBJECTS", "SHEAVES", "BARNS", "FREE", "SLABS", "OBJ/SLAB", "SIZE"];
-    let mut table = Table::new(heads);
-    for cache in caches {
-        let numbers = [
-            cache.live,
-            cache.objects,
-            cache.in_sheaves,
-            cache.in_barns,
-            cache.free,
-            cache.slabs,
-            cache.objects_per_slab,
-            cache.object_bytes,
-        ];
-        let cells = [cache.name.clone(), short_bytes(cache.bytes)];
-        table.row(cells.into_iter().chain(numbers.map(|number| number.to_string())));
-    }
-    table.print()
-}
-
-/// The numbers of a cache by their names in JSON and CSV.
-fn numbers(cache: &Cache) -> [(&'static str, u64); 12] {
+fn head(look: &Look, before: Option<&Look>) -> [String; 2] {
+    let Look { engine, slots, sample, minor_faults, major_faults, .. } = look;
+    let rate = |number: &dyn Fn(&Look) -> u64| {
+        let Some(before) = before else { return String::new() };
+        let seconds = look.at.saturating_duration_since(before.at).as_secs_f64();
+        let grown = number(look).saturating_sub(number(before)) as f64;
+        if seconds > 0.0 { format!(" ({:.0}/s)", grown / seconds) } else { String::new() }
+    };
+    let faults = rate(&|look| look.minor_faults);
+    let given = rate(&|look| look.sample.given_back_bytes / look.page_bytes);
+    let given_pages = sample.given_back_bytes / look.page_bytes;
     [
-        ("object_bytes", cache.object_bytes),
-        ("slot_bytes", cache.slot_bytes),
-        ("objects_per_slab", cache.objects_per_slab),
-        ("pages_per_slab", cache.pages_per_slab),
-        ("slabs", cache.slabs),
-        ("bytes", cache.bytes),
-        ("objects", cache.objects),
-        ("live_objects", cache.live),
-        ("parked_objects", cache.in_sheaves + cache.in_barns),
-        ("sheaf_objects", cache.in_sheaves),
-        ("barn_objects", cache.in_barns),
-        ("free_objects", cache.free),
+        format!(
+            "{engine}, {slots}, {} slots used; {} mappings of {}",
+            sample.slots_used,
+            sample.mappings,
+            short_bytes(sample.mapping_bytes)
+        ),
+        format!(
+            "page faults {minor_faults}{faults} minor, {major_faults} major; frames given back {given_pages}{given}"
+        ),
     ]
 }
 
-fn document(answer: &Answer, caches: &[&Cache]) -> Value {
-    let cache = |cache: &&Cache| {
-        let mut row = json!({ "name": cache.name });
-        numbers(cache).into_iter().for_each(|(key, number)| row[key] = number.into());
-        row
-    };
-    let sample = &answer.sample;
-    json!({
-        "schema": "slablab.top.1",
-        "version": answer.version,
-        "pid": answer.pid,
-        "command": answer.command,
-        "engine": answer.engine,
-        "slots": answer.slots,
-        "slots_used": sample.slots_used,
-        "page_bytes": answer.page_bytes,
-        "heap_bytes": sample.heap_bytes,
-        "live_bytes": sample.live_bytes,
-        "free_frame_bytes": sample.free_frame_bytes,
-        "given_back_bytes": sample.given_back_bytes,
-        "mappings": sample.mappings,
-        "mapping_bytes": sample.mapping_bytes,
-        "minor_faults": answer.minor_faults,
-        "major_faults": answer.major_faults,
-        "caches": caches.iter().map(cache).collect::<Vec<_>>(),
-    })
+fn columns() -> Columns<Cache> {
+    Columns::default()
+        .key("name", |cache: &Cache| Cell::Name(cache.name.clone()))
+        .add("object_bytes", "SIZE", "", |cache| Cell::Count(cache.object_bytes))
+        .key("slot_bytes", |cache| Cell::Count(cache.slot_bytes))
+        .described("Bytes from one object to the next.")
+        .add("objects_per_slab", "OBJ/SLAB", "", |cache| Cell::Count(cache.objects_per_slab))
+        .key("pages_per_slab", |cache| Cell::Count(cache.pages_per_slab))
+        .add("slabs", "SLABS", "", |cache| Cell::Count(cache.slabs))
+        .key("bytes", |cache| Cell::Count(cache.bytes))
+        .described("Bytes of the slabs.")
+        .people("short_bytes", "BYTES", "", |cache| Cell::Text(short_bytes(cache.bytes)))
+        .add("objects", "OBJECTS", "", |cache| Cell::Count(cache.objects))
+        .add("live_objects", "LIVE", "", |cache| Cell::Count(cache.live))
+        .key("parked_objects", |cache| Cell::Count(cache.in_sheaves + cache.in_barns))
+        .described("Free objects in sheaves and barns.")
+        .add("sheaf_objects", "SHEAVES", "", |cache| Cell::Count(cache.in_sheaves))
+        .add("barn_objects", "BARNS", "", |cache| Cell::Count(cache.in_barns))
+        .add("free_objects", "FREE", "", |cache| Cell::Count(cache.free))
+        .described("Free objects in slabs.")
 }
 
-fn csv(caches: &[&Cache]) -> String {
-    let keys = numbers(&Cache::default()).map(|(key, _)| key);
-    let mut csv = Csv::new(["name"].into_iter().chain(keys));
-    for cache in caches {
-        let name = std::iter::once(Cell::Name(cache.name.clone()));
-        csv.row(name.chain(numbers(cache).map(|(_, number)| Cell::Count(number))));
+/// The schema of the caches: that of their columns.
+fn caches(_: &mut SchemaGenerator) -> Schema {
+    let row = columns().schema(&Cache::default());
+    Schema::try_from(json!({ "type": "array", "items": row })).expect("an object is a schema")
+}
+
+fn document<'a>(look: &'a Look, caches: &[&Cache], columns: &Columns<Cache>) -> TopDocument<'a> {
+    let sample = &look.sample;
+    TopDocument {
+        caches: caches.iter().map(|cache| columns.json(cache)).collect(),
+        command: &look.command,
+        engine: &look.engine,
+        free_frame_bytes: sample.free_frame_bytes,
+        given_back_bytes: sample.given_back_bytes,
+        heap_bytes: sample.heap_bytes,
+        live_bytes: sample.live_bytes,
+        major_faults: look.major_faults,
+        mapping_bytes: sample.mapping_bytes,
+        mappings: sample.mappings,
+        minor_faults: look.minor_faults,
+        page_bytes: look.page_bytes,
+        pid: look.pid,
+        slots: &look.slots,
+        slots_used: sample.slots_used,
+        version: &look.version,
     }
-    csv.finish()
 }

@@ -1,6 +1,6 @@
 //! `slablab bench` as a user meets it.
 
-use crate::common::{self, check_order, folder, text};
+use crate::common::{self, check_narrow, check_order, folder, text};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -59,6 +59,20 @@ fn the_list() {
     ];
     check_order(&["--list"], &said, &words);
     check_order(&["--list"], &said, &["slablab", "ours", "proof:", "glibc", "peer", "mallinfo2"]);
+    check_order(
+        &["--list"],
+        &said[..80],
+        &["workloads (--workloads) and", "allocators (--allocators) can be named."],
+    );
+    check_narrow(&said);
+    let json: Value = serde_json::from_str(&answered(&["--list", "--format", "json"])).expect("JSON");
+    assert_eq!((&json["schema"], &json["list"]), (&"slablab.list.1".into(), &"bench".into()));
+    let rows = json["rows"].as_array().expect("rows");
+    let of = |kind: &str| rows.iter().filter(|row| row["kind"] == kind).count();
+    assert!(of("workload") > 20 && of("allocator") > 5, "{rows:?}");
+    let csv = answered(&["--list", "--format", "csv"]);
+    assert_eq!((csv.lines().next(), csv.lines().count()), (Some("kind,name,group,about"), rows.len() + 1));
+    check_error(&["--list", "--html", "list.html"], "cannot be used with");
 }
 
 #[test]

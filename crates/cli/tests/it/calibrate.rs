@@ -14,8 +14,9 @@ fn hackbench_of_each_kind() {
         let said = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
         let kind = if kind.contains(&"--threads") { "threads" } else { "processes" };
-        assert!(said.starts_with(&format!("# 20 sender and receiver {kind} per group")), "{said}");
-        assert!(said.contains("     Total time: ") && said.contains("95 % interval"), "{said}");
+        assert!(said.starts_with(&format!("40 {kind} exchange 1,200 messages in ")), "{said}");
+        assert!(said.contains(&format!("# 20 sender and receiver {kind} per group\n")), "{said}");
+        assert!(said.contains("\nTotal time: ") && said.contains("95 % interval"), "{said}");
         let output = common::slablab(&["calibrate"], &[&args[..], &["--format", "json"]].concat());
         let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         assert_eq!((&json["messages"], &json["kind"]), (&1200.into(), &kind.into()));

@@ -32,13 +32,29 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// All of `words` are said, in this order.
+/// `text` with one space for each run of white space: where lines break depends on the lengths of paths.
+pub(crate) fn unbroken(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_whitespace() {
+            true if folded.ends_with(' ') => {}
+            true => folded.push(' '),
+            false => folded.push(c),
+        }
+    }
+    folded
+}
+
+/// All of `words` are said, in this order, wherever lines break.
 #[track_caller]
 pub(crate) fn check_order(args: &[&str], said: &str, words: &[&str]) {
-    let mut rest = said;
+    let folded = unbroken(said);
+    let mut rest = folded.as_str();
     for word in words {
-        let at = rest.find(word).unwrap_or_else(|| panic!("{args:?}: no {word:?} (in this order) in {said}"));
-        rest = &rest[at + word.len()..];
+        let sought = unbroken(word);
+        let at =
+            rest.find(&sought).unwrap_or_else(|| panic!("{args:?}: no {word:?} (in this order) in {said}"));
+        rest = &rest[at + sought.len()..];
     }
 }
 
@@ -53,6 +69,14 @@ pub(crate) fn check_error(verb: &[&str], args: &[&str], words: &[&str]) {
     for word in words {
         assert!(said.contains(word), "{args:?} does not say {word:?}: {said}");
     }
+}
+
+/// Where there is no terminal, each line fits 80 columns; what cannot be broken, such as a long path,
+/// has a line of its own.
+#[track_caller]
+pub(crate) fn check_narrow(said: &str) {
+    let fits = |line: &str| line.chars().count() <= 80 || !line.trim().contains(' ');
+    assert!(said.lines().all(fits), "{said}");
 }
 
 /// Whether a process has a handler for SIGINT.

@@ -1,6 +1,6 @@
 //! `slablab compare`: results that the program itself wrote, side by side.
 
-use crate::common::{self, check_order, folder, text};
+use crate::common::{self, check_narrow, check_order, folder, text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -20,15 +20,14 @@ fn written(folder: &Path, name: &str, args: &[&str]) -> String {
     path.to_str().expect("UTF-8").to_string()
 }
 
-/// What the program prints of two results has `words` in this order, and fits a mail.
+/// What the program prints of two results has `words` in this order, in lines of at most 80 columns.
 #[track_caller]
 fn check(results: [&str; 2], options: &[&str], words: &[&str]) {
     let args = [&["compare"][..], &results, options].concat();
     let said = run(&args, 0);
     check_order(&args, &said, words);
-    for line in said.lines() {
-        assert!(line.chars().count() <= 72 && line == line.trim_end(), "{line:?} in {said}");
-    }
+    check_narrow(&said);
+    assert!(said.lines().all(|line| line == line.trim_end()), "{said}");
 }
 
 #[test]
@@ -37,12 +36,14 @@ fn replays_of_two_engines() {
     let replay = |name, engine| written(&at, name, &["replay", RECORDING, "--engine", engine]);
     let (base, other) = (replay("base.json", "slub@7.1"), replay("low.json", "slub@7.1,max_order=0"));
     let words = [
-        "slablab replay: low against base",
-        "what differs\n  engine\n    base: slub@7.1\n    low: slub@7.1,max_order=0\nthe same: recording, rows 193094",
-        "slablab 0.",
+        "low is better than base in ",
+        "Results of slablab replay: low against base.",
+        "What differs\nengine\n    base: slub@7.1\n    low: slub@7.1,max_order=0\n",
         "slab peak, KiB",
-        "what differs most",
+        "What differs most",
         "kmalloc-cg-512",
+        "recording, rows 193,094",
+        "slablab 0.",
     ];
     check([&base, &other], &[], &words);
     check([&base, &other], &["--names", "vanilla,patched"], &["patched against vanilla"]);
@@ -70,13 +71,17 @@ fn replays_of_two_engines() {
     let trace = trace.to_str().expect("UTF-8");
     run(&["import", RECORDING, "-o", trace], 0);
     let imported = written(&at, "imported.json", &["replay", trace, "--engine", "slub@7.1"]);
-    check([&base, &imported], &[], &["what differs\n  file\n", "the same: recording, rows 193094"]);
+    check(
+        [&base, &imported],
+        &[],
+        &["What differs\nfile\n", "The same in all results: recording, rows 193,094"],
+    );
     let other = written(
         &at,
         "other.json",
         &["replay", "examples/data/git-grep.trace.parquet", "--engine", "slub@7.1"],
     );
-    let said = "other: not the input of base: recording, rows: 193094 and ";
+    let said = "other: not the input of base: recording, rows: 193,094 and ";
     common::check_error(&["compare"], &[&base, &other], &[said, "--force compares them anyway"]);
     check([&base, &other], &["--force"], &["caution: the results are of different inputs"]);
 }
@@ -88,8 +93,9 @@ fn results_of_other_verbs() {
     let doctor = written(&at, "doctor.json", &["doctor", dump]);
     let other = written(&at, "ppc.json", &["doctor", "examples/dumps/ppc64_smp160.after.tar.xz"]);
     let words = [
-        "slablab doctor: ppc against doctor",
-        "what differs\n  input",
+        "caution: the results are of different machines or kernels, doctor (",
+        "Results of slablab doctor: ppc against doctor.",
+        "What differs\ninput",
         "page size",
         "slabs, KiB",
         "SUnreclaim",
@@ -104,7 +110,11 @@ fn results_of_other_verbs() {
         written(&at, name, &args)
     };
     let (one, two) = (verify("v1.json", "slub@6.18"), verify("v2.json", "slub@7.1"));
-    check([&one, &two], &[], &["slablab verify: v2 against v1", "skill, slabs", "caches, KiB off"]);
+    check(
+        [&one, &two],
+        &[],
+        &["Results of slablab verify: v2 against v1.", "skill, slabs", "caches, KiB off"],
+    );
     let bench = ["bench", "--repeats", "2", "--scale", "0.001", "--workloads", "pair64,loop"];
     let allocators = ["--allocators", "slablab,glibc,twin"];
     let bench = |name| written(&at, name, &[&bench[..], &allocators].concat());
@@ -113,7 +123,7 @@ fn results_of_other_verbs() {
         "b1: no verdict from this run:",
         "2 blocks are",
         "pair64 slablab, ns",
-        "controls",
+        "Controls",
         "pair64 glibc, ns",
     ];
     check([&one, &two], &[], &words);
@@ -133,11 +143,11 @@ fn experiments_and_suites() {
     let run = |name, seed| written(&at, name, &["run", "2026", "--quick", "--seed", seed]);
     let (one, two) = (run("one.json", "1"), run("two.json", "2"));
     let words = [
-        "what differs\n  seed\n    one: 1\n    two: 2",
-        "parameters",
+        "What differs\nseed\n    one: 1\n    two: 2",
+        "Result: iops, M",
         "numa8 ",
-        "iops, M",
         "Holm's correction over",
+        "parameters",
     ];
     check([&one, &two], &[], &words);
     let suite = |name, engine| {
@@ -162,6 +172,6 @@ fn what_it_does_not_take() {
     );
     check(&["one.json"], "2 values required");
     check(&["no.json", "no.json"], "no.json: No such file");
-    check(&["no.json", "no.json", "--names", "one"], "--names: 1 names for 2 results");
+    check(&["no.json", "no.json", "--names", "one"], "--names: 1 name for 2 results");
     check(&["no.json", "no.json", "--fail-over=-1"], "expected a number from 0 on");
 }

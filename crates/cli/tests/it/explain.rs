@@ -1,6 +1,6 @@
 //! `slablab explain` as a user meets it.
 
-use crate::common::{self, argument, check_order, folder, text};
+use crate::common::{self, argument, check_narrow, check_order, folder, text};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -19,7 +19,10 @@ fn answered(args: &[&str]) -> String {
 /// All of `words` are said, in this order.
 #[track_caller]
 fn check(args: &[&str], words: &[&str]) {
-    check_order(args, &answered(args), words);
+    let said = answered(&[args, &["--wide"]].concat());
+    check_order(args, &said.split_whitespace().collect::<Vec<_>>().join(" "), words);
+    let narrow = answered(args);
+    check_narrow(&narrow);
 }
 
 #[track_caller]
@@ -32,6 +35,8 @@ fn who_carries_what() {
     check(
         &["slub@6.1", "slub@6.1,max_order=0,link=start"],
         &[
+            "From slub@6.1 to slub@6.1,max_order=0,link=start slab memory at the end changes by",
+            "most of that is carried by max_order",
             "recorded on 6.18.44",
             "2 CPUs, 1 node, 4 K pages",
             "slub@6.1 to slub@6.1,max_order=0,link=start: 2 policies differ, all 4 combinations replayed: exact",
@@ -60,7 +65,10 @@ fn who_carries_what() {
             "kmalloc classes are the recording's",
         ],
     );
-    check(&["slub@6.1", "slub@6.1"], &["slub@6.1 to slub@6.1: the same", "nothing differs"]);
+    check(
+        &["slub@6.1", "slub@6.1"],
+        &["slub@6.1 and slub@6.1 are the same here: nothing differs.", "slub@6.1 to slub@6.1: the same"],
+    );
     check(
         &["slub@6.1", "slub@6.1,max_order=1,cpu_partial=6", "--exact", "1", "--samples", "5"],
         &[
@@ -142,7 +150,7 @@ fn an_experiment_is_explained_too() {
         let said = said(args, status);
         words.iter().for_each(|word| assert!(said.contains(word), "{args:?}: no {word:?} in {said}"));
     };
-    has(&of(&[]), 0, &["2 groups, all 4 combinations", "barns", "100.0", "left out"]);
+    has(&of(&[]), 0, &["2 groups, all 4 combinations", "barns", "100.0", "Left out"]);
     has(&of(&["--format", "json"]), 0, &["barns", "slablab.explain-experiment.1"]);
     has(&of(&["--cache", "dentry"]), 2, &["--cache is of recordings"]);
     has(&of(&["--html", "page.html"]), 2, &["--html is of recordings"]);
@@ -197,11 +205,11 @@ fn values_of_parameters_are_taken_apart() {
     assert!(number(&parts[0]["alone"]) < -100.0 && parts[0]["last"] == 0.0, "{measure}");
     assert_ne!(json("slqb@2009-01")["rows"], found["rows"], "--engine");
     let said = of("slub@2.6.29,max_order=0", &[]);
-    let head = format!("builds: {} to {}, swap_ins_garbage", both[0], both[1]);
+    let head = format!("From {} to {}, swap_ins_garbage of", both[0], both[1]);
     check_order(
         &both,
         &said.split_whitespace().collect::<Vec<_>>().join(" "),
-        &[&head, "laptop jobs=2, swap_outs", "left out", "jobs=1"],
+        &[&head, "laptop jobs=2, swap_outs", "Left out", "jobs=1"],
     );
     let metric = ["--metric", "swap_out"];
     check_error(&[&[file], &both[..], &metric].concat(), &["--metric swap_out", "near it: swap_outs"]);

@@ -153,7 +153,7 @@ fn no_label_of_a_script_is_shown_raw() {
     let label = word().replace(' ', "");
     let script = &written(&at, ".t", &format!("anon mem 4\nphase {label}\nacc x1 mem seq m w\n"));
     let run_it = ["pressure", "run", script];
-    check(&run_it, &["text", "json", "csv", "mmtests"]);
+    check(&run_it, &["table", "json", "csv", "mmtests"]);
     for view in ["--vmstat", "--meminfo", "--ps"] {
         let args = [&run_it[..], &[view]].concat().into_iter().map(String::from).collect::<Vec<_>>();
         check_output(&args, &run(&args));

@@ -30,7 +30,8 @@ fn exit_codes_and_places() {
     let whole = bundled("examples/data/hackbench-6.18.perf.data.xz");
     let lost = bundled("crates/readers/testdata/lost.perf.data.xz");
     let (whole, lost) = (whole.to_str().unwrap(), lost.to_str().unwrap());
-    check(whole, &[], Stdio::null(), 0, "", "193094 rows");
+    check(whole, &[], Stdio::null(), 0, "", "The trace has 193,094 rows of 0.154 s on 2 CPUs: ");
+    check(whole, &["--wide"], Stdio::null(), 0, "", "193,094 rows, 0.154 s, 2 CPUs");
     check(whole, &["--format", "json"], Stdio::null(), 0, "\"schema\": \"slablab.import.1\"", "");
     check(lost, &[], Stdio::null(), 3, "", "INCOMPLETE");
     check("/nowhere", &[], Stdio::null(), 2, "", "/nowhere: ");

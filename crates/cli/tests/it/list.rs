@@ -1,6 +1,6 @@
 //! `slablab list`, and what is known of a name that is only nearly one.
 
-use crate::common::{self, check_error, check_order, text};
+use crate::common::{self, check_error, check_narrow, check_order, text};
 use serde_json::Value;
 
 fn json(args: &[&str]) -> Vec<Value> {
@@ -32,7 +32,14 @@ fn each_list_has_three_forms() {
         let table = text(&common::slablab(&["list"], &[list]).stdout);
         let name = rows[0][keys[0]].as_str().expect("a name");
         assert!(rows.len() > 10 && table.contains(name), "{list}: no {name} in {table}");
+        let first = table.lines().next().expect("a sentence");
+        assert!(first.starts_with(|first: char| first.is_ascii_digit()), "{list} is counted: {first}");
+        check_narrow(&table);
+        let wide = text(&common::slablab(&["list"], &[list, "--wide"]).stdout);
+        assert_eq!(wide, table, "{list} leaves out no column");
     }
+    let machines = |args: &[&str]| text(&common::slablab(&["list", "machines"], args).stdout);
+    assert_eq!(machines(&["--wide"]), machines(&[]), "it leaves out no column either");
 }
 
 /// A row of the list of engines or of policies.
@@ -114,10 +121,10 @@ fn what_is_nearly_known_is_answered_or_refused() {
 #[test]
 fn what_explains_the_known_and_names_the_unknown() {
     let unknown = "nothing is known about a cache \"dentri\"; did you mean dentry";
-    check(&["what", "dentry", "dentri"], 3, &["dentry  ("], &[unknown]);
-    check(&["what", "dentri", "dentry", "nonono"], 3, &["dentry  ("], &[unknown, "\"nonono\""]);
+    check(&["what", "dentry", "dentri"], 3, &["dentry ("], &[unknown]);
+    check(&["what", "dentri", "dentry", "nonono"], 3, &["dentry ("], &[unknown, "\"nonono\""]);
     check(&["what", "dentry", "dentri", "--format", "json"], 3, &["\"dentry\""], &[unknown]);
     check(&["what", "dentri"], 2, &[], &[unknown]);
     check(&["what", "dentri", "nonono"], 2, &[], &[unknown, "\"nonono\""]);
-    check(&["what", "dentry", "kmalloc-1k"], 0, &["dentry  (", "kmalloc-1k"], &[]);
+    check(&["what", "dentry", "kmalloc-1k"], 0, &["dentry (", "kmalloc-1k ("], &[]);
 }

@@ -16,6 +16,7 @@ mod hostile;
 mod import;
 mod input;
 mod large;
+mod linux;
 mod list;
 mod mail;
 mod map;

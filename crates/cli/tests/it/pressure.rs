@@ -2,6 +2,11 @@
 
 use crate::common::{argument, check_error, check_order, folder, slablab, text};
 
+/// A text with its lines as one.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 const RECORD: &str = "crates/readers/corpus/vmrecord/slabfill";
 
 #[test]
@@ -10,7 +15,7 @@ fn show_has_counters_and_pages_in_all_formats() {
     let said = slablab(&["pressure", "show"], &[&record]);
     assert_eq!(said.status.code(), Some(0));
     let words = [
-        "slabfill: 1 phases",
+        "slabfill 11,368 pages were swapped out and 0 in.",
         "minflt",
         "swapout",
         "anon_fill",
@@ -20,7 +25,7 @@ fn show_has_counters_and_pages_in_all_formats() {
         "17319",
         "11353",
     ];
-    check_order(&[&record], &text(&said.stdout), &words);
+    check_order(&[&record], &one_line(&text(&said.stdout)), &words);
     assert!(!text(&said.stdout).contains("swapin"), "a counter of zeros is left out");
     let said = text(&slablab(&["pressure", "show"], &[&record, "--format", "csv"]).stdout);
     check_order(
@@ -45,12 +50,18 @@ fn show_says_what_is_incomplete_and_what_is_wrong() {
     let cut = argument("crates/readers/corpus/vmrecord/frag-cut");
     let said = slablab(&["pressure", "show"], &[&cut]);
     assert_eq!(said.status.code(), Some(3));
-    assert!(text(&said.stdout).contains("it has no @end"), "{}", text(&said.stdout));
+    assert!(one_line(&text(&said.stdout)).contains("it has no @end"), "{}", text(&said.stdout));
     let bad = folder("pressure").join("bad");
     std::fs::write(&bad, "@phase a\nelapsed 1\n").expect("a file");
     let said = slablab(&["pressure", "show"], &[bad.to_str().expect("UTF-8")]);
     assert_eq!(said.status.code(), Some(2));
     assert!(text(&said.stderr).contains("bad: line 2: expected a line of a phase"), "{}", text(&said.stderr));
+    let empty = folder("pressure").join("empty");
+    std::fs::write(&empty, "").expect("a file");
+    let said = slablab(&["pressure", "show"], &[empty.to_str().expect("UTF-8")]);
+    assert_eq!(said.status.code(), Some(2));
+    let words = "empty: the file is empty: expected a record of a script's run";
+    assert!(one_line(&text(&said.stderr)).contains(words), "{}", text(&said.stderr));
     let said = slablab(&["pressure", "show"], &[&cut, "-o", &cut]);
     assert_eq!(said.status.code(), Some(2));
     assert!(text(&said.stderr).contains("the same file as the input"), "{}", text(&said.stderr));
@@ -67,7 +78,8 @@ fn judge_says_what_is_compared() {
     check_order(&[&scripts], &cells, &["scenario,machine,", "scan2,61-mglru,,", ",majflt,"]);
     assert!(!cells.contains("61-classic") && !cells.contains("uniswap"), "{cells}");
     assert_eq!(cells, text(&judged("3").stdout), "the same on any number of threads");
-    let words = ["machine", "61-mglru", "Judged counts that differ:", "scenario"];
+    let words =
+        ["judged counts of 61-mglru none differs", "Judged counts:", "61-mglru", "Pages:", "61-mglru"];
     check_order(&[], &text(&slablab(&of_one, &[&scripts]).stdout), &words);
     let page = text(&slablab(&of_one, &[&scripts, "--format", "html"]).stdout);
     check_order(&[], &page, &["<!DOCTYPE html>", "How much agrees", "scan2"]);
@@ -126,14 +138,14 @@ fn explain_takes_page_replacement_apart() {
 #[test]
 fn vm_lists_policies_and_choices() {
     let list = text(&slablab(&["vm"], &[]).stdout);
-    check_order(&[], &list, &["vm@2.6.29", "vm@6.1 ", "vm@6.1,lru_gen", "vm@6.18,lru_gen"]);
+    check_order(&[], &list, &["vm@2.6.29", "vm@6.1:", "vm@6.1,lru_gen", "vm@6.18,lru_gen"]);
     let one = text(&slablab(&["vm", "vm@6.12,lru_gen,swappiness=10"], &[]).stdout);
     let words = [
         "vm@6.12,lru_gen,swappiness=10: generations",
         "before it: vm@6.1,lru_gen",
-        "swappiness         10 (before: 60)",
-        "ager               eviction (before: round)",
-        "kswapd ages before each of its rounds, or as eviction needs it; round|eviction",
+        "swappiness: 10 (before: 60)",
+        "ager: eviction (before: round)\n    kswapd ages before each of its rounds, or as eviction needs it",
+        "round | eviction",
     ];
     check_order(&[], &one, &words);
     let said = slablab(&["vm", "vm@5.9"], &[]);
@@ -259,8 +271,12 @@ fn judge_takes_scenarios_that_do_not_come_with_it() {
     assert_eq!(said.status.code(), Some(0), "{}", text(&said.stderr));
     // No null answer, no repeats, no counts of /proc/vmstat: two of the process.
     let summary = text(&said.stdout);
-    let row: Vec<&str> =
-        summary.lines().find(|line| line.contains("61-mglru")).expect("a row").split_whitespace().collect();
+    let row: Vec<&str> = summary
+        .lines()
+        .find(|line| line.starts_with(" 61-mglru"))
+        .expect("a row")
+        .split_whitespace()
+        .collect();
     assert_eq!(row[..7], ["61-mglru", "2", "2", "0", "0", "-", "-"], "{summary}");
     let refuse = |expected: &str| {
         let said = judge();
@@ -311,7 +327,7 @@ fn judge_says_what_is_missing() {
     std::fs::write(run.join("rec.child"), "@end\n").expect("a file");
     refuse(path, &["mine/61-mglru-r1: expected rec or rec.xz", "script's own process, found rec.child"]);
     std::fs::write(run.join("rec"), "").expect("a file");
-    refuse(path, &["mine/61-mglru-r1: rec is empty: expected a record"]);
+    refuse(path, &["mine/61-mglru-r1/rec: the file is empty: expected a record"]);
     std::fs::remove_file(run.join("rec.child")).expect("it was written");
     let phase = |name: &str| {
         format!(
@@ -320,15 +336,23 @@ fn judge_says_what_is_missing() {
         )
     };
     // What can be judged is: the answer is incomplete.
-    for (record, expected) in [
-        (phase("fill"), "mine 61-mglru: 1 of its records have no @end"),
-        (phase("fil") + "@end\n", "mine 61-mglru: the records have phases that the script has not: fil"),
+    for (record, expected, sentence) in [
+        (
+            phase("fill"),
+            "mine 61-mglru: 1 of its records have no @end",
+            "Of 2 judged counts of 61-mglru none differs from the real kernel's.\n",
+        ),
+        (
+            phase("fil") + "@end\n",
+            "mine 61-mglru: the records have phases that the script has not: fil",
+            "The records have no count that is judged.\n",
+        ),
     ] {
         std::fs::write(run.join("rec"), record).expect("a file");
         let said = judge(path);
         assert_eq!(said.status.code(), Some(3), "{expected}");
         check_order(&[], &text(&said.stderr), &[expected]);
-        assert!(text(&said.stdout).contains("Judged counts"), "{}", text(&said.stdout));
+        assert!(text(&said.stdout).starts_with(sentence), "{}", text(&said.stdout));
     }
     std::fs::write(run.join("rec"), phase("fill") + "@end\n").expect("a file");
     std::fs::rename(&run, root.join("mine/6.1-mglru-r1")).expect("a folder");

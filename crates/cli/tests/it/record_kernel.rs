@@ -101,7 +101,11 @@ fn one_file_that_every_verb_reads() {
     let file = place.file();
     let trace = folder("record-kernel-import").join("one.parquet").to_str().expect("UTF-8").to_string();
     for (verb, args, words) in [
-        ("replay", &[&file[..], "--engine", "slub@7.1"][..], &["rows, recorded on ", "slub@7.1"][..]),
+        (
+            "replay",
+            &[&file[..], "--engine", "slub@7.1"][..],
+            &["Under slub@7.1 the recording peaks", " 1,500 rows, recorded", "slub@7.1"][..],
+        ),
         ("explain", &[&file, "slub@6.1", "slub@7.1"], &["slub@6.1", "slub@7.1"]),
         ("verify", &[&file], &["skill"]),
         ("doctor", &[&file], &["Slab memory", "dentry"]),

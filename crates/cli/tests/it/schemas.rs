@@ -205,17 +205,20 @@ fn each_verb_with_json_has_a_schema() {
     let listed = table.iter().map(|(verb, _)| verb.split(" --").next().expect("a verb").to_string());
     assert_eq!(verbs, listed.collect::<BTreeSet<_>>(), "--help and docs/json.md");
 
-    // The program and the page have the same schemas; those of the folder are among them.
-    let said = text(&common::slablab(&["list", "schemas"], &[]).stdout);
+    // The program and the page have the same schemas.
+    let said = text(&common::slablab(&["list", "schemas"], &["--format", "csv"]).stdout);
     let printed: BTreeSet<String> =
-        said.lines().map(|line| line.trim().split(' ').next().expect("a name").into()).collect();
+        said.lines().skip(1).map(|line| line.split(',').next().expect("a name").into()).collect();
     let named: BTreeSet<String> = table.into_iter().map(|(_, schema)| schema).collect();
-    let files = std::fs::read_dir(bundled("schemas")).expect("a folder").flatten();
-    let name =
-        |file: std::fs::DirEntry| file.file_name().to_string_lossy().trim_end_matches(".json").to_string();
-    let files: BTreeSet<String> = files.map(name).collect();
-    assert!(files.is_subset(&printed), "slablab list schemas, and schemas/");
     assert_eq!(named, printed, "docs/json.md, and slablab list schemas");
+}
+
+#[test]
+fn the_types_for_python_are_those_of_the_schemas() {
+    const FILE: &str = "crates/python/python/slablab/documents.py";
+    let printed = common::slablab(&["generate"], &["types"]).stdout;
+    let file = std::fs::read(bundled(FILE)).expect("a module of the package");
+    assert!(text(&printed) == text(&file), "slablab generate types -o {FILE}");
 }
 
 #[test]
@@ -225,11 +228,23 @@ fn schemas_are_printed() {
         common::slablab(&["generate", "schemas"], &["--folder", all.to_str().expect("UTF-8")]).status.code(),
         Some(0)
     );
-    let file = std::fs::read(bundled("schemas/slablab.replay.1.json")).expect("a schema");
-    assert_eq!(std::fs::read(all.join("slablab.replay.1.json")).expect("a schema"), file);
+    let file = std::fs::read(all.join("slablab.replay.1.json")).expect("a schema");
     for name in ["slablab.replay.1", "replay.1", "replay"] {
         assert_eq!(common::slablab(&["generate", "schemas"], &[name]).stdout, file, "{name}");
     }
-    common::check_error(&["generate", "schemas"], &["replays"], &["no schema replays", "slablab.replay.1"]);
+    for (asked, near) in
+        [("replays", "near it: slablab.replay.1"), ("slablab.whatif.2", "near it: slablab.whatif.1")]
+    {
+        common::check_error(
+            &["generate", "schemas"],
+            &[asked],
+            &["no schema ", asked, near, "`slablab list schemas`"],
+        );
+    }
+    common::check_error(
+        &["generate", "schemas"],
+        &["zzz"],
+        &["no schema zzz; `slablab list schemas` lists all"],
+    );
     common::check_error(&["generate", "schemas"], &["--folder", "/nonexistent/a"], &["/nonexistent"]);
 }

@@ -1,6 +1,6 @@
 //! `slablab sites` as a program: inputs told apart, names, what leads the answer, exit codes.
 
-use crate::common::{argument, check_error, check_order, folder, slablab, text};
+use crate::common::{argument, check_error, check_narrow, check_order, folder, slablab, text};
 
 const RECORDING: &str = "crates/readers/testdata/callchain.perf.data.xz";
 const LOST: &str = "crates/readers/testdata/lost.perf.data.xz";
@@ -20,8 +20,11 @@ fn a_recording_is_ranked() {
     check_order(
         &[NAMED],
         &said,
-        &["recorded on 6.18.44", "call sites; of", "site", "live K", "median", "more sites"],
+        &["allocations in the recording", "recorded on 6.18.44", "call sites; of", "live K", "more sites"],
     );
+    check_narrow(&said);
+    let wide = sites(&[&argument(NAMED), "--top", "3", "--wide"], 0);
+    check_order(&[NAMED], &wide, &["site", "waste K", "allocs/s", "median", "90 %", "node", "task"]);
     assert!(said.contains("+0x"), "a trace.dat has names: {said}");
     let json = sites(&[&argument(RECORDING), "--format", "json"], 0);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -36,20 +39,21 @@ fn a_recording_is_ranked() {
     assert_eq!(sum, allocs, "each allocation is in one path");
 }
 
-/// Lost events are the first line of every answer, and the first of a page.
+/// Lost events are said below the sentence of every answer, and first on a page.
 #[test]
 fn what_is_lost_leads() {
     let page = folder("sites-lost").join("who.html");
     let said = sites(&[&argument(LOST), "--html", page.to_str().unwrap()], 3);
-    assert!(said.starts_with("INCOMPLETE: the recording lost 1472 events in "), "{said}");
+    let led = ["INCOMPLETE: the recording lost 1472 events", "recorded on "];
+    check_order(&[LOST], &said, &[&["allocations in the recording"][..], &led].concat());
     let page = std::fs::read_to_string(page).unwrap();
     check_order(
         &[LOST],
         &page,
-        &["<h1>", "class=\"warning\"", "Incomplete: the recording lost 1472", "class=\"lede\""],
+        &["<h1>", "class=\"warning\"", "INCOMPLETE: the recording lost 1472", "class=\"lede\""],
     );
     let replay = slablab(&["replay", &argument(LOST)], &["--engine", "slub@6.18"]);
-    assert!(text(&replay.stdout).starts_with("INCOMPLETE: the recording lost 1472 events"));
+    check_order(&[LOST], &text(&replay.stdout), &[&["Under slub@6.18 "][..], &led].concat());
     assert_eq!(replay.status.code(), Some(3));
 }
 
@@ -66,11 +70,12 @@ fn a_cut_recording_is_read_up_to_there() {
         ["import", half, "--formats", &argument("crates/readers/testdata/hackbench_head.perf.data.xz")];
     let output = slablab(&import, &["-o", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).starts_with("INCOMPLETE: the recording is cut off after "));
+    let led = "\nINCOMPLETE: the recording is cut off after ";
+    check_order(&import, &text(&output.stderr), &["The trace has ", led]);
     for verb in ["sites", "replay"] {
         let output = slablab(&[verb, out.to_str().unwrap()], &["--top", "2"]);
         let said = text(&output.stdout);
-        assert!(said.starts_with("INCOMPLETE: the recording is cut off after "), "{verb}: {said}");
+        check_order(&[verb], &said, &[led, "recorded on "]);
         assert_eq!(output.status.code(), Some(3), "{verb}");
     }
 }
@@ -107,10 +112,14 @@ fn allocinfo_is_ranked_by_growth() {
     check_order(
         &[now],
         &said,
-        &["3 lines of code hold 1536 K", "alloc_slab_page", "__d_alloc", "leak", "not added"],
+        &["holds most", "3 lines of code hold 1536 K", "alloc_slab_page", "__d_alloc", "leak", "not added"],
     );
     let said = sites(&[now, "--since", before], 0);
-    check_order(&[now], &said, &["+512 K since", "drivers/x.c:7", "leak", "512", "alloc_slab_page"]);
+    check_order(
+        &[now],
+        &said,
+        &["grew most: by 512", "+512 K\n  since", "drivers/x.c:7", "leak", "512", "alloc_slab_page"],
+    );
     let csv = sites(&[now, "--since", before, "--format", "csv"], 0);
     assert!(csv.lines().nth(1).unwrap().starts_with("drivers/x.c:7,leak,x,524288,2,524288,2"), "{csv}");
     check_error(&["sites", now], &["--kallsyms", before], &["--kallsyms is for a recording"]);
@@ -135,7 +144,7 @@ fn debugging_lists_are_ranked() {
         check_order(
             &[""],
             &said,
-            &["dentry: 12 objects allocated by", "d_alloc+0x1d", "12", "1.0", "2.0", "4.0", "1-345", "0-1"],
+            &["most of\nall.", "dentry: 12 objects allocated by", "d_alloc+0x1d", "12", "1.0", "2.0", "4.0"],
         );
     }
     let json = sites(&[caches.to_str().unwrap(), "--format", "json"], 0);

@@ -1,6 +1,6 @@
 //! `SLABLAB_STATS` as JSON and `slablab top`: a program with counts that are known runs under the library.
 
-use crate::common::{check_error, folder, slablab, text};
+use crate::common::{check_error, check_narrow, folder, slablab, text};
 use crate::schemas::check_document;
 use serde_json::Value;
 use slablab_malloc::shared::note::LAYOUT;
@@ -201,13 +201,16 @@ fn sheaves_barns_and_tables() {
     let csv = said(&["--format", "csv", "-s", "name"]);
     let names: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
     assert!(names.is_sorted() && names.contains(&small["name"].as_str().expect("a name")), "{csv}");
-    let table = said(&["--sort", "live"]);
+    let narrow = said(&["--sort", "live"]);
+    check_narrow(&narrow);
+    let table = said(&["--sort", "live", "--wide"]);
     assert!(!table.contains('\u{1b}') && !csv.contains('\u{1b}'), "{table}{csv}");
     let rows: Vec<&str> = table.lines().skip_while(|line| !line.contains("NAME")).skip(1).collect();
     assert!(rows[0].contains(small["name"].as_str().expect("a name")), "{table}");
     assert_eq!(rows.len(), names.len(), "{table}");
     assert!(
-        table.starts_with(&format!("process {process} (counts): slub@7.1, a slot per thread")),
+        table.starts_with(&format!("Process {process} (counts) holds "))
+            && table.contains("slub@7.1, a slot per thread"),
         "{table}"
     );
     running.end();

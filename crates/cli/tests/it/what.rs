@@ -1,6 +1,6 @@
 //! `slablab what` as a user meets it.
 
-use crate::common::{self, check_order, text};
+use crate::common::{self, check_narrow, check_order, text};
 use std::path::Path;
 use std::process::Output;
 
@@ -29,20 +29,25 @@ fn pages() {
         (
             &["ext4_inode_cache"][..],
             &[
-                "ext4_inode_cache  (ext4)",
-                "what",
-                "created by",
-                "echo 2 >",
-                "modprobe -r ext4",
+                "ext4_inode_cache (ext4): Inodes",
+                "\n\next4_inode_cache (ext4)\n- what: ",
+                "- created by: ",
+                "    sync; echo 2 >",
+                "    modprobe -r ext4",
+                "kernel",
+                "object bytes",
                 "6.18",
                 "1120",
             ][..],
         ),
-        (&["dentry", "filp"], &["dentry  (VFS)", "\n\nfilp  (VFS)"]),
+        (
+            &["dentry", "filp"],
+            &["The kernel frees unused objects of dentry", "\n\ndentry (VFS)", "\n\nfilp (VFS)"],
+        ),
         (&["kmalloc-1024"], &["the same cache as kmalloc-1k", "/sys/kernel/slab/kmalloc-1024/shrink"]),
         (&["ext4_inod"], &["of the family ext4_*", "near", "ext4_inode_cache"]),
-        (&["ebitmap_node"], &["SELinux", "reclaimable   no: no shrinker frees the objects"]),
-        (&["kmem_cache"], &["248, 4 nodes"]),
+        (&["ebitmap_node"], &["SELinux", "- reclaimable: no: no shrinker frees the objects"]),
+        (&["kmem_cache"], &["object bytes  with", "248  4 nodes"]),
         (&[":a-0000104"], &["merged caches", "104 bytes", "a: counted as reclaimable", "buffer_head"]),
         (&[":0009999"], &["9999 bytes", "no flags"]),
     ] {
@@ -56,17 +61,21 @@ fn pages() {
 fn messages_of_the_kernel() {
     let message = "SLUB: Unable to allocate memory on node -1 (gfp=0x20)";
     let words = [
-        "SLUB: Unable to allocate memory on node -1, gfp=0x20  (message of the kernel)",
+        "An allocation failed: no pages for a new slab",
+        "SLUB: Unable to allocate memory on node -1, gfp=0x20 (message of the kernel)",
         "no node",
         "GFP_ATOMIC",
-        "# sysctl vm.min_free_kbytes",
+        "    sysctl vm.min_free_kbytes",
     ];
     check(&[message], &words);
-    check(&[message, "dentry"], &["message of the kernel", "\n\ndentry  (VFS)"]);
+    check(&[message, "dentry"], &["message of the kernel", "\n\ndentry (VFS)"]);
     let log = common::argument("crates/readers/testdata/pasted/unable.txt");
-    check(&[&log], &["kmalloc-1024", "cgroup", "memory cgroup 1793", "# docker ps --no-trunc | grep c8edef"]);
+    check(
+        &[&log],
+        &["kmalloc-1024", "cgroup", "memory cgroup 1793", "    docker ps --no-trunc | grep c8edef"],
+    );
     let table = common::argument("crates/readers/testdata/pasted/ebitmap.txt");
-    check(&[&table], &["ebitmap_node  (security)", "is a bug of the kernel", "kmalloc-512"]);
+    check(&[&table], &["ebitmap_node (security)", "is a bug of the kernel", "kmalloc-512"]);
     let json = check(&[&log, "--format", "json"], &["slablab.what.1"]);
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(value["messages"][0]["cgroup"]["id"], 1793);
@@ -79,9 +88,14 @@ fn messages_of_the_kernel() {
 fn lists() {
     let all = check(&["--list"], &["Acpi-Namespace", "dentry", "zswap_entry"]);
     assert!(all.lines().count() > 500);
-    assert!(all.lines().all(|line| line.chars().count() <= 80), "80 columns where there is no terminal");
+    check_narrow(&all);
     let some = check(&["--list", "jbd2*"], &["jbd2_inode", "jbd2_journal_head"]);
-    assert!(some.lines().all(|line| line.starts_with("jbd2")), "{some}");
+    assert!(
+        some.starts_with("7 of ") && some.lines().skip(3).all(|line| line.starts_with(" jbd2")),
+        "{some}"
+    );
+    let wide = check(&["--list", "--wide"], &["dentry", "with the inode each leads to"]);
+    assert!(wide.lines().any(|line| line.chars().count() > 80), "whole sentences");
     check_error(&["--list", "no-such*"], &["no-such*", "expected"]);
 }
 
@@ -113,7 +127,7 @@ fn unknown_names_have_neighbours() {
     // What is known is answered, and what is not is named.
     let output = common::slablab(&["what"], &["dentry", "qqqqqqq", "flip"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(common::text(&output.stdout).contains("dentry  (VFS)"));
+    assert!(common::text(&output.stdout).contains("dentry (VFS)"));
     for words in ["qqqqqqq", "--list", "\"flip\"", "filp"] {
         assert!(common::text(&output.stderr).contains(words), "{words}");
     }
@@ -129,7 +143,7 @@ fn data_of_the_users_own() {
         "[[cache]]\nname = \"my_cache\"\nsubsystem = \"mine\"\nwhat = \"Things.\"\ncreated_by = \"me\"\n";
     std::fs::write(&path, format!("{good}cannot_shrink = \"No.\"\n")).expect("a file can be written");
     let file = path.display().to_string();
-    check(&["my_cache", "dentry", "--data", &file], &["my_cache  (mine)", "Things.", "dentry  (VFS)"]);
+    check(&["my_cache", "dentry", "--data", &file], &["my_cache (mine)", "Things.", "dentry (VFS)"]);
     std::fs::write(&path, good).expect("a file can be written");
     check_error(&["my_cache", "--data", &file], &[&file, "line 2", "cannot_shrink"]);
     let nowhere = folder.join("what-nowhere.toml").display().to_string();

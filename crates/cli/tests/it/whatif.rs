@@ -38,14 +38,17 @@ fn a_table_for_people_is_80_wide() {
         assert!(longest <= Some(80), "{longest:?}: {said}");
     };
     let large = dump("ppc64_smp160");
-    of(&[&large, "--max-order", "0"], &["max_order=0", "kmalloc-64k", "3>0", "8>1", "All caches", "assume"]);
+    of(
+        &[&large, "--max-order", "0"],
+        &["max_order=0", "kmalloc-64k", "3>0", "8>1", "All caches", "predicted: "],
+    );
     of(
         &[&large, "--max-order", "0", "-N", "2"],
         &["kmalloc-64k", "pgtable-2^9", "... and 141 more", "All caches"],
     );
     of(
         &[&large, "--page-size", "4K", "--cpus", "4096"],
-        &["page_size=4K", "cpus=4096", "What the numbers assume", "for each CPU"],
+        &["page_size=4K", "cpus=4096", "predicted:", "waste is the tails", "for each CPU"],
     );
     of(
         &[&large, "--max-order", "0", "--against", &dump("ppc64_smp160_maxorder0")],
@@ -121,7 +124,7 @@ fn two_inputs_tell_what_each_cpu_has() {
     run(
         &[],
         &[
-            "What 6.1 on ppc64le with pages of 64K allocates",
+            "For each CPU 6.1 on ppc64le with pages of 64K allocates",
             "by dumps with 16,",
             "kmalloc-128k",
             "1.0",
@@ -140,10 +143,10 @@ fn two_inputs_tell_what_each_cpu_has() {
     check_error(&["--input", &few, "--input", &other, "--cpus", "8"], &["x86_64", "expected 6.1 on ppc64le"]);
     check_error(&["--input", &few, "--input", &few, "--cpus", "8"], &["--input", "all dumps have 16 CPUs"]);
     check_error(&["--input", &few, "--input", &many, "--format", "mail"], &["expected table, json or csv"]);
-    check_error(
-        &["--input", &few, "--input", &many, "--html", "x.html"],
-        &["--html has no page for this table"],
-    );
+    let page = common::folder("whatif-per-cpu").join("page.html");
+    check(&["--input", &few, "--input", &many, "--html", page.to_str().expect("UTF-8")], &["For each CPU"]);
+    let page = std::fs::read_to_string(page).expect("it was written");
+    assert!(page.contains("thread_stack") && page.contains("For each CPU 6.1 on ppc64le"), "{page}");
 }
 
 /// The range says where it is from; another release gets none of boots.

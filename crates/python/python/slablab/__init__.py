@@ -10,6 +10,7 @@ interpreter's lock, end on Ctrl-C, and call ``progress(done, whole)``.
 
 from ._errors import Error, InputError, SweepError, UsageError
 from ._native import (
+    Answer,
     Diagnosis,
     Dump,
     Explanation,
@@ -37,6 +38,7 @@ from ._sweep import sweep
 __version__ = version()
 
 __all__ = [
+    "Answer",
     "Diagnosis",
     "Dump",
     "Error",

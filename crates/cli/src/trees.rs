@@ -1,0 +1,56 @@
+//! Engines of kernel trees in the grammar: `linux:NAME` and `linux:PATH`, once `slablab linux build` made
+//! them.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub(crate) use here::find;
+
+/// An image is code for x86-64.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub(crate) fn find(name: &str) -> Result<&'static slablab_slabs::registered::Registration, String> {
+    Err(format!("{name}: expected a host of Linux on x86-64, for which the allocator of a tree is built"))
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod here {
+    use slablab_linux::build;
+    use slablab_linux::engine::{LinuxFamily, LinuxPolicy, Tree};
+    use slablab_replay::engines::Replayed;
+    use slablab_slabs::Release;
+    use slablab_slabs::registered::{Registration, Table};
+    use std::collections::HashMap;
+    use std::sync::{LazyLock, Mutex, PoisonError};
+
+    const REPLAYED: Replayed = Replayed::of::<LinuxFamily>();
+
+    /// The engine of a name of the grammar. A build that was found stays: its caches may outlive any value.
+    pub(crate) fn find(name: &str) -> Result<&'static Registration, String> {
+        static FOUND: LazyLock<Mutex<HashMap<String, &'static Registration>>> = LazyLock::new(Mutex::default);
+        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = found.get(name) {
+            return Ok(known);
+        }
+        let text = name.split_once(':').map_or(name, |(_, text)| text);
+        if text.is_empty() {
+            return Err("expected linux:NAME or linux:PATH; `slablab linux list` has the names".into());
+        }
+        let built = build::find(text).map_err(|error| error.to_string())?;
+        let engine = format!("linux:{}", built.name);
+        let registration = match found.get(&engine) {
+            Some(known) => *known,
+            None => registration(&built, engine.clone()),
+        };
+        found.insert(engine, registration);
+        found.insert(name.to_string(), registration);
+        Ok(registration)
+    }
+
+    fn registration(built: &build::Built, engine: String) -> &'static Registration {
+        let [major, minor, patch] = built.version.map(|part| part as u16);
+        let release = Release::new(major, minor, patch);
+        let tree: &'static Tree = Box::leak(Box::new(Tree { plain: built.plain(), release }));
+        let tables: [&'static Table; 2] = [tree, &REPLAYED];
+        let registration =
+            Registration::named::<LinuxPolicy>(engine.leak(), release, Box::leak(Box::new(tables)));
+        Box::leak(Box::new(registration))
+    }
+}
