@@ -10,12 +10,14 @@
 //!   run            runs steps, prints seconds
 //!     counts         adds up the summaries of the test runner
 //!   book           `cargo xtask book`: the documents as a book
+//!   results        `cargo xtask results`: the tables of docs/results, made again
 //! ```
 //!
 //! Deliberately absent: dependencies. Every run of CI builds this program first.
 
 mod book;
 mod counts;
+mod results;
 mod run;
 mod steps;
 
@@ -24,11 +26,18 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask ci [--only STEP]... [--list]
        cargo xtask book
+       cargo xtask results [NAME]... [--check] [--list] [--program PATH]
 
   --only STEP   run this step only; may be given several times
   --list        print every step with its commands, and run none
 
-  book          write the documents as a book with search to target/book/html (needs mdbook)";
+  book          write the documents as a book with search to target/book/html (needs mdbook)
+
+  results       make the tables of docs/results again: those that take less than a minute
+  NAME          those of a page (reproduce), or one (reproduce/000), however long it takes
+  --check       write nothing; name the tables that are stale, and fail if there is one
+  --list        print every table with its command and how long it takes
+  --program     the slablab to run, instead of target/release/slablab";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +61,17 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        Ok(Request::Results(options)) => match results::make(run::root(), &options) {
+            Ok(stale) if stale.is_empty() => ExitCode::SUCCESS,
+            Ok(stale) => {
+                eprintln!("xtask: stale: {}; cargo xtask results {}", stale.join(", "), stale.join(" "));
+                ExitCode::FAILURE
+            }
+            Err(what) => {
+                eprintln!("xtask: {what}");
+                ExitCode::FAILURE
+            }
+        },
         Err(what) => {
             eprintln!("xtask: {what}\n\n{USAGE}");
             ExitCode::from(2)
@@ -67,6 +87,8 @@ enum Request {
     Help,
     /// Build the book.
     Book,
+    /// Make the tables of docs/results.
+    Results(results::Options),
     /// Run these steps.
     Run(Vec<&'static steps::Step>),
 }
@@ -81,9 +103,10 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
                 Some(other) => Err(format!("unknown argument {other:?} of book; expected none")),
             };
         }
+        Some("results") => return results::parse(arguments).map(Request::Results),
         Some("-h" | "--help" | "help") => return Ok(Request::Help),
-        Some(other) => return Err(format!("unknown command {other:?}; expected ci or book")),
-        None => return Err("expected a command: ci or book".into()),
+        Some(other) => return Err(format!("unknown command {other:?}; expected ci, book or results")),
+        None => return Err("expected a command: ci, book or results".into()),
     }
     let mut only = Vec::new();
     while let Some(argument) = arguments.next() {

@@ -137,6 +137,16 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[CARGO_DEB, DEBOOTSTRAP],
     },
     Step {
+        name: "results",
+        about: "the tables of docs/results that take less than a minute are what the program prints",
+        in_ci: false,
+        commands: &[
+            "cargo build --locked -p slablab",
+            "cargo xtask results --check --program target/debug/slablab",
+        ],
+        needs: &[],
+    },
+    Step {
         name: "publish",
         about: "the packages for crates.io, without a build of each (needs crates.io, and no uncommitted change)",
         in_ci: false,
