@@ -127,7 +127,8 @@ impl<E: Engine<Model, Common = ()>, Own: Default> Heap<E, Own> {
         assert_eq!(self.metadata.destroy(&Backing::pages(&self.pages)), Ok(()), "metadata is left");
         assert_eq!((self.cache.usage().slabs, self.metadata.usage().slabs), (0, 0), "slabs are left");
         self.pages.check().expect("pages balance");
-        let taken = self.cache.counted(Event::AllocSlab);
-        assert_eq!(taken, self.cache.counted(Event::FreeSlab), "slabs taken and returned");
+        // A shrink of SLUB counts no slab that it returns.
+        let [taken, returned] = [Event::AllocSlab, Event::FreeSlab].map(|event| self.cache.counted(event));
+        assert!(returned <= taken, "{taken} slabs taken, {returned} returned");
     }
 }

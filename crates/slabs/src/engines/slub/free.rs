@@ -272,10 +272,15 @@ impl<P: Platform> Slub<P> {
         self.slab_locked(slot);
         let node = slab.node();
         let mut guard = None;
-        let (before, after) = loop {
+        let (before, after, goes) = loop {
             let word = slab.word();
             let left = self.with_chain(slab, word, chain).thawed();
-            if left.head.is_some() && guard.is_none() {
+            // Since 3.2 a slab goes to the page allocator without the list's lock.
+            let goes = guard.is_none()
+                && self.policy.update == SlabUpdate::Word
+                && left.inuse == 0
+                && self.nr_partial(node) >= self.min_partial;
+            if !goes && left.head.is_some() && guard.is_none() {
                 guard = Some(self.lock_node(slot, node));
                 continue;
             }
@@ -284,11 +289,11 @@ impl<P: Platform> Slub<P> {
                 P::set_link(chain.tail, self.geometry.link_offset, behind);
             }
             match slab.exchange(word, left) {
-                Ok(()) => break (word, left),
+                Ok(()) => break (word, left, goes),
                 Err(_) => slot.count(Event::CmpxchgDoubleFail, 1),
             }
         };
-        let at_limit = guard.as_ref().is_some_and(|list| list.len() >= self.min_partial);
+        let at_limit = goes || guard.as_ref().is_some_and(|list| list.len() >= self.min_partial);
         let (to, events) = after_leaving(&self.policy, before, after, chain.is_some(), at_limit);
         events.into_iter().flatten().for_each(|event| slot.count(event, 1));
         match (to, guard) {

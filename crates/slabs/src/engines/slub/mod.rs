@@ -330,17 +330,19 @@ impl<P: Platform> Engine<P> for Slub<P> {
     }
 
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
-        common::shrink(self, || {
+        let mut of_nodes = 0;
+        let of_cpus = common::shrink(self, || {
             self.flush_cpus(backing, Idle::All, u32::MAX);
-            (0..P::nodes()).for_each(|node| self.shrink_node(backing, NodeId(node)));
-        })
+            of_nodes = self.shrink_nodes(backing);
+        });
+        of_cpus + of_nodes
     }
 
     fn shrink_idle(&self, backing: &Backing<'_, P>, idle: Idle) -> bool {
         let most = if self.policy.elastic == 0 { u32::MAX } else { sheaf::SHEAVES_A_CALL };
         let more = self.flush_cpus(backing, idle, most);
         if !more {
-            (0..P::nodes()).for_each(|node| self.shrink_node(backing, NodeId(node)));
+            self.shrink_nodes(backing);
         }
         more
     }
@@ -348,7 +350,6 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
         common::close(self, &self.slots, || {
             self.shrink(backing);
-            (0..P::nodes()).for_each(|node| self.discard_empty(backing, NodeId(node), 0));
         })
     }
 

@@ -122,6 +122,10 @@ impl<P: Platform> Slub<P> {
     /// Returns an empty slab that is on no list to the page allocator, at once or after a grace period.
     pub(super) fn discard(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
         self.slots.count(Event::FreeSlab, 1);
+        self.discard_uncounted(backing, slab);
+    }
+
+    fn discard_uncounted(&self, backing: &Backing<'_, P>, slab: Slab<P>) {
         self.account_slab(slab, slab.word().objects as u32, -1);
         common::discard::<P>(self.id, self.flags, slab, |slab| self.return_pages(backing, slab));
     }
@@ -130,51 +134,43 @@ impl<P: Platform> Slub<P> {
         common::return_pages::<P>(backing.pages, slab);
     }
 
-    /// Discards a node's empty slabs until `keep` slabs are listed.
-    pub(super) fn discard_empty(&self, backing: &Backing<'_, P>, node: NodeId, keep: u32) {
-        if self.nr_partial(node) == 0 {
-            return;
-        }
-        let mut empty: Option<Slab<P>> = None;
-        let mut list = self.lock_node_unslotted(node);
-        let mut next = list.first();
-        while let Some(slab) = next.filter(|_| list.len() > keep) {
-            next = slab.next();
-            if slab.word().inuse == 0 {
-                self.unlist(&mut list, node, slab);
-                slab.set_next(empty);
-                empty = Some(slab);
-            }
-        }
-        drop(list);
-        while let Some(slab) = empty {
-            empty = slab.next();
-            self.discard(backing, slab);
-        }
+    /// Shrinks all nodes that have memory. Returns the slabs that went back, which no event counts.
+    pub(super) fn shrink_nodes(&self, backing: &Backing<'_, P>) -> u64 {
+        let nodes = (0..P::nodes()).map(NodeId).filter(|node| P::node_frames(*node).1 > 0);
+        nodes.map(|node| self.shrink_node(backing, node)).sum()
     }
 
-    /// Shrinks a node's list: discards its empty slabs and sorts the others, fullest first, in 32 buckets of
-    /// free objects (4.6).
-    pub(super) fn shrink_node(&self, backing: &Backing<'_, P>, node: NodeId) {
+    /// Discards a node's empty slabs and sorts the others, fullest first, in 32 buckets of free objects; those
+    /// with more stay behind (docs/theory/slub.md 4.6).
+    fn shrink_node(&self, backing: &Backing<'_, P>, node: NodeId) -> u64 {
         const BUCKETS: u32 = 32;
-        self.discard_empty(backing, node, 0);
-        if self.nr_partial(node) == 0 {
-            return;
-        }
+        let mut empty: Option<Slab<P>> = None;
         let mut list = self.lock_node_unslotted(node);
-        let in_bucket = |slab: Slab<P>, bucket: u32| slab.word().free().min(BUCKETS) == bucket;
-        // From the bucket with most free objects to the fullest; each pass moves its slabs to the head, order
-        // kept.
+        // From the bucket with most free objects to the fullest. Each pass moves its slabs to the head one by
+        // one, which turns their order round. The first pass also takes out the empty ones.
         for bucket in (1..=BUCKETS).rev() {
-            let mut last = list.last();
+            let mut next = list.first();
             for _ in 0..list.len() {
-                let Some(slab) = last else { break };
-                last = slab.prev();
-                if in_bucket(slab, bucket) {
+                let Some(slab) = next else { break };
+                next = slab.next();
+                let word = slab.word();
+                if word.inuse == 0 {
+                    self.unlist(&mut list, node, slab);
+                    slab.set_next(empty);
+                    empty = Some(slab);
+                } else if word.free() == bucket {
                     self.unlist(&mut list, node, slab);
                     self.list_head(&mut list, node, slab);
                 }
             }
         }
+        drop(list);
+        let mut discarded = 0;
+        while let Some(slab) = empty {
+            empty = slab.next();
+            self.discard_uncounted(backing, slab);
+            discarded += 1;
+        }
+        discarded
     }
 }

@@ -83,7 +83,8 @@ pub(super) fn after_leaving(
         return (Destination::Unlisted, [Some(Event::DeactivateFull), None]);
     }
     if empty && at_limit {
-        return (Destination::Pages, [Some(Event::DeactivateEmpty), None]);
+        let remote = (policy.update == SlabUpdate::Word && remote).then_some(Event::DeactivateRemoteFrees);
+        return (Destination::Pages, [remote, Some(Event::DeactivateEmpty)]);
     }
     match policy.update {
         SlabUpdate::BitLock if empty => (Destination::NodeTail, [Some(Event::DeactivateEmpty), None]),
