@@ -116,6 +116,13 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[PYTHON],
     },
     Step {
+        name: "linux",
+        about: "the allocator of Debian's Linux 6.1 builds and agrees with the preset (needs Debian's packages)",
+        in_ci: true,
+        commands: &["SLABLAB_LINUX_REQUIRED=1 .ci/linux"],
+        needs: &[],
+    },
+    Step {
         name: "deny",
         about: "licences and sources of dependencies (needs cargo-deny)",
         in_ci: true,
