@@ -1,5 +1,6 @@
 //! Random programs of operations through the allocator of a tree and through one of slablab's engines: every
-//! counter and every number of slabs and objects is compared after each operation.
+//! counter and every number of slabs and objects is compared after each operation. For SLAB time passes, so
+//! that timers run; of SLAB and SLOB those counters are compared that can be seen from outside.
 //!
 //! ```text
 //! slablab linux build linux-6.1 --name deb61
@@ -16,14 +17,17 @@ fn main() {}
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod oracle {
+    use slablab_engines::until_ended;
     use slablab_linux::build;
     use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
     use slablab_model::{Addr, Machine, MachineSpec, Model};
     use slablab_pages::{Pages, PagesPolicy};
-    use slablab_platform::{CpuId, Event, Gfp, NodeId, Topology};
+    use slablab_platform::{CpuId, Event, Gfp, NodeId, Time, Topology};
+    use slablab_slabs::engines::slab::SlabEngine;
+    use slablab_slabs::engines::slob::Slob;
     use slablab_slabs::engines::slub::Slub;
     use slablab_slabs::registered::{Registration, Table};
-    use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Preset, Release, Usage};
+    use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Preset, Release, Usage};
     use std::error::Error;
 
     /// CPUs, nodes, and how many of the nodes have memory.
@@ -46,20 +50,80 @@ mod oracle {
         size: u32,
         seed: u64,
         operations: u32,
+        kind: Kind,
+    }
+
+    /// What is compared of an allocator.
+    #[derive(Clone, Copy)]
+    struct Kind {
+        compared: fn(Event) -> bool,
+        /// Whether time passes, and timers run.
+        timers: bool,
+    }
+
+    /// Counters of SLAB that are seen from outside.
+    const SLAB: [Event; 19] = [
+        Event::AllocFastpath,
+        Event::AllocSlowpath,
+        Event::FreeFastpath,
+        Event::FreeSlowpath,
+        Event::AllocSlab,
+        Event::FreeSlab,
+        Event::SlabAllocHit,
+        Event::SlabAllocMiss,
+        Event::SlabFreeHit,
+        Event::SlabFreeMiss,
+        Event::SlabNodeAlloc,
+        Event::SlabNodeFree,
+        Event::SlabNodeOverflow,
+        Event::SlabGrown,
+        Event::SlabReaped,
+        Event::SlabGrowTry,
+        Event::SlabFallback,
+        Event::LockNodeList,
+        Event::LockAlien,
+    ];
+    /// Counters of SLOB that are seen from outside.
+    const SLOB: [Event; 8] = [
+        Event::AllocSlowpath,
+        Event::FreeSlowpath,
+        Event::AllocFromPartial,
+        Event::FreeAddPartial,
+        Event::FreeRemovePartial,
+        Event::AllocSlab,
+        Event::FreeSlab,
+        Event::LockHeap,
+    ];
+
+    /// Memory of arrays: objects of a cache.
+    struct FromCache<'a, E: Engine<Model>>(&'a E, Backing<'a, Model, E::Common>);
+
+    impl<E: Engine<Model>> Metadata<Model> for FromCache<'_, E> {
+        fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
+            (bytes <= self.0.geometry().object_size).then(|| self.0.alloc(&self.1, gfp, None))?
+        }
+        fn free(&self, object: Addr) {
+            self.0.free(&self.1, object).expect("an array is an object of its cache");
+        }
     }
 
     pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let [name, preset, operations] = words.as_slice() else {
-            return Err("expected the name of a build, a preset of slub, a number of operations".into());
+            return Err("expected the name of a build, a preset, a number of operations".into());
         };
         let operations: u32 = operations.parse()?;
         let built = build::find(name)?;
         let [major, minor, patch] = built.version.map(|part| part as u16);
         let tree = Tree { plain: built.plain(), release: Release::new(major, minor, patch) };
         let real = policy(Box::leak(Box::new(tree)))?;
-        let Ok(Preset::Slub(ours)) = Preset::parse(preset) else {
-            return Err(format!("{preset}: expected a preset of slub").into());
+        let ours = Preset::parse(preset).map_err(|error| format!("{preset}: {error}"))?;
+        // Arrays of SLAB lie in memory of their own; neither that nor reads of time are compared.
+        let kind = match ours {
+            Preset::Slub(_) => Kind { compared: |_| true, timers: false },
+            Preset::Slab(_) => Kind { compared: |event| SLAB.contains(&event), timers: true },
+            Preset::Slob(_) => Kind { compared: |event| SLOB.contains(&event), timers: false },
+            _ => return Err(format!("{preset}: expected a preset of slub, slab or slob").into()),
         };
         let (mut programs, mut differ) = (0, 0);
         for (cpus, nodes, with_memory) in MACHINES {
@@ -67,8 +131,15 @@ mod oracle {
                 let mut machine = MachineSpec::uniform(cpus, nodes, 64 << 30);
                 machine.memoryless_nodes = false;
                 machine.nodes[with_memory.into()..].iter_mut().for_each(|node| node.bytes = 0);
-                let program = Program { machine, size, seed, operations };
-                let found = (program.run::<Linux<Model>>(&real), program.run::<Slub<Model>>(&ours));
+                let program = Program { machine, size, seed, operations, kind };
+                let ours = match &ours {
+                    Preset::Slub(policy) => program.run::<Slub<Model>>(policy),
+                    Preset::Slab(policy) => program.run::<SlabEngine<Model>>(policy),
+                    Preset::Slob(policy) => program.run::<Slob<Model>>(policy),
+                    _ => Vec::new(),
+                };
+                let real = until_ended(|| program.run::<Linux<Model>>(&real));
+                let found = (real.map_err(|slablab_engines::Ended(what)| what)?, ours);
                 let first = found.0.iter().zip(&found.1).position(|(real, ours)| real != ours);
                 programs += 1;
                 let Some(first) = first else { continue };
@@ -76,7 +147,7 @@ mod oracle {
                 println!(
                     "{cpus} CPUs, {nodes} nodes, {with_memory} with memory, {size} bytes, seed {seed}: differ after \
                      operation {first}: {}",
-                    difference(&found.0[first], &found.1[first])
+                    difference(kind.compared, &found.0[first], &found.1[first])
                 );
             }
         }
@@ -98,8 +169,9 @@ mod oracle {
         }
     }
 
-    fn difference(real: &Seen, ours: &Seen) -> String {
-        let counts = Event::ALL.iter().zip(real.counts.iter().zip(&ours.counts));
+    fn difference(compared: fn(Event) -> bool, real: &Seen, ours: &Seen) -> String {
+        let events = Event::ALL.iter().filter(|event| compared(**event));
+        let counts = events.zip(real.counts.iter().zip(&ours.counts));
         let counts = counts.filter(|(_, (real, ours))| real != ours);
         let mut said: Vec<String> =
             counts.map(|(event, (real, ours))| format!("{} {real}, ours {ours}", event.name())).collect();
@@ -122,22 +194,27 @@ mod oracle {
     }
 
     impl Program {
-        fn run<E: Engine<Model, Common = ()>>(&self, policy: &E::Policy) -> Vec<Seen> {
+        fn run<E: Engine<Model>>(&self, policy: &E::Policy) -> Vec<Seen> {
             let mut machine = Machine::new(self.machine.clone()).expect("a machine");
             machine.enter(|| {
                 let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
+                let common = E::Common::default();
                 let cache = E::create(CacheId(3), &CacheSpec::of_size(self.size), policy);
+                let arrays = E::create(CacheId(4), &CacheSpec::of_size(4096), policy);
                 (0..Model::cpus()).for_each(|cpu| cache.cpu_up(CpuId(cpu)));
-                self.operate(&cache, &Backing::pages(&pages))
+                let plain = Backing::new(&pages, &common);
+                let metadata = FromCache(&arrays, plain);
+                self.operate(&[cache], &Backing { metadata: Some(&metadata), ..plain }, &common)
             })
         }
 
         /// Allocations and frees on any CPU around a number of objects that changes; one allocation of 16
-        /// asks for a node; one operation of 1000 is a shrink.
-        fn operate<E: Engine<Model, Common = ()>>(
+        /// asks for a node; one operation of 1000 is a shrink; a millisecond passes with each.
+        fn operate<E: Engine<Model>>(
             &self,
-            cache: &E,
-            backing: &Backing<'_, Model>,
+            [cache]: &[E; 1],
+            backing: &Backing<'_, Model, E::Common>,
+            common: &E::Common,
         ) -> Vec<Seen> {
             let mut random = Random(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
             let (mut held, mut wanted): (Vec<Addr>, usize) = (Vec::new(), 200);
@@ -158,8 +235,21 @@ mod oracle {
                     let object = held.swap_remove(random.below(held.len() as u64) as usize);
                     cache.free(backing, object).expect("an object of the cache");
                 }
-                let counts = Event::ALL.iter().map(|event| cache.counted(*event)).collect();
-                seen.push(Seen { counts, usage: Usage { cpu_slabs: 0, ..cache.usage() } });
+                while self.kind.timers
+                    && let Some((cpu, work)) = Model::next_due()
+                {
+                    Model::run_on(cpu);
+                    cache.work(backing, cpu, work);
+                }
+                if self.kind.timers {
+                    Model::advance_to(Model::now() + 1_000_000);
+                }
+                let compared = |event: &&Event| (self.kind.compared)(**event);
+                let counts = Event::ALL.iter().filter(compared).map(|event| cache.counted(*event)).collect();
+                let usage = Usage { cpu_slabs: 0, ..cache.usage() };
+                // Pages that caches share are no cache's.
+                let frames = usage.frames + common.held().frames;
+                seen.push(Seen { counts, usage: Usage { frames, ..usage } });
             }
             seen
         }

@@ -17,6 +17,7 @@ static void constructor(void *object)
 struct kmem_cache *slablab_create(const char *name, u32 size, u32 align, u32 flags)
 {
 	slab_flags_t native = 0;
+	struct kmem_cache *cache;
 	u32 bit;
 
 	for (bit = 0; bit < ARRAY_SIZE(flag_of); bit++)
@@ -26,7 +27,15 @@ struct kmem_cache *slablab_create(const char *name, u32 size, u32 align, u32 fla
 #ifdef SLAB_NO_MERGE
 	native |= SLAB_NO_MERGE;
 #endif
-	return kmem_cache_create(name, size, align, native, flags & 1u << 6 ? constructor : NULL);
+	slablab_set_clock();
+	cache = kmem_cache_create(name, size, align, native, flags & 1u << 6 ? constructor : NULL);
+	slablab_made(cache);
+	return cache;
+}
+
+#ifdef SLABLAB_SLUB
+void slablab_made(struct kmem_cache *cache)
+{
 }
 
 void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
@@ -46,3 +55,31 @@ u64 slablab_shrink(struct kmem_cache *cache)
 {
 	return kmem_cache_shrink(cache);
 }
+
+void slablab_run(void (*function)(void *), void *argument)
+{
+	function(argument);
+}
+
+/* The allocator, as the program numbers them: SLUB, SLAB, SLOB. */
+const u64 slablab_allocator = 0;
+#endif
+
+#ifndef SLABLAB_SLOB
+/* Caches of kmalloc are caches like others. */
+void *slablab_kmalloc(struct kmem_cache *cache, u32 gfp, s32 node, u32 bytes)
+{
+	return slablab_alloc(cache, gfp, node);
+}
+
+u64 slablab_kfree(struct kmem_cache *cache, void *object)
+{
+	return slablab_free(cache, object);
+}
+
+u64 slablab_free_later(struct rcu_head *head, void (*function)(struct rcu_head *), struct kmem_cache *cache)
+{
+	function(head);
+	return 0;
+}
+#endif

@@ -27,6 +27,7 @@ struct slablab_machine {
 	const u8 *node_memory;	/* 1 for a node that has memory. */
 	const u16 *zonelists;	/* For each node its zonelist: pairs of node and zone, ended by SLABLAB_END. */
 	u32 zonelist_stride;	/* Numbers from one node's list to the next. */
+	u64 frames;		/* Frames of the machine. */
 };
 
 #define SLABLAB_END 0xffff
@@ -40,6 +41,7 @@ enum slablab_report {
 	SLABLAB_MISSING,	/* A symbol was called that has no meaning. */
 };
 
+struct kmem_cache;
 /* Calls of the program, in the order of slablab_host_table. */
 u64 host_pages_alloc(u32 gfp, u32 order, s32 node);	/* A frame's number and, above bit 32, its node; 0: none. */
 void host_pages_free(u64 pfn, u32 order);
@@ -51,6 +53,8 @@ void host_barrier(void);				/* Runs what waits for a grace period. */
 void host_report(u32 kind, const char *text, u64 caller);
 u64 host_jiffies(void);
 u32 host_random(void);
+void host_defer(u32 cpu, void *work, u64 ns);		/* slablab_later(work) is due on the CPU. */
+void host_owner(u64 pfn, struct kmem_cache *cache);	/* The cache that a block is of; NULL: not one of the program. */
 
 /* Leaves the running call of the program for good. */
 void slablab_escape(void *call) __attribute__((noreturn));
@@ -64,7 +68,6 @@ void slablab_end(u32 kind, const char *text, u64 caller) __attribute__((noreturn
 extern const struct slablab_machine *slablab_machine;
 
 /* Functions that the program calls. */
-struct kmem_cache;
 struct rcu_head;
 struct bug_entry;
 u64 slablab_prepare(const struct slablab_machine *m);
@@ -72,15 +75,41 @@ u64 slablab_parameter(const char *name, const char *value);
 u64 slablab_boot(void);
 u64 slablab_set_online(u32 cpu, u32 online);
 u64 slablab_cpu_steps(u32 cpu, u32 up);
-u64 slablab_call_rcu_function(struct rcu_head *head, void (*function)(struct rcu_head *));
+u64 slablab_free_later(struct rcu_head *head, void (*function)(struct rcu_head *), struct kmem_cache *cache);
+u64 slablab_later(void *work);
 struct kmem_cache *slablab_create(const char *name, u32 size, u32 align, u32 flags);
 void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node);
 u64 slablab_free(struct kmem_cache *cache, void *object);
 u64 slablab_shrink(struct kmem_cache *cache);
+void *slablab_kmalloc(struct kmem_cache *account, u32 gfp, s32 node, u32 bytes);
+u64 slablab_kfree(struct kmem_cache *account, void *object);
 u64 slablab_show(struct kmem_cache *cache, const char *name, char *out, u64 bytes);
 u64 slablab_store(struct kmem_cache *cache, const char *name, const char *value);
 u64 slablab_find_bug(u64 address, const char **file, u32 *line);
 void slablab_warn(struct bug_entry *bug);
 void *slablab_percpu_alloc(size_t size, size_t align);
+
+/* What one part of the shim tells another. */
+void slablab_made(struct kmem_cache *cache);	/* A cache was made; NULL: the allocator was started. */
+void slablab_run(void (*function)(void *), void *argument);
+void slablab_on_cpu(u32 cpu, void (*function)(void *), void *argument);
+void slablab_set_clock(void);
+void slablab_run_steps(u32 cpu, u32 up);
+#ifdef SLABLAB_SLUB
+#define slablab_locked(lock)
+#define slablab_unlocked(lock)
+#define slablab_took(page)
+#define slablab_gave(page)
+#else
+struct page;
+void slablab_locked(void *lock);
+void slablab_unlocked(void *lock);
+void slablab_took(struct page *page);		/* NULL: none was left. */
+void slablab_gave(struct page *page);
+#endif
+#ifdef SLABLAB_SLAB
+void slablab_cpu_coming(u32 cpu);
+void slablab_cpu_gone(u32 cpu);
+#endif
 #endif
 #endif

@@ -7,6 +7,7 @@
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/spinlock.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 #include "host.h"
 
@@ -15,12 +16,14 @@ unsigned long volatile jiffies;
 void __lockfunc _raw_spin_lock(raw_spinlock_t *lock)
 {
 	host_lock(lock);
+	slablab_locked(lock);
 }
 
 void __lockfunc _raw_spin_lock_irq(raw_spinlock_t *lock)
 {
 	raw_local_irq_disable();
 	host_lock(lock);
+	slablab_locked(lock);
 }
 
 unsigned long __lockfunc _raw_spin_lock_irqsave(raw_spinlock_t *lock)
@@ -29,11 +32,13 @@ unsigned long __lockfunc _raw_spin_lock_irqsave(raw_spinlock_t *lock)
 
 	raw_local_irq_save(flags);
 	host_lock(lock);
+	slablab_locked(lock);
 	return flags;
 }
 
 void __lockfunc _raw_spin_unlock_irqrestore(raw_spinlock_t *lock, unsigned long flags)
 {
+	slablab_unlocked(lock);
 	host_unlock(lock);
 	raw_local_irq_restore(flags);
 }
@@ -42,6 +47,7 @@ void __lockfunc _raw_spin_unlock_irqrestore(raw_spinlock_t *lock, unsigned long 
 #ifndef _raw_spin_unlock
 void __lockfunc _raw_spin_unlock(raw_spinlock_t *lock)
 {
+	slablab_unlocked(lock);
 	host_unlock(lock);
 }
 #endif
@@ -49,6 +55,7 @@ void __lockfunc _raw_spin_unlock(raw_spinlock_t *lock)
 #ifndef _raw_spin_unlock_irq
 void __lockfunc _raw_spin_unlock_irq(raw_spinlock_t *lock)
 {
+	slablab_unlocked(lock);
 	host_unlock(lock);
 	raw_local_irq_enable();
 }
@@ -56,7 +63,10 @@ void __lockfunc _raw_spin_unlock_irq(raw_spinlock_t *lock)
 
 int __lockfunc _raw_spin_trylock(raw_spinlock_t *lock)
 {
-	return host_trylock(lock);
+	if (!host_trylock(lock))
+		return 0;
+	slablab_locked(lock);
+	return 1;
 }
 
 /* Mutexes guard the list of caches: the program creates and destroys caches one at a time. */
@@ -108,21 +118,70 @@ void synchronize_rcu(void)
 	host_barrier();
 }
 
-/* Work runs at once, on the CPU that it was queued for. */
-static void run_on(int cpu, struct work_struct *work)
+void slablab_on_cpu(u32 cpu, void (*function)(void *), void *argument)
 {
 	unsigned long here = this_cpu_read(this_cpu_off);
 
 	if (cpu < nr_cpu_ids)
 		asm volatile("wrgsbase %0" : : "r"(__per_cpu_offset[cpu]) : "memory");
-	work->func(work);
+	function(argument);
 	asm volatile("wrgsbase %0" : : "r"(here) : "memory");
 }
 
+/* Work runs at once, on the CPU that it was queued for. */
 bool queue_work_on(int cpu, struct workqueue_struct *wq, struct work_struct *work)
 {
-	run_on(cpu, work);
+	slablab_on_cpu(cpu, (void (*)(void *))work->func, work);
 	return true;
+}
+
+/* The program's clock, in the tree's unit. */
+void slablab_set_clock(void)
+{
+	jiffies = host_jiffies() * HZ / 250;
+}
+
+/* Work of later runs when the program says so. */
+bool queue_delayed_work_on(int cpu, struct workqueue_struct *wq, struct delayed_work *dwork, unsigned long delay)
+{
+	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&dwork->work)))
+		return false;
+	host_defer(cpu < nr_cpu_ids ? cpu : raw_smp_processor_id(), dwork, delay * (NSEC_PER_SEC / HZ));
+	return true;
+}
+
+static void run_work(void *work)
+{
+	((struct work_struct *)work)->func(work);
+}
+
+u64 slablab_later(void *work)
+{
+	struct delayed_work *dwork = work;
+
+	slablab_set_clock();
+	if (test_and_clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&dwork->work)))
+		slablab_run(run_work, &dwork->work);
+	return 0;
+}
+
+void init_timer_key(struct timer_list *timer, void (*func)(struct timer_list *), unsigned int flags,
+		    const char *name, struct lock_class_key *key)
+{
+}
+
+/* To whole seconds, down if that is near: three jiffies apart for CPUs, so that not all wake at once. */
+unsigned long __round_jiffies_relative(unsigned long j, int cpu)
+{
+	unsigned long skew = cpu * 3, at = jiffies + j + skew, rest = at % HZ;
+
+	at = (rest < HZ / 4 ? at - rest : at - rest + HZ) - skew;
+	return time_is_after_jiffies(at) ? at - jiffies : j;
+}
+
+unsigned long round_jiffies_relative(unsigned long j)
+{
+	return __round_jiffies_relative(j, raw_smp_processor_id());
 }
 
 bool flush_work(struct work_struct *work)
@@ -137,7 +196,7 @@ bool flush_rcu_work(struct rcu_work *rwork)
 
 bool cancel_delayed_work_sync(struct delayed_work *dwork)
 {
-	return false;
+	return test_and_clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&dwork->work));
 }
 
 struct workqueue_struct *system_wq;
@@ -166,10 +225,18 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke, i
 		slablab_end(SLABLAB_PANIC, "slablab: more steps of CPUs than the shim holds", 0);
 	steps[step_count].up = startup;
 	steps[step_count++].down = teardown;
+#ifdef SLABLAB_SLAB
+	if (invoke && startup) {
+		u32 cpu;
+
+		for_each_online_cpu(cpu)
+			startup(cpu);
+	}
+#endif
 	return 0;
 }
 
-u64 slablab_cpu_steps(u32 cpu, u32 up)
+void slablab_run_steps(u32 cpu, u32 up)
 {
 	u32 step;
 
@@ -179,11 +246,12 @@ u64 slablab_cpu_steps(u32 cpu, u32 up)
 		if (function)
 			function(cpu);
 	}
-	return 0;
 }
 
-u64 slablab_call_rcu_function(struct rcu_head *head, rcu_callback_t function)
+u64 slablab_cpu_steps(u32 cpu, u32 up)
 {
-	function(head);
+	/* SLAB's steps of a CPU that goes are made while it still runs: start.c. */
+	if (up || !IS_ENABLED(CONFIG_SLAB))
+		slablab_run_steps(cpu, up);
 	return 0;
 }

@@ -93,12 +93,15 @@ static struct page *prepare(u64 pfn, u32 node, u32 order, gfp_t gfp)
 static struct page *take(gfp_t gfp, u32 order, int node)
 {
 	u64 block = host_pages_alloc(slablab_neutral_gfp((__force u32)gfp), order, node);
+	struct page *page = block ? prepare((u32)block, block >> 32, order, gfp) : NULL;
 
-	return block ? prepare((u32)block, block >> 32, order, gfp) : NULL;
+	slablab_took(page);
+	return page;
 }
 
 static void give(struct page *page, u32 order)
 {
+	slablab_gave(page);
 	host_pages_free(page_to_pfn(page), order);
 }
 

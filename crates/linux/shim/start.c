@@ -28,6 +28,8 @@ unsigned int nr_cpu_ids, nr_node_ids, nr_online_nodes;
 nodemask_t node_states[NR_NODE_STATES];
 struct pglist_data *node_data[MAX_NUMNODES];
 struct cpuinfo_x86 boot_cpu_data;
+atomic_long_t _totalram_pages;
+cpumask_var_t node_to_cpumask_map[MAX_NUMNODES];
 gfp_t gfp_allowed_mask = __GFP_BITS_MASK;
 bool static_key_initialized = true;
 static struct task_struct *task;
@@ -111,12 +113,17 @@ static void set_cpus(const struct slablab_machine *m)
 	u32 cpu;
 
 	nr_cpu_ids = m->cpus;
+#ifdef CONFIG_CPUMASK_OFFSTACK
+	for (cpu = 0; cpu < m->nodes; cpu++)
+		node_to_cpumask_map[cpu] = slablab_arena(cpumask_size());
+#endif
 	for (cpu = 0; cpu < m->cpus; cpu++) {
 		__per_cpu_offset[cpu] = m->percpu + cpu * m->percpu_stride - (u64)slablab_percpu_start;
 		cpumask_set_cpu(cpu, &__cpu_possible_mask);
 		cpumask_set_cpu(cpu, &__cpu_present_mask);
 		if (m->cpu_online[cpu]) {
 			cpumask_set_cpu(cpu, &__cpu_online_mask);
+			cpumask_set_cpu(cpu, node_to_cpumask_map[m->cpu_node[cpu]]);
 			atomic_inc(&__num_online_cpus);
 		}
 		per_cpu(this_cpu_off, cpu) = __per_cpu_offset[cpu];
@@ -225,6 +232,7 @@ u64 slablab_prepare(const struct slablab_machine *m)
 	task = slablab_arena(sizeof(struct task_struct));
 	boot_cpu_data.x86_cache_alignment = boot_cpu_data.x86_clflush_size = L1_CACHE_BYTES;
 	set_bit(X86_FEATURE_CX16, (unsigned long *)boot_cpu_data.x86_capability);
+	atomic_long_set(&_totalram_pages, m->frames);
 	set_cpus(m);
 	set_nodes(m);
 	return 0;
@@ -236,22 +244,40 @@ u64 slablab_boot(void)
 
 	kmem_cache_init();
 	kmem_cache_init_late();
+#ifndef SLABLAB_SLAB
 	slab_state = UP;
+#endif
 	for (call = slablab_initcalls_start; call < slablab_initcalls_end; call++)
 		initcall_from_entry(call)();
+	slablab_made(NULL);
 	return 0;
 }
 
 u64 slablab_set_online(u32 cpu, u32 online)
 {
+	struct cpumask *of_node = node_to_cpumask_map[slablab_machine->cpu_node[cpu]];
+
+	slablab_set_clock();
 	if (online == cpumask_test_cpu(cpu, &__cpu_online_mask))
 		return 0;
 	if (online) {
+#ifdef SLABLAB_SLAB
+		slablab_cpu_coming(cpu);
+#endif
 		cpumask_set_cpu(cpu, &__cpu_online_mask);
+		cpumask_set_cpu(cpu, of_node);
 		atomic_inc(&__num_online_cpus);
 	} else {
+#ifdef SLABLAB_SLAB
+		/* This step is of CPUs that still run, and the next of those that are gone. */
+		slablab_run_steps(cpu, 0);
+#endif
 		cpumask_clear_cpu(cpu, &__cpu_online_mask);
+		cpumask_clear_cpu(cpu, of_node);
 		atomic_dec(&__num_online_cpus);
+#ifdef SLABLAB_SLAB
+		slablab_cpu_gone(cpu);
+#endif
 	}
 	return 0;
 }

@@ -90,6 +90,7 @@ struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_d
 	return NULL;
 }
 
+#ifdef SLABLAB_SLUB
 /* A file is as long as it has to be: a line with 512 CPUs passes a page. */
 static size_t room;
 
@@ -148,6 +149,7 @@ u64 slablab_store(struct kmem_cache *cache, const char *name, const char *value)
 		return -1;
 	return cache->kobj.ktype->sysfs_ops->store(&cache->kobj, file, value, strlen(value));
 }
+#endif
 
 const char *kstrdup_const(const char *s, gfp_t gfp)
 {

@@ -69,6 +69,8 @@ host_\name:
 	host report, 7
 	host jiffies, 8
 	host random, 9
+	host defer, 10
+	host owner, 11
 
 slablab_call_host:
 	push %rbp

@@ -45,17 +45,10 @@ impl Allocator {
         Allocator::ALL.into_iter().find(|one| one.word() == word)
     }
 
-    /// Refuses a tree without it, and one that the shim gives no machine to.
+    /// Refuses a tree without it.
     pub(super) fn expect_in(self, tree: &Tree, path: &Path) -> Result<()> {
         if tree.has(&self.source()) {
-            return match self {
-                Allocator::Slub => Ok(()),
-                Allocator::Slab | Allocator::Slob => {
-                    let what =
-                        format!("{} cannot be built yet: expected SLUB (--allocator slub)", self.title());
-                    Err(Error::new(path, what))
-                }
-            };
+            return Ok(());
         }
         let there = Allocator::ALL.into_iter().filter(|one| tree.has(&one.source()));
         let there: Vec<&str> = there.map(Allocator::word).collect();

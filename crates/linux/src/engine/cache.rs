@@ -5,9 +5,7 @@ use crate::image::call::Outside;
 use crate::image::{Finding, said};
 use slablab_engines::ended;
 use slablab_pages::Pages;
-use slablab_platform::{
-    Event, Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind,
-};
+use slablab_platform::{Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind};
 use slablab_slabs::{Backing, CacheId, Geometry, Place};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -29,6 +27,8 @@ pub struct Linux<P: Platform> {
     /// How often each CPU took a lock.
     pub(super) locks: Vec<Cell<u64>>,
     pub(super) seeds: RefCell<Seeds>,
+    /// The size of SLOB's requests, for a cache of kmalloc.
+    pub(super) kmalloc: Option<u32>,
     pub(super) world: PhantomData<fn() -> P>,
 }
 
@@ -103,7 +103,9 @@ impl<P: Platform> Outside for Running<'_, P> {
         if self.cache.shared.image.is_own(pfn) {
             return;
         }
-        self.cache.shared.blocks.borrow_mut().remove(&pfn);
+        if let Some(block) = self.cache.shared.blocks.borrow_mut().remove(&pfn) {
+            self.cache.shared.gave(block.cache, P::cpu());
+        }
         P::unmap_slab(Pfn(pfn as u32), order as u8);
         self.backing.pages.free(Pfn(pfn as u32));
     }
@@ -111,7 +113,7 @@ impl<P: Platform> Outside for Running<'_, P> {
     fn lock(&self, _lock: u64) {
         let locks = &self.cache.locks[P::cpu().0 as usize];
         locks.set(locks.get() + 1);
-        P::count(Event::LockNodeList, 1);
+        P::count(self.cache.shared.lock_event(), 1);
     }
 
     fn try_lock(&self, lock: u64) -> bool {
@@ -124,10 +126,15 @@ impl<P: Platform> Outside for Running<'_, P> {
     fn after_grace_period(&self, head: u64, function: u64) {
         let shared = &self.cache.shared;
         let pfn = shared.image.frame_of_struct_page(head);
-        shared.waiting.borrow_mut().insert(pfn, (head, function));
-        let block = shared.blocks.borrow_mut().remove(&pfn);
+        // The head is in the struct page of a slab, or in an object of SLOB's.
+        let object = || shared.image.frame_of(head);
+        let argument = pfn.unwrap_or_else(|| object().0 << 12 | object().1);
+        shared.waiting.borrow_mut().insert(argument, (head, function));
+        let block = pfn.and_then(|pfn| shared.blocks.borrow_mut().remove(&pfn));
+        block.into_iter().for_each(|block| shared.gave(block.cache, P::cpu()));
         let cache = block.map_or(self.cache.id.0, |block| block.cache);
-        P::after_grace_period(Work { kind: WorkKind::FreeSlab, cache, argument: pfn });
+        let kind = if pfn.is_some() { WorkKind::FreeSlab } else { WorkKind::FreeObject };
+        P::after_grace_period(Work { kind, cache, argument });
     }
 
     fn barrier(&self) {}
@@ -142,5 +149,13 @@ impl<P: Platform> Outside for Running<'_, P> {
 
     fn random(&self) -> u32 {
         P::random()
+    }
+
+    fn defer(&self, cpu: u16, work: u64, delay_ns: u64) {
+        self.cache.shared.defer::<P>(self.cache.id.0, cpu, work, delay_ns);
+    }
+
+    fn is_of(&self, pfn: u64, cache: u64) {
+        self.cache.shared.is_of::<P>(pfn, cache);
     }
 }

@@ -1,6 +1,7 @@
 //! What an engine does, done by a tree's allocator.
 
 use super::cache::Linux;
+use super::classic::kmalloc_size;
 use super::files::Said;
 use super::layout::{layout, make_known};
 use super::policy::LinuxPolicy;
@@ -8,7 +9,7 @@ use super::shared::Shared;
 use crate::image::Booting;
 use slablab_engines::ended;
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, Event, Field, Gfp, NodeId, Platform, Work};
+use slablab_platform::{CpuId, Event, Field, Gfp, NodeId, Platform, Work, WorkKind};
 use slablab_slabs::slab::NewObjects;
 use slablab_slabs::{Backing, Busy, CacheId, CacheSpec, Engine, Family, Geometry, Misuse, Place, Usage};
 use std::cell::{Cell, RefCell};
@@ -33,11 +34,14 @@ impl<P: Platform> Engine<P> for Linux<P> {
 
     fn create(id: CacheId, spec: &CacheSpec, policy: &LinuxPolicy) -> Self {
         let shared = Shared::of::<P>(policy);
+        shared.image.clock.set(P::now() / 4_000_000);
         let made = make_known(&shared, &format!("cache-{}", id.0), spec);
         let Some((cache, geometry)) = made else {
             panic!("no layout: an object of {} bytes fits no slab", spec.object_size.max(spec.known_size))
         };
+        shared.made::<P>(cache, id.0);
         Linux {
+            kmalloc: kmalloc_size(&shared, spec),
             shared,
             cache,
             id,
@@ -53,9 +57,16 @@ impl<P: Platform> Engine<P> for Linux<P> {
 
     fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
         let Some((head, _)) = Pages::<P::Ground>::block_of(object) else { return Err(Misuse::NotInSlab) };
+        if self.shared.is_slob() {
+            return Ok(());
+        }
         let owner = P::with_frame(head, |frame| frame.owner.get());
         if owner != u64::from(self.id.0) {
             return Err(Misuse::WrongCache(CacheId(owner as u32)));
+        }
+        // Objects of SLAB begin behind the slab's colour.
+        if !self.shared.is_slub() {
+            return Ok(());
         }
         let (pfn, offset) = P::locate(object);
         let at = (u64::from(pfn.0 - head.0) << 12) + u64::from(offset);
@@ -74,10 +85,17 @@ impl<P: Platform> Engine<P> for Linux<P> {
     }
 
     fn alloc(&self, backing: &Backing<'_, P>, gfp: Gfp, node: Option<NodeId>) -> Option<P::Ptr> {
-        let node = node.map_or(-1i64, |node| node.0.into());
-        let arguments = [self.cache, gfp.0.into(), node as u64, 0, 0];
-        let address = self.run(backing, P::cpu().0, self.shared.image.functions.alloc, arguments);
-        let object = (address != 0).then(|| self.object(address))?;
+        self.alloc_sized(backing, self.geometry.object_size, gfp, node)
+    }
+
+    fn alloc_sized(
+        &self,
+        backing: &Backing<'_, P>,
+        bytes: u32,
+        gfp: Gfp,
+        node: Option<NodeId>,
+    ) -> Option<P::Ptr> {
+        let object = self.object(self.allocate(backing, P::cpu().0, gfp, node, bytes)?);
         self.held(object, 1);
         Some(object)
     }
@@ -85,8 +103,7 @@ impl<P: Platform> Engine<P> for Linux<P> {
     fn free(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<(), Misuse> {
         self.owns(object)?;
         self.held(object, -1);
-        let arguments = [self.cache, self.address(object), 0, 0, 0];
-        self.run(backing, P::cpu().0, self.shared.image.functions.free, arguments);
+        self.release(backing, P::cpu().0, self.address(object));
         Ok(())
     }
 
@@ -103,8 +120,11 @@ impl<P: Platform> Engine<P> for Linux<P> {
     }
 
     fn work(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {
+        if work.kind == WorkKind::Reap {
+            return self.run_later(backing, cpu, work);
+        }
         let Some((head, function)) = self.shared.waiting.borrow_mut().remove(&work.argument) else { return };
-        self.run(backing, cpu.0, self.shared.image.functions.call_rcu, [head, function, 0, 0, 0]);
+        self.run(backing, cpu.0, self.shared.image.functions.call_rcu, [head, function, self.cache, 0, 0]);
     }
 
     fn cpu_down(&self, backing: &Backing<'_, P>, cpu: CpuId) {
@@ -118,10 +138,12 @@ impl<P: Platform> Engine<P> for Linux<P> {
     fn cpu_up(&self, cpu: CpuId) {
         if !self.shared.online[cpu.0 as usize].replace(true) {
             let image = &self.shared.image;
+            image.clock.set(P::now() / 4_000_000);
             for function in [image.functions.set_online, image.functions.cpu_steps] {
                 let done = image.run(0, function, [cpu.0.into(), 1, 0, 0, 0], &Booting(image));
                 done.unwrap_or_else(|finding| ended(finding.to_string()));
             }
+            self.shared.defer_left::<P>(self.id.0);
         }
     }
 
@@ -129,21 +151,34 @@ impl<P: Platform> Engine<P> for Linux<P> {
         self.seed_slab(backing, node, place, free)
     }
 
+    fn seed_arrays(&self, backing: &Backing<'_, P>, in_array: u32, _in_shared: u32) {
+        self.fill_array(backing, in_array);
+    }
+
     fn seeded(&self, backing: &Backing<'_, P>) {
         self.settle(backing);
     }
 
     fn usage(&self) -> Usage {
+        if self.shared.is_slob() {
+            return self.slob_usage(None);
+        }
         let live = self.live.iter().map(Cell::get).sum();
         self.usage_of(self.frames(None), live, |said| said.total)
     }
 
     fn usage_on(&self, node: NodeId) -> Usage {
+        if self.shared.is_slob() {
+            return self.slob_usage(Some(node));
+        }
         let live = self.live[node.0 as usize].get();
         self.usage_of(self.frames(Some(node.0)), live, |said| said.of_node(node.0))
     }
 
     fn counted(&self, event: Event) -> u64 {
+        if !self.shared.is_slub() {
+            return self.seen(None, event);
+        }
         if event == Event::LockNodeList {
             return self.locks.iter().map(Cell::get).sum();
         }
@@ -151,6 +186,9 @@ impl<P: Platform> Engine<P> for Linux<P> {
     }
 
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
+        if !self.shared.is_slub() {
+            return self.seen(Some(cpu), event);
+        }
         if event == Event::LockNodeList {
             return self.locks[cpu.0 as usize].get();
         }

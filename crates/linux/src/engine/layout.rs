@@ -1,5 +1,6 @@
 //! Caches are made in an image, and what they look like there.
 
+use super::classic::slob_geometry;
 use super::policy::LinuxPolicy;
 use super::shared::Shared;
 use crate::image::{Booting, address, with_end};
@@ -66,15 +67,19 @@ pub(super) fn make_known(shared: &Shared, name: &str, spec: &CacheSpec) -> Optio
         return None;
     }
     let cache = make(shared, name, spec.object_size, spec);
-    let geometry = (cache != 0).then(|| geometry(shared, cache))?;
-    if spec.known_size <= geometry.size {
+    let geometry = (cache != 0).then(|| geometry(shared, cache, spec))?;
+    if shared.is_slob() || spec.known_size <= geometry.size {
         return Some((cache, geometry));
     }
     let cache = make(shared, name, spec.known_size, spec);
-    (cache != 0).then(|| (cache, Geometry { object_size: spec.object_size, ..self::geometry(shared, cache) }))
+    (cache != 0)
+        .then(|| (cache, Geometry { object_size: spec.object_size, ..self::geometry(shared, cache, spec) }))
 }
 
-fn geometry(shared: &Shared, cache: u64) -> Geometry {
+fn geometry(shared: &Shared, cache: u64, spec: &CacheSpec) -> Geometry {
+    if shared.is_slob() {
+        return slob_geometry(shared, cache, spec);
+    }
     let number = |name: &str| {
         let said = shared.file(cache, name);
         said.unwrap_or_else(|| ended(format!("the tree has no file `{name}` of a cache"))).total as u32

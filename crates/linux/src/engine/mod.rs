@@ -7,10 +7,12 @@
 //! | `cache` | [`Linux`]: a cache; what the image asks of the world while a call of it runs |
 //! | `layout` | caches are made in an image |
 //! | `files` | what the tree's files in sysfs say of a cache |
+//! | `classic` | SLAB and SLOB: what they have and SLUB has not |
 //! | `contract` | what an engine does |
 //! | `seed` | slabs as an earlier life would have left them |
 
 mod cache;
+mod classic;
 mod contract;
 mod files;
 mod layout;

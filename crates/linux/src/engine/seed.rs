@@ -20,6 +20,9 @@ impl<P: Platform> Linux<P> {
         place: Place,
         free: &[u16],
     ) -> Option<P::Ptr> {
+        if !self.shared.is_slub() {
+            return self.seed_classic(backing, node, place, free);
+        }
         let arguments = [self.cache, Gfp::KERNEL.0.into(), node.0.into(), 0, 0];
         let cpu = self.cpu_of(node);
         let mut objects = Vec::new();
@@ -50,6 +53,9 @@ impl<P: Platform> Linux<P> {
 
     /// Frees what seeds left to free.
     pub(super) fn settle(&self, backing: &Backing<'_, P>) {
+        if !self.shared.is_slub() {
+            return self.settle_classic(backing);
+        }
         let seeds = self.seeds.take();
         if seeds.is_empty() {
             return;
@@ -87,7 +93,7 @@ impl<P: Platform> Linux<P> {
     }
 
     /// A CPU of the node, or CPU 0.
-    fn cpu_of(&self, node: NodeId) -> u16 {
+    pub(super) fn cpu_of(&self, node: NodeId) -> u16 {
         let found = (0..P::cpus()).find(|cpu| P::cpu_node(slablab_platform::CpuId(*cpu)) == node);
         found.unwrap_or(0)
     }

@@ -3,6 +3,7 @@
 //! Caches are made one by one, and no function of an engine makes what they share before. The image is found
 //! by the machine: the address of the first frame's descriptor, which no other machine of its time has.
 
+use super::classic::Classic;
 use super::policy::{LinuxPolicy, Tree};
 use crate::image::{Image, Machine};
 use slablab_pages::{Pages, PagesPolicy};
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     pub(super) waiting: RefCell<HashMap<u64, (u64, u64)>>,
     /// CPUs as the image knows them.
     pub(super) online: Vec<Cell<bool>>,
+    /// What SLAB and SLOB need.
+    pub(super) classic: Classic,
     /// Room for what the image's files say.
     pub(super) text: RefCell<Vec<u8>>,
 }
@@ -79,6 +82,7 @@ impl Shared {
             blocks: RefCell::default(),
             waiting: RefCell::default(),
             online: machine.cpu_online.iter().map(|online| Cell::new(*online)).collect(),
+            classic: Classic::default(),
             text: RefCell::new(vec![0; 1 << 16]),
         }
     }

@@ -31,6 +31,11 @@ pub(crate) trait Outside {
     fn said(&self, kind: u32, text: String, caller: u64);
     fn jiffies(&self) -> u64;
     fn random(&self) -> u32;
+    /// Work of the image is due on a CPU.
+    fn defer(&self, cpu: u16, work: u64, delay_ns: u64);
+    /// The block that begins with this frame is of another cache than the one that the call is of: of this
+    /// one, or 0 for one of the image's own.
+    fn is_of(&self, pfn: u64, cache: u64);
 }
 
 /// A call, as thunks.S knows it.
@@ -91,7 +96,7 @@ pub(crate) fn enter(ways: Ways, gs: u64, function: u64, arguments: [u64; 5], out
 }
 
 /// The functions that an image calls, in the order of host.h. The call is the last of six arguments.
-pub(crate) fn table() -> [u64; 10] {
+pub(crate) fn table() -> [u64; 12] {
     let of = |function: HostFunction| function as usize as u64;
     [
         of(pages_alloc),
@@ -104,6 +109,8 @@ pub(crate) fn table() -> [u64; 10] {
         of(report),
         of(jiffies),
         of(random),
+        of(defer),
+        of(is_of),
     ]
 }
 
@@ -164,6 +171,8 @@ host! {
     report(outside, kind, text, caller) { outside.said(kind as u32, text_at(text), caller); 0 };
     jiffies(outside) outside.jiffies();
     random(outside) u64::from(outside.random());
+    defer(outside, cpu, work, ns) { outside.defer(cpu as u16, work, ns); 0 };
+    is_of(outside, pfn, cache) { outside.is_of(pfn, cache); 0 };
 }
 
 /// A text of the image.

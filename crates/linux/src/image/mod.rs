@@ -18,6 +18,7 @@ mod fault;
 mod finding;
 mod space;
 
+use crate::build::Allocator;
 use call::{Ended, Outside, Ways, enter, text_at};
 use elf::Program;
 use fault::{Fault, Watched};
@@ -66,6 +67,7 @@ struct Given {
     node_memory: *const u8,
     zonelists: *const u16,
     zonelist_stride: u32,
+    frames: u64,
 }
 
 /// The functions of an image, by address.
@@ -80,12 +82,21 @@ pub(crate) struct Functions {
     pub(crate) cpu_steps: u64,
     pub(crate) set_online: u64,
     pub(crate) call_rcu: u64,
+    pub(crate) kmalloc: u64,
+    pub(crate) kfree: u64,
+    pub(crate) later: u64,
 }
 
 /// A booted image.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) functions: Functions,
+    /// Which allocator it is.
+    pub(crate) allocator: Allocator,
+    /// The clock of calls that no cache makes, in jiffies.
+    pub(crate) clock: Cell<u64>,
+    /// Work of such calls: the CPU, the work, when it is due.
+    pub(crate) deferred: RefCell<Vec<(u16, u64, u64)>>,
     ways: Ways,
     /// The base of GS for each CPU.
     gs: Vec<u64>,
@@ -124,6 +135,8 @@ impl Image {
             })
         };
         let page_bytes = read(symbol("slablab_page_bytes")?);
+        let allocator = Allocator::ALL.get(read(symbol("slablab_allocator")?) as usize).copied();
+        let allocator = allocator.unwrap_or(Allocator::Slub);
         let frames = machine.frames + OWN_FRAMES;
         let memory = Area::reserve("the machine's memory", frames << 12)?;
         let pages = Area::reserve("struct pages", frames * page_bytes)?;
@@ -152,12 +165,18 @@ impl Image {
             store: symbol("slablab_store")?,
             cpu_steps: symbol("slablab_cpu_steps")?,
             set_online: symbol("slablab_set_online")?,
-            call_rcu: symbol("slablab_call_rcu_function")?,
+            call_rcu: symbol("slablab_free_later")?,
+            kmalloc: symbol("slablab_kmalloc")?,
+            kfree: symbol("slablab_kfree")?,
+            later: symbol("slablab_later")?,
         };
         let (prepare, parameter, start) =
             (symbol("slablab_prepare")?, symbol("slablab_parameter")?, symbol("slablab_boot")?);
         let image = Image {
             functions,
+            allocator,
+            clock: Cell::new(0),
+            deferred: RefCell::default(),
             ways,
             gs,
             path: path.to_path_buf(),
@@ -209,6 +228,7 @@ impl Image {
             node_memory: memory.as_ptr(),
             zonelists: lists.as_ptr(),
             zonelist_stride: stride as u32,
+            frames: self.frames,
         };
         copy(std::ptr::from_ref(&given).addr() as u64, arena.start(), size_of::<Given>() as u64);
         let boot = Booting(self);
@@ -350,9 +370,10 @@ impl Image {
         (at >> 12, at & 4095)
     }
 
-    /// The frame whose struct page an address is in.
-    pub(crate) fn frame_of_struct_page(&self, address: u64) -> u64 {
-        (address - self.struct_pages) / self.page_bytes
+    /// The frame whose struct page an address is in; `None` if it is in none.
+    pub(crate) fn frame_of_struct_page(&self, address: u64) -> Option<u64> {
+        let pfn = address.checked_sub(self.struct_pages)? / self.page_bytes;
+        (pfn < self.frames + OWN_FRAMES).then_some(pfn)
     }
 }
 
@@ -376,11 +397,15 @@ impl Outside for Booting<'_> {
         said(self.0, kind, text, caller);
     }
     fn jiffies(&self) -> u64 {
-        0
+        self.0.clock.get()
     }
     fn random(&self) -> u32 {
         1
     }
+    fn defer(&self, cpu: u16, work: u64, delay_ns: u64) {
+        self.0.deferred.borrow_mut().push((cpu, work, delay_ns));
+    }
+    fn is_of(&self, _pfn: u64, _cache: u64) {}
 }
 
 /// Words of the kernel, from host_report: a message is kept, any other kind ends the call.

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * SLAB: what it does is seen from outside. Its own statistics are compiled with CONFIG_DEBUG_SLAB alone, which
+ * changes arrays and layout. So calls are counted here, by what changed of the state that headers have: a
+ * CPU's array, the nodes' lists. With that option the files `tree_*` are the tree's own statistics, for a
+ * comparison.
+ */
+#ifdef SLABLAB_SLAB
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/topology.h>
+#include "slab.h"
+#include "host.h"
+
+/* The begin of an array of objects, as the compiled code reads it. An array of another node's objects is
+ * behind its lock. */
+struct array {
+	u32 avail;
+	u32 limit;
+	u32 batchcount;
+	u32 touched;
+};
+
+struct alien {
+	spinlock_t lock;
+	struct array array __aligned(8);
+};
+
+enum count {
+	ALLOCS, HITS, MISSES, FREE_HITS, FREE_MISSES, NODE_ALLOCS, NODE_FREES, OVERFLOWS, GROWN, GROW_TRIES,
+	FALLBACKS, LIST_LOCKS, ALIEN_LOCKS, COUNTS
+};
+
+/* A cache of the program. */
+struct seen {
+	struct kmem_cache *cache;
+	u64 __percpu *counts;
+};
+
+/* Caches by address, and their nodes' locks: tables of linked places, a power of two long. */
+#define CACHES 4096
+#define LOCKS 65536
+static struct seen caches[CACHES];
+static struct {
+	const void *lock;
+	struct seen *seen;
+} locks[LOCKS];
+
+static struct seen *running;
+static u32 pending_aliens;
+static struct page *fresh[16];
+static u32 fresh_count, failed;
+
+static u32 place_of(const void *address, u32 places)
+{
+	return ((u64)address >> 6) * 0x9E3779B97F4A7C15ull >> 40 & (places - 1);
+}
+
+static struct seen *seen_of(const struct kmem_cache *cache)
+{
+	u32 at = place_of(cache, CACHES);
+
+	while (caches[at].cache && caches[at].cache != cache)
+		at = (at + 1) % CACHES;
+	return caches[at].cache ? &caches[at] : NULL;
+}
+
+static void count(struct seen *seen, enum count what, u64 by)
+{
+	if (seen)
+		this_cpu_add(seen->counts[what], by);
+}
+
+static struct seen *know(struct kmem_cache *cache)
+{
+	static u32 known;
+	u32 at = place_of(cache, CACHES);
+
+	if (++known == CACHES)
+		slablab_end(SLABLAB_PANIC, "slablab: more caches than the shim holds", 0);
+	while (caches[at].cache)
+		at = (at + 1) % CACHES;
+	caches[at].counts = slablab_percpu_alloc(COUNTS * sizeof(u64), 8);
+	if (!caches[at].counts)
+		slablab_end(SLABLAB_PANIC, "slablab: the CPUs' areas are used up", 0);
+	caches[at].cache = cache;
+	return &caches[at];
+}
+
+/* The locks of all caches' nodes: any other lock of SLAB is of an array for another node's objects. */
+static void know_locks(void)
+{
+	struct kmem_cache *cache;
+	struct kmem_cache_node *n;
+	static u32 known;
+	int node;
+
+	list_for_each_entry(cache, &slab_caches, list)
+		for_each_kmem_cache_node(cache, node, n) {
+			u32 at = place_of(&n->list_lock, LOCKS);
+
+			while (locks[at].lock && locks[at].lock != &n->list_lock)
+				at = (at + 1) % LOCKS;
+			if (!locks[at].lock && ++known == LOCKS)
+				slablab_end(SLABLAB_PANIC, "slablab: more locks than the shim holds", 0);
+			locks[at].lock = &n->list_lock;
+			locks[at].seen = seen_of(cache);
+		}
+}
+
+/* SLAB looks whether a lock of its lists is held. */
+static void mark(void *lock, int held)
+{
+	atomic_set(&((raw_spinlock_t *)lock)->raw_lock.val, held);
+}
+
+void slablab_unlocked(void *lock)
+{
+	mark(lock, 0);
+}
+
+void slablab_locked(void *lock)
+{
+	u32 at = place_of(lock, LOCKS);
+
+	mark(lock, 1);
+	while (locks[at].lock && locks[at].lock != lock)
+		at = (at + 1) % LOCKS;
+	if (!locks[at].lock) {
+		/* Outside of a call the cache is that of the lock which is taken next. */
+		if (running)
+			count(running, ALIEN_LOCKS, 1);
+		else
+			pending_aliens++;
+		return;
+	}
+	count(locks[at].seen, LIST_LOCKS, 1);
+	count(locks[at].seen, ALIEN_LOCKS, pending_aliens);
+	pending_aliens = 0;
+}
+
+void slablab_took(struct page *page)
+{
+	if (!page)
+		failed++;
+	else if (fresh_count < ARRAY_SIZE(fresh))
+		fresh[fresh_count++] = page;
+}
+
+void slablab_gave(struct page *page)
+{
+	u32 at;
+
+	for (at = 0; at < fresh_count; at++)
+		if (fresh[at] == page) {
+			fresh[at] = fresh[--fresh_count];
+			failed++;
+		}
+}
+
+static void begin(struct seen *seen)
+{
+	running = seen;
+	fresh_count = failed = pending_aliens = 0;
+}
+
+/* Whose the call's new slabs are is known when they are slabs. */
+static void end(void)
+{
+	u32 at;
+
+	for (at = 0; at < fresh_count; at++) {
+		struct kmem_cache *cache = ((struct slab *)fresh[at])->slab_cache;
+		struct seen *owner = seen_of(cache);
+
+		count(owner, GROWN, 1);
+		count(owner, GROW_TRIES, 1);
+		if (owner != running)
+			host_owner(page_to_pfn(fresh[at]), owner ? owner->cache : NULL);
+	}
+	count(running, GROW_TRIES, failed);
+	running = NULL;
+}
+
+static struct array *array_of(struct kmem_cache *cache)
+{
+	return this_cpu_ptr((struct array __percpu *)cache->cpu_cache);
+}
+
+void slablab_made(struct kmem_cache *cache)
+{
+	if (cache && !seen_of(cache))
+		know(cache);
+	know_locks();
+}
+
+void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
+{
+	gfp_t native = (__force gfp_t)slablab_native_gfp(gfp);
+	struct seen *seen = seen_of(cache);
+	int here = numa_mem_id();
+	bool local = node < 0 || node == here;
+	bool hit = local && array_of(cache)->avail;
+	void *object;
+
+	begin(seen);
+	object = node < 0 ? kmem_cache_alloc(cache, native) : kmem_cache_alloc_node(cache, native, node);
+	count(seen, ALLOCS, 1);
+	count(seen, hit ? HITS : MISSES, local);
+	if (object && !hit) {
+		int from = page_to_nid(virt_to_page(object));
+
+		/* An array has objects of its own node, unless there are no arrays for other nodes' objects. */
+		if (!local || (from != here && cache->node[here] && cache->node[here]->alien))
+			count(seen, NODE_ALLOCS, 1);
+		count(seen, FALLBACKS, from != (local ? here : node));
+	}
+	end();
+	return object;
+}
+
+u64 slablab_free(struct kmem_cache *cache, void *object)
+{
+	struct seen *seen = seen_of(cache);
+	int from = page_to_nid(virt_to_page(object)), here = numa_mem_id();
+
+	begin(seen);
+	if (nr_online_nodes > 1 && from != here) {
+		struct alien **aliens = cache->node[here] ? (struct alien **)cache->node[here]->alien : NULL;
+		struct alien *alien = aliens ? aliens[from] : NULL;
+		u32 before = alien ? alien->array.avail : 0;
+
+		kmem_cache_free(cache, object);
+		count(seen, NODE_FREES, 1);
+		count(seen, OVERFLOWS, alien && alien->array.avail <= before);
+	} else {
+		struct array *array = array_of(cache);
+		bool full = array->avail >= array->limit;
+
+		kmem_cache_free(cache, object);
+		count(seen, full ? FREE_MISSES : FREE_HITS, 1);
+	}
+	end();
+	return 0;
+}
+
+u64 slablab_shrink(struct kmem_cache *cache)
+{
+	begin(seen_of(cache));
+	kmem_cache_shrink(cache);
+	end();
+	return 0;
+}
+
+void slablab_run(void (*function)(void *), void *argument)
+{
+	begin(NULL);
+	function(argument);
+	end();
+}
+
+/* The files of a cache, by the names of SLUB's where they say the same. */
+
+static u64 number_of(struct kmem_cache *cache, const char *name, bool *known)
+{
+	*known = true;
+	if (!strcmp(name, "slab_size"))
+		return cache->size;
+	if (!strcmp(name, "object_size"))
+		return cache->object_size;
+	if (!strcmp(name, "order"))
+		return cache->gfporder;
+	if (!strcmp(name, "objs_per_slab"))
+		return cache->num;
+	if (!strcmp(name, "limit"))
+		return cache->limit;
+	if (!strcmp(name, "batchcount"))
+		return cache->batchcount;
+	if (!strcmp(name, "shared"))
+		return cache->shared;
+#ifdef CONFIG_DEBUG_SLAB
+	if (!strcmp(name, "tree_grown"))
+		return cache->grown;
+	if (!strcmp(name, "tree_reaped"))
+		return cache->reaped;
+	if (!strcmp(name, "tree_node_allocs"))
+		return cache->node_allocs;
+	if (!strcmp(name, "tree_node_frees"))
+		return cache->node_frees;
+	if (!strcmp(name, "tree_node_overflow"))
+		return cache->node_overflow;
+	if (!strcmp(name, "tree_allochit"))
+		return atomic_read(&cache->allochit);
+	if (!strcmp(name, "tree_allocmiss"))
+		return atomic_read(&cache->allocmiss);
+	if (!strcmp(name, "tree_freehit"))
+		return atomic_read(&cache->freehit);
+	if (!strcmp(name, "tree_freemiss"))
+		return atomic_read(&cache->freemiss);
+#endif
+	*known = false;
+	return 0;
+}
+
+static u64 length_of(struct list_head *list)
+{
+	struct list_head *at;
+	u64 length = 0;
+
+	list_for_each(at, list)
+		length++;
+	return length;
+}
+
+static u64 of_node(struct kmem_cache *cache, struct kmem_cache_node *n, const char *name, bool *known)
+{
+	*known = true;
+	if (!strcmp(name, "slabs"))
+		return n->total_slabs;
+	if (!strcmp(name, "total_objects"))
+		return n->total_slabs * cache->num;
+	/* As SLUB's file: those that no list has free. */
+	if (!strcmp(name, "objects"))
+		return n->total_slabs * cache->num - n->free_objects;
+	if (!strcmp(name, "partial"))
+		return length_of(&n->slabs_partial) + n->free_slabs;
+	*known = false;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	enum count of[2];
+	s8 sign;	/* Of the second one; 0 without one. */
+} counted[] = {
+	{ "alloc_fastpath", { HITS } },
+	{ "alloc_slowpath", { ALLOCS, HITS }, -1 },
+	{ "free_fastpath", { FREE_HITS } },
+	{ "free_slowpath", { FREE_MISSES, NODE_FREES }, 1 },
+	{ "alloc_slab", { GROWN } },
+	{ "allochit", { HITS } },
+	{ "allocmiss", { MISSES } },
+	{ "freehit", { FREE_HITS } },
+	{ "freemiss", { FREE_MISSES } },
+	{ "node_allocs", { NODE_ALLOCS } },
+	{ "node_frees", { NODE_FREES } },
+	{ "node_overflow", { OVERFLOWS } },
+	{ "grown", { GROWN } },
+	{ "grow_tries", { GROW_TRIES } },
+	{ "fallback_alloc", { FALLBACKS } },
+	{ "lock_node_list", { LIST_LOCKS } },
+	{ "lock_alien", { ALIEN_LOCKS } },
+};
+
+static u64 of_cpu(struct seen *seen, u32 which, u32 cpu)
+{
+	u64 *counts = per_cpu_ptr(seen->counts, cpu);
+
+	return counts[counted[which].of[0]] + counted[which].sign * counts[counted[which].of[1]];
+}
+
+u64 slablab_show(struct kmem_cache *cache, const char *name, char *out, u64 bytes)
+{
+	struct seen *seen = seen_of(cache);
+	struct kmem_cache_node *n;
+	u64 sum = 0, length, at;
+	bool known;
+	int node, cpu;
+
+	sum = number_of(cache, name, &known);
+	if (known)
+		return scnprintf(out, bytes, "%llu\n", sum);
+	for_each_kmem_cache_node(cache, node, n)
+		sum += of_node(cache, n, name, &known);
+	if (known) {
+		length = scnprintf(out, bytes, "%llu", sum);
+		for_each_kmem_cache_node(cache, node, n)
+			length += scnprintf(out + length, bytes - length, " N%d=%llu", node,
+					    of_node(cache, n, name, &known));
+		return length;
+	}
+	for (at = 0; seen && at < ARRAY_SIZE(counted); at++) {
+		if (strcmp(name, counted[at].name))
+			continue;
+		for_each_possible_cpu(cpu)
+			sum += of_cpu(seen, at, cpu);
+		length = scnprintf(out, bytes, "%llu", sum);
+		for_each_possible_cpu(cpu)
+			if (of_cpu(seen, at, cpu))
+				length += scnprintf(out + length, bytes - length, " C%d=%llu", cpu,
+						    of_cpu(seen, at, cpu));
+		return length;
+	}
+	return -1;
+}
+
+u64 slablab_store(struct kmem_cache *cache, const char *name, const char *value)
+{
+	return -1;
+}
+
+/* CPUs that come and go: the tree's functions, in the kernel's order. */
+void slablab_cpu_coming(u32 cpu)
+{
+	begin(NULL);
+	slab_prepare_cpu(cpu);
+	end();
+	know_locks();
+}
+
+void slablab_cpu_gone(u32 cpu)
+{
+	begin(NULL);
+	slab_dead_cpu(cpu);
+	end();
+}
+
+void on_each_cpu_cond_mask(smp_cond_func_t cond, smp_call_func_t func, void *info, bool wait,
+			   const struct cpumask *mask)
+{
+	int cpu;
+
+	for_each_cpu(cpu, mask) {
+		if (!cpu_online(cpu) || (cond && !cond(cpu, info)))
+			continue;
+		slablab_on_cpu(cpu, func, info);
+	}
+}
+
+void kick_all_cpus_sync(void)
+{
+}
+
+const u64 slablab_allocator = 1;
+#endif

@@ -1,0 +1,273 @@
+//! SLAB and SLOB: what they have and SLUB has not.
+//!
+//! Neither has files in sysfs. The shim counts their calls by what changed of the state that headers of the
+//! tree have (shim/slab.c, shim/slob.c), and says so by the names of SLUB's files. Blocks that go back to the
+//! page allocator are counted here, since only the program knows whose they were.
+//!
+//! | | SLAB | SLOB |
+//! |---|---|---|
+//! | timers | `cache_reap` of each CPU: deferred work of the world | none |
+//! | pages | of one cache | shared: a block counts for the cache whose call took it |
+//! | requests of kmalloc | a cache for each class | of their size, with a header |
+
+use super::cache::Linux;
+use super::shared::Shared;
+use crate::build::Allocator;
+use slablab_engines::ended;
+use slablab_platform::{CpuId, Event, Field, Gfp, NO_CACHE, NodeId, Pfn, Platform, Work, WorkKind};
+use slablab_slabs::cache::CacheFlags;
+use slablab_slabs::{Backing, CacheSpec, Geometry, Place, Usage};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+/// Bytes before an object of SLOB's kmalloc, which are also the least alignment.
+const HEADER: u32 = 8;
+
+/// What the program keeps of an image of SLAB or SLOB.
+#[derive(Debug, Default)]
+pub(super) struct Classic {
+    /// Blocks that went back, and those of them that the reaper gave back: by cache and CPU.
+    given: RefCell<HashMap<(u32, u16), [u64; 2]>>,
+    /// Caches by their address in the image.
+    ids: RefCell<HashMap<u64, u32>>,
+    is_reaping: Cell<bool>,
+    /// Deferred work, by the number that the world gets for it.
+    later: RefCell<Vec<u64>>,
+}
+
+impl Shared {
+    pub(super) fn is_slub(&self) -> bool {
+        self.image.allocator == Allocator::Slub
+    }
+
+    pub(super) fn is_slob(&self) -> bool {
+        self.image.allocator == Allocator::Slob
+    }
+
+    /// Names a cache that was made, and hands over what its making left to do later.
+    pub(super) fn made<P: Platform>(&self, cache: u64, id: u32) {
+        self.classic.ids.borrow_mut().insert(cache, id);
+        self.defer_left::<P>(id);
+    }
+
+    /// Hands over what calls without a cache left to do later, in the name of one.
+    pub(super) fn defer_left<P: Platform>(&self, id: u32) {
+        for (cpu, work, delay_ns) in self.image.deferred.take() {
+            self.defer::<P>(id, cpu, work, delay_ns);
+        }
+    }
+
+    /// The image's work of all caches: the world gets a number for it, as addresses differ from run to run.
+    pub(super) fn defer<P: Platform>(&self, id: u32, cpu: u16, work: u64, delay_ns: u64) {
+        let mut later = self.classic.later.borrow_mut();
+        let known = later.iter().position(|known| *known == work);
+        let argument = known.unwrap_or(later.len()) as u64;
+        if known.is_none() {
+            later.push(work);
+        }
+        P::defer(CpuId(cpu), delay_ns, Work { kind: WorkKind::Reap, cache: id, argument });
+    }
+
+    /// The event of a lock that is taken.
+    pub(super) fn lock_event(&self) -> Event {
+        if self.is_slob() { Event::LockHeap } else { Event::LockNodeList }
+    }
+
+    /// A block of a cache went back to the page allocator.
+    pub(super) fn gave(&self, cache: u32, cpu: CpuId) {
+        if !self.is_slub() {
+            let mut given = self.classic.given.borrow_mut();
+            let [all, reaped] = given.entry((cache, cpu.0)).or_default();
+            *all += 1;
+            *reaped += u64::from(self.classic.is_reaping.get());
+        }
+    }
+
+    /// A block is of another cache than the one whose call took it: of one of the image's own caches, if the
+    /// program did not make it.
+    pub(super) fn is_of<P: Platform>(&self, pfn: u64, cache: u64) {
+        let id = self.classic.ids.borrow().get(&cache).copied().unwrap_or(NO_CACHE);
+        if let Some(block) = self.blocks.borrow_mut().get_mut(&pfn) {
+            block.cache = id;
+            P::with_frame(Pfn(pfn as u32), |frame| frame.owner.set(id.into()));
+        }
+    }
+}
+
+/// The size of SLOB's requests for a cache of kmalloc, or `None` for a cache with objects of its own.
+pub(super) fn kmalloc_size(shared: &Shared, spec: &CacheSpec) -> Option<u32> {
+    (shared.is_slob() && spec.flags.has(CacheFlags::KMALLOC)).then_some(spec.object_size)
+}
+
+/// The layout of a page of SLOB that one cache has alone.
+pub(super) fn slob_geometry(shared: &Shared, cache: u64, spec: &CacheSpec) -> Geometry {
+    let number = |name: &str| shared.file(cache, name).map_or(0, |said| said.total as u32);
+    let kmalloc = kmalloc_size(shared, spec);
+    let (bytes, align, lead) = match kmalloc {
+        Some(bytes) if bytes.is_power_of_two() => (bytes + HEADER, bytes.max(HEADER), HEADER),
+        Some(bytes) => (bytes + HEADER, HEADER, HEADER),
+        None => (number("slab_size"), number("align").max(HEADER), 0),
+    };
+    let (size, order, objects) = match bytes < 4096 {
+        true => {
+            let size = bytes.next_multiple_of(align);
+            (size, 0, 1 + (4096 - (lead.next_multiple_of(align) - lead) - bytes) / size)
+        }
+        false => {
+            let bytes = kmalloc.unwrap_or(bytes);
+            (bytes, bytes.div_ceil(4096).next_power_of_two().ilog2() as u8, 1)
+        }
+    };
+    Geometry {
+        object_size: spec.object_size,
+        size,
+        spacing: size,
+        link_offset: 0,
+        order,
+        objects,
+        min_order: order,
+        min_objects: objects,
+    }
+}
+
+impl<P: Platform> Linux<P> {
+    /// Deferred work of the image: `cache_reap`, which looks at all caches.
+    pub(super) fn run_later(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {
+        let known = self.shared.classic.later.borrow().get(work.argument as usize).copied();
+        if let Some(work) = known.filter(|_| self.shared.online[cpu.0 as usize].get()) {
+            self.shared.classic.is_reaping.set(true);
+            self.run(backing, cpu.0, self.shared.image.functions.later, [work, 0, 0, 0, 0]);
+            self.shared.classic.is_reaping.set(false);
+        }
+    }
+
+    /// A counter of SLAB or SLOB, by a CPU or by all.
+    pub(super) fn seen(&self, cpu: Option<CpuId>, event: Event) -> u64 {
+        let which = match event {
+            Event::FreeSlab => 0,
+            Event::SlabReaped => 1,
+            _ => {
+                let said = self.shared.file(self.cache, event.name());
+                return said.map_or(0, |said| cpu.map_or(said.total, |cpu| said.of_cpu(cpu.0)));
+            }
+        };
+        let given = self.shared.classic.given.borrow();
+        let own =
+            given.iter().filter(|((cache, at), _)| *cache == self.id.0 && cpu.is_none_or(|cpu| cpu.0 == *at));
+        own.map(|(_, counts)| counts[which]).sum()
+    }
+
+    /// Objects of SLOB: those in shared pages, those with pages of their own, and the frames of all blocks that
+    /// calls for this cache took.
+    pub(super) fn slob_usage(&self, node: Option<NodeId>) -> Usage {
+        let number = |name: &str| {
+            let said = self.file(name);
+            node.map_or(said.total, |node| said.of_node(node.0))
+        };
+        let (shared_bytes, large) = (number("shared_bytes"), number("large_objects"));
+        let live = match node {
+            Some(node) => self.live[node.0 as usize].get(),
+            None => self.live.iter().map(Cell::get).sum(),
+        };
+        let frames = self.frames(node.map(|node| node.0));
+        Usage {
+            slabs: large,
+            frames,
+            total_objects: large,
+            shared_objects: live - large,
+            shared_bytes,
+            ..Usage::default()
+        }
+    }
+
+    /// A slab of an earlier life. Objects that came from other pages than the one that is full are freed
+    /// with the seeds.
+    pub(super) fn seed_classic(
+        &self,
+        backing: &Backing<'_, P>,
+        node: NodeId,
+        place: Place,
+        free: &[u16],
+    ) -> Option<P::Ptr> {
+        let objects = self.geometry.objects as usize;
+        let block = 4096u64 << self.geometry.order;
+        let mut found: HashMap<u64, Vec<u64>> = HashMap::new();
+        let cpu = self.cpu_of(node);
+        let full = (0..objects * 64).find_map(|_| {
+            let address = self.allocate(backing, cpu, Gfp::KERNEL, Some(node), self.geometry.object_size)?;
+            let first = address / block * block;
+            let list = found.entry(first).or_default();
+            list.push(address);
+            (list.len() == objects).then_some(first)
+        })?;
+        let mut slab = found.remove(&full)?;
+        slab.sort_unstable();
+        let (base, size) = (slab[0], u64::from(self.geometry.size));
+        if slab.iter().enumerate().any(|(index, address)| *address != base + index as u64 * size) {
+            ended(
+                "the slabs that the recording starts with cannot be made: objects are not a size apart"
+                    .into(),
+            );
+        }
+        slab.iter().for_each(|address| self.held(self.object(*address), 1));
+        let freed: Vec<u64> = free.iter().rev().map(|index| slab[usize::from(*index)]).collect();
+        let others: Vec<u64> = found.into_values().flatten().collect();
+        others.iter().for_each(|address| self.held(self.object(*address), 1));
+        let mut seeds = self.seeds.borrow_mut();
+        seeds.extend(
+            [(place, node, freed), (Place::Node, node, others)].into_iter().filter(|seed| !seed.2.is_empty()),
+        );
+        Some(self.object(base))
+    }
+
+    /// Frees what seeds left to free. SLAB's arrays are emptied then, as by a shrink, and its empty slabs go.
+    pub(super) fn settle_classic(&self, backing: &Backing<'_, P>) {
+        for (_, node, objects) in self.seeds.take() {
+            for address in objects {
+                self.held(self.object(address), -1);
+                self.release(backing, self.cpu_of(node), address);
+            }
+        }
+        self.run(backing, P::cpu().0, self.shared.image.functions.shrink, [self.cache, 0, 0, 0, 0]);
+    }
+
+    /// Fills the current CPU's array with objects of its slabs.
+    pub(super) fn fill_array(&self, backing: &Backing<'_, P>, count: u32) {
+        if self.shared.image.allocator != Allocator::Slab {
+            return;
+        }
+        let limit = self.file("limit").total as u32;
+        let cpu = P::cpu().0;
+        let objects: Vec<u64> = (0..count.min(limit))
+            .map_while(|_| self.allocate(backing, cpu, Gfp::KERNEL, None, self.geometry.object_size))
+            .collect();
+        objects.into_iter().for_each(|address| self.release(backing, cpu, address));
+    }
+
+    /// An object's address in the image.
+    pub(super) fn allocate(
+        &self,
+        backing: &Backing<'_, P>,
+        cpu: u16,
+        gfp: Gfp,
+        node: Option<NodeId>,
+        bytes: u32,
+    ) -> Option<u64> {
+        let functions = &self.shared.image.functions;
+        let node = node.map_or(-1i64, |node| node.0.into()) as u64;
+        let address = match self.kmalloc {
+            Some(_) => {
+                self.run(backing, cpu, functions.kmalloc, [self.cache, gfp.0.into(), node, bytes.into(), 0])
+            }
+            None => self.run(backing, cpu, functions.alloc, [self.cache, gfp.0.into(), node, 0, 0]),
+        };
+        (address != 0).then_some(address)
+    }
+
+    /// Frees an object by its address in the image.
+    pub(super) fn release(&self, backing: &Backing<'_, P>, cpu: u16, address: u64) {
+        let functions = &self.shared.image.functions;
+        let function = if self.kmalloc.is_some() { functions.kfree } else { functions.free };
+        self.run(backing, cpu, function, [self.cache, address, 0, 0, 0]);
+    }
+}
