@@ -8,6 +8,7 @@ use slablab_pages::Pages;
 use slablab_platform::{Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind};
 use slablab_slabs::{Backing, CacheId, Geometry, Place};
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -27,6 +28,8 @@ pub struct Linux<P: Platform> {
     /// How often each CPU took a lock.
     pub(super) locks: Vec<Cell<u64>>,
     pub(super) seeds: RefCell<Seeds>,
+    /// Objects of slabs that are not yet whole in [`Linux::seed_slab`]: by the slab's address.
+    pub(super) loose: RefCell<HashMap<u64, Vec<u64>>>,
     /// The size of SLOB's requests, for a cache of kmalloc.
     pub(super) kmalloc: Option<u32>,
     pub(super) world: PhantomData<fn() -> P>,

@@ -13,10 +13,9 @@
 use super::cache::Linux;
 use super::shared::Shared;
 use crate::build::Allocator;
-use slablab_engines::ended;
 use slablab_platform::{CpuId, Event, Field, Gfp, NO_CACHE, NodeId, Pfn, Platform, Work, WorkKind};
 use slablab_slabs::cache::CacheFlags;
-use slablab_slabs::{Backing, CacheSpec, Geometry, Place, Usage};
+use slablab_slabs::{Backing, CacheSpec, Geometry, Usage};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
@@ -178,57 +177,6 @@ impl<P: Platform> Linux<P> {
             shared_bytes,
             ..Usage::default()
         }
-    }
-
-    /// A slab of an earlier life. Objects that came from other pages than the one that is full are freed
-    /// with the seeds.
-    pub(super) fn seed_classic(
-        &self,
-        backing: &Backing<'_, P>,
-        node: NodeId,
-        place: Place,
-        free: &[u16],
-    ) -> Option<P::Ptr> {
-        let objects = self.geometry.objects as usize;
-        let block = 4096u64 << self.geometry.order;
-        let mut found: HashMap<u64, Vec<u64>> = HashMap::new();
-        let cpu = self.cpu_of(node);
-        let full = (0..objects * 64).find_map(|_| {
-            let address = self.allocate(backing, cpu, Gfp::KERNEL, Some(node), self.geometry.object_size)?;
-            let first = address / block * block;
-            let list = found.entry(first).or_default();
-            list.push(address);
-            (list.len() == objects).then_some(first)
-        })?;
-        let mut slab = found.remove(&full)?;
-        slab.sort_unstable();
-        let (base, size) = (slab[0], u64::from(self.geometry.size));
-        if slab.iter().enumerate().any(|(index, address)| *address != base + index as u64 * size) {
-            ended(
-                "the slabs that the recording starts with cannot be made: objects are not a size apart"
-                    .into(),
-            );
-        }
-        slab.iter().for_each(|address| self.held(self.object(*address), 1));
-        let freed: Vec<u64> = free.iter().rev().map(|index| slab[usize::from(*index)]).collect();
-        let others: Vec<u64> = found.into_values().flatten().collect();
-        others.iter().for_each(|address| self.held(self.object(*address), 1));
-        let mut seeds = self.seeds.borrow_mut();
-        seeds.extend(
-            [(place, node, freed), (Place::Node, node, others)].into_iter().filter(|seed| !seed.2.is_empty()),
-        );
-        Some(self.object(base))
-    }
-
-    /// Frees what seeds left to free. SLAB's arrays are emptied then, as by a shrink, and its empty slabs go.
-    pub(super) fn settle_classic(&self, backing: &Backing<'_, P>) {
-        for (_, node, objects) in self.seeds.take() {
-            for address in objects {
-                self.held(self.object(address), -1);
-                self.release(backing, self.cpu_of(node), address);
-            }
-        }
-        self.run(backing, P::cpu().0, self.shared.image.functions.shrink, [self.cache, 0, 0, 0, 0]);
     }
 
     /// Fills the current CPU's array with objects of its slabs.

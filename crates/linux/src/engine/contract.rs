@@ -49,6 +49,7 @@ impl<P: Platform> Engine<P> for Linux<P> {
             live: (0..P::nodes()).map(|_| Cell::new(0)).collect(),
             locks: (0..P::cpus()).map(|_| Cell::new(0)).collect(),
             seeds: RefCell::default(),
+            loose: RefCell::default(),
             world: PhantomData,
         }
     }
