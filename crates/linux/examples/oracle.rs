@@ -56,7 +56,8 @@ mod oracle {
         let operations: u32 = operations.parse()?;
         let built = build::find(name)?;
         let [major, minor, patch] = built.version.map(|part| part as u16);
-        let tree = Tree { plain: built.plain(), release: Release::new(major, minor, patch) };
+        let release = Release::new(major, minor, patch);
+        let tree = Tree { plain: built.plain(), instrumented: built.instrumented(), release };
         let real = policy(Box::leak(Box::new(tree)))?;
         let Ok(Preset::Slub(ours)) = Preset::parse(preset) else {
             return Err(format!("{preset}: expected a preset of slub").into());

@@ -69,6 +69,7 @@ host_\name:
 	host report, 7
 	host jiffies, 8
 	host random, 9
+	host reports, 10
 
 slablab_call_host:
 	push %rbp
@@ -110,6 +111,9 @@ slablab_save_fl:
 	ret
 	.globl slablab_irq_disable
 slablab_irq_disable:
+#ifdef SLABLAB_INSTRUMENTED
+	incq slablab_steps(%rip)
+#endif
 	movq $0, %gs:slablab_flags
 	ret
 	.globl slablab_irq_enable
@@ -141,6 +145,9 @@ slablab_rdtsc:
 /* The exchange of 16 bytes at %gs:(%rsi): rdx:rax old, rcx:rbx new; al = 1 if it was done. */
 	.globl this_cpu_cmpxchg16b_emu
 this_cpu_cmpxchg16b_emu:
+#ifdef SLABLAB_INSTRUMENTED
+	incq slablab_steps+8(%rip)
+#endif
 	cmpxchg16b %gs:(%rsi)
 	sete %al
 	ret

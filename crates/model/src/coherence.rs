@@ -34,7 +34,7 @@ const STAMP_MASK: u64 = (1 << 28) - 1;
 const STAMP_AT: u32 = 36;
 const OWNER_MASK: u64 = (1 << 14) - 1;
 /// Lines of one object that are fetched at the same time (assumed).
-const PARALLEL_LINES: u64 = 4;
+pub(crate) const PARALLEL_LINES: u64 = 4;
 
 /// Loads of the first level that overlap: a hit costs its latency divided by this (assumed).
 const OVERLAPPED: Ps = 2;

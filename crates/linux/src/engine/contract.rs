@@ -10,9 +10,8 @@ use slablab_engines::ended;
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Field, Gfp, NodeId, Platform, Work};
 use slablab_slabs::slab::NewObjects;
-use slablab_slabs::{Backing, Busy, CacheId, CacheSpec, Engine, Family, Geometry, Misuse, Place, Usage};
+use slablab_slabs::{Backing, Busy, CacheId, CacheSpec, Engine, Family, FunctionCosts, Geometry, Misuse, Place, Usage};
 use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
 
 /// The trees' allocators in every world.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ impl<P: Platform> Engine<P> for Linux<P> {
     }
 
     fn create(id: CacheId, spec: &CacheSpec, policy: &LinuxPolicy) -> Self {
-        let shared = Shared::of::<P>(policy);
+        let shared = Shared::<P>::of(policy);
         let made = make_known(&shared, &format!("cache-{}", id.0), spec);
         let Some((cache, geometry)) = made else {
             panic!("no layout: an object of {} bytes fits no slab", spec.object_size.max(spec.known_size))
@@ -43,17 +42,19 @@ impl<P: Platform> Engine<P> for Linux<P> {
             id,
             geometry,
             live: (0..P::nodes()).map(|_| Cell::new(0)).collect(),
-            locks: (0..P::cpus()).map(|_| Cell::new(0)).collect(),
+            locks: (0..P::cpus()).map(|_| Default::default()).collect(),
             seeds: RefCell::default(),
-            world: PhantomData,
         }
     }
 
     fn set_new_objects(&mut self, _new: NewObjects<P>) {}
 
     fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
-        let Some((head, _)) = Pages::<P::Ground>::block_of(object) else { return Err(Misuse::NotInSlab) };
-        let owner = P::with_frame(head, |frame| frame.owner.get());
+        let found = P::aside(|| {
+            let (head, _) = Pages::<P::Ground>::block_of(object)?;
+            Some((head, P::with_frame(head, |frame| frame.owner.get())))
+        });
+        let Some((head, owner)) = found else { return Err(Misuse::NotInSlab) };
         if owner != u64::from(self.id.0) {
             return Err(Misuse::WrongCache(CacheId(owner as u32)));
         }
@@ -144,18 +145,27 @@ impl<P: Platform> Engine<P> for Linux<P> {
     }
 
     fn counted(&self, event: Event) -> u64 {
-        if event == Event::LockNodeList {
-            return self.locks.iter().map(Cell::get).sum();
+        if let Some(kind) = lock_of(event) {
+            return self.locks.iter().map(|locks| locks[kind].get()).sum();
         }
         self.shared.file(self.cache, event.name()).map_or(0, |said| said.total)
     }
 
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64 {
-        if event == Event::LockNodeList {
-            return self.locks[cpu.0 as usize].get();
+        if let Some(kind) = lock_of(event) {
+            return self.locks[cpu.0 as usize][kind].get();
         }
         self.shared.file(self.cache, event.name()).map_or(0, |said| said.of_cpu(cpu.0))
     }
+
+    fn functions(&self, each: &mut dyn FnMut(&str, FunctionCosts)) {
+        self.costs_of_functions(each);
+    }
+}
+
+/// The place in [`Linux::locks`].
+fn lock_of(event: Event) -> Option<usize> {
+    [Event::LockNodeList, Event::LockBarn].iter().position(|lock| *lock == event)
 }
 
 impl<P: Platform> Linux<P> {

@@ -8,12 +8,16 @@
 //! | `layout` | caches are made in an image |
 //! | `files` | what the tree's files in sysfs say of a cache |
 //! | `contract` | what an engine does |
+//! | `locks` | its locks as locks of the world |
+//! | `costs` | what its code reports, charged; what each function cost |
 //! | `seed` | slabs as an earlier life would have left them |
 
 mod cache;
 mod contract;
+mod costs;
 mod files;
 mod layout;
+mod locks;
 mod policy;
 mod seed;
 mod shared;

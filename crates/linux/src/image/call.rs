@@ -20,8 +20,9 @@ pub(crate) trait Outside {
     /// A block of 2^`order` frames: its first frame and its node.
     fn pages_alloc(&self, gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)>;
     fn pages_free(&self, pfn: u64, order: u32);
-    fn lock(&self, lock: u64);
-    fn try_lock(&self, lock: u64) -> bool;
+    /// `caller` is where the tree's code takes it.
+    fn lock(&self, lock: u64, caller: u64);
+    fn try_lock(&self, lock: u64, caller: u64) -> bool;
     fn unlock(&self, lock: u64);
     /// `function(head)` is due when the readers that run now have ended.
     fn after_grace_period(&self, head: u64, function: u64);
@@ -31,6 +32,8 @@ pub(crate) trait Outside {
     fn said(&self, kind: u32, text: String, caller: u64);
     fn jiffies(&self) -> u64;
     fn random(&self) -> u32;
+    /// Takes what the image's code has reported up to here.
+    fn reported(&self);
 }
 
 /// A call, as thunks.S knows it.
@@ -91,7 +94,7 @@ pub(crate) fn enter(ways: Ways, gs: u64, function: u64, arguments: [u64; 5], out
 }
 
 /// The functions that an image calls, in the order of host.h. The call is the last of six arguments.
-pub(crate) fn table() -> [u64; 10] {
+pub(crate) fn table() -> [u64; 11] {
     let of = |function: HostFunction| function as usize as u64;
     [
         of(pages_alloc),
@@ -104,6 +107,7 @@ pub(crate) fn table() -> [u64; 10] {
         of(report),
         of(jiffies),
         of(random),
+        of(reports),
     ]
 }
 
@@ -113,7 +117,11 @@ type HostFunction = extern "C" fn(u64, u64, u64, u64, u64, *const Call<'static>)
 fn serve(call: *const Call<'static>, f: impl FnOnce(&dyn Outside) -> u64) -> u64 {
     // SAFETY: thunks.S hands over the running call, which is on the stack of `enter`.
     let call = unsafe { &*call };
-    match catch_unwind(AssertUnwindSafe(|| f(call.outside))) {
+    let served = || {
+        call.outside.reported();
+        f(call.outside)
+    };
+    match catch_unwind(AssertUnwindSafe(served)) {
         Ok(result) => result,
         Err(payload) => {
             *call.payload.borrow_mut() = Some(payload);
@@ -156,14 +164,16 @@ host! {
         block.map_or(0, |(pfn, node)| u64::from(pfn) | u64::from(node) << 32)
     };
     pages_free(outside, pfn, order) { outside.pages_free(pfn, order as u32); 0 };
-    lock(outside, lock) { outside.lock(lock); 0 };
-    try_lock(outside, lock) u64::from(outside.try_lock(lock));
+    lock(outside, lock, caller) { outside.lock(lock, caller); 0 };
+    try_lock(outside, lock, caller) u64::from(outside.try_lock(lock, caller));
     unlock(outside, lock) { outside.unlock(lock); 0 };
     after_grace_period(outside, head, function) { outside.after_grace_period(head, function); 0 };
     barrier(outside) { outside.barrier(); 0 };
     report(outside, kind, text, caller) { outside.said(kind as u32, text_at(text), caller); 0 };
     jiffies(outside) outside.jiffies();
     random(outside) u64::from(outside.random());
+    // Whoever is called takes the reports first.
+    reports(_outside) 0;
 }
 
 /// A text of the image.
