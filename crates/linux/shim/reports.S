@@ -76,6 +76,25 @@ __kcsan_check_access:
 	jmp slablab_record
 1:	ret
 
+/* What asks for a while without reports, or more of the race detector: there is none here. */
+	.globl __tsan_init, kcsan_disable_current, kcsan_enable_current, kcsan_enable_current_nowarn
+	.globl kcsan_nestable_atomic_begin, kcsan_nestable_atomic_end, kcsan_flat_atomic_begin
+	.globl kcsan_flat_atomic_end, kcsan_atomic_next, __kcsan_mb, __kcsan_wmb, __kcsan_rmb, __kcsan_release
+__tsan_init:
+kcsan_disable_current:
+kcsan_enable_current:
+kcsan_enable_current_nowarn:
+kcsan_nestable_atomic_begin:
+kcsan_nestable_atomic_end:
+kcsan_flat_atomic_begin:
+kcsan_flat_atomic_end:
+kcsan_atomic_next:
+__kcsan_mb:
+__kcsan_wmb:
+__kcsan_rmb:
+__kcsan_release:
+	ret
+
 /* A record of a function that writes edx bytes at rdi: r10 its caller; keeps all registers but rax, rcx. */
 	.globl slablab_record_bytes
 slablab_record_bytes:

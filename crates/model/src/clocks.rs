@@ -129,6 +129,16 @@ type EventWatch = Rc<dyn Fn(Event)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineId(pub(crate) u32);
 
+/// A line of memory that no frame has, and who has read it since it was written.
+#[derive(Debug)]
+struct OwnLine {
+    line: LineId,
+    /// The line's word when it was last touched here.
+    word: u64,
+    /// A bit for each CPU.
+    sharers: Box<[u64]>,
+}
+
 /// A hash of numbers of lines, which are no one's to choose.
 #[derive(Default)]
 struct Mixed(u64);
@@ -163,8 +173,10 @@ pub struct Clocks {
     words_left: Cell<u32>,
     /// The line that words lie on which are being made, in the place of a line of their own.
     line_given: Cell<Option<LineId>>,
-    /// Lines of memory that no frame has, by their numbers in the addresses of the code whose memory it is.
-    own_lines: RefCell<HashMap<u64, LineId, BuildHasherDefault<Mixed>>>,
+    /// Places in `own` of lines of memory that no frame has, by their numbers in the addresses of the code
+    /// whose memory it is.
+    own_places: RefCell<HashMap<u64, u32, BuildHasherDefault<Mixed>>>,
+    own: RefCell<Vec<OwnLine>>,
     /// Code that is no engine reports what it touches: lines of objects are kept one by one.
     pub(crate) keeps_lines: Cell<bool>,
     /// The home of the lines of the group whose words are being made.
@@ -209,7 +221,8 @@ impl Clocks {
             lines: RefCell::default(),
             words_left: Cell::new(0),
             line_given: Cell::new(None),
-            own_lines: RefCell::default(),
+            own_places: RefCell::default(),
+            own: RefCell::default(),
             keeps_lines: Cell::new(false),
             group: Cell::new(None),
             memory_of: (0..spec.nodes.len() as u16).map(|node| spec.nearest_memory(node)).collect(),
@@ -333,14 +346,41 @@ impl Clocks {
 
     /// The line of an address that no frame has, on node `node`.
     pub(crate) fn own_line(&self, address: u64, node: u16) -> LineId {
+        let place = self.own_place(address, node);
+        self.own.borrow()[place as usize].line
+    }
+
+    fn own_place(&self, address: u64, node: u16) -> u32 {
         let number = address / u64::from(self.caches.line_bytes());
-        *self.own_lines.borrow_mut().entry(number).or_insert_with(|| {
-            let mut lines = self.lines.borrow_mut();
+        *self.own_places.borrow_mut().entry(number).or_insert_with(|| {
+            let (mut lines, mut own) = (self.lines.borrow_mut(), self.own.borrow_mut());
             // The group that is being made goes on behind it, on a new line.
             self.words_left.set(0);
             lines.push(Cell::new(coherence::untouched(self.memory_of(node))));
-            LineId(lines.len() as u32 - 1)
+            let sharers = vec![0; self.clock.len().div_ceil(64)].into();
+            own.push(OwnLine { line: LineId(lines.len() as u32 - 1), word: 0, sharers });
+            own.len() as u32 - 1
         })
+    }
+
+    /// CPU `cpu` touches the line of an address that no frame has. All CPUs read their own copy that have
+    /// read the line since it was last written.
+    pub(crate) fn own(&self, cpu: CpuId, address: u64, node: u16, access: Access) {
+        let place = self.own_place(address, node);
+        let own = &mut self.own.borrow_mut()[place as usize];
+        let (word, bit) = (cpu.0 as usize / 64, 1 << (cpu.0 % 64));
+        let lines = self.lines.borrow();
+        let line = &lines[own.line.0 as usize];
+        // A lock that lies on the line was taken meanwhile.
+        if line.get() != own.word || access != Access::Read {
+            own.sharers.fill(0);
+        }
+        if own.sharers[word] & bit != 0 && !coherence::is_last(line.get(), cpu.0) {
+            return self.spend(cpu, self.caches.between(cpu.0, cpu.0), Spent::Compute);
+        }
+        self.touch(line, cpu, 1, access, Ps::MAX);
+        own.sharers[word] |= bit;
+        own.word = line.get();
     }
 
     /// Makes words that lie on `line`.

@@ -95,6 +95,12 @@ pub(crate) fn is_of(word: u64, home: u16) -> bool {
     (word >> 26 & 0x3FF) as u16 == home
 }
 
+/// Whether CPU `cpu` touched the line last.
+#[inline]
+pub(crate) fn is_last(word: u64, cpu: u16) -> bool {
+    (word >> 2 & 0xFFF) as u16 == cpu
+}
+
 /// A line's word after CPU `cpu` got it alone at a price that was charged elsewhere.
 pub(crate) fn handed_over(word: u64, cpu: u16, caches: &Caches) -> u64 {
     let line = Line::unpack(word);

@@ -134,18 +134,11 @@ impl State<Cost> {
             }
             match site {
                 Site::Frame(pfn, offset) => self.touch(self.memory.address(pfn, offset.into()), bytes, access),
-                _ => {
+                Site::Descriptor(_) => clocks.line(cpu, self.line_of(site), access),
+                Site::Own(at, node) => {
                     let line = u64::from(clocks.caches.line_bytes());
-                    let lines = match site {
-                        Site::Own(at, _) => (at + u64::from(bytes).max(1) - 1) / line - at / line + 1,
-                        _ => 1,
-                    };
-                    for number in 0..lines {
-                        let site = match site {
-                            Site::Own(at, node) => Site::Own(at + number * line, node),
-                            other => other,
-                        };
-                        clocks.line(cpu, self.line_of(site), access);
+                    for number in at / line..=(at + u64::from(bytes).max(1) - 1) / line {
+                        clocks.own(cpu, number * line, node.0, access);
                     }
                 }
             }

@@ -26,6 +26,15 @@ pub struct FunctionCosts {
     pub lock_ps: u64,
 }
 
+impl core::ops::SubAssign for FunctionCosts {
+    fn sub_assign(&mut self, earlier: FunctionCosts) {
+        self.ps -= earlier.ps;
+        self.lines -= earlier.lines;
+        self.locks -= earlier.locks;
+        self.lock_ps -= earlier.lock_ps;
+    }
+}
+
 /// One cache of one engine.
 pub trait Engine<P: Platform>: Sized {
     /// The engine's policies: a preset and what was changed in it.

@@ -8,6 +8,9 @@ use slablab_platform::{Charged, CpuId, NodeId, Pfn, Platform, Site, Step, Touch}
 use slablab_slabs::FunctionCosts;
 use std::cell::{Cell, RefCell};
 
+/// Bytes of the smallest line.
+const LINE: u64 = 64;
+
 /// The page allocator's row: it is the model's.
 const PAGES: &str = "(page allocator)";
 
@@ -20,6 +23,27 @@ pub(super) struct Costs {
     records: RefCell<Vec<Record>>,
     /// Parts of instructions that are not charged yet.
     rest: Cell<u64>,
+}
+
+/// Lines that the running call has touched since it was last charged. Nothing else runs meanwhile, so they
+/// are in the CPU's first level: what is touched again costs its instruction and no more.
+#[derive(Default)]
+struct Recent([(u64, bool); 16]);
+
+impl Recent {
+    /// Whether the bytes are on a line that was touched, and written if they are written. If not, the line is
+    /// touched now.
+    fn has(&mut self, address: u64, bytes: u32, touch: Touch) -> bool {
+        let (line, end) = (address / LINE + 1, (address + u64::from(bytes).max(1) - 1) / LINE + 1);
+        if line != end {
+            return false;
+        }
+        let known = &mut self.0[(line % 16) as usize];
+        let (is_same, writes) = (known.0 == line, touch != Touch::Read);
+        let has = is_same && (!writes || known.1) && touch != Touch::Exchange;
+        *known = (line, writes || is_same && known.1);
+        has
+    }
 }
 
 impl Costs {
@@ -64,7 +88,7 @@ impl Costs {
         let Some(reports) = &image.reports else { return };
         let mut records = self.records.borrow_mut();
         let [interrupts, exchanges] = reports.take(&mut records);
-        let mut function = 0;
+        let (mut function, mut recent) = (0, Recent::default());
         for record in records.iter() {
             function = reports.function(*record);
             let touch = match record.kind() {
@@ -80,6 +104,9 @@ impl Costs {
                 Kind::Exchange => Touch::Exchange,
                 Kind::Fill => Touch::Fill,
             };
+            if recent.has(record.address, record.bytes(), touch) {
+                continue;
+            }
             if let Some(site) = site::<P>(image, record.address) {
                 self.charged(function, P::touched(site, record.bytes(), touch));
             }
