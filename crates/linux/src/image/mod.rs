@@ -120,6 +120,8 @@ pub(crate) struct Image {
     next_own: Cell<u64>,
     /// The nodes of those that are given out.
     own_nodes: RefCell<Vec<u16>>,
+    /// For each node the nearest one with memory.
+    nearest: Vec<u16>,
     frames: u64,
     page_offset: u64,
     struct_pages: u64,
@@ -193,6 +195,7 @@ impl Image {
             said: RefCell::new(Vec::new()),
             next_own: Cell::new(machine.frames),
             own_nodes: RefCell::default(),
+            nearest: (0..).zip(&machine.zonelists).map(|(node, list)| list.first().map_or(node, |near| near.0)).collect(),
             frames: machine.frames,
             page_offset: memory.start(),
             struct_pages: pages.start(),
@@ -434,7 +437,9 @@ pub(crate) struct Booting<'a>(pub(crate) &'a Image);
 
 impl Outside for Booting<'_> {
     fn pages_alloc(&self, _gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)> {
-        let node = node.unwrap_or(0);
+        // A node without memory gets that of another one, as from the machine's page allocator.
+        let node = usize::from(node.unwrap_or(0));
+        let node = self.0.nearest.get(node).copied().unwrap_or(0);
         Some((u32::try_from(self.0.own_frames(order, node)?).ok()?, node))
     }
     fn pages_free(&self, _pfn: u64, _order: u32) {}
