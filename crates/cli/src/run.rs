@@ -237,6 +237,10 @@ pub(crate) struct Look {
     /// Also print each cell's locks: how often they were taken, waits and holds
     #[arg(long, conflicts_with = "format")]
     locks: bool,
+    /// Also print the time, cache misses and locks of each function of a kernel tree's allocator
+    /// (linux:NAME). Runs the first repeat of each cell again
+    #[arg(long)]
+    functions: bool,
 }
 
 /// Forms of the answer.
@@ -367,8 +371,14 @@ impl Look {
         published: bool,
         (page, threads): (Option<&Path>, Option<usize>),
     ) -> Result<(), Failure> {
-        let seen = page.map(|_| observe::seen(&results.experiment, &results.plan, threads));
-        let blocks = Blocks { wrap: self.wrap(), locks: self.locks, seen: seen.as_deref() };
+        let wanted = page.is_some() || self.functions;
+        let seen = wanted.then(|| observe::seen(&results.experiment, &results.plan, threads));
+        let blocks = Blocks {
+            wrap: self.wrap(),
+            locks: self.locks,
+            functions: seen.as_deref().filter(|_| self.functions),
+            seen: seen.as_deref().filter(|_| page.is_some()),
+        };
         let answer = if published { reproduce_answer } else { experiment_answer }(results, blocks);
         self.print(&answer, page)
     }

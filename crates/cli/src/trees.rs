@@ -14,6 +14,7 @@ pub(crate) fn find(name: &str) -> Result<&'static slablab_slabs::registered::Reg
 mod here {
     use slablab_linux::build;
     use slablab_linux::engine::{LinuxFamily, LinuxPolicy, Tree};
+    use slablab_experiment::Simulated;
     use slablab_replay::engines::Replayed;
     use slablab_slabs::Release;
     use slablab_slabs::registered::{Registration, Table};
@@ -21,6 +22,7 @@ mod here {
     use std::sync::{LazyLock, Mutex, PoisonError};
 
     const REPLAYED: Replayed = Replayed::of::<LinuxFamily>();
+    const SIMULATED: Simulated = Simulated::of::<LinuxFamily>();
 
     /// The engine of a name of the grammar. A build that was found stays: its caches may outlive any value.
     pub(crate) fn find(name: &str) -> Result<&'static Registration, String> {
@@ -47,8 +49,12 @@ mod here {
     fn registration(built: &build::Built, engine: String) -> &'static Registration {
         let [major, minor, patch] = built.version.map(|part| part as u16);
         let release = Release::new(major, minor, patch);
-        let tree: &'static Tree = Box::leak(Box::new(Tree { plain: built.plain(), release }));
-        let tables: [&'static Table; 2] = [tree, &REPLAYED];
+        let tree: &'static Tree = Box::leak(Box::new(Tree {
+            plain: built.plain(),
+            instrumented: built.instrumented(),
+            release,
+        }));
+        let tables: [&'static Table; 3] = [tree, &REPLAYED, &SIMULATED];
         let registration =
             Registration::named::<LinuxPolicy>(engine.leak(), release, Box::leak(Box::new(tables)));
         Box::leak(Box::new(registration))

@@ -115,7 +115,8 @@ mod oracle {
         let operations: u32 = operations.parse()?;
         let built = build::find(name)?;
         let [major, minor, patch] = built.version.map(|part| part as u16);
-        let tree = Tree { plain: built.plain(), release: Release::new(major, minor, patch) };
+        let release = Release::new(major, minor, patch);
+        let tree = Tree { plain: built.plain(), instrumented: built.instrumented(), release };
         let real = policy(Box::leak(Box::new(tree)))?;
         let ours = Preset::parse(preset).map_err(|error| format!("{preset}: {error}"))?;
         // Arrays of SLAB lie in memory of their own; neither that nor reads of time are compared.

@@ -45,8 +45,8 @@ struct kmem_cache;
 /* Calls of the program, in the order of slablab_host_table. */
 u64 host_pages_alloc(u32 gfp, u32 order, s32 node);	/* A frame's number and, above bit 32, its node; 0: none. */
 void host_pages_free(u64 pfn, u32 order);
-void host_lock(void *lock);
-u32 host_trylock(void *lock);
+void host_lock(void *lock, u64 caller);
+u32 host_trylock(void *lock, u64 caller);
 void host_unlock(void *lock);
 void host_after_grace_period(void *head, void *function);
 void host_barrier(void);				/* Runs what waits for a grace period. */
@@ -55,6 +55,7 @@ u64 host_jiffies(void);
 u32 host_random(void);
 void host_defer(u32 cpu, void *work, u64 ns);		/* slablab_later(work) is due on the CPU. */
 void host_owner(u64 pfn, struct kmem_cache *cache);	/* The cache that a block is of; NULL: not one of the program. */
+void host_reports(void);				/* Takes what the code reported. */
 
 /* Leaves the running call of the program for good. */
 void slablab_escape(void *call) __attribute__((noreturn));
@@ -83,6 +84,7 @@ u64 slablab_free(struct kmem_cache *cache, void *object);
 u64 slablab_shrink(struct kmem_cache *cache);
 void *slablab_kmalloc(struct kmem_cache *account, u32 gfp, s32 node, u32 bytes);
 u64 slablab_kfree(struct kmem_cache *account, void *object);
+u64 slablab_lock_kind(const void *lock);
 u64 slablab_show(struct kmem_cache *cache, const char *name, char *out, u64 bytes);
 u64 slablab_store(struct kmem_cache *cache, const char *name, const char *value);
 u64 slablab_find_bug(u64 address, const char **file, u32 *line);

@@ -9,20 +9,37 @@
 #include <linux/spinlock.h>
 #include <linux/timer.h>
 #include <linux/workqueue.h>
+#include <asm/processor-flags.h>
 #include "host.h"
 
 unsigned long volatile jiffies;
 
+/* Interrupts of a lock: the lock's price has them, so these do not count. */
+DECLARE_PER_CPU(unsigned long, slablab_flags);
+
+static unsigned long irq_save(void)
+{
+	unsigned long flags = this_cpu_read(slablab_flags);
+
+	this_cpu_write(slablab_flags, 0);
+	return flags;
+}
+
+static void irq_restore(unsigned long flags)
+{
+	this_cpu_write(slablab_flags, flags);
+}
+
 void __lockfunc _raw_spin_lock(raw_spinlock_t *lock)
 {
-	host_lock(lock);
+	host_lock(lock, (u64)__builtin_return_address(0));
 	slablab_locked(lock);
 }
 
 void __lockfunc _raw_spin_lock_irq(raw_spinlock_t *lock)
 {
-	raw_local_irq_disable();
-	host_lock(lock);
+	irq_save();
+	host_lock(lock, (u64)__builtin_return_address(0));
 	slablab_locked(lock);
 }
 
@@ -30,8 +47,8 @@ unsigned long __lockfunc _raw_spin_lock_irqsave(raw_spinlock_t *lock)
 {
 	unsigned long flags;
 
-	raw_local_irq_save(flags);
-	host_lock(lock);
+	flags = irq_save();
+	host_lock(lock, (u64)__builtin_return_address(0));
 	slablab_locked(lock);
 	return flags;
 }
@@ -40,7 +57,7 @@ void __lockfunc _raw_spin_unlock_irqrestore(raw_spinlock_t *lock, unsigned long 
 {
 	slablab_unlocked(lock);
 	host_unlock(lock);
-	raw_local_irq_restore(flags);
+	irq_restore(flags);
 }
 
 /* Functions where the tree does not make them part of their callers. */
@@ -57,13 +74,13 @@ void __lockfunc _raw_spin_unlock_irq(raw_spinlock_t *lock)
 {
 	slablab_unlocked(lock);
 	host_unlock(lock);
-	raw_local_irq_enable();
+	irq_restore(X86_EFLAGS_IF);
 }
 #endif
 
 int __lockfunc _raw_spin_trylock(raw_spinlock_t *lock)
 {
-	if (!host_trylock(lock))
+	if (!host_trylock(lock, (u64)__builtin_return_address(0)))
 		return 0;
 	slablab_locked(lock);
 	return 1;

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Bytes are moved by string instructions: a C version would be compiled into a call of itself. */
+/* Of bytes that are read the instrumented image reports nothing: what is copied is written elsewhere. */
+	.macro written
+#ifdef SLABLAB_INSTRUMENTED
+	mov (%rsp), %r10
+	call slablab_record_bytes
+#endif
+	.endm
+
 	.text
 	.globl memcpy, __memcpy
 memcpy:
 __memcpy:
+	written
 	mov %rdi, %rax
 	mov %rdx, %rcx
 	rep movsb
@@ -12,6 +21,7 @@ __memcpy:
 	.globl memset, __memset
 memset:
 __memset:
+	written
 	mov %rdi, %r8
 	mov %esi, %eax
 	mov %rdx, %rcx
@@ -22,6 +32,7 @@ __memset:
 	.globl memmove, __memmove
 memmove:
 __memmove:
+	written
 	mov %rdi, %rax
 	mov %rdx, %rcx
 	cmp %rsi, %rdi

@@ -71,6 +71,7 @@ host_\name:
 	host random, 9
 	host defer, 10
 	host owner, 11
+	host reports, 12
 
 slablab_call_host:
 	push %rbp
@@ -112,6 +113,9 @@ slablab_save_fl:
 	ret
 	.globl slablab_irq_disable
 slablab_irq_disable:
+#ifdef SLABLAB_INSTRUMENTED
+	incq slablab_steps(%rip)
+#endif
 	movq $0, %gs:slablab_flags
 	ret
 	.globl slablab_irq_enable
@@ -143,6 +147,9 @@ slablab_rdtsc:
 /* The exchange of 16 bytes at %gs:(%rsi): rdx:rax old, rcx:rbx new; al = 1 if it was done. */
 	.globl this_cpu_cmpxchg16b_emu
 this_cpu_cmpxchg16b_emu:
+#ifdef SLABLAB_INSTRUMENTED
+	incq slablab_steps+8(%rip)
+#endif
 	cmpxchg16b %gs:(%rsi)
 	sete %al
 	ret

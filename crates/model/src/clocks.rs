@@ -8,6 +8,8 @@ use crate::spec::{BadSpec, MachineSpec};
 use crate::tlb::Tlbs;
 use slablab_platform::{CpuId, Event, NodeId, Pfn, Reclaim, Reclaimed};
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
 /// What an engine's operations cost beside the lines they touch, by its release.
@@ -127,6 +129,33 @@ type EventWatch = Rc<dyn Fn(Event)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineId(pub(crate) u32);
 
+/// A line of memory that no frame has, and who has read it since it was written.
+#[derive(Debug)]
+struct OwnLine {
+    line: LineId,
+    /// The line's word when it was last touched here.
+    word: u64,
+    /// A bit for each CPU.
+    sharers: Box<[u64]>,
+}
+
+/// A hash of numbers of lines, which are no one's to choose.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+    fn write_u64(&mut self, value: u64) {
+        let mixed = (self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+}
+
 /// Bytes of a word of the allocator's own data.
 const WORD_BYTES: u32 = 8;
 /// Levels of ranks.
@@ -142,6 +171,14 @@ pub struct Clocks {
     /// Words of lines, and where the next word goes.
     pub(crate) lines: RefCell<Vec<Cell<u64>>>,
     words_left: Cell<u32>,
+    /// The line that words lie on which are being made, in the place of a line of their own.
+    line_given: Cell<Option<LineId>>,
+    /// Places in `own` of lines of memory that no frame has, by their numbers in the addresses of the code
+    /// whose memory it is.
+    own_places: RefCell<HashMap<u64, u32, BuildHasherDefault<Mixed>>>,
+    own: RefCell<Vec<OwnLine>>,
+    /// Code that is no engine reports what it touches: lines of objects are kept one by one.
+    pub(crate) keeps_lines: Cell<bool>,
     /// The home of the lines of the group whose words are being made.
     group: Cell<Option<u16>>,
     /// For each node the nearest node with memory.
@@ -183,6 +220,10 @@ impl Clocks {
             calls: Calls::default(),
             lines: RefCell::default(),
             words_left: Cell::new(0),
+            line_given: Cell::new(None),
+            own_places: RefCell::default(),
+            own: RefCell::default(),
+            keeps_lines: Cell::new(false),
             group: Cell::new(None),
             memory_of: (0..spec.nodes.len() as u16).map(|node| spec.nearest_memory(node)).collect(),
             reclaim: RefCell::new(None),
@@ -290,6 +331,9 @@ impl Clocks {
     /// The line of a word of the allocator that is made now by a CPU of node `node`: the next word of the
     /// group that is being made, or a line of its own.
     pub(crate) fn new_word(&self, node: u16) -> LineId {
+        if let Some(line) = self.line_given.get() {
+            return line;
+        }
         let home = self.group.get();
         if home.is_none() || self.words_left.get() == 0 {
             let home = home.unwrap_or_else(|| self.memory_of(node));
@@ -298,6 +342,77 @@ impl Clocks {
         }
         self.words_left.set(self.words_left.get() - 1);
         LineId(self.lines.borrow().len() as u32 - 1)
+    }
+
+    /// The line of an address that no frame has, on node `node`.
+    pub(crate) fn own_line(&self, address: u64, node: u16) -> LineId {
+        let place = self.own_place(address, node);
+        self.own.borrow()[place as usize].line
+    }
+
+    fn own_place(&self, address: u64, node: u16) -> u32 {
+        let number = address / u64::from(self.caches.line_bytes());
+        *self.own_places.borrow_mut().entry(number).or_insert_with(|| {
+            let (mut lines, mut own) = (self.lines.borrow_mut(), self.own.borrow_mut());
+            // The group that is being made goes on behind it, on a new line.
+            self.words_left.set(0);
+            lines.push(Cell::new(coherence::untouched(self.memory_of(node))));
+            let sharers = vec![0; self.clock.len().div_ceil(64)].into();
+            own.push(OwnLine { line: LineId(lines.len() as u32 - 1), word: 0, sharers });
+            own.len() as u32 - 1
+        })
+    }
+
+    /// CPU `cpu` touches the line of an address that no frame has. All CPUs read their own copy that have
+    /// read the line since it was last written.
+    pub(crate) fn own(&self, cpu: CpuId, address: u64, node: u16, access: Access) {
+        let place = self.own_place(address, node);
+        let own = &mut self.own.borrow_mut()[place as usize];
+        let (word, bit) = (cpu.0 as usize / 64, 1 << (cpu.0 % 64));
+        let lines = self.lines.borrow();
+        let line = &lines[own.line.0 as usize];
+        // A lock that lies on the line was taken meanwhile.
+        if line.get() != own.word || access != Access::Read {
+            own.sharers.fill(0);
+        }
+        if own.sharers[word] & bit != 0 && !coherence::is_last(line.get(), cpu.0) {
+            return self.spend(cpu, self.caches.between(cpu.0, cpu.0), Spent::Compute);
+        }
+        self.touch(line, cpu, 1, access, Ps::MAX);
+        own.sharers[word] |= bit;
+        own.word = line.get();
+    }
+
+    /// Makes words that lie on `line`.
+    pub(crate) fn on_line<T>(&self, line: LineId, make: impl FnOnce() -> T) -> T {
+        let outer = self.line_given.replace(Some(line));
+        let made = make();
+        self.line_given.set(outer);
+        made
+    }
+
+    /// A line of an object is touched together with the one before it: lines are fetched in parallel.
+    pub(crate) fn next_line(&self, cpu: CpuId, beside: &Cell<u64>, at: Place, bytes: u32, access: Access) {
+        if self.calls.running().is_none() {
+            return;
+        }
+        if !coherence::is_of(beside.get(), at.home) {
+            beside.set(coherence::untouched(at.home));
+        }
+        let (after, price, source) = self.caches.touch(beside.get(), cpu.0, 1, access);
+        beside.set(after);
+        let price = match access {
+            Access::Zero => price.min((bytes as Ps * self.hardware.costs.zero_kib).div_ceil(1024)),
+            _ if source == Source::Hit => price,
+            _ => price / coherence::PARALLEL_LINES,
+        };
+        let kind = match source {
+            Source::Hit => Spent::Compute,
+            Source::Transfer => Spent::Transfer,
+            Source::Memory => Spent::Memory,
+        };
+        self.moved.set(self.moved.get() + u64::from(source != Source::Hit));
+        self.spend(cpu, price, kind);
     }
 
     /// Makes words that lie together on node `node`, from the start of a line on.

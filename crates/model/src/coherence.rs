@@ -34,7 +34,7 @@ const STAMP_MASK: u64 = (1 << 28) - 1;
 const STAMP_AT: u32 = 36;
 const OWNER_MASK: u64 = (1 << 14) - 1;
 /// Lines of one object that are fetched at the same time (assumed).
-const PARALLEL_LINES: u64 = 4;
+pub(crate) const PARALLEL_LINES: u64 = 4;
 
 /// Loads of the first level that overlap: a hit costs its latency divided by this (assumed).
 const OVERLAPPED: Ps = 2;
@@ -93,6 +93,12 @@ pub(crate) fn untouched(home: u16) -> u64 {
 #[inline]
 pub(crate) fn is_of(word: u64, home: u16) -> bool {
     (word >> 26 & 0x3FF) as u16 == home
+}
+
+/// Whether CPU `cpu` touched the line last.
+#[inline]
+pub(crate) fn is_last(word: u64, cpu: u16) -> bool {
+    (word >> 2 & 0xFFF) as u16 == cpu
 }
 
 /// A line's word after CPU `cpu` got it alone at a price that was charged elsewhere.

@@ -24,7 +24,9 @@ use crate::spec::{BadSpec, MachineSpec};
 use crate::state::{Entered, State, WORD};
 use crate::waiters::{LockLines, Waiters};
 use crate::world::{MachineAt, Modelled};
-use slablab_platform::{CpuId, Event, NodeId, Pfn, Rank, Reclaim, Reclaimed, Topology};
+use slablab_platform::{
+    Charged, CpuId, Event, NodeId, Pfn, Rank, Reclaim, Reclaimed, Site, Step, Topology, Touch,
+};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -103,12 +105,75 @@ impl State<Cost> {
         self.take_rank::<R>();
     }
 
+    /// What `f` charges.
+    #[inline]
+    fn charged(&self, f: impl FnOnce()) -> Charged {
+        let (cpu, clocks) = (self.cpu(), &self.clocks);
+        let (ps, lines) = (clocks.clock(cpu), clocks.moved.get());
+        f();
+        Charged { ps: clocks.clock(cpu) - ps, lines: clocks.moved.get() - lines }
+    }
+
+    #[inline(never)]
+    fn touched(&self, site: Site, bytes: u32, touch: Touch) -> Charged {
+        let (cpu, clocks) = (self.cpu(), &self.clocks);
+        clocks.keeps_lines.set(true);
+        if clocks.calls.running().is_none() {
+            return Charged::default();
+        }
+        let access = match touch {
+            Touch::Read => Access::Read,
+            Touch::Fill => Access::Zero,
+            Touch::Write | Touch::Exchange => Access::Write,
+        };
+        self.charged(|| {
+            if touch == Touch::Exchange {
+                let costs = &clocks.hardware.costs;
+                let price = if bytes > WORD { costs.exchange16 } else { costs.locked_exchange };
+                clocks.charge(cpu, price, Spent::Compute);
+            }
+            match site {
+                Site::Frame(pfn, offset) => self.touch(self.memory.address(pfn, offset.into()), bytes, access),
+                Site::Descriptor(_) => clocks.line(cpu, self.line_of(site), access),
+                Site::Own(at, node) => {
+                    let line = u64::from(clocks.caches.line_bytes());
+                    for number in at / line..=(at + u64::from(bytes).max(1) - 1) / line {
+                        clocks.own(cpu, number * line, node.0, access);
+                    }
+                }
+            }
+        })
+    }
+
+    /// The line of a site. Of a frame's bytes the line of its descriptor: no word of ours lies in a frame.
+    fn line_of(&self, site: Site) -> LineId {
+        match site {
+            Site::Frame(pfn, _) | Site::Descriptor(pfn) => self.memory.own_descriptor(pfn),
+            Site::Own(address, node) => self.clocks.own_line(address, node.0),
+        }
+    }
+
+    #[inline(never)]
+    fn ran(&self, step: Step, times: u64) -> Charged {
+        let costs = &self.clocks.hardware.costs;
+        let ps = match step {
+            Step::Instruction => times * costs.cycle / INSTRUCTIONS_PER_CYCLE,
+            Step::Interrupts => times * costs.interrupts,
+            Step::LocalExchange => times * costs.local_exchange,
+        };
+        self.charged(|| self.clocks.charge(self.cpu(), ps, Spent::Compute))
+    }
+
     #[inline(never)]
     fn unlock<R: Rank>(&self, waiters: &Waiters) {
         self.drop_rank::<R>();
         self.clocks.unlock(self.cpu(), waiters, R::LEVEL);
     }
 }
+
+/// Instructions of reported code that a CPU does in a cycle, beside its loads that hit (assumed: SLUB's fast
+/// path does as many, crates/sim/src/heap/paths.rs).
+const INSTRUCTIONS_PER_CYCLE: u64 = 3;
 
 scoped_tls::scoped_thread_local!(static MACHINE: State<Cost>);
 
@@ -201,6 +266,22 @@ impl Level for Cost {
         reclaim_policy().map_or(0, |policy| policy.clean_frames(node, zone))
     }
 
+    fn touched(site: Site, bytes: u32, touch: Touch) -> Charged {
+        Self::with(|state| state.touched(site, bytes, touch))
+    }
+
+    fn ran(step: Step, times: u64) -> Charged {
+        Self::with(|state| state.ran(step, times))
+    }
+
+    fn made_at<T>(site: Site, make: impl FnOnce() -> T) -> T {
+        Self::with(|state| state.clocks.on_line(state.line_of(site), make))
+    }
+
+    fn aside<T>(f: impl FnOnce() -> T) -> T {
+        Self::with(|state| state.clocks.calls.outside(f))
+    }
+
     fn keeps_freed(pfn: Pfn, order: u8) -> bool {
         reclaim_policy().is_some_and(|policy| policy.keeps_freed(pfn, order))
     }
@@ -227,6 +308,15 @@ impl Entered for Cost {
     #[inline]
     fn object(state: &State<Self>, beside: &Cell<u64>, at: Place, bytes: u32, access: Access) {
         state.clocks.object(state.cpu(), beside, at, bytes, access);
+    }
+
+    #[inline]
+    fn keeps_lines(state: &State<Self>) -> bool {
+        state.clocks.keeps_lines.get()
+    }
+
+    fn next_line(state: &State<Self>, beside: &Cell<u64>, at: Place, bytes: u32, access: Access) {
+        state.clocks.next_line(state.cpu(), beside, at, bytes, access);
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 //! type of it has no size, so a machine of level `count` is as small and as fast as one without levels.
 //! [`Cost`](crate::Cost) keeps clocks, and charges every access.
 
-use slablab_platform::{Event, NodeId, Pfn, Rank, Reclaim, Reclaimed};
+use slablab_platform::{Charged, Event, NodeId, Pfn, Rank, Reclaim, Reclaimed, Site, Step, Touch};
 use std::fmt::Debug;
 
 /// How memory is touched.
@@ -104,6 +104,26 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     /// The reclaim policy's clean pages.
     fn clean_frames(_node: NodeId, _zone: u8) -> u64 {
         0
+    }
+    /// [`slablab_platform::Hooks::touched`].
+    #[inline(always)]
+    fn touched(_site: Site, _bytes: u32, _touch: Touch) -> Charged {
+        Charged::default()
+    }
+    /// [`slablab_platform::Hooks::ran`].
+    #[inline(always)]
+    fn ran(_step: Step, _times: u64) -> Charged {
+        Charged::default()
+    }
+    /// [`slablab_platform::Hooks::made_at`].
+    #[inline(always)]
+    fn made_at<T>(_site: Site, make: impl FnOnce() -> T) -> T {
+        make()
+    }
+    /// [`slablab_platform::Hooks::aside`].
+    #[inline(always)]
+    fn aside<T>(f: impl FnOnce() -> T) -> T {
+        f()
     }
     /// Whether the reclaim policy keeps a block that the running call frees.
     fn keeps_freed(_pfn: Pfn, _order: u8) -> bool {

@@ -299,6 +299,11 @@ impl<L: Level> Memory<L> {
         self.record(self.locate(object).0).slab_line.get()
     }
 
+    /// The line of a frame's own descriptor.
+    pub(crate) fn own_descriptor(&self, pfn: Pfn) -> L::Line {
+        self.record(pfn).line
+    }
+
     /// Gives the frames of a slab their links.
     pub(crate) fn map(&self, pfn: Pfn, order: u8, size: u32) {
         let shift = size.max(1).ilog2().clamp(3, self.page_shift);

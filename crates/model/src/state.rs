@@ -36,9 +36,17 @@ pub trait Entered: Level {
     /// `bytes` bytes from a place on are touched.
     #[inline(always)]
     fn object(_state: &State<Self>, _beside: &Self::Beside, _at: Place, _bytes: u32, _access: Access) {}
+    /// Whether each line of an object is kept by itself, because code touches single lines of it.
+    #[inline(always)]
+    fn keeps_lines(_state: &State<Self>) -> bool {
+        false
+    }
     /// Word `index` of storage is touched.
     #[inline(always)]
     fn storage(_state: &State<Self>, _lines: &Self::Lines, _index: u32, _access: Access) {}
+    /// A line is touched together with the one before it.
+    #[inline(always)]
+    fn next_line(_state: &State<Self>, _beside: &Self::Beside, _at: Place, _bytes: u32, _access: Access) {}
     /// Now, nanoseconds.
     fn now_ns(state: &State<Self>) -> u64;
     /// Time goes to `now_ns`, never back.
@@ -195,8 +203,30 @@ impl<L: Entered> State<L> {
     #[inline]
     pub(crate) fn touch(&self, at: Addr, bytes: u32, access: Access) {
         if L::TIMED {
+            if bytes > L::line_bytes(self) && L::keeps_lines(self) {
+                return self.touch_lines(at, bytes, access);
+            }
             let (beside, home) = self.memory.beside(at, L::line_bytes(self));
             L::object(self, beside, Place { address: at.0.get(), home }, bytes, access);
+        }
+    }
+
+    /// [`State::touch`], line by line.
+    #[cold]
+    #[inline(never)]
+    fn touch_lines(&self, at: Addr, bytes: u32, access: Access) {
+        let line = u64::from(L::line_bytes(self));
+        let (first, end) = (at.0.get(), at.0.get() + u64::from(bytes));
+        let starts = std::iter::successors(Some(first), |at| Some((at / line + 1) * line));
+        for start in starts.take_while(|start| *start < end) {
+            let Some(address) = std::num::NonZeroU64::new(start) else { continue };
+            let (beside, home) = self.memory.beside(Addr(address), line as u32);
+            let place = Place { address: start, home };
+            let bytes = line.min(end - start) as u32;
+            match start == first {
+                true => L::object(self, beside, place, bytes, access),
+                false => L::next_line(self, beside, place, bytes, access),
+            }
         }
     }
 

@@ -9,8 +9,8 @@ use crate::slots::{Cpus, Nodes, Slots};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::state::{Entered, State, WORD};
 use slablab_platform::{
-    Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Reclaimed, Time,
-    Topology, Work, safe_memory,
+    Charged, Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Reclaimed, Site,
+    Step, Time, Topology, Touch, Work, safe_memory,
 };
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -300,6 +300,24 @@ impl<L: Entered> Hooks for Modelled<L> {
     }
     fn keeps_freed(pfn: Pfn, order: u8) -> bool {
         L::keeps_freed(pfn, order)
+    }
+    fn charges() -> bool {
+        L::TIMED
+    }
+    #[inline]
+    fn touched(site: Site, bytes: u32, touch: Touch) -> Charged {
+        L::touched(site, bytes, touch)
+    }
+    #[inline]
+    fn ran(step: Step, times: u64) -> Charged {
+        L::ran(step, times)
+    }
+    fn made_at<T>(site: Site, make: impl FnOnce() -> T) -> T {
+        L::made_at(site, make)
+    }
+    #[inline]
+    fn aside<T>(f: impl FnOnce() -> T) -> T {
+        L::aside(f)
     }
     fn is_reclaimer() -> bool {
         L::with(|state| state.call.reclaimer.get())

@@ -36,7 +36,8 @@ macro_rules! delegate {
     };
     (impl[$($generics:tt)*] Hooks for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Hooks for $world => $p:
-            reclaim is_reclaimer clean_frames keeps_freed permit count random secret broken; }
+            reclaim is_reclaimer clean_frames keeps_freed permit count random secret charges touched ran made_at
+            aside broken; }
     };
     (impl[$($generics:tt)*] Testable for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Testable for $world => $p:
@@ -196,6 +197,25 @@ macro_rules! delegated {
     (permit $p:ty, $to:ty) => { $crate::delegated! { @ $to, permit(order: u8, gfp: $crate::Gfp) -> bool } };
     (count $p:ty, $to:ty) => { $crate::delegated! { @ $to, count(event: $crate::Event, n: u64) } };
     (random $p:ty, $to:ty) => { $crate::delegated! { @ $to, random() -> u32 } };
+    (charges $p:ty, $to:ty) => { $crate::delegated! { @ $to, charges() -> bool } };
+    (touched $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, touched(site: $crate::Site, bytes: u32, touch: $crate::Touch) -> $crate::Charged }
+    };
+    (ran $p:ty, $to:ty) => {
+        $crate::delegated! { @ $to, ran(step: $crate::Step, times: u64) -> $crate::Charged }
+    };
+    (made_at $p:ty, $to:ty) => {
+        #[inline]
+        fn made_at<R>(site: $crate::Site, make: impl FnOnce() -> R) -> R {
+            <$to>::made_at(site, make)
+        }
+    };
+    (aside $p:ty, $to:ty) => {
+        #[inline]
+        fn aside<R>(f: impl FnOnce() -> R) -> R {
+            <$to>::aside(f)
+        }
+    };
     (secret $p:ty, $to:ty) => { $crate::delegated! { @ $to, secret() -> u64 } };
     (broken $p:ty, $to:ty) => {
         $crate::delegated! { @ $to, broken(cache: Option<u32>, what: ::core::fmt::Arguments<'_>) -> ! }

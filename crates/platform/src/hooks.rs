@@ -1,7 +1,7 @@
 //! Hooks: the decisions an allocator leaves to its world. Reclaim, fault injection, random numbers, counting,
 //! and the end of a program whose memory is damaged.
 
-use crate::{Event, Gfp, NodeId, Pfn, Reclaim, Reclaimed, Topology};
+use crate::{Charged, Event, Gfp, NodeId, Pfn, Reclaim, Reclaimed, Site, Step, Topology, Touch};
 use core::fmt;
 
 /// The decisions of a world.
@@ -47,6 +47,27 @@ pub trait Hooks: Topology {
     /// A number drawn once per world, and unpredictable where an attacker may write to free objects: links
     /// are encoded with it.
     fn secret() -> u64;
+    /// Whether the world charges what code reports that is no engine ([`Hooks::touched`], [`Hooks::ran`]).
+    fn charges() -> bool {
+        false
+    }
+    /// Code that is no engine touched `bytes` bytes from `site` on.
+    fn touched(_site: Site, _bytes: u32, _touch: Touch) -> Charged {
+        Charged::default()
+    }
+    /// Code that is no engine did `times` steps.
+    fn ran(_step: Step, _times: u64) -> Charged {
+        Charged::default()
+    }
+    /// Makes a value, a lock, whose words lie at `site`.
+    fn made_at<T>(_site: Site, make: impl FnOnce() -> T) -> T {
+        make()
+    }
+    /// Runs `f`, with which the program keeps books of such code: nothing that it touches is charged. `f`
+    /// takes no lock.
+    fn aside<T>(f: impl FnOnce() -> T) -> T {
+        f()
+    }
     /// Ends the program, and says why: an engine found that its data in free memory was overwritten, so it
     /// cannot go on. `cache` is the number of the cache whose data it is, if that is known: a world whose
     /// caches have names prints the name. Panics by default; a world that serves the panic handler's own

@@ -13,6 +13,7 @@
 //! | [`time`] | the clock and deferred work |
 //! | [`hooks`] | reclaim, fault injection, random numbers, counting, the end |
 //! | [`reclaim`] | what the page allocator asks for when memory is short, and the answers |
+//! | [`reported`] | what code reports that is no engine |
 //! | [`sync`] | words, locks, values per node and per CPU |
 //! | [`slots`] | one slot per CPU: tagged list, bounded array, the engine's state |
 //! | [`rank`] | the lock order, as types |
@@ -44,6 +45,7 @@ pub mod plain_slots;
 pub mod rank;
 pub mod real;
 pub mod reclaim;
+pub mod reported;
 pub mod slots;
 pub mod starts;
 pub mod sync;
@@ -60,6 +62,7 @@ pub use plain_slots::{Counts, Interrupts, PlainHeld, PlainSlots};
 pub use rank::Rank;
 pub use real::{Base, Real, RealMemory};
 pub use reclaim::{Reclaim, ReclaimStep, Reclaimed};
+pub use reported::{Charged, Site, Step, Touch};
 pub use slots::{HotArray, HotList, Local, PerCpu, Shortcut, Want};
 pub use starts::Starts;
 pub use sync::{CpuShared, Field, Lock, PerNode, Word};

@@ -14,7 +14,7 @@ use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slu
 use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
 use slablab_slabs::registered::Registered;
 use slablab_slabs::{
-    Backing, CacheId, CacheSpec, Engine, Family, Metadata, Preset, Release, Sheaf, Usage, slab::Slab,
+    Backing, CacheId, CacheSpec, Engine, Family, FunctionCosts, Metadata, Preset, Release, Sheaf, Usage, slab::Slab,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -82,6 +82,9 @@ pub trait Heap {
     fn counted(&self, cache: CacheNumber, event: Event) -> u64;
     /// How often a cache counted an event on one CPU.
     fn counted_on(&self, cache: CacheNumber, cpu: CpuId, event: Event) -> u64;
+    /// Calls `each` with what every function of the engine cost so far that reports its own code
+    /// ([`Engine::functions`]).
+    fn functions(&self, each: &mut dyn FnMut(&str, FunctionCosts));
     /// What a cache holds.
     fn usage(&self, cache: CacheNumber) -> Usage;
     /// Bytes of all caches' slabs.
@@ -328,6 +331,12 @@ impl<E: Engine<Timed>> Heap for Caches<E> {
 
     fn counted_on(&self, cache: CacheNumber, cpu: CpuId, event: Event) -> u64 {
         self.cache(cache).counted_on(cpu, event)
+    }
+
+    fn functions(&self, each: &mut dyn FnMut(&str, FunctionCosts)) {
+        if let Some(cache) = self.caches.first() {
+            cache.functions(each);
+        }
     }
 
     fn usage(&self, cache: CacheNumber) -> Usage {

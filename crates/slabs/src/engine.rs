@@ -13,6 +13,28 @@ use crate::report::{Misuse, Report, Reports};
 use crate::slab::NewObjects;
 use slablab_platform::{CpuId, Event, Gfp, NodeId, Platform, Work};
 
+/// What a function of an engine's code cost so far, without the functions that it calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FunctionCosts {
+    /// Picoseconds, with those of its locks.
+    pub ps: u64,
+    /// Cache lines that came from other CPUs' caches or from memory.
+    pub lines: u64,
+    /// How often it took a lock.
+    pub locks: u64,
+    /// Picoseconds until it had them.
+    pub lock_ps: u64,
+}
+
+impl core::ops::SubAssign for FunctionCosts {
+    fn sub_assign(&mut self, earlier: FunctionCosts) {
+        self.ps -= earlier.ps;
+        self.lines -= earlier.lines;
+        self.locks -= earlier.locks;
+        self.lock_ps -= earlier.lock_ps;
+    }
+}
+
 /// One cache of one engine.
 pub trait Engine<P: Platform>: Sized {
     /// The engine's policies: a preset and what was changed in it.
@@ -246,6 +268,9 @@ pub trait Engine<P: Platform>: Sized {
     }
     /// How often an event was counted on one CPU.
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64;
+    /// Calls `each` with what every function of an engine cost that reports its own code: of all caches of the
+    /// machine together. No engine of this crate does.
+    fn functions(&self, _each: &mut dyn FnMut(&str, FunctionCosts)) {}
 }
 
 /// Addresses and offsets of a cache's counts, for a viewer that reads the memory of another process

@@ -45,7 +45,7 @@ pub mod zones;
 
 pub use backing::{Backing, Common, Held, Metadata};
 pub use cache::{CacheFlags, CacheId, CacheSpec, Geometry};
-pub use engine::{Busy, Engine, Exposed, Idle, Place, Reapable, Usage};
+pub use engine::{Busy, Engine, Exposed, FunctionCosts, Idle, Place, Reapable, Usage};
 pub use front::Front;
 pub use lent::Sheaf;
 pub use preset::{Choice, Preset};

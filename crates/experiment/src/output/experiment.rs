@@ -3,6 +3,7 @@
 use super::builds::builds;
 use super::comparison::{ComparisonDocument, comparison_avg_std, comparison_blocks, comparison_mmtests};
 use super::finding::{finding, ran};
+use super::functions::{FUNCTIONS, FunctionDocument, NO_FUNCTIONS, functions, functions_table};
 use super::locks::{LOCKS, locks_table};
 use super::run_page::{basis, page_blocks};
 use crate::judge::summary::{Summary, summary};
@@ -30,6 +31,8 @@ pub struct Look<'a> {
     pub wrap: Option<usize>,
     /// Whether the text has a table of locks.
     pub locks: bool,
+    /// What the first repeat of each cell shows, for a table of the functions of engines that report them.
+    pub functions: Option<&'a [Option<Seen>]>,
     /// What the first repeat of each cell shows ([`crate::run::observe::seen`]); without it there is no page.
     pub seen: Option<&'a [Option<Seen>]>,
 }
@@ -40,6 +43,9 @@ struct ExperimentDocument {
     #[serde(flatten)]
     summary: Summary,
     comparison: ComparisonDocument,
+    /// What functions cost, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    functions: Option<Vec<FunctionDocument>>,
 }
 
 impl Document for ExperimentDocument {
@@ -58,9 +64,11 @@ pub fn experiment_answer(results: &Results, look: Look<'_>) -> Answer {
     let (table, rules) = (results.table(metric), Rules::default());
     let sentence = format!("{}; {}.", finding(&table, metric), ran(results));
     let owned = results.clone();
+    let seen = look.functions.map(<[_]>::to_vec);
     let document = move || ExperimentDocument {
         summary: summary(&owned),
         comparison: ComparisonDocument::new(&owned.table(main_metric(&owned)), Rules::default()),
+        functions: seen.as_deref().map(|seen| functions(&owned, seen)),
     };
     let answer = begun(results, sentence, look).line(metric_line(metric)).document_of(document);
     let answer = comparison_blocks(answer, &table, rules)
@@ -91,6 +99,12 @@ pub(super) fn ended(answer: Answer, results: &Results, look: Look<'_>) -> Answer
         true => answer.heading(LOCKS).table(locks_table(results), &[]),
         false => answer,
     };
+    let answer = look.functions.map(|seen| functions(results, seen)).into_iter().fold(answer, |answer, found| {
+        match found.is_empty() {
+            true => answer.line(NO_FUNCTIONS.to_string()),
+            false => answer.heading(FUNCTIONS).table(functions_table(&found), &[]),
+        }
+    });
     let answer = look.seen.into_iter().fold(answer, |answer, seen| page_blocks(answer, results, seen));
     answer.remarks(basis(results))
 }

@@ -7,6 +7,7 @@ mod describe;
 mod experiment;
 mod explain;
 mod finding;
+mod functions;
 mod joined;
 mod locks;
 mod memory;

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use results::Results;
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use slablab_engines::Ended;
 use slablab_report::error::{At, Error, Result};
 use slablab_sim::pulse::{Cancelled, Pulse};
 use slablab_sim::record::Recorder;
@@ -333,6 +334,8 @@ impl<'a> Work<'a> {
 pub(crate) fn broken(panic: &(dyn std::any::Any + Send)) -> Failed {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    // The code of an engine that is not ours ended it, and says why.
+    let text = text.or_else(|| panic.downcast_ref::<Ended>().map(|ended| ended.0.as_str()));
     Failed::Broken(text.unwrap_or("no reason was given").to_string())
 }
 

@@ -12,8 +12,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// Flags of the race detector: what is linked to the allocator is none of its accesses.
-const DETECTOR: [&str; 2] = ["-fsanitize=thread", "-D__KCSAN_INSTRUMENT_BARRIERS__"];
+/// Has the compiler call a function at the begin of each block.
+pub(super) const COVERAGE: &str = "-fsanitize-coverage=trace-pc";
+
+/// Flags of what reports: what is linked to the allocator is none of its accesses.
+const DETECTOR: [&str; 3] = ["-fsanitize=thread", "-D__KCSAN_INSTRUMENT_BARRIERS__", COVERAGE];
 
 /// How an object was made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! A build from its request to its folder.
 
+use super::blocks::blocks;
 use super::built::{Built, Entry, FORMAT};
 use super::child::Ending;
 use super::command::{Made, file_of};
@@ -161,11 +162,16 @@ impl Run<'_> {
         let shim = For { kbuild: &self.kbuild, made: &made, allocator: self.asked.allocator };
         let compiled = shim.compile(work, said)?;
         let mut all = Stubs::default();
+        let image = |kind: Kind| draft.folder.join(format!("{}.elf", kind.word()));
         for (at, (kind, mut objects)) in (0..).zip(Kind::ALL.into_iter().zip(compiled)) {
             objects.extend(ready.own(kind).iter().chain(&ready.library).cloned());
-            let image = draft.folder.join(format!("{}.elf", kind.word()));
+            let image = image(kind);
             all.add(link(&objects, work, &image, &mut || said.at(Part::Link, at, 2))?);
         }
+        let instrumented = image(Kind::Instrumented);
+        let text = blocks(&image(Kind::Plain), &instrumented, &mut || said.at(Part::Link, 2, 2))?;
+        let path = instrumented.with_extension("blocks");
+        fs::write(&path, text).at(&path)?;
         Ok(all)
     }
 

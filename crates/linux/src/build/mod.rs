@@ -14,6 +14,7 @@
 
 mod allocator;
 mod answer;
+pub(crate) mod blocks;
 mod built;
 mod child;
 mod command;

@@ -7,7 +7,7 @@
 //! ```
 
 use super::child::Ending;
-use super::command::file_of;
+use super::command::{COVERAGE, file_of};
 use super::config::{self, Change, Options, TEXTS, Wanted};
 use super::kbuild::Kbuild;
 use super::link::weaken;
@@ -198,6 +198,10 @@ impl Objects<'_> {
             let answer = if is_plain { "n" } else { "y" };
             let mut variables: Vec<String> =
                 vec!["KCSAN_SANITIZE=n".into(), format!("KCFLAGS=-include {}", early.display())];
+            if !is_plain {
+                variables
+                    .extend(own.iter().map(|path| format!("CFLAGS_{}={COVERAGE}", &path["mm/".len()..])));
+            }
             variables
                 .extend(own.iter().map(|path| format!("KCSAN_SANITIZE_{}={answer}", &path["mm/".len()..])));
             // Accesses of the library are none of the allocator's.

@@ -19,6 +19,7 @@ pub(super) const FILES: &[(&str, &str)] = &[
     ("locks.c", include_str!("../../shim/locks.c")),
     ("memory.S", include_str!("../../shim/memory.S")),
     ("pages.c", include_str!("../../shim/pages.c")),
+    ("reports.S", include_str!("../../shim/reports.S")),
     ("slab.c", include_str!("../../shim/slab.c")),
     ("slob.c", include_str!("../../shim/slob.c")),
     ("start.c", include_str!("../../shim/start.c")),

@@ -1,16 +1,19 @@
 //! [`Linux`]: a cache of a tree's allocator, and what the image asks of the world while a call of it runs.
 
+use super::locks::{Held, Kept, site_of};
 use super::shared::{Block, Shared};
 use crate::image::call::Outside;
-use crate::image::{Finding, said};
+use crate::image::{Booting, Finding, said};
 use slablab_engines::ended;
 use slablab_pages::Pages;
 use slablab_platform::{Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind};
 use slablab_slabs::{Backing, CacheId, Geometry, Place};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::marker::PhantomData;
 use std::rc::Rc;
+
+/// Bytes of the smallest cache line that the machine keeps of frames.
+const LINE: u32 = 64;
 
 /// Objects of slabs of an earlier life that are to be freed, the last one handed out first: where, and which.
 pub(super) type Seeds = Vec<(Place, NodeId, Vec<u64>)>;
@@ -18,27 +21,28 @@ pub(super) type Seeds = Vec<(Place, NodeId, Vec<u64>)>;
 /// A cache of a tree's allocator.
 #[derive(Debug)]
 pub struct Linux<P: Platform> {
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<Shared<P>>,
     /// The address of its `struct kmem_cache`.
     pub(super) cache: u64,
     pub(super) id: CacheId,
     pub(super) geometry: Geometry,
     /// Objects that callers hold, by node.
     pub(super) live: Vec<Cell<u64>>,
-    /// How often each CPU took a lock.
-    pub(super) locks: Vec<Cell<u64>>,
+    /// How often each CPU took a lock, and one of a barn.
+    pub(super) locks: Vec<[Cell<u64>; 2]>,
     pub(super) seeds: RefCell<Seeds>,
     /// Objects of slabs that are not yet whole in [`Linux::seed_slab`]: by the slab's address.
     pub(super) loose: RefCell<HashMap<u64, Vec<u64>>>,
     /// The size of SLOB's requests, for a cache of kmalloc.
     pub(super) kmalloc: Option<u32>,
-    pub(super) world: PhantomData<fn() -> P>,
 }
 
 /// A cache with what its call may use: the image's calls of the program.
 struct Running<'a, P: Platform> {
     cache: &'a Linux<P>,
     backing: &'a Backing<'a, P>,
+    /// The locks that the call holds, by their addresses.
+    held: RefCell<Vec<(u64, Held<'a, P>)>>,
 }
 
 impl<P: Platform> Linux<P> {
@@ -46,10 +50,8 @@ impl<P: Platform> Linux<P> {
     #[inline]
     pub(super) fn run(&self, backing: &Backing<'_, P>, cpu: u16, function: u64, arguments: [u64; 5]) -> u64 {
         let ended = |finding: Finding| ended(finding.to_string());
-        self.shared
-            .image
-            .run(cpu, function, arguments, &Running { cache: self, backing })
-            .unwrap_or_else(ended)
+        let running = Running { cache: self, backing, held: RefCell::default() };
+        self.shared.image.run(cpu, function, arguments, &running).unwrap_or_else(ended)
     }
 
     /// An object of the world, from an address of the image.
@@ -67,10 +69,24 @@ impl<P: Platform> Linux<P> {
     }
 
     pub(super) fn held(&self, object: P::Ptr, change: i64) {
-        if let Some((_, state)) = Pages::<P::Ground>::block_of(object) {
+        if let Some((_, state)) = P::aside(|| Pages::<P::Ground>::block_of(object)) {
             let live = &self.live[state.node.0 as usize];
             live.set(live.get().wrapping_add_signed(change));
         }
+    }
+
+    /// The world's lock of a lock of the tree.
+    fn kept(&self, lock: u64) -> &Kept<P> {
+        let image = &self.shared.image;
+        self.shared.locks.at(lock, || {
+            let kind = image.run(0, image.functions.lock_kind, [lock, 0, 0, 0, 0], &Booting(image));
+            Kept::new(kind.unwrap_or(0), site_of::<P>(image, lock))
+        })
+    }
+
+    fn count_lock(&self, is_of_node: bool) {
+        let count = &self.locks[P::cpu().0 as usize][usize::from(!is_of_node)];
+        count.set(count.get() + 1);
     }
 
     pub(super) fn file(&self, name: &str) -> super::files::Said {
@@ -91,12 +107,18 @@ impl<P: Platform> Outside for Running<'_, P> {
     fn pages_alloc(&self, gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)> {
         let node = NodeId(node.unwrap_or_else(|| P::cpu_node(P::cpu()).0));
         let order = u8::try_from(order).ok()?;
-        let pfn = self.backing.pages.alloc(Gfp(gfp), order, node, FrameKind::Slab)?;
-        let id = self.cache.id.0;
-        P::map_slab(pfn, order, self.cache.geometry.spacing, id);
-        let node = P::with_frame(pfn, |frame| {
-            frame.owner.set(id.into());
-            FrameState::unpack(frame.state.load()).node.0
+        let since = P::now();
+        let pfn = self.backing.pages.alloc(Gfp(gfp), order, node, FrameKind::Slab);
+        self.cache.shared.costs.paged::<P>(since);
+        let (pfn, id) = (pfn?, self.cache.id.0);
+        let spacing = self.cache.geometry.spacing;
+        // What the code reports is of single lines.
+        P::map_slab(pfn, order, if P::charges() { spacing.min(LINE) } else { spacing }, id);
+        let node = P::aside(|| {
+            P::with_frame(pfn, |frame| {
+                frame.owner.set(id.into());
+                FrameState::unpack(frame.state.load()).node.0
+            })
         });
         self.cache.shared.blocks.borrow_mut().insert(pfn.0.into(), Block { cache: id, order, node });
         Some((pfn.0, node))
@@ -110,21 +132,41 @@ impl<P: Platform> Outside for Running<'_, P> {
             self.cache.shared.gave(block.cache, P::cpu());
         }
         P::unmap_slab(Pfn(pfn as u32), order as u8);
+        let since = P::now();
         self.backing.pages.free(Pfn(pfn as u32));
+        self.cache.shared.costs.paged::<P>(since);
     }
 
-    fn lock(&self, _lock: u64) {
-        let locks = &self.cache.locks[P::cpu().0 as usize];
-        locks.set(locks.get() + 1);
-        P::count(self.cache.shared.lock_event(), 1);
+    fn lock(&self, lock: u64, caller: u64) {
+        if !P::charges() {
+            P::count(self.cache.shared.lock_event(), 1);
+            return self.cache.count_lock(true);
+        }
+        let (kept, since) = (self.cache.kept(lock), P::now());
+        let held = kept.lock();
+        self.cache.shared.costs.locked::<P>(&self.cache.shared.image, caller, since);
+        self.cache.count_lock(kept.is_of_node());
+        self.held.borrow_mut().push((lock, held));
     }
 
-    fn try_lock(&self, lock: u64) -> bool {
-        self.lock(lock);
+    fn try_lock(&self, lock: u64, caller: u64) -> bool {
+        if !P::charges() {
+            self.lock(lock, caller);
+            return true;
+        }
+        let (kept, since) = (self.cache.kept(lock), P::now());
+        let Some(held) = kept.try_lock() else { return false };
+        self.cache.shared.costs.locked::<P>(&self.cache.shared.image, caller, since);
+        self.cache.count_lock(kept.is_of_node());
+        self.held.borrow_mut().push((lock, held));
         true
     }
 
-    fn unlock(&self, _lock: u64) {}
+    fn unlock(&self, lock: u64) {
+        let at = self.held.borrow().iter().rposition(|(held, _)| *held == lock);
+        let held = at.map(|at| self.held.borrow_mut().remove(at));
+        drop(held);
+    }
 
     fn after_grace_period(&self, head: u64, function: u64) {
         let shared = &self.cache.shared;
@@ -155,10 +197,14 @@ impl<P: Platform> Outside for Running<'_, P> {
     }
 
     fn defer(&self, cpu: u16, work: u64, delay_ns: u64) {
-        self.cache.shared.defer::<P>(self.cache.id.0, cpu, work, delay_ns);
+        self.cache.shared.defer(self.cache.id.0, cpu, work, delay_ns);
     }
 
     fn is_of(&self, pfn: u64, cache: u64) {
-        self.cache.shared.is_of::<P>(pfn, cache);
+        self.cache.shared.is_of(pfn, cache);
+    }
+
+    fn reported(&self) {
+        self.cache.shared.costs.charge::<P>(&self.cache.shared.image);
     }
 }

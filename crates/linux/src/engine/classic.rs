@@ -11,7 +11,7 @@
 //! | requests of kmalloc | a cache for each class | of their size, with a header |
 
 use super::cache::Linux;
-use super::shared::Shared;
+use super::shared::{Booted, Shared};
 use crate::build::Allocator;
 use slablab_platform::{CpuId, Event, Field, Gfp, NO_CACHE, NodeId, Pfn, Platform, Work, WorkKind};
 use slablab_slabs::cache::CacheFlags;
@@ -34,7 +34,7 @@ pub(super) struct Classic {
     later: RefCell<Vec<u64>>,
 }
 
-impl Shared {
+impl Booted {
     pub(super) fn is_slub(&self) -> bool {
         self.image.allocator == Allocator::Slub
     }
@@ -43,21 +43,28 @@ impl Shared {
         self.image.allocator == Allocator::Slob
     }
 
+    /// The event of a lock that is taken.
+    pub(super) fn lock_event(&self) -> Event {
+        if self.is_slob() { Event::LockHeap } else { Event::LockNodeList }
+    }
+}
+
+impl<P: Platform> Shared<P> {
     /// Names a cache that was made, and hands over what its making left to do later.
-    pub(super) fn made<P: Platform>(&self, cache: u64, id: u32) {
+    pub(super) fn made(&self, cache: u64, id: u32) {
         self.classic.ids.borrow_mut().insert(cache, id);
-        self.defer_left::<P>(id);
+        self.defer_left(id);
     }
 
     /// Hands over what calls without a cache left to do later, in the name of one.
-    pub(super) fn defer_left<P: Platform>(&self, id: u32) {
+    pub(super) fn defer_left(&self, id: u32) {
         for (cpu, work, delay_ns) in self.image.deferred.take() {
-            self.defer::<P>(id, cpu, work, delay_ns);
+            self.defer(id, cpu, work, delay_ns);
         }
     }
 
     /// The image's work of all caches: the world gets a number for it, as addresses differ from run to run.
-    pub(super) fn defer<P: Platform>(&self, id: u32, cpu: u16, work: u64, delay_ns: u64) {
+    pub(super) fn defer(&self, id: u32, cpu: u16, work: u64, delay_ns: u64) {
         let mut later = self.classic.later.borrow_mut();
         let known = later.iter().position(|known| *known == work);
         let argument = known.unwrap_or(later.len()) as u64;
@@ -65,11 +72,6 @@ impl Shared {
             later.push(work);
         }
         P::defer(CpuId(cpu), delay_ns, Work { kind: WorkKind::Reap, cache: id, argument });
-    }
-
-    /// The event of a lock that is taken.
-    pub(super) fn lock_event(&self) -> Event {
-        if self.is_slob() { Event::LockHeap } else { Event::LockNodeList }
     }
 
     /// A block of a cache went back to the page allocator.
@@ -84,24 +86,24 @@ impl Shared {
 
     /// A block is of another cache than the one whose call took it: of one of the image's own caches, if the
     /// program did not make it.
-    pub(super) fn is_of<P: Platform>(&self, pfn: u64, cache: u64) {
+    pub(super) fn is_of(&self, pfn: u64, cache: u64) {
         let id = self.classic.ids.borrow().get(&cache).copied().unwrap_or(NO_CACHE);
         if let Some(block) = self.blocks.borrow_mut().get_mut(&pfn) {
             block.cache = id;
-            P::with_frame(Pfn(pfn as u32), |frame| frame.owner.set(id.into()));
+            P::aside(|| P::with_frame(Pfn(pfn as u32), |frame| frame.owner.set(id.into())));
         }
     }
 }
 
 /// The size of SLOB's requests for a cache of kmalloc, or `None` for a cache with objects of its own.
-pub(super) fn kmalloc_size(shared: &Shared, spec: &CacheSpec) -> Option<u32> {
-    (shared.is_slob() && spec.flags.has(CacheFlags::KMALLOC)).then_some(spec.object_size)
+pub(super) fn kmalloc_size(booted: &Booted, spec: &CacheSpec) -> Option<u32> {
+    (booted.is_slob() && spec.flags.has(CacheFlags::KMALLOC)).then_some(spec.object_size)
 }
 
 /// The layout of a page of SLOB that one cache has alone.
-pub(super) fn slob_geometry(shared: &Shared, cache: u64, spec: &CacheSpec) -> Geometry {
-    let number = |name: &str| shared.file(cache, name).map_or(0, |said| said.total as u32);
-    let kmalloc = kmalloc_size(shared, spec);
+pub(super) fn slob_geometry(booted: &Booted, cache: u64, spec: &CacheSpec) -> Geometry {
+    let number = |name: &str| booted.file(cache, name).map_or(0, |said| said.total as u32);
+    let kmalloc = kmalloc_size(booted, spec);
     let (bytes, align, lead) = match kmalloc {
         Some(bytes) if bytes.is_power_of_two() => (bytes + HEADER, bytes.max(HEADER), HEADER),
         Some(bytes) => (bytes + HEADER, HEADER, HEADER),

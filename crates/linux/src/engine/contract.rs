@@ -11,9 +11,10 @@ use slablab_engines::ended;
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Field, Gfp, NodeId, Platform, Work, WorkKind};
 use slablab_slabs::slab::NewObjects;
-use slablab_slabs::{Backing, Busy, CacheId, CacheSpec, Engine, Family, Geometry, Misuse, Place, Usage};
+use slablab_slabs::{
+    Backing, Busy, CacheId, CacheSpec, Engine, Family, FunctionCosts, Geometry, Misuse, Place, Usage,
+};
 use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
 
 /// The trees' allocators in every world.
 #[derive(Debug)]
@@ -33,13 +34,13 @@ impl<P: Platform> Engine<P> for Linux<P> {
     }
 
     fn create(id: CacheId, spec: &CacheSpec, policy: &LinuxPolicy) -> Self {
-        let shared = Shared::of::<P>(policy);
+        let shared = Shared::<P>::of(policy);
         shared.image.clock.set(P::now() / 4_000_000);
         let made = make_known(&shared, &format!("cache-{}", id.0), spec);
         let Some((cache, geometry)) = made else {
             panic!("no layout: an object of {} bytes fits no slab", spec.object_size.max(spec.known_size))
         };
-        shared.made::<P>(cache, id.0);
+        shared.made(cache, id.0);
         Linux {
             kmalloc: kmalloc_size(&shared, spec),
             shared,
@@ -47,21 +48,23 @@ impl<P: Platform> Engine<P> for Linux<P> {
             id,
             geometry,
             live: (0..P::nodes()).map(|_| Cell::new(0)).collect(),
-            locks: (0..P::cpus()).map(|_| Cell::new(0)).collect(),
+            locks: (0..P::cpus()).map(|_| Default::default()).collect(),
             seeds: RefCell::default(),
             loose: RefCell::default(),
-            world: PhantomData,
         }
     }
 
     fn set_new_objects(&mut self, _new: NewObjects<P>) {}
 
     fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {
-        let Some((head, _)) = Pages::<P::Ground>::block_of(object) else { return Err(Misuse::NotInSlab) };
+        let found = P::aside(|| {
+            let (head, _) = Pages::<P::Ground>::block_of(object)?;
+            Some((head, P::with_frame(head, |frame| frame.owner.get())))
+        });
+        let Some((head, owner)) = found else { return Err(Misuse::NotInSlab) };
         if self.shared.is_slob() {
             return Ok(());
         }
-        let owner = P::with_frame(head, |frame| frame.owner.get());
         if owner != u64::from(self.id.0) {
             return Err(Misuse::WrongCache(CacheId(owner as u32)));
         }
@@ -144,7 +147,7 @@ impl<P: Platform> Engine<P> for Linux<P> {
                 let done = image.run(0, function, [cpu.0.into(), 1, 0, 0, 0], &Booting(image));
                 done.unwrap_or_else(|finding| ended(finding.to_string()));
             }
-            self.shared.defer_left::<P>(self.id.0);
+            self.shared.defer_left(self.id.0);
         }
     }
 
@@ -180,8 +183,8 @@ impl<P: Platform> Engine<P> for Linux<P> {
         if !self.shared.is_slub() {
             return self.seen(None, event);
         }
-        if event == Event::LockNodeList {
-            return self.locks.iter().map(Cell::get).sum();
+        if let Some(kind) = lock_of(event) {
+            return self.locks.iter().map(|locks| locks[kind].get()).sum();
         }
         self.shared.file(self.cache, event.name()).map_or(0, |said| said.total)
     }
@@ -190,11 +193,20 @@ impl<P: Platform> Engine<P> for Linux<P> {
         if !self.shared.is_slub() {
             return self.seen(Some(cpu), event);
         }
-        if event == Event::LockNodeList {
-            return self.locks[cpu.0 as usize].get();
+        if let Some(kind) = lock_of(event) {
+            return self.locks[cpu.0 as usize][kind].get();
         }
         self.shared.file(self.cache, event.name()).map_or(0, |said| said.of_cpu(cpu.0))
     }
+
+    fn functions(&self, each: &mut dyn FnMut(&str, FunctionCosts)) {
+        self.costs_of_functions(each);
+    }
+}
+
+/// The place in [`Linux::locks`].
+fn lock_of(event: Event) -> Option<usize> {
+    [Event::LockNodeList, Event::LockBarn].iter().position(|lock| *lock == event)
 }
 
 impl<P: Platform> Linux<P> {

@@ -1,6 +1,6 @@
 //! What the tree's files in sysfs say of a cache: `/sys/kernel/slab/<cache>/<name>`, read by name.
 
-use super::shared::Shared;
+use super::shared::Booted;
 use crate::image::{Booting, address, with_end};
 use slablab_engines::ended;
 
@@ -43,7 +43,7 @@ impl Said {
     }
 }
 
-impl Shared {
+impl Booted {
     /// What a cache's file says; `None` if the tree has no such file.
     pub(super) fn file(&self, cache: u64, name: &str) -> Option<Said> {
         let mut text = self.text.borrow_mut();

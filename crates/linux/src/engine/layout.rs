@@ -2,7 +2,7 @@
 
 use super::classic::slob_geometry;
 use super::policy::LinuxPolicy;
-use super::shared::Shared;
+use super::shared::Booted;
 use crate::image::{Booting, address, with_end};
 use slablab_engines::ended;
 use slablab_platform::Platform;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 struct Layouts {
     policy: LinuxPolicy,
     cpus: u16,
-    shared: Shared,
+    booted: Booted,
     known: HashMap<(u32, u32, u64, u32), Option<Geometry>>,
 }
 
@@ -30,12 +30,13 @@ pub(super) fn layout<P: Platform>(spec: &CacheSpec, policy: &LinuxPolicy) -> Opt
         let fits = |layouts: &Layouts| layouts.policy == *policy && layouts.cpus == P::cpus();
         if !layouts.as_ref().is_some_and(fits) {
             // An image of its own, which no run gets to see.
-            let (policy, cpus, shared) = (*policy, P::cpus(), Shared::boot::<P>(policy));
-            *layouts = Some(Layouts { policy, cpus, shared, known: HashMap::new() });
+            let tree = policy.tree.expect("policies of a registered tree");
+            let (policy, cpus, booted) = (*policy, P::cpus(), Booted::of::<P>(policy, &tree.plain));
+            *layouts = Some(Layouts { policy, cpus, booted, known: HashMap::new() });
         }
-        let Layouts { shared, known, .. } = layouts.as_mut().expect("just made");
+        let Layouts { booted, known, .. } = layouts.as_mut().expect("just made");
         let key = (spec.object_size, spec.align, flags(spec), spec.known_size);
-        *known.entry(key).or_insert_with(|| Some(make_known(shared, "layout", spec)?.1))
+        *known.entry(key).or_insert_with(|| Some(make_known(booted, "layout", spec)?.1))
     })
 }
 
@@ -51,8 +52,8 @@ fn flags(spec: &CacheSpec) -> u64 {
 }
 
 /// Makes a cache in an image; its address, 0 if the tree refuses.
-fn make(shared: &Shared, name: &str, size: u32, spec: &CacheSpec) -> u64 {
-    let image = &shared.image;
+fn make(booted: &Booted, name: &str, size: u32, spec: &CacheSpec) -> u64 {
+    let image = &booted.image;
     let name = with_end(name);
     let arguments = [address(&name), size.into(), spec.align.into(), flags(spec), 0];
     image
@@ -62,26 +63,26 @@ fn make(shared: &Shared, name: &str, size: u32, spec: &CacheSpec) -> u64 {
 
 /// Makes a cache of the specification: of its objects' size, or of the size that a real kernel said if that
 /// is larger than what the tree makes of it.
-pub(super) fn make_known(shared: &Shared, name: &str, spec: &CacheSpec) -> Option<(u64, Geometry)> {
+pub(super) fn make_known(booted: &Booted, name: &str, spec: &CacheSpec) -> Option<(u64, Geometry)> {
     if !spec.is_possible() {
         return None;
     }
-    let cache = make(shared, name, spec.object_size, spec);
-    let geometry = (cache != 0).then(|| geometry(shared, cache, spec))?;
-    if shared.is_slob() || spec.known_size <= geometry.size {
+    let cache = make(booted, name, spec.object_size, spec);
+    let geometry = (cache != 0).then(|| geometry(booted, cache, spec))?;
+    if booted.is_slob() || spec.known_size <= geometry.size {
         return Some((cache, geometry));
     }
-    let cache = make(shared, name, spec.known_size, spec);
+    let cache = make(booted, name, spec.known_size, spec);
     (cache != 0)
-        .then(|| (cache, Geometry { object_size: spec.object_size, ..self::geometry(shared, cache, spec) }))
+        .then(|| (cache, Geometry { object_size: spec.object_size, ..self::geometry(booted, cache, spec) }))
 }
 
-fn geometry(shared: &Shared, cache: u64, spec: &CacheSpec) -> Geometry {
-    if shared.is_slob() {
-        return slob_geometry(shared, cache, spec);
+fn geometry(booted: &Booted, cache: u64, spec: &CacheSpec) -> Geometry {
+    if booted.is_slob() {
+        return slob_geometry(booted, cache, spec);
     }
     let number = |name: &str| {
-        let said = shared.file(cache, name);
+        let said = booted.file(cache, name);
         said.unwrap_or_else(|| ended(format!("the tree has no file `{name}` of a cache"))).total as u32
     };
     let (size, order) = (number("slab_size"), number("order") as u8);

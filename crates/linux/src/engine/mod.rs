@@ -9,13 +9,17 @@
 //! | `files` | what the tree's files in sysfs say of a cache |
 //! | `classic` | SLAB and SLOB: what they have and SLUB has not |
 //! | `contract` | what an engine does |
+//! | `locks` | its locks as locks of the world |
+//! | `costs` | what its code reports, charged; what each function cost |
 //! | `seed` | slabs as an earlier life would have left them |
 
 mod cache;
 mod classic;
 mod contract;
+mod costs;
 mod files;
 mod layout;
+mod locks;
 mod policy;
 mod seed;
 mod shared;

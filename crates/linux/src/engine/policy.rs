@@ -11,6 +11,8 @@ use std::path::PathBuf;
 pub struct Tree {
     /// The file of the image without reports of accesses.
     pub plain: PathBuf,
+    /// The file of the image that reports them.
+    pub instrumented: PathBuf,
     /// The tree's release.
     pub release: Release,
 }

@@ -4,12 +4,18 @@
 //! by the machine: the address of the first frame's descriptor, which no other machine of its time has.
 
 use super::classic::Classic;
+use super::costs::Costs;
+use super::locks::Locks;
 use super::policy::{LinuxPolicy, Tree};
 use crate::image::{Image, Machine};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, NodeId, Platform};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
 use std::rc::{Rc, Weak};
 
 /// A block of the page allocator that a cache has.
@@ -20,10 +26,16 @@ pub(super) struct Block {
     pub(super) node: u16,
 }
 
-/// An image, and what the program keeps of it.
+/// A booted image, and room for what its files say.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct Booted {
     pub(super) image: Image,
+    pub(super) text: RefCell<Vec<u8>>,
+}
+
+/// An image, and what the program keeps of it.
+pub(crate) struct Shared<P: Platform> {
+    booted: Booted,
     /// Blocks by their first frame. One that waits for a grace period is no cache's.
     pub(super) blocks: RefCell<HashMap<u64, Block>>,
     /// What is due after a grace period: by the slab's first frame, the head and the function.
@@ -32,8 +44,24 @@ pub(crate) struct Shared {
     pub(super) online: Vec<Cell<bool>>,
     /// What SLAB and SLOB need.
     pub(super) classic: Classic,
-    /// Room for what the image's files say.
-    pub(super) text: RefCell<Vec<u8>>,
+    /// The locks of the tree's code, in a world that charges.
+    pub(super) locks: Locks<P>,
+    /// What its functions cost, in a world that charges.
+    pub(super) costs: Costs,
+}
+
+impl<P: Platform> fmt::Debug for Shared<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("image", &self.booted.image).finish_non_exhaustive()
+    }
+}
+
+impl<P: Platform> Deref for Shared<P> {
+    type Target = Booted;
+
+    fn deref(&self) -> &Booted {
+        &self.booted
+    }
 }
 
 /// Names a machine under a tree: the descriptor of its first frame, and the policies.
@@ -44,53 +72,60 @@ struct Key {
 }
 
 thread_local! {
-    static IMAGES: RefCell<Vec<(Key, Weak<Shared>)>> = const { RefCell::new(Vec::new()) };
+    static IMAGES: RefCell<Vec<(Key, Weak<dyn Any>)>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Shared {
+impl<P: Platform> Shared<P> {
     /// The image of the machine that this code runs on.
     ///
     /// # Panics
     /// If the tree cannot be booted: the run ends with its words.
-    pub(super) fn of<P: Platform>(policy: &LinuxPolicy) -> Rc<Shared> {
+    pub(super) fn of(policy: &LinuxPolicy) -> Rc<Shared<P>> {
         let first = (0..P::nodes()).map(|node| P::node_frames(NodeId(node))).find(|frames| frames.1 > 0);
         let machine =
             first.map_or(0, |(pfn, _)| P::with_frame(pfn, |frame| std::ptr::from_ref(frame).addr()));
         let key = Key { machine, policy: *policy };
         IMAGES.with_borrow_mut(|images| {
             images.retain(|(_, image)| image.strong_count() > 0);
-            let known = images.iter().find(|(other, _)| *other == key).and_then(|(_, image)| image.upgrade());
+            let known = images.iter().filter(|(other, _)| *other == key);
+            let known = known.filter_map(|(_, image)| image.upgrade()?.downcast().ok()).next();
             known.unwrap_or_else(|| {
-                let made = Rc::new(Shared::boot::<P>(policy));
-                images.push((key, Rc::downgrade(&made)));
+                let made = Rc::new(Shared::boot(policy));
+                let weak: Weak<Shared<P>> = Rc::downgrade(&made);
+                images.push((key, weak));
                 made
             })
         })
     }
 
     /// A new image, for a machine like the one that this code runs on.
-    ///
-    /// # Panics
-    /// As [`Shared::of`].
-    pub(super) fn boot<P: Platform>(policy: &LinuxPolicy) -> Shared {
+    fn boot(policy: &LinuxPolicy) -> Shared<P> {
         let tree = policy.tree.expect("policies of a registered tree");
-        let machine = machine_of::<P>(tree);
-        let image = boot_with(tree, &machine, policy);
-        let image = image.unwrap_or_else(|error| slablab_engines::ended(error.to_string()));
+        let booted = Booted::of::<P>(policy, if P::charges() { &tree.instrumented } else { &tree.plain });
         Shared {
-            image,
             blocks: RefCell::default(),
             waiting: RefCell::default(),
-            online: machine.cpu_online.iter().map(|online| Cell::new(*online)).collect(),
+            online: (0..P::cpus()).map(|cpu| Cell::new(P::cpu_online(CpuId(cpu)))).collect(),
             classic: Classic::default(),
-            text: RefCell::new(vec![0; 1 << 16]),
+            locks: Locks::new(),
+            costs: Costs::of(&booted.image),
+            booted,
         }
     }
 }
 
-/// Boots with those of each parameter's names that the tree knows.
-fn boot_with(tree: &Tree, machine: &Machine, policy: &LinuxPolicy) -> slablab_report::error::Result<Image> {
-    Image::boot(&tree.plain, machine, &policy.parameters())
+impl Booted {
+    /// An image of the tree, for a machine like the one that this code runs on.
+    ///
+    /// # Panics
+    /// As [`Shared::of`].
+    pub(super) fn of<P: Platform>(policy: &LinuxPolicy, image: &Path) -> Booted {
+        let tree = policy.tree.expect("policies of a registered tree");
+        // Boots with those of each parameter's names that the tree knows.
+        let image = Image::boot(image, &machine_of::<P>(tree), &policy.parameters());
+        let image = image.unwrap_or_else(|error| slablab_engines::ended(error.to_string()));
+        Booted { image, text: RefCell::new(vec![0; 1 << 16]) }
+    }
 }
 
 /// What an image must know of the machine that this code runs on.

@@ -20,8 +20,9 @@ pub(crate) trait Outside {
     /// A block of 2^`order` frames: its first frame and its node.
     fn pages_alloc(&self, gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)>;
     fn pages_free(&self, pfn: u64, order: u32);
-    fn lock(&self, lock: u64);
-    fn try_lock(&self, lock: u64) -> bool;
+    /// `caller` is where the tree's code takes it.
+    fn lock(&self, lock: u64, caller: u64);
+    fn try_lock(&self, lock: u64, caller: u64) -> bool;
     fn unlock(&self, lock: u64);
     /// `function(head)` is due when the readers that run now have ended.
     fn after_grace_period(&self, head: u64, function: u64);
@@ -36,6 +37,8 @@ pub(crate) trait Outside {
     /// The block that begins with this frame is of another cache than the one that the call is of: of this
     /// one, or 0 for one of the image's own.
     fn is_of(&self, pfn: u64, cache: u64);
+    /// Takes what the image's code has reported up to here.
+    fn reported(&self);
 }
 
 /// A call, as thunks.S knows it.
@@ -96,7 +99,7 @@ pub(crate) fn enter(ways: Ways, gs: u64, function: u64, arguments: [u64; 5], out
 }
 
 /// The functions that an image calls, in the order of host.h. The call is the last of six arguments.
-pub(crate) fn table() -> [u64; 12] {
+pub(crate) fn table() -> [u64; 13] {
     let of = |function: HostFunction| function as usize as u64;
     [
         of(pages_alloc),
@@ -111,6 +114,7 @@ pub(crate) fn table() -> [u64; 12] {
         of(random),
         of(defer),
         of(is_of),
+        of(reports),
     ]
 }
 
@@ -120,7 +124,11 @@ type HostFunction = extern "C" fn(u64, u64, u64, u64, u64, *const Call<'static>)
 fn serve(call: *const Call<'static>, f: impl FnOnce(&dyn Outside) -> u64) -> u64 {
     // SAFETY: thunks.S hands over the running call, which is on the stack of `enter`.
     let call = unsafe { &*call };
-    match catch_unwind(AssertUnwindSafe(|| f(call.outside))) {
+    let served = || {
+        call.outside.reported();
+        f(call.outside)
+    };
+    match catch_unwind(AssertUnwindSafe(served)) {
         Ok(result) => result,
         Err(payload) => {
             *call.payload.borrow_mut() = Some(payload);
@@ -163,8 +171,8 @@ host! {
         block.map_or(0, |(pfn, node)| u64::from(pfn) | u64::from(node) << 32)
     };
     pages_free(outside, pfn, order) { outside.pages_free(pfn, order as u32); 0 };
-    lock(outside, lock) { outside.lock(lock); 0 };
-    try_lock(outside, lock) u64::from(outside.try_lock(lock));
+    lock(outside, lock, caller) { outside.lock(lock, caller); 0 };
+    try_lock(outside, lock, caller) u64::from(outside.try_lock(lock, caller));
     unlock(outside, lock) { outside.unlock(lock); 0 };
     after_grace_period(outside, head, function) { outside.after_grace_period(head, function); 0 };
     barrier(outside) { outside.barrier(); 0 };
@@ -173,6 +181,8 @@ host! {
     random(outside) u64::from(outside.random());
     defer(outside, cpu, work, ns) { outside.defer(cpu as u16, work, ns); 0 };
     is_of(outside, pfn, cache) { outside.is_of(pfn, cache); 0 };
+    // Whoever is called takes the reports first.
+    reports(_outside) 0;
 }
 
 /// A text of the image.

@@ -7,6 +7,7 @@
 //! | `call` | calls into the image, and its calls of the program |
 //! | `finding` | why a run ended |
 //! | `fault` | faults of the tree's code |
+//! | `reports` | what the code of an instrumented image reports |
 //!
 //! An image has its own struct pages, areas of CPUs and memory; frames have the machine's numbers, so that an
 //! address of the image and one of the model are the same frame and offset. Frames behind the machine's last
@@ -16,6 +17,7 @@ pub(crate) mod call;
 mod elf;
 mod fault;
 mod finding;
+pub(crate) mod reports;
 mod space;
 
 use crate::build::Allocator;
@@ -23,6 +25,7 @@ use call::{Ended, Outside, Ways, enter, text_at};
 use elf::Program;
 use fault::{Fault, Watched};
 pub(crate) use finding::Finding;
+use reports::Reports;
 use slablab_report::error::{Error, Result};
 use space::{Area, Placed, copy, read, write_table};
 use std::cell::{Cell, RefCell};
@@ -85,6 +88,26 @@ pub(crate) struct Functions {
     pub(crate) kmalloc: u64,
     pub(crate) kfree: u64,
     pub(crate) later: u64,
+    pub(crate) lock_kind: u64,
+}
+
+/// A part of an image's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A byte of a frame of the machine.
+    Frame(u32, u32),
+    /// The struct page of a frame of the machine.
+    StructPage(u32),
+    /// Other memory, by a number that is the same in each run; its node, if the image asked for one.
+    Own(u64, Option<u16>),
+    /// A CPU's area.
+    OfCpu(u64, u16),
+}
+
+impl Part {
+    fn key(area: u64, at: u64) -> u64 {
+        area << 48 | at
+    }
 }
 
 /// A booted image.
@@ -106,14 +129,20 @@ pub(crate) struct Image {
     said: RefCell<Vec<String>>,
     /// The next of the frames behind the machine's last.
     next_own: Cell<u64>,
+    /// The nodes of those that are given out.
+    own_nodes: RefCell<Vec<u16>>,
+    /// For each node the nearest one with memory.
+    nearest: Vec<u16>,
     frames: u64,
     page_offset: u64,
     struct_pages: u64,
     page_bytes: u64,
+    /// `None` of a plain image.
+    pub(crate) reports: Option<Reports>,
     watched: Watched,
     // Below what lies in them: dropped last.
     placed: Placed,
-    _areas: [Area; 4],
+    areas: [Area; 4],
 }
 
 impl Image {
@@ -169,9 +198,11 @@ impl Image {
             kmalloc: symbol("slablab_kmalloc")?,
             kfree: symbol("slablab_kfree")?,
             later: symbol("slablab_later")?,
+            lock_kind: symbol("slablab_lock_kind")?,
         };
         let (prepare, parameter, start) =
             (symbol("slablab_prepare")?, symbol("slablab_parameter")?, symbol("slablab_boot")?);
+        let reports = Reports::of(&program, &placed, path)?;
         let image = Image {
             functions,
             allocator,
@@ -182,14 +213,20 @@ impl Image {
             path: path.to_path_buf(),
             said: RefCell::new(Vec::new()),
             next_own: Cell::new(machine.frames),
+            own_nodes: RefCell::default(),
+            nearest: (0..)
+                .zip(&machine.zonelists)
+                .map(|(node, list)| list.first().map_or(node, |near| near.0))
+                .collect(),
             frames: machine.frames,
             page_offset: memory.start(),
             struct_pages: pages.start(),
             page_bytes,
+            reports,
             watched,
             program,
             placed,
-            _areas: [memory, pages, cpus, arena],
+            areas: [memory, pages, cpus, arena],
         };
         image.start(machine, (prepare, parameter, start), parameters)?;
         Ok(image)
@@ -201,7 +238,7 @@ impl Image {
         (prepare, parameter, start): (u64, u64, u64),
         parameters: &[(&[&str], String)],
     ) -> Result<()> {
-        let [_, _, cpus, arena] = &self._areas;
+        let [_, _, cpus, arena] = &self.areas;
         let online: Vec<u8> = machine.cpu_online.iter().map(|online| u8::from(*online)).collect();
         let memory: Vec<u8> = machine.node_memory.iter().map(|has| u8::from(*has)).collect();
         let longest = machine.zonelists.iter().map(Vec::len).max().unwrap_or(0);
@@ -264,8 +301,14 @@ impl Image {
         outside: &dyn Outside,
     ) -> std::result::Result<u64, Finding> {
         match enter(self.ways, self.gs[cpu as usize], function, arguments, outside) {
-            Ended::With(result) => Ok(result),
-            Ended::Left(payload) => Err(self.finding(payload)),
+            Ended::With(result) => {
+                outside.reported();
+                Ok(result)
+            }
+            Ended::Left(payload) => {
+                self.forget_reports();
+                Err(self.finding(payload))
+            }
         }
     }
 
@@ -342,12 +385,17 @@ impl Image {
         said.push(text);
     }
 
-    /// A block of frames that are not the machine's: for what the allocator needs for itself.
-    pub(crate) fn own_frames(&self, order: u32) -> Option<u64> {
+    fn forget_reports(&self) {
+        self.reports.iter().for_each(Reports::forget);
+    }
+
+    /// A block of frames that are not the machine's, on a node: for what the allocator needs for itself.
+    pub(crate) fn own_frames(&self, order: u32, node: u16) -> Option<u64> {
         let first = self.next_own.get().next_multiple_of(1 << order);
         let next = first + (1 << order);
         (next <= self.frames + OWN_FRAMES).then(|| {
             self.next_own.set(next);
+            self.own_nodes.borrow_mut().resize((next - self.frames) as usize, node);
             first
         })
     }
@@ -370,6 +418,37 @@ impl Image {
         (at >> 12, at & 4095)
     }
 
+    /// What lies at an address; `None` for a place on a stack.
+    #[inline]
+    pub(crate) fn part_of(&self, address: u64) -> Option<Part> {
+        let [memory, pages, cpus, arena] = &self.areas;
+        let within = |start: u64, bytes: u64| Some(address.wrapping_sub(start)).filter(|at| *at < bytes);
+        if let Some(at) = within(memory.start(), memory.bytes()) {
+            let pfn = at >> 12;
+            return Some(match pfn.checked_sub(self.frames) {
+                None => Part::Frame(pfn as u32, (at & 4095) as u32),
+                Some(own) => {
+                    let node = self.own_nodes.borrow().get(own as usize).copied();
+                    Part::Own(Part::key(1, at), node)
+                }
+            });
+        }
+        if let Some(at) = within(pages.start(), pages.bytes()) {
+            let pfn = at / self.page_bytes;
+            return Some(match pfn < self.frames {
+                true => Part::StructPage(pfn as u32),
+                false => Part::Own(Part::key(2, at), None),
+            });
+        }
+        if let Some(at) = within(cpus.start(), cpus.bytes()) {
+            return Some(Part::OfCpu(Part::key(3, at), (at / CPU_AREA) as u16));
+        }
+        let (first, end) = self.placed.span();
+        let arena = within(arena.start(), arena.bytes()).map(|at| Part::key(4, at));
+        let own = arena.or_else(|| within(first, end - first).map(|at| Part::key(5, at)));
+        own.map(|key| Part::Own(key, None))
+    }
+
     /// The frame whose struct page an address is in; `None` if it is in none.
     pub(crate) fn frame_of_struct_page(&self, address: u64) -> Option<u64> {
         let pfn = address.checked_sub(self.struct_pages)? / self.page_bytes;
@@ -382,12 +461,14 @@ pub(crate) struct Booting<'a>(pub(crate) &'a Image);
 
 impl Outside for Booting<'_> {
     fn pages_alloc(&self, _gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)> {
-        let first = self.0.own_frames(order)?;
-        Some((u32::try_from(first).ok()?, node.unwrap_or(0)))
+        // A node without memory gets that of another one, as from the machine's page allocator.
+        let node = usize::from(node.unwrap_or(0));
+        let node = self.0.nearest.get(node).copied().unwrap_or(0);
+        Some((u32::try_from(self.0.own_frames(order, node)?).ok()?, node))
     }
     fn pages_free(&self, _pfn: u64, _order: u32) {}
-    fn lock(&self, _lock: u64) {}
-    fn try_lock(&self, _lock: u64) -> bool {
+    fn lock(&self, _lock: u64, _caller: u64) {}
+    fn try_lock(&self, _lock: u64, _caller: u64) -> bool {
         true
     }
     fn unlock(&self, _lock: u64) {}
@@ -406,6 +487,9 @@ impl Outside for Booting<'_> {
         self.0.deferred.borrow_mut().push((cpu, work, delay_ns));
     }
     fn is_of(&self, _pfn: u64, _cache: u64) {}
+    fn reported(&self) {
+        self.0.forget_reports();
+    }
 }
 
 /// Words of the kernel, from host_report: a message is kept, any other kind ends the call.

@@ -21,7 +21,7 @@ fn newest(path: &Path) -> SystemTime {
 }
 
 #[track_caller]
-fn build(store: &Store, request: &Request) -> Built {
+pub(super) fn build(store: &Store, request: &Request) -> Built {
     let built = store.build(request, &mut |_| ControlFlow::Continue(()));
     built.unwrap_or_else(|error| panic!("{error}")).expect("nothing stops it")
 }

@@ -1,11 +1,14 @@
 //! Where the time of a run went, by CPU and by lock.
 
+use crate::heap::Heap;
 use crate::locks::{
     EntryLock, FileTableLock, MmapLock, OpenFilesLock, PipeMutex, QueueLock, ReceiveQueue, TcpSocket,
     UdpReceiveQueue,
 };
 use slablab_model::{LockTimes, Ps, Spent, Timed};
 use slablab_platform::{CpuId, Rank, rank};
+use slablab_slabs::FunctionCosts;
+use std::collections::BTreeMap;
 
 /// Where the time of each CPU went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct Profile {
     pub spent: Vec<[Ps; Spent::COUNT]>,
     /// How long each of them waited for the locks of a rank, by the rank's name; only ranks with waits.
     pub waits: Vec<(&'static str, Vec<Ps>)>,
+    /// What each function cost of an engine that reports its own code, by name.
+    pub functions: BTreeMap<String, FunctionCosts>,
 }
 
 /// A rank's level, its name, how long calls on a CPU waited for its locks, and what its locks did.
@@ -65,7 +70,16 @@ impl Profile {
         let cpus: Vec<CpuId> = cpus.into_iter().collect();
         let spent = cpus.iter().map(|cpu| Timed::spent(*cpu)).collect();
         let of = |(_, name, waits, _): &Waited| (*name, cpus.iter().map(|cpu| waits(*cpu)).collect());
-        Profile { elapsed: at, spent, waits: RANKS.iter().map(of).collect(), cpus }
+        let waits = RANKS.iter().map(of).collect();
+        Profile { elapsed: at, spent, waits, cpus, functions: BTreeMap::new() }
+    }
+
+    /// With what the functions of the heap's engine cost so far.
+    pub(crate) fn with_functions(mut self, heap: &dyn Heap) -> Profile {
+        heap.functions(&mut |name, costs| {
+            self.functions.insert(name.to_string(), costs);
+        });
+        self
     }
 
     /// What came after `then`, which is of the same CPUs.
@@ -78,6 +92,10 @@ impl Profile {
         for (now, then) in self.waits.iter_mut().flat_map(|(_, waits)| waits).zip(before) {
             *now -= then;
         }
+        for (name, then) in &then.functions {
+            self.functions.entry(name.clone()).and_modify(|now| *now -= *then);
+        }
+        self.functions.retain(|_, costs| costs.ps > 0);
         self.waits.retain(|(_, waits)| waits.iter().any(|wait| *wait > 0));
         self
     }

@@ -1,0 +1,84 @@
+//! What each function cost of an engine whose code reports itself: the allocator of a kernel tree.
+
+use crate::run::observe::Seen;
+use crate::run::results::Results;
+use schemars::JsonSchema;
+use serde::Serialize;
+use slablab_report::text::Table;
+
+/// The heading of the table.
+pub(super) const FUNCTIONS: &str = "functions of the engines' own code, in the counted part of each cell's first repeat: \
+each without those that it calls; a function that the compiler made a part of its caller is the caller's";
+
+/// What is said of cells whose engine reports no functions.
+pub(super) const NO_FUNCTIONS: &str = "No engine here reports its functions: expected linux:NAME, the allocator of a kernel \
+tree (`slablab linux build PATH`).";
+
+/// The most functions of a cell in text.
+const SHOWN: usize = 16;
+
+/// A function of a cell.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct FunctionDocument {
+    machine: String,
+    engine: String,
+    /// The cell, as tables name it.
+    cell: String,
+    function: String,
+    /// Of the time in which the machine's CPUs were not idle.
+    busy_percent: f64,
+    /// Of all CPUs, with waits for locks.
+    time_ps: u64,
+    /// Cache lines that came from other CPUs' caches or from memory.
+    cache_misses: u64,
+    locks: u64,
+    /// From where it came to a lock until it had it.
+    lock_ps: u64,
+}
+
+/// The functions of each cell, those with the most time first. `seen` is what
+/// [`crate::run::observe::seen`] saw.
+pub(super) fn functions(results: &Results, seen: &[Option<Seen>]) -> Vec<FunctionDocument> {
+    let mut all = Vec::new();
+    for (at, cell) in results.plain() {
+        let Some(profile) = seen.get(at).and_then(|seen| seen.as_ref()?.profile.as_ref()) else { continue };
+        let busy = profile.spent.iter().flatten().sum::<u64>().max(1) as f64;
+        let mut costs: Vec<_> = profile.functions.iter().collect();
+        costs.sort_by_key(|(_, costs)| std::cmp::Reverse(costs.ps));
+        all.extend(costs.into_iter().map(|(function, costs)| FunctionDocument {
+            machine: results.experiment.machines[cell.machine].name.clone(),
+            engine: results.experiment.file.engines[cell.engine].0.clone(),
+            cell: results.name(at),
+            function: function.clone(),
+            busy_percent: costs.ps as f64 * 100.0 / busy,
+            time_ps: costs.ps,
+            cache_misses: costs.lines,
+            locks: costs.locks,
+            lock_ps: costs.lock_ps,
+        }));
+    }
+    all
+}
+
+/// The table of the text.
+pub(super) fn functions_table(functions: &[FunctionDocument]) -> Table {
+    let heads = ["", "function", "busy, %", "time, ms", "misses", "locks", "lock, ms"];
+    let mut table = Table::new(heads).numbers(2..7).cut(0, 12);
+    let mut shown = 0;
+    for (at, one) in functions.iter().enumerate() {
+        shown = if at > 0 && functions[at - 1].cell == one.cell { shown + 1 } else { 0 };
+        if shown >= SHOWN {
+            continue;
+        }
+        table.row([
+            one.cell.clone(),
+            one.function.clone(),
+            format!("{:.2}", one.busy_percent),
+            format!("{:.2}", one.time_ps as f64 / 1e9),
+            one.cache_misses.to_string(),
+            one.locks.to_string(),
+            format!("{:.2}", one.lock_ps as f64 / 1e9),
+        ]);
+    }
+    table
+}
