@@ -8,7 +8,7 @@ use slablab_experiment::Shard;
 use slablab_experiment::output::series_answer;
 use slablab_experiment::series::{Entry, Kept, Ran, Series, State};
 use slablab_linux::build::Allocator;
-use slablab_linux::history::{Checkout, Commit, Made, Range, Repository, Way};
+use slablab_linux::history::{Checkout, Commit, Made, Range, Repository, Way, is_needed};
 use slablab_report::visible;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let words = vec![checkout.tools(), checkout.suffix().to_string()];
     let kept = job.kept(&folder, &args.what, &args.how, words)?;
     let mut walk =
-        Walk { checkout, kept, job, watch, cached: args.cached, read: Default::default(), only: None };
+        Walk { checkout, kept, job, watch, cached: args.cached, read: Default::default(), is_broken: false, only: None };
     let Some(commits) = walk.series(&range, args.shard)? else { return Ok(walk.watch.ended()) };
     let part = args.shard.map(|Shard { part, of }| format!("part {} of {of}", part + 1)).unwrap_or_default();
     let tree = visible::path(repository.tree());
@@ -104,6 +104,8 @@ struct Walk<'a> {
     cached: bool,
     /// The files that the builds of the base and of the last commit read.
     read: [BTreeSet<String>; 2],
+    /// Whether the last commit that was looked at does not build.
+    is_broken: bool,
     /// The commits that are built and run, by their places; `None` for all.
     only: Option<std::ops::Range<usize>>,
 }
@@ -128,13 +130,10 @@ impl Walk<'_> {
             }
             let shown = format!("{} of {whole}", at + 1);
             let is_mine = self.only.as_ref().is_none_or(|only| only.contains(&at));
-            match is_mine {
-                true => match self.visit(commit, &shown)? {
-                    Some(entry) => entries.push(entry),
-                    None => return Ok(None),
-                },
-                false => entries.push(self.known(commit)),
-            }
+            let found = if is_mine { self.visit(commit, &shown)? } else { Some(self.known(commit)) };
+            let Some(found) = found else { return Ok(None) };
+            self.is_broken = matches!(found.state, State::DoesNotBuild(_));
+            entries.push(found);
         }
         Ok(Some(entries))
     }
@@ -150,9 +149,12 @@ impl Walk<'_> {
         begin(part)..begin(part + 1)
     }
 
-    /// Whether a commit changes a file that a build before it read. Without such a build every commit may.
+    /// Whether a commit changes a file that a build before it read. Without such a build every commit may; after
+    /// one that does not build, every commit that changes what a build can read may be the one that builds.
     fn touches(&self, commit: &Commit) -> bool {
         let is_read = |path: &String| self.read.iter().any(|read| read.contains(path));
+        let may_be_read = |path: &String| self.is_broken && is_needed(path);
+        let is_read = |path: &String| is_read(path) || may_be_read(path);
         self.read.iter().all(BTreeSet::is_empty) || commit.paths.iter().any(is_read)
     }
 

@@ -17,4 +17,5 @@ mod needs;
 mod repository;
 
 pub use checkout::{Checkout, Made, Way};
+pub use needs::is_needed;
 pub use repository::{Commit, Range, Repository, short};

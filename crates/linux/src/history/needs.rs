@@ -25,8 +25,8 @@ const ARCHITECTURES: &str = "arch/";
 /// The one that is needed. User-mode Linux has files of x86 in a folder of its own.
 const OURS: &str = "arch/x86/";
 
-/// Whether the file at this path may be read.
-pub(super) fn is_needed(path: &str) -> bool {
+/// Whether a build may read the file at this path of a tree.
+pub fn is_needed(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     if ["Kconfig", "Makefile", "Kbuild"].iter().any(|start| name.starts_with(start)) {
         return true;

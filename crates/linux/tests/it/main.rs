@@ -1,6 +1,7 @@
 //! Builds of kernel trees: what is refused, what is kept. Tests of a real tree need the path of one in
 //! `SLABLAB_LINUX_TREE`; without it they pass and test nothing.
 
+mod history;
 mod refused;
 mod tree;
 
