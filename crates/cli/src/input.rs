@@ -114,6 +114,11 @@ impl Start {
         self.machine.as_deref()
     }
 
+    /// The start of these files.
+    pub(crate) fn of(before: &[PathBuf], machine: Option<&PathBuf>) -> Start {
+        Start { before: before.to_vec(), machine: machine.cloned(), release: None, force: false }
+    }
+
     /// The files that are read.
     pub(crate) fn files(&self) -> impl Iterator<Item = Named<'_>> {
         named("--before", &self.before).chain(named("--machine", &self.machine))

@@ -1,5 +1,9 @@
 //! `slablab linux`: allocators of kernel trees, built to run as engines.
 
+mod commits;
+mod job;
+mod patch;
+
 use crate::input::{Progress, command_line};
 use crate::interrupts::polled;
 use crate::outcome::{Done, Failure};
@@ -15,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Builds the slab allocator of a kernel tree.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab linux build ~/linux\n  slablab linux build ~/linux --name mine --config /boot/config-6.1.0-50-amd64\n  slablab replay now.recording.tar --engine slub@6.1 --engine linux:mine\n  slablab linux list\n  slablab linux remove mine"
+    after_help = "Examples:\n  slablab linux build ~/linux\n  slablab linux build ~/linux --name mine --config /boot/config-6.1.0-50-amd64\n  slablab replay now.recording.tar --engine slub@6.1 --engine linux:mine\n  slablab linux list\n  slablab linux remove mine\n  slablab linux commits v7.2..HEAD -C ~/linux --replay load.perf.data\n  slablab linux patch my.patch -C ~/linux --replay load.perf.data"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -30,6 +34,10 @@ enum Verb {
     List(List),
     /// Remove builds
     Remove(Remove),
+    /// Build and run each commit of a series: which one moves which number
+    Commits(Box<commits::Args>),
+    /// Compare a tree with itself and a patch: a table for the cover letter
+    Patch(Box<patch::Args>),
 }
 
 #[derive(clap::Args)]
@@ -100,6 +108,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
             Ok(Done::Complete)
         }
         Verb::Remove(args) => remove(&args),
+        Verb::Commits(args) => commits::run(&args),
+        Verb::Patch(args) => patch::run(&args),
     }
 }
 
@@ -112,6 +122,7 @@ fn build(args: Build) -> Result<Done, Failure> {
         name: args.name,
         allocator: args.allocator,
         jobs: args.jobs.map(usize::from),
+        origin: None,
     };
     let mut watch = Watch::new()?;
     let built = slablab_linux::build::build(&request, &mut |step| watch.at(step))?;
@@ -135,23 +146,40 @@ fn remove(args: &Remove) -> Result<Done, Failure> {
 /// Shows the part of the build that is under way, and stops when a signal says so.
 struct Watch {
     shown: Option<(Part, Progress)>,
+    /// What is built, if that is one of several.
+    what: String,
     signal: Arc<AtomicUsize>,
 }
 
 impl Watch {
     fn new() -> Result<Watch, Failure> {
         let signal = polled()?;
-        Ok(Watch { shown: None, signal })
+        Ok(Watch { shown: None, what: String::new(), signal })
+    }
+
+    /// Names what is built from now on.
+    fn shows(&mut self, what: &str) {
+        self.clear();
+        self.what = format!("{what}: ");
+    }
+
+    fn clear(&mut self) {
+        self.shown = None;
+    }
+
+    /// Whether no signal came.
+    fn goes_on(&self) -> bool {
+        self.signal.load(Relaxed) == 0
     }
 
     fn at(&mut self, step: Step) -> ControlFlow<()> {
         if self.shown.as_ref().is_none_or(|(part, _)| *part != step.part) {
-            self.shown = Some((step.part, Progress::new(step.part.words())));
+            self.shown = Some((step.part, Progress::new(&format!("{}{}", self.what, step.part.words()))));
         }
         if let Some((_, progress)) = &self.shown {
             progress.at(step.done, step.whole);
         }
-        if self.signal.load(Relaxed) == 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if self.goes_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
     fn ended(&self) -> Done {

@@ -263,6 +263,11 @@ pub(crate) enum Format {
 impl Form for Format {}
 
 impl How {
+    /// Whether it says anything that a replay does not have.
+    pub(crate) fn is_of_runs(&self) -> bool {
+        self.quick || self.full || self.force || self.repeats.is_some() || self.seed.is_some()
+    }
+
     /// The options for an experiment that repeats its cells `repeats` times.
     pub(crate) fn options(&self, repeats: u32, sensitivity: bool) -> Result<Options, Failure> {
         let size = match (self.quick, self.full) {

@@ -46,21 +46,34 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         write_form(&suite_list().within(args.look.wrap()), args.look.format, args.look.wide, None)?;
         return Ok(Done::Complete);
     };
-    let engines = [(base.clone(), costed(&base, "A")?), (other.clone(), costed(&other, "B")?)];
-    let suite = Suite::new(engines, &args.workload)?;
-    if let Some(path) = &args.html {
+    compare(&[base, other], &args.workload, &args.how, args.shard, &args.look, args.html.as_deref())
+}
+
+/// Runs two engines over these workloads, or over all, and prints the answer; writes its page to a file, if
+/// there is one.
+pub(crate) fn compare(
+    [base, other]: &[String; 2],
+    workload: &[String],
+    how: &How,
+    shard: Option<Shard>,
+    look: &Look,
+    page: Option<&Path>,
+) -> Result<Done, Failure> {
+    let engines = [(base.clone(), costed(base, "A")?), (other.clone(), costed(other, "B")?)];
+    let suite = Suite::new(engines, workload)?;
+    if let Some(path) = page {
         if path == Path::new("-") {
             return Err("--html writes a file: expected its name, found -".into());
         }
         drop(AtomicFile::create(path)?);
     }
-    let options = Options { shard: args.shard, ..args.how.options(REPEATS, false)? };
+    let options = Options { shard, ..how.options(REPEATS, false)? };
     let progress = Progress::of_runs("suite", &options.pulse);
     let _interrupts = Interrupts::new(&progress)?;
     let tick = |done, whole| progress.at(done, whole);
-    let results = suite.run(&options, args.how.folder.as_deref(), &tick)?;
+    let results = suite.run(&options, how.folder.as_deref(), &tick)?;
     drop(progress);
-    print(&results, &args.look, args.html.as_deref())
+    print(&results, look, page)
 }
 
 /// Prints the answer of a suite; writes its page to a file, if there is one.

@@ -25,6 +25,7 @@ pub mod pressure;
 pub mod recorded;
 pub mod repeats;
 pub mod run;
+pub mod series;
 pub mod source;
 pub mod suite;
 mod words;

@@ -1,9 +1,13 @@
-//! `slablab linux`: what it refuses, and an empty list. Builds of a real tree are tests of `slablab-linux`.
+//! `slablab linux`: what it refuses, an empty list, and a made series of commits. Builds of a real tree are tests of
+//! `slablab-linux`; the series is made of the tree in `SLABLAB_LINUX_TREE`, and without it tests nothing.
 
-use crate::common::{folder, text, unbroken};
+use crate::common::{argument, check_narrow, folder, text, unbroken};
 use crate::schemas::check_document;
-use std::path::Path;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+const RECORDING: &str = "examples/data/git-grep.trace.parquet";
 
 /// Runs the verb with builds in `cache`.
 fn linux(cache: &Path, args: &[&str]) -> Output {
@@ -53,4 +57,276 @@ fn wrong_words_are_refused() {
     check(&["remove", "mine"], "mine: expected a name of `slablab linux list`");
     check(&["remove"], "required");
     check(&["remove", "mine", "--all"], "cannot be used with");
+}
+
+/// Runs git in a folder, and returns what it prints.
+#[track_caller]
+fn git(folder: &Path, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]);
+    command.args(["-c", "core.compression=0", "-c", "gc.auto=0"]).args(words).current_dir(folder);
+    let output = command.output().expect("git runs");
+    assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+    text(&output.stdout).trim().to_string()
+}
+
+#[test]
+fn a_series_that_cannot_be_made_is_refused() {
+    let at = folder("linux-series-refused");
+    let (plain, tree) = (at.join("plain"), at.join("tree"));
+    for folder in [&plain, &tree] {
+        std::fs::create_dir_all(folder.join("mm")).expect("a folder");
+        std::fs::write(folder.join("mm/slub.c"), "1\n").expect("a file");
+    }
+    git(&tree, &["init", "-q"]);
+    for words in [["add", "-A", "."].as_slice(), &["commit", "-q", "-m", "one"]] {
+        git(&tree, words);
+    }
+    std::fs::write(tree.join("mm/slub.c"), "2\n").expect("a file");
+    git(&tree, &["commit", "-q", "-a", "-m", "two"]);
+    let patch = at.join("a.patch");
+    let of = |old: &str| format!("--- a/mm/slub.c\n+++ b/mm/slub.c\n@@ -1 +1 @@\n-{old}\n+3\n");
+    std::fs::write(&patch, of("9")).expect("a file");
+    let [plain, tree, patch] = [&plain, &tree, &patch].map(|path| path.to_str().expect("UTF-8").to_string());
+    let recording = argument(RECORDING);
+    let replay = ["--replay", recording.as_str()];
+    let check = |args: &[&str], words: &str| {
+        let output = linux(&at, args);
+        let said = unbroken(&text(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+        assert!(output.stdout.is_empty() && !said.contains("panicked"), "{args:?}: {said}");
+    };
+    let commits = |range: &str, tree: &str, others: &[&str], words: &str| {
+        check(&[&["commits", range, "-C", tree], others].concat(), words);
+    };
+    commits("HEAD~1..HEAD", &tree, &[], "--run");
+    commits("HEAD~1..HEAD", &tree, &[&replay[..], &["--run", "2026"]].concat(), "cannot be used with");
+    commits("HEAD~1..HEAD", &plain, &replay, "expected a git repository: `-C TREE` names its top folder");
+    commits("HEAD~1..HEAD", &format!("{tree}/mm"), &replay, "expected a git repository");
+    commits("HEAD~1..HEAD", "/nonexistent/linux", &replay, "/nonexistent/linux: No such file");
+    commits("HEAD", &tree, &replay, "expected BASE..HEAD; one commit alone is `HEAD~1..HEAD`");
+    commits("v9..HEAD", &tree, &replay, "v9: no commit of ");
+    commits("HEAD..HEAD", &tree, &replay, "there is no commit between HEAD and HEAD");
+    commits("HEAD~1..", &tree, &["--replay", "/nonexistent/r"], "/nonexistent/r: No such file");
+    commits("HEAD~1..", &tree, &["--run", "no-such-experiment"], "no-such-experiment");
+    commits("HEAD~1..", &tree, &[&replay[..], &["--quick"]].concat(), "a replay has one run");
+    commits("HEAD~1..", &tree, &[&replay[..], &["--shard", "1/2"]].concat(), "--folder");
+    commits(
+        "HEAD~1..",
+        &tree,
+        &[&replay[..], &["--cached"]].concat(),
+        "--cached: nothing is kept of this base",
+    );
+    let patched = |patch: &str, tree: &str, words: &str| {
+        check(&[&["patch", patch, "-C", tree], &replay[..]].concat(), words);
+    };
+    patched(&patch, &tree, "it does not apply to ");
+    patched("/nonexistent/a.patch", &tree, "/nonexistent/a.patch: No such file");
+    patched(&patch, &plain, "it does not apply to ");
+    std::fs::write(&patch, of("2")).expect("a file");
+    patched(
+        &patch,
+        &tree,
+        "the base does not build: expected a kernel tree, found a folder without Makefile",
+    );
+    check(&["patch", "-C", &tree], "required");
+}
+
+/// Files of a kernel tree that a build of its allocator reads, and some that it does not.
+const FILES: [&str; 20] = [
+    "Makefile",
+    "Kbuild",
+    "README",
+    "arch/x86",
+    "arch/Kconfig",
+    "certs",
+    "include",
+    "init",
+    "kernel",
+    "lib",
+    "mm",
+    "scripts",
+    "tools/arch",
+    "tools/build",
+    "tools/include",
+    "tools/lib",
+    "tools/objtool",
+    "tools/scripts",
+    "usr",
+    "virt",
+];
+
+/// The change of a commit: the first line that begins with these words is replaced by these.
+struct Change(&'static str, &'static str, &'static str, &'static str);
+
+const SLUB: &str = "mm/slub.c";
+const ORDER: &str = "mm/slub: a lower order";
+const BATCH: &str = "mm/slub: a larger batch";
+const BROKEN: &str = "mm/slub: a syntax error";
+const BUG: &str = "mm/slub: a wrong check";
+const LIMIT: &str = "#define TRACK_ADDRS_COUNT";
+
+/// Eight commits: title, file, what is sought, what takes its place.
+const SERIES: [Change; 8] = [
+    Change("README: a word", "README", "Linux", "Linux, the kernel"),
+    Change(
+        "mm/slub: an unused constant",
+        SLUB,
+        "#define OO_SHIFT",
+        "#define SLABLAB_UNUSED 1\n#define OO_SHIFT\t16",
+    ),
+    Change(ORDER, SLUB, "static unsigned int slub_max_order", "static unsigned int slub_max_order = 1;"),
+    Change("mm/ksm: a blank line", "mm/ksm.c", "#include <linux/errno.h>", "\n#include <linux/errno.h>"),
+    Change(BROKEN, SLUB, LIMIT, "syntax error;"),
+    Change("mm/slub: the error is gone", SLUB, "syntax error;", "#define TRACK_ADDRS_COUNT 16"),
+    Change(BATCH, SLUB, "static void slub_set_cpu_partial(", "{\n\tnr_objects *= 8;"),
+    Change(BUG, SLUB, "void kmem_cache_free(", "{\n\tBUG_ON(1);"),
+];
+
+/// The text with a change. A place that is a function's begins with the line of its name: the brace after that
+/// is replaced.
+fn changed(old: &str, Change(title, _, sought, new): &Change) -> String {
+    let at = old
+        .lines()
+        .position(|line| line.starts_with(sought))
+        .unwrap_or_else(|| panic!("{title}: no {sought}"));
+    let at = at
+        + if sought.ends_with('(') {
+            old.lines().skip(at).position(|line| line == "{").expect("a brace")
+        } else {
+            0
+        };
+    let lines = old.lines().enumerate().map(|(line, text)| if line == at { *new } else { text });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// A repository of a kernel tree's files, with the series on it.
+fn made(tree: &Path, at: &Path) -> PathBuf {
+    let made = at.join("linux");
+    std::fs::create_dir_all(&made).expect("a folder");
+    git(&made, &["init", "-q"]);
+    let from = format!("--work-tree={}", tree.display());
+    let there: Vec<&str> = FILES.into_iter().filter(|path| tree.join(path).exists()).collect();
+    let everywhere = [":(glob)**/Kconfig*", ":(glob)**/Makefile*", ":(glob)**/Kbuild*"];
+    let all = [&["--git-dir=.git", &from, "add", "-f", "-A", "--"][..], &there, &everywhere].concat();
+    git(&made, &all);
+    git(&made, &["commit", "-q", "-m", "Linux"]);
+    git(&made, &["reset", "-q", "--hard"]);
+    for change in &SERIES {
+        let path = made.join(change.1);
+        let old = std::fs::read_to_string(&path).expect("a file of the tree");
+        std::fs::write(&path, changed(&old, change)).expect("a file");
+        git(&made, &["commit", "-q", "-a", "-m", change.0]);
+    }
+    made
+}
+
+/// A commit's row of a document.
+#[track_caller]
+fn row<'a>(document: &'a Value, title: &str) -> &'a Value {
+    let commits = document["commits"].as_array().expect("commits");
+    commits
+        .iter()
+        .find(|commit| commit["title"] == title)
+        .unwrap_or_else(|| panic!("no {title}: {commits:#?}"))
+}
+
+#[test]
+fn a_made_series_names_the_commits_that_move_numbers() {
+    let Some(tree) = std::env::var_os("SLABLAB_LINUX_TREE").map(PathBuf::from) else { return };
+    let at = folder("linux-series");
+    let linux_tree = made(&tree, &at);
+    let (made, recording) = (linux_tree.to_str().expect("UTF-8"), argument(RECORDING));
+    let state = || (git(&linux_tree, &["status", "--porcelain"]), git(&linux_tree, &["count-objects", "-v"]));
+    let before = state();
+    let series = ["commits", "HEAD~8..HEAD", "-C", made, "--replay", &recording];
+    let json = |others: &[&str]| -> Value {
+        let args = [&series[..], others, &["--format", "json"]].concat();
+        let output = linux(&at, &args);
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {}", text(&output.stderr));
+        let document = serde_json::from_slice(&output.stdout).expect("JSON");
+        check_document(&args, &document);
+        document
+    };
+    let page = at.join("page.html");
+    let document = json(&["--html", page.to_str().expect("UTF-8")]);
+    assert!(page.exists());
+    let check = |title: &str, state: &str, moves: bool, problem: &str| {
+        let row = row(&document, title);
+        assert_eq!(row["state"], state, "{row:#}");
+        assert_eq!(row["moved"].as_u64().expect("a number") > 0, moves, "{row:#}");
+        assert!(row["problem"].as_str().unwrap_or_default().contains(problem), "{row:#}");
+    };
+    check("README: a word", "untouched", false, "");
+    check("mm/slub: an unused constant", "measured", false, "");
+    check(ORDER, "measured", true, "");
+    check("mm/ksm: a blank line", "untouched", false, "");
+    check(BROKEN, "does not build", false, "error:");
+    check("mm/slub: the error is gone", "measured", false, "");
+    check(BATCH, "measured", true, "");
+    check(BUG, "ended", false, "BUG at mm/slub.c:");
+    let slabs = document["moves"].as_array().expect("moves").iter().filter(|one| one["name"] == "alloc_slab");
+    let order = row(&document, ORDER)["commit"].clone();
+    assert!(
+        slabs.clone().any(|one| one["commit"] == order),
+        "a lower order takes more slabs: {:#}",
+        document["moves"]
+    );
+
+    // The text begins with the commit, and the second time nothing is built.
+    let begun = std::time::Instant::now();
+    let output = linux(&at, &[&series[..], &["--cached"]].concat());
+    let said = text(&output.stdout);
+    check_narrow(&said);
+    let id = order.as_str().expect("digits");
+    assert!(said.starts_with("2 of 8 commits move numbers in replays of"), "{said}");
+    assert!(unbroken(&said).contains(&format!("{} ({ORDER})", &id[..12])), "{said}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    println!("{said}");
+
+    // Two parts are the whole.
+    let parts = at.join("parts");
+    let parts = parts.to_str().expect("UTF-8");
+    let first = json(&["--folder", parts, "--shard", "1/2"]);
+    assert_eq!(row(&first, BUG)["state"], "not run");
+    json(&["--folder", parts, "--shard", "2/2"]);
+    let whole = json(&["--folder", parts, "--cached"]);
+    assert_eq!(whole["moves"], document["moves"]);
+
+    a_patch(&at, &linux_tree, &recording, id);
+    assert_eq!(state(), before, "the repository is only read");
+    let output = linux(&at, &["remove", "--all"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        !at.join("slablab/linux/commits")
+            .read_dir()
+            .is_ok_and(|mut files| files.any(|file| { file.is_ok_and(|file| file.path().is_dir()) }))
+    );
+}
+
+/// The commit `id` as a patch on the one before it; then patches that do not build, and touch nothing.
+fn a_patch(at: &Path, tree: &Path, recording: &str, id: &str) {
+    let side = at.join("side");
+    git(tree, &["clone", "-q", "--shared", ".", side.to_str().expect("UTF-8")]);
+    git(&side, &["checkout", "-q", &format!("{id}~1")]);
+    let patched = |from: &str, code: i32| {
+        let patch = at.join("a.patch");
+        std::fs::write(&patch, git(tree, &["format-patch", "-1", "--stdout", from]) + "\n").expect("a file");
+        let (patch, side) = (patch.to_str().expect("UTF-8"), side.to_str().expect("UTF-8"));
+        let args = ["patch", patch, "-C", side, "--replay", recording, "--format", "json"];
+        let output = linux(at, &args);
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        if code != 2 {
+            check_document(&args, &serde_json::from_slice(&output.stdout).expect("JSON"));
+        }
+        (text(&output.stdout), unbroken(&text(&output.stderr)))
+    };
+    let document: Value = serde_json::from_str(&patched(id, 0).0).expect("JSON");
+    let slabs = |at: usize| document["engines"][at]["total"]["slab_end_bytes"].as_u64();
+    assert_ne!(slabs(0), slabs(1), "{:#}", document["answer"]);
+    let said = patched("HEAD~3", 2).1;
+    assert!(said.contains("the base with the patch does not build: mm/slub.c:"), "{said}");
+    let said = patched("HEAD~4", 0).0;
+    assert!(said.contains("of which the build of the allocator reads none"), "{said}");
 }

@@ -16,6 +16,7 @@ mod pressure;
 mod reproduce;
 mod rows;
 mod run_page;
+mod series;
 mod shown;
 mod suite;
 mod trace;
@@ -29,6 +30,7 @@ pub use locks::{LOCKS, locks_table};
 pub use memory::{Column, meminfo_log, processes_table, vmstat_log};
 pub use pressure::{judgement_answer, killed, records_answer, run_answer};
 pub use reproduce::reproduce_answer;
+pub use series::series_answer;
 pub use suite::{SuiteLook, suite_answer, suite_list};
 pub use trace::write_perfetto;
 
@@ -38,5 +40,6 @@ use slablab_report::document::Named;
 pub fn schemas() -> Vec<Named> {
     let of_runs =
         [describe::schema(), experiment::schema(), joined::schema(), reproduce::schema(), suite::schema()];
-    of_runs.into_iter().chain(explain::schemas()).chain(pressure::schemas()).collect()
+    let of_runs = of_runs.into_iter().chain([series::schema()]);
+    of_runs.chain(explain::schemas()).chain(pressure::schemas()).collect()
 }

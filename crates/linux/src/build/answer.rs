@@ -88,9 +88,31 @@ impl Document for RemovedDocument<'_> {
     const TITLE: &'static str = "slablab linux remove: builds that were removed";
 }
 
+#[derive(Serialize, JsonSchema)]
+struct UntouchedDocument<'a> {
+    /// The patches.
+    patch: &'a str,
+    /// The commit that they are for, or the tree of a folder without commits.
+    base: &'a str,
+    /// Files that they change.
+    files: &'a [String],
+    /// Files of the tree that the build reads.
+    source_files: usize,
+}
+
+impl Document for UntouchedDocument<'_> {
+    const NAME: &'static str = "slablab.linux-patch.1";
+    const TITLE: &'static str = "slablab linux patch: a patch that touches nothing of the allocator";
+}
+
 /// The schemas of these answers.
 pub fn schemas() -> Vec<Named> {
-    vec![named::<BuiltDocument>(), named::<ListDocument>(), named::<RemovedDocument>()]
+    vec![
+        named::<BuiltDocument>(),
+        named::<ListDocument>(),
+        named::<RemovedDocument>(),
+        named::<UntouchedDocument>(),
+    ]
 }
 
 /// The answer of a build. With `wide` it lists every changed option and every symbol without a meaning.
@@ -268,6 +290,21 @@ pub fn removed_answer(names: &[String], bytes: u64) -> Answer {
     let columns = Columns::default().key("name", |row: &String| Cell::Name(row.clone()));
     let document = RemovedDocument { removed: names, removed_bytes: bytes };
     Answer::new("Removed builds", sentence).document(&document).rows(columns.frame(names))
+}
+
+/// The answer about a patch to files that the build of the allocator does not read: nothing is run.
+pub fn untouched_answer(patch: &str, base: &str, files: &[String], read: usize) -> Answer {
+    let sentence = format!(
+        "{patch} changes {}, of which the build of the allocator reads none: the numbers are those of the base.",
+        counted(files.len() as u64, "file")
+    );
+    let columns = Columns::default().key("file", |file: &String| Cell::Name(file.clone()));
+    let document = UntouchedDocument { patch, base, files, source_files: read };
+    Answer::new("A patch", sentence)
+        .document(&document)
+        .rows(columns.frame(files))
+        .list(files.iter().take(FEW).cloned())
+        .remarks([format!("The build reads {} of the tree.", counted(read as u64, "file"))])
 }
 
 /// The schema of the builds: that of their columns.

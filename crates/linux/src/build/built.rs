@@ -53,6 +53,9 @@ pub struct Built {
     pub is_new: bool,
     /// The folder in which kbuild built it, in the cache.
     pub(super) kbuild: String,
+    /// The commit that it is of; `None` for a tree of the user's.
+    #[serde(default)]
+    pub origin: Option<Origin>,
     /// What the program gave to it.
     pub(super) recipe: String,
     pub(super) tools: Tools,
@@ -83,6 +86,17 @@ impl Built {
     pub(super) fn is_of(&self, tree: &Path, allocator: Allocator, config: Option<&Path>) -> bool {
         self.tree == tree && self.allocator == allocator && self.config.as_deref() == config
     }
+}
+
+/// The commit that a build is of. Its tree has other files by now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// All digits of the commit, or of the tree of a commit with a patch.
+    pub id: String,
+    /// The first line of its message, or the patch.
+    pub title: String,
+    /// The folder of the user's tree.
+    pub repository: PathBuf,
 }
 
 /// A build of a list.

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why a build ended without an image.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// The caller said so.
     Stopped,
     /// It cannot be built.
@@ -31,10 +31,10 @@ impl From<Error> for Ending {
 }
 
 /// What a command wrote, and how it ended.
-pub(super) struct Ran {
+pub(crate) struct Ran {
     /// Standard output and standard error, in the order in which they were written.
-    pub(super) lines: Vec<String>,
-    pub(super) status: ExitStatus,
+    pub(crate) lines: Vec<String>,
+    pub(crate) status: ExitStatus,
 }
 
 /// Runs a command to its end. `heard` hears every line, and `None` from time to time; if it says false, all
@@ -42,7 +42,7 @@ pub(super) struct Ran {
 ///
 /// # Errors
 /// A command that cannot be started; [`Ending::Stopped`].
-pub(super) fn run(command: &mut Command, heard: &mut dyn FnMut(Option<&str>) -> bool) -> Result<Ran, Ending> {
+pub(crate) fn run(command: &mut Command, heard: &mut dyn FnMut(Option<&str>) -> bool) -> Result<Ran, Ending> {
     let program = Path::new(command.get_program()).to_path_buf();
     let bad = |error: std::io::Error| Ending::Bad(Error::new(&program, error));
     let (reader, writer) = std::io::pipe().map_err(bad)?;

@@ -1,7 +1,7 @@
 //! A build from its request to its folder.
 
 use super::blocks::blocks;
-use super::built::{Built, Entry, FORMAT};
+use super::built::{Built, Entry, FORMAT, Origin};
 use super::child::Ending;
 use super::command::{Made, file_of};
 use super::kbuild::{FULL, Kbuild, is_full};
@@ -96,7 +96,8 @@ impl Store {
         let tools = Tools::find(&request.tree, &mut || said.at(Part::Configuration, 0, 1))?;
         let jobs = request.jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
         let kbuild = Kbuild { tree: &tree, folder: &folder, cc: &tools.cc, jobs: jobs.unwrap_or(1) };
-        let run = Run { store: self, asked: &asked, kbuild, tools: &tools, key: &key, begun: Instant::now() };
+        let (origin, begun) = (request.origin.as_ref(), Instant::now());
+        let run = Run { store: self, asked: &asked, kbuild, tools: &tools, key: &key, origin, begun };
         run.build(request, said).inspect_err(|ending| {
             // A disk that is full stays so unless what was made on it goes.
             if matches!(ending, Ending::Bad(error) if error.what.contains(FULL) || is_full(&folder)) {
@@ -108,7 +109,9 @@ impl Store {
     /// The build under the name that was asked for.
     fn named(&self, built: Built, request: &Request, key: &str) -> Result<Built> {
         match &request.name {
-            Some(name) if *name != built.name => self.alias(&built, name, key),
+            Some(name) if *name != built.name => {
+                self.alias(&Built { origin: request.origin.clone(), ..built }, name, key)
+            }
             _ => Ok(built),
         }
     }
@@ -121,6 +124,7 @@ struct Run<'a> {
     kbuild: Kbuild<'a>,
     tools: &'a Tools,
     key: &'a str,
+    origin: Option<&'a Origin>,
     begun: Instant,
 }
 
@@ -208,6 +212,7 @@ impl Run<'_> {
             time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             is_new: true,
             kbuild: self.key.into(),
+            origin: self.origin.cloned(),
             recipe: recipe(),
             tools: self.tools.clone(),
         })

@@ -35,10 +35,16 @@ mod tools;
 mod tree;
 
 pub use allocator::Allocator;
-pub use answer::{built_answer, list_answer, removed_answer, schemas};
-pub use built::{Built, Entry};
+pub use answer::{built_answer, list_answer, removed_answer, schemas, untouched_answer};
+pub use built::{Built, Entry, Origin};
+pub(crate) use child::{Ending, run};
 pub use config::Change;
 pub use make::{build, find, list, remove};
+pub(crate) use recipe::recipe;
+pub(crate) use request::Asked;
 pub use request::Request;
+pub(crate) use sources::hex;
+pub(crate) use step::Listener;
 pub use step::{Part, Step};
 pub use store::Store;
+pub(crate) use tools::Tools;

@@ -8,7 +8,7 @@ use super::sources::hex;
 use sha2::{Digest, Sha256};
 
 /// Names the program's part of a build: a build with another one is not up to date.
-pub(super) fn recipe() -> String {
+pub(crate) fn recipe() -> String {
     let mut hash = Sha256::new();
     hash.update(format!("{FORMAT}\n{}\n", LIBRARY.join("\n")));
     FILES.iter().for_each(|(name, text)| hash.update(format!("{name}\n{text}\n")));

@@ -1,7 +1,9 @@
 //! What to build, and what that means for a tree.
 
 use super::allocator::Allocator;
+use super::built::Origin;
 use super::config;
+use super::kbuild::FULL;
 use super::sources::hex;
 use super::tree::Tree;
 use sha2::{Digest, Sha256};
@@ -25,17 +27,19 @@ pub struct Request {
     pub allocator: Option<Allocator>,
     /// Processes at once; `None`: as many as there are CPUs.
     pub jobs: Option<usize>,
+    /// The commit that the tree has now; `None` for a tree of the user's.
+    pub origin: Option<Origin>,
 }
 
 impl Request {
     /// The usual build of the tree at `tree`.
     pub fn of(tree: &Path) -> Request {
-        Request { tree: tree.into(), config: None, name: None, allocator: None, jobs: None }
+        Request { tree: tree.into(), config: None, name: None, allocator: None, jobs: None, origin: None }
     }
 }
 
 /// What a request means for its tree.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     pub(super) allocator: Allocator,
     pub(super) config: Option<PathBuf>,
     /// The user's options.
@@ -54,6 +58,11 @@ impl Asked {
             request.allocator.or_else(|| config::allocator_of(&options)).unwrap_or(Allocator::Slub);
         allocator.expect_in(tree, &request.tree)?;
         Ok(Asked { allocator, config, user })
+    }
+
+    /// Whether an error is none of the tree's: a full disk, a configuration that cannot be read.
+    pub(crate) fn is_of_host(error: &Error) -> bool {
+        error.what.contains(FULL) || error.what.contains("line `CONFIG_..=`")
     }
 
     /// The name of the folder in which kbuild builds it.

@@ -169,6 +169,11 @@ impl Sources {
         }
     }
 
+    /// The files that are in the tree.
+    pub(super) fn in_tree(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(|source| source.path.as_path()).filter(|path| path.is_relative())
+    }
+
     /// The number of files.
     pub(super) fn count(&self) -> usize {
         self.0.len()
@@ -215,7 +220,7 @@ fn digest(path: &Path) -> Result<String> {
 }
 
 /// Bytes as digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a string");
         text

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 pub enum Part {
     /// Another build of the same tree is not over.
     Waiting,
+    /// The files of a commit.
+    Checkout,
     /// Kconfig.
     Configuration,
     /// The tree's objects.
@@ -26,6 +28,7 @@ impl Part {
     pub fn words(self) -> &'static str {
         match self {
             Part::Waiting => "waiting for another build of this tree",
+            Part::Checkout => "checkout",
             Part::Configuration => "configuration",
             Part::Objects => "objects",
             Part::Instrumented => "instrumented objects",
@@ -47,19 +50,19 @@ pub struct Step {
 }
 
 /// Tells the caller how far the build is, and measures its parts.
-pub(super) struct Listener<'a> {
+pub(crate) struct Listener<'a> {
     to: &'a mut dyn FnMut(Step) -> ControlFlow<()>,
     last: Option<(Part, Instant)>,
     parts: BTreeMap<Part, Duration>,
 }
 
 impl<'a> Listener<'a> {
-    pub(super) fn new(to: &'a mut dyn FnMut(Step) -> ControlFlow<()>) -> Listener<'a> {
+    pub(crate) fn new(to: &'a mut dyn FnMut(Step) -> ControlFlow<()>) -> Listener<'a> {
         Listener { to, last: None, parts: BTreeMap::new() }
     }
 
     /// Tells a step. False: the caller says to stop.
-    pub(super) fn at(&mut self, part: Part, done: u64, whole: u64) -> bool {
+    pub(crate) fn at(&mut self, part: Part, done: u64, whole: u64) -> bool {
         let now = Instant::now();
         // What passed until now was the part that was told before.
         if let Some((last, since)) = self.last.replace((part, now)) {

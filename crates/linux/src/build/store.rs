@@ -4,9 +4,11 @@
 //! slablab/linux/builds/NAME/   plain.elf, instrumented.elf, config, build.json, sources.json
 //!              /kbuild/KEY/    where kbuild builds a tree in one configuration; KEY.lock is held meanwhile
 //!              /builds.lock    held while a build gets its name, or is removed
+//!              /commits/KEY/   the tree of a repository's commits, one after the other; KEY.lock is held meanwhile
+//!              /results/       what runs of commits gave
 //! ```
 //!
-//! Locks: KEY.lock before builds.lock.
+//! Locks: the KEY.lock of commits, that of kbuild, builds.lock.
 
 use super::built::{Built, Entry, FORMAT};
 use super::child::Ending;
@@ -19,6 +21,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use slablab_report::error::At;
 use slablab_report::nearest::nearest;
 use slablab_report::{Error, Limit, Result, read_text_at_most};
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,12 +100,16 @@ impl Store {
     /// [`Store::remove_all`] removes.
     pub fn list(&self) -> Vec<Entry> {
         let entry = |built: Built| Entry {
-            outdated: self.outdated(&built),
+            // That of a commit stays right when its tree has another one.
+            outdated: match built.origin {
+                Some(_) => self.stale(&built),
+                None => self.outdated(&built),
+            },
             bytes: size_of(&built.folder),
             name: built.name,
             release: built.release,
             allocator: built.allocator,
-            tree: built.tree.to_string_lossy().into_owned(),
+            tree: built.origin.map_or(built.tree, |origin| origin.repository).to_string_lossy().into_owned(),
             time: built.time,
             digest: built.digest,
         };
@@ -147,7 +154,29 @@ impl Store {
         for key in keys.filter(|key| !key.ends_with(".lock")) {
             bytes += self.discard_kbuild(&key)?;
         }
+        let entries = fs::read_dir(self.root.join("commits")).into_iter().flatten().flatten();
+        for folder in entries.map(|entry| entry.path()).filter(|path| path.is_dir()) {
+            bytes += self.discard_unless_locked(&folder)?;
+        }
+        bytes += self.discard(&self.results())?;
         Ok((names, bytes))
+    }
+
+    /// The folder of what runs of commits gave.
+    pub fn results(&self) -> PathBuf {
+        self.root.join("results")
+    }
+
+    /// The folder of a repository's commits.
+    pub(crate) fn commits(&self, key: &str) -> PathBuf {
+        self.root.join("commits").join(key)
+    }
+
+    /// The files in its tree that a build read.
+    pub fn sources(&self, built: &Built) -> BTreeSet<String> {
+        let read = read_text_at_most(&built.folder.join(SOURCES), ABOUT).ok();
+        let sources = read.and_then(|text| serde_json::from_str::<Sources>(&text).ok()).unwrap_or_default();
+        sources.in_tree().map(|path| path.to_string_lossy().into_owned()).collect()
     }
 
     fn builds(&self) -> PathBuf {
@@ -167,7 +196,7 @@ impl Store {
         names
     }
 
-    fn read(&self, name: &str) -> Result<Built> {
+    pub(crate) fn read(&self, name: &str) -> Result<Built> {
         let folder = self.builds().join(name);
         let path = folder.join(BUILD);
         let again =
@@ -180,13 +209,21 @@ impl Store {
         Ok(Built { folder, name: name.into(), ..built })
     }
 
-    /// Why a build is not what a new one would be.
-    fn outdated(&self, built: &Built) -> Option<String> {
+    /// Why a build is not what a new one of the same sources would be.
+    pub(crate) fn stale(&self, built: &Built) -> Option<String> {
         if built.recipe != recipe() {
             return Some("it is of another version of slablab".into());
         }
         if !built.tools.are_current() {
             return Some("compiler or linker changed".into());
+        }
+        None
+    }
+
+    /// Why a build is not what a new one would be.
+    fn outdated(&self, built: &Built) -> Option<String> {
+        if let Some(why) = self.stale(built) {
+            return Some(why);
         }
         let path = built.folder.join(SOURCES);
         let read = read_text_at_most(&path, ABOUT).ok();
@@ -307,14 +344,17 @@ impl Store {
     }
 
     fn discard_kbuild(&self, key: &str) -> Result<u64> {
-        let folder = self.kbuild(key);
+        self.discard_unless_locked(&self.kbuild(key))
+    }
+
+    fn discard_unless_locked(&self, folder: &Path) -> Result<u64> {
         let lock = folder.with_extension("lock");
         let is_free = File::create(&lock).at(&lock)?;
         // A build is under way: it keeps its folder.
         if is_free.try_lock().is_err() {
             return Ok(0);
         }
-        let bytes = self.discard(&folder)?;
+        let bytes = self.discard(folder)?;
         let _ = fs::remove_file(&lock);
         Ok(bytes)
     }
@@ -326,6 +366,7 @@ impl Store {
         }
         let bytes = size_of(folder);
         let away = self.builds().join(format!(".old-{}", std::process::id()));
+        fs::create_dir_all(self.builds()).at(folder)?;
         fs::rename(folder, &away).at(folder)?;
         fs::remove_dir_all(&away).at(folder)?;
         Ok(bytes)

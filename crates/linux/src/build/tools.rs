@@ -23,12 +23,12 @@ const HEADERS: [(&str, &str); 1] = [("gelf.h", "libelf-dev")];
 
 /// Compiler and linker, as a build keeps them: if they are the same files, their output is the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tools {
+pub(crate) struct Tools {
     /// The value of `CC` for make.
     pub(super) cc: String,
     /// First lines of `--version`.
-    pub(super) compiler: String,
-    pub(super) linker: String,
+    pub(crate) compiler: String,
+    pub(crate) linker: String,
     /// Their files: path, bytes, time of the last change in nanoseconds.
     files: Vec<(PathBuf, u64, i64)>,
 }
@@ -48,7 +48,7 @@ impl Tools {
     ///
     /// # Errors
     /// All that is missing, in one sentence.
-    pub(super) fn find(tree: &Path, go: &mut dyn FnMut() -> bool) -> Result<Tools, Ending> {
+    pub(crate) fn find(tree: &Path, go: &mut dyn FnMut() -> bool) -> Result<Tools, Ending> {
         let cc = cc();
         let compiler = cc.split_whitespace().last().unwrap_or("gcc");
         let mut missing = Vec::new();

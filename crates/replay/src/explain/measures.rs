@@ -62,7 +62,7 @@ impl List {
 }
 
 /// The measures of a run.
-pub(super) fn of_run(outcome: &Outcome) -> Vec<(Measure, u64)> {
+pub fn of_run(outcome: &Outcome) -> Vec<(Measure, u64)> {
     let mut list = List::default();
     list.bytes("slab_start_bytes", outcome.start_frames * outcome.page_size);
     list.bytes("slab_peak_bytes", outcome.peak_frames * outcome.page_size);
