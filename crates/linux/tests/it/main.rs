@@ -1,6 +1,8 @@
 //! Builds of kernel trees: what is refused, what is kept. Tests of a real tree need the path of one in
 //! `SLABLAB_LINUX_TREE`; without it they pass and test nothing.
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod classic;
 mod refused;
 mod tree;
 
