@@ -42,7 +42,7 @@ enum Verb {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Nothing is written into the tree. Builds are kept in $XDG_CACHE_HOME/slablab/linux, or ~/.cache.\n\nExamples:\n  slablab linux build ~/linux\n  slablab linux build ~/linux --name patched\n  slablab linux build ~/linux --config /boot/config-6.1.0-50-amd64 --jobs 4"
+    after_help = "Nothing is written into the tree. Builds are kept in $XDG_CACHE_HOME/slablab/linux, or ~/.cache.\n\nExamples:\n  slablab linux build ~/linux\n  slablab linux build ~/linux --name patched\n  slablab linux build ~/linux --name slab --allocator slab\n  slablab linux build ~/linux --config /boot/config-6.1.0-50-amd64 --jobs 4"
 )]
 struct Build {
     /// The folder of a kernel tree for x86-64, as a git checkout
@@ -54,7 +54,8 @@ struct Build {
     /// tree's folder
     #[arg(long, value_name = "NAME", value_parser = checked_name)]
     name: Option<String>,
-    /// Allocator, of those that the tree has: slub; slab (until 6.7) and slob (until 6.3) cannot be built yet
+    /// Allocator, of those that the tree has: slub, slab (until 6.7) or slob (until 6.3); without it, the one
+    /// that --config chooses (CONFIG_SLAB=y, CONFIG_SLOB=y), else slub
     #[arg(long, value_name = "ALLOCATOR", value_parser = allocator)]
     allocator: Option<Allocator>,
     /// Number of compilers at once; without it, the number of CPUs

@@ -6,6 +6,8 @@
 //! slablab linux build linux-6.1 --name deb61
 //! cargo run --release -p slablab-linux --example oracle -- deb61 slub@6.1 20000
 //! ```
+//!
+//! Further words are names of counters, or of fields of a usage, that are left out: what is known to differ.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,7 +24,7 @@ mod oracle {
     use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
     use slablab_model::{Addr, Machine, MachineSpec, Model};
     use slablab_pages::{Pages, PagesPolicy};
-    use slablab_platform::{CpuId, Event, Gfp, NodeId, Time, Topology};
+    use slablab_platform::{CpuId, Event, Gfp, NodeId, Time, Topology, Work, WorkKind};
     use slablab_slabs::engines::slab::SlabEngine;
     use slablab_slabs::engines::slob::Slob;
     use slablab_slabs::engines::slub::Slub;
@@ -36,29 +38,74 @@ mod oracle {
     const SIZES: [u32; 4] = [32, 192, 1024, 4096];
     const SEEDS: [u64; 2] = [1, 2];
 
-    /// What is compared after an operation. `cpu_slabs` is left out: the tree's file of it leaves out CPUs
-    /// that have partial slabs alone.
-    #[derive(PartialEq)]
+    /// An operation, and what is compared after it, in the order of [`Kind::names`].
     struct Seen {
-        counts: Vec<u64>,
-        usage: Usage,
+        operation: String,
+        numbers: Vec<u64>,
     }
 
     /// A program: a machine, a cache, and the seed of its operations.
-    struct Program {
+    struct Program<'a> {
         machine: MachineSpec,
         size: u32,
         seed: u64,
         operations: u32,
-        kind: Kind,
+        kind: &'a Kind,
     }
 
     /// What is compared of an allocator.
-    #[derive(Clone, Copy)]
     struct Kind {
-        compared: fn(Event) -> bool,
+        events: Vec<Event>,
+        fields: Vec<(&'static str, fn(&Usage) -> u64)>,
         /// Whether time passes, and timers run.
         timers: bool,
+    }
+
+    /// Numbers of slabs and objects. `cpu_slabs` is left out: the tree's file of it leaves out CPUs that have
+    /// partial slabs alone.
+    const FIELDS: [(&str, fn(&Usage) -> u64); 9] = [
+        ("slabs", |usage| usage.slabs),
+        ("frames", |usage| usage.frames),
+        ("total_objects", |usage| usage.total_objects),
+        ("partial", |usage| usage.partial),
+        ("free_in_partial", |usage| usage.free_in_partial),
+        ("cpu_partial", |usage| usage.cpu_partial),
+        ("parked", |usage| usage.parked),
+        ("shared_objects", |usage| usage.shared_objects),
+        ("shared_bytes", |usage| usage.shared_bytes),
+    ];
+
+    impl Kind {
+        fn new(events: &[Event], timers: bool, without: &[String]) -> Kind {
+            let is_compared = |name: &str| !without.iter().any(|word| word == name);
+            Kind {
+                events: events.iter().copied().filter(|event| is_compared(event.name())).collect(),
+                fields: FIELDS.into_iter().filter(|(name, _)| is_compared(name)).collect(),
+                timers,
+            }
+        }
+
+        fn names(&self) -> impl Iterator<Item = &'static str> {
+            self.events.iter().map(|event| event.name()).chain(self.fields.iter().map(|(name, _)| *name))
+        }
+
+        fn see<E: Engine<Model>>(&self, cache: &E, common: &E::Common) -> Vec<u64> {
+            let usage = cache.usage();
+            // Pages that caches share are no cache's.
+            let usage = Usage { frames: usage.frames + common.held().frames, ..usage };
+            let counts = self.events.iter().map(|event| cache.counted(*event));
+            counts.chain(self.fields.iter().map(|(_, field)| field(&usage))).collect()
+        }
+
+        fn difference(&self, real: &Seen, ours: &Seen) -> String {
+            let numbers = self
+                .names()
+                .zip(real.numbers.iter().zip(&ours.numbers))
+                .filter(|(_, (real, ours))| real != ours);
+            let said: Vec<String> =
+                numbers.map(|(name, (real, ours))| format!("{name} {real}, ours {ours}")).collect();
+            said.join("; ")
+        }
     }
 
     /// Counters of SLAB that are seen from outside.
@@ -109,7 +156,7 @@ mod oracle {
 
     pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         let words: Vec<String> = std::env::args().skip(1).collect();
-        let [name, preset, operations] = words.as_slice() else {
+        let [name, preset, operations, without @ ..] = words.as_slice() else {
             return Err("expected the name of a build, a preset, a number of operations".into());
         };
         let operations: u32 = operations.parse()?;
@@ -119,11 +166,10 @@ mod oracle {
         let tree = Tree { plain: built.plain(), instrumented: built.instrumented(), release };
         let real = policy(Box::leak(Box::new(tree)))?;
         let ours = Preset::parse(preset).map_err(|error| format!("{preset}: {error}"))?;
-        // Arrays of SLAB lie in memory of their own; neither that nor reads of time are compared.
         let kind = match ours {
-            Preset::Slub(_) => Kind { compared: |_| true, timers: false },
-            Preset::Slab(_) => Kind { compared: |event| SLAB.contains(&event), timers: true },
-            Preset::Slob(_) => Kind { compared: |event| SLOB.contains(&event), timers: false },
+            Preset::Slub(_) => Kind::new(Event::ALL, false, without),
+            Preset::Slab(_) => Kind::new(&SLAB, true, without),
+            Preset::Slob(_) => Kind::new(&SLOB, false, without),
             _ => return Err(format!("{preset}: expected a preset of slub, slab or slob").into()),
         };
         let (mut programs, mut differ) = (0, 0);
@@ -132,7 +178,7 @@ mod oracle {
                 let mut machine = MachineSpec::uniform(cpus, nodes, 64 << 30);
                 machine.memoryless_nodes = false;
                 machine.nodes[with_memory.into()..].iter_mut().for_each(|node| node.bytes = 0);
-                let program = Program { machine, size, seed, operations, kind };
+                let program = Program { machine, size, seed, operations, kind: &kind };
                 let ours = match &ours {
                     Preset::Slub(policy) => program.run::<Slub<Model>>(policy),
                     Preset::Slab(policy) => program.run::<SlabEngine<Model>>(policy),
@@ -141,14 +187,16 @@ mod oracle {
                 };
                 let real = until_ended(|| program.run::<Linux<Model>>(&real));
                 let found = (real.map_err(|slablab_engines::Ended(what)| what)?, ours);
-                let first = found.0.iter().zip(&found.1).position(|(real, ours)| real != ours);
+                let first =
+                    found.0.iter().zip(&found.1).position(|(real, ours)| real.numbers != ours.numbers);
                 programs += 1;
                 let Some(first) = first else { continue };
                 differ += 1;
                 println!(
                     "{cpus} CPUs, {nodes} nodes, {with_memory} with memory, {size} bytes, seed {seed}: differ after \
-                     operation {first}: {}",
-                    difference(kind.compared, &found.0[first], &found.1[first])
+                     operation {first}, {}: {}",
+                    found.0[first].operation,
+                    kind.difference(&found.0[first], &found.1[first])
                 );
             }
         }
@@ -170,18 +218,6 @@ mod oracle {
         }
     }
 
-    fn difference(compared: fn(Event) -> bool, real: &Seen, ours: &Seen) -> String {
-        let events = Event::ALL.iter().filter(|event| compared(**event));
-        let counts = events.zip(real.counts.iter().zip(&ours.counts));
-        let counts = counts.filter(|(_, (real, ours))| real != ours);
-        let mut said: Vec<String> =
-            counts.map(|(event, (real, ours))| format!("{} {real}, ours {ours}", event.name())).collect();
-        if real.usage != ours.usage {
-            said.push(format!("{:?}, ours {:?}", real.usage, ours.usage));
-        }
-        said.join("; ")
-    }
-
     /// Marsaglia's xorshift.
     struct Random(u64);
 
@@ -194,7 +230,7 @@ mod oracle {
         }
     }
 
-    impl Program {
+    impl Program<'_> {
         fn run<E: Engine<Model>>(&self, policy: &E::Policy) -> Vec<Seen> {
             let mut machine = Machine::new(self.machine.clone()).expect("a machine");
             machine.enter(|| {
@@ -225,34 +261,56 @@ mod oracle {
                     wanted = random.below(1200) as usize;
                 }
                 Model::run_on(CpuId(random.below(Model::cpus().into()) as u16));
+                let mut operation;
                 if random.below(1000) == 0 {
                     cache.shrink(backing);
+                    operation = format!("a shrink by CPU {}", Model::cpu().0);
                 } else if held.len() < wanted {
                     let node = random.below(16) == 0;
                     let node = node.then(|| NodeId(random.below(Model::nodes().into()) as u16));
                     let gfp = if random.below(5) == 0 { Gfp::ATOMIC } else { Gfp::KERNEL };
                     held.push(cache.alloc(backing, gfp, node).expect("memory is left"));
+                    let asked = node.map_or(String::new(), |node| format!(" of node {}", node.0));
+                    operation = format!("an allocation{asked} by CPU {}", Model::cpu().0);
                 } else {
                     let object = held.swap_remove(random.below(held.len() as u64) as usize);
+                    let node = Pages::<Model>::block_of(object).map_or(0, |(_, state)| state.node.0);
+                    operation = format!("a free by CPU {} of an object of node {node}", Model::cpu().0);
                     cache.free(backing, object).expect("an object of the cache");
                 }
-                while self.kind.timers
-                    && let Some((cpu, work)) = Model::next_due()
-                {
-                    Model::run_on(cpu);
-                    cache.work(backing, cpu, work);
-                }
                 if self.kind.timers {
-                    Model::advance_to(Model::now() + 1_000_000);
+                    self.tick(cache, backing, &mut operation);
                 }
-                let compared = |event: &&Event| (self.kind.compared)(**event);
-                let counts = Event::ALL.iter().filter(compared).map(|event| cache.counted(*event)).collect();
-                let usage = Usage { cpu_slabs: 0, ..cache.usage() };
-                // Pages that caches share are no cache's.
-                let frames = usage.frames + common.held().frames;
-                seen.push(Seen { counts, usage: Usage { frames, ..usage } });
+                seen.push(Seen { operation, numbers: self.kind.see(cache, common) });
             }
             seen
+        }
+
+        /// A millisecond passes. The timers of both run when the tree's would: of CPU n after 1 s and 12 n ms,
+        /// and every 2 s from then on.
+        fn tick<E: Engine<Model>>(
+            &self,
+            cache: &E,
+            backing: &Backing<'_, Model, E::Common>,
+            operation: &mut String,
+        ) {
+            while Model::next_due().is_some() {}
+            Model::advance_to(Model::now() + 1_000_000);
+            let now_ms = Model::now() / 1_000_000;
+            let is_due = |cpu: &u16| {
+                (now_ms + 1000)
+                    .checked_sub(12 * u64::from(*cpu))
+                    .is_some_and(|ms| ms >= 2000 && ms % 2000 == 0)
+            };
+            for cpu in (0..Model::cpus()).filter(is_due) {
+                Model::run_on(CpuId(cpu));
+                cache.work(
+                    backing,
+                    CpuId(cpu),
+                    Work { kind: WorkKind::Reap, cache: 3, argument: cpu.into() },
+                );
+                *operation += &format!(", a timer of CPU {cpu}");
+            }
         }
     }
 }

@@ -13,8 +13,10 @@
 #include "slab.h"
 #include "host.h"
 
-/* The begin of an array of objects, as the compiled code reads it. An array of another node's objects is
- * behind its lock. */
+/*
+ * The begin of an array of objects, as the compiled code reads it. An array of another node's objects is
+ * behind its lock.
+ */
 struct array {
 	u32 avail;
 	u32 limit;

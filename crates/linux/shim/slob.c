@@ -15,8 +15,10 @@ enum count {
 	ALLOCS, FREES, FROM_LISTED, PAGES_TAKEN, PAGES_GIVEN, LISTED, UNLISTED, HEAP_LOCKS, COUNTS
 };
 
-/* A cache of the program: by its CPUs what happened, by its nodes the bytes of objects in shared pages, and how many
- * objects have pages of their own. */
+/*
+ * A cache of the program: by its CPUs what happened, by its nodes the bytes of objects in shared pages, and how
+ * many objects have pages of their own.
+ */
 struct seen {
 	struct kmem_cache *cache;
 	u64 __percpu *counts;

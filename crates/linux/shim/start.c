@@ -54,7 +54,8 @@ DEFINE_PER_CPU_ALIGNED(struct pcpu_hot, pcpu_hot) = { .preempt_count = COUNT };
 #else
 DEFINE_PER_CPU_CACHE_HOT(int, cpu_number);
 DEFINE_PER_CPU_CACHE_HOT(struct task_struct *, current_task);
-DEFINE_PER_CPU_CACHE_HOT(int, __preempt_count) = COUNT;
+/* An int before 7.3. */
+DEFINE_PER_CPU_CACHE_HOT(typeof(__preempt_count), __preempt_count) = COUNT;
 #define set_hot(cpu) (per_cpu(cpu_number, cpu) = (cpu), per_cpu(current_task, cpu) = task)
 #endif
 
@@ -190,7 +191,13 @@ static void set_nodes(const struct slablab_machine *m)
 	}
 }
 
-struct zoneref *__next_zones_zonelist(struct zoneref *z, enum zone_type highest, nodemask_t *nodes)
+#if SLABLAB_RELEASE < 0x070300
+#define NODES nodemask_t
+#else
+#define NODES const nodemask_t
+#endif
+
+struct zoneref *__next_zones_zonelist(struct zoneref *z, enum zone_type highest, NODES *nodes)
 {
 	while (z->zone && (zonelist_zone_idx(z) > highest || (nodes && !node_isset(zonelist_node_idx(z), *nodes))))
 		z++;

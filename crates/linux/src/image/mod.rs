@@ -50,6 +50,9 @@ const HWCAP2_FSGSBASE: usize = 2;
 const SAID: usize = 8;
 /// Frames behind the machine's last, for the allocator's own memory.
 const OWN_FRAMES: u64 = 1 << 18;
+/// What the address of memory is a multiple of: of a page, and of four seconds in jiffies at 100, 250, 300 and
+/// 1000 a second. SLAB spreads its timers by addresses of caches, and a run can be repeated.
+const MEMORY_ALIGN: u64 = 1_536_000;
 /// Bytes of a CPU's area, and of the shim's own memory.
 const CPU_AREA: u64 = 1 << 20;
 const ARENA: u64 = 16 << 20;
@@ -167,7 +170,7 @@ impl Image {
         let allocator = Allocator::ALL.get(read(symbol("slablab_allocator")?) as usize).copied();
         let allocator = allocator.unwrap_or(Allocator::Slub);
         let frames = machine.frames + OWN_FRAMES;
-        let memory = Area::reserve("the machine's memory", frames << 12)?;
+        let memory = Area::reserve("the machine's memory", (frames << 12) + MEMORY_ALIGN)?;
         let pages = Area::reserve("struct pages", frames * page_bytes)?;
         let cpus = Area::reserve("the CPUs' areas", CPU_AREA * machine.cpu_node.len() as u64)?;
         let arena = Area::reserve("the shim", ARENA)?;
@@ -219,7 +222,7 @@ impl Image {
                 .map(|(node, list)| list.first().map_or(node, |near| near.0))
                 .collect(),
             frames: machine.frames,
-            page_offset: memory.start(),
+            page_offset: memory.start().next_multiple_of(MEMORY_ALIGN),
             struct_pages: pages.start(),
             page_bytes,
             reports,

@@ -83,10 +83,6 @@ fn requests_that_the_tree_cannot_meet() {
         &tree,
         "expected a tree with mm/slob.c, found slub",
     );
-    let with_slab = made("refused-slab", &[("mm/slab.c", Some(""))]);
-    let mut slab = Request::of(&with_slab);
-    slab.allocator = Some(Allocator::Slab);
-    check(&slab, &with_slab, "SLAB cannot be built yet: expected SLUB");
     check(&of(|one| one.name = Some("a/b".into())), Path::new("--name"), "letters, digits");
     let config = Path::new("/nonexistent/config");
     check(&of(|one| one.config = Some("/nonexistent/config".into())), config, "No such file");

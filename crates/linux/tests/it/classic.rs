@@ -1,0 +1,97 @@
+//! SLAB and SLOB of a real tree that has them: made, booted, used.
+
+use super::folder;
+use slablab_engines::until_ended;
+use slablab_linux::build::{Allocator, Built, Request, Store};
+use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
+use slablab_model::{Machine, MachineSpec, Model};
+use slablab_pages::{Pages, PagesPolicy};
+use slablab_platform::{CpuId, Event, Gfp, NodeId, Time, Topology};
+use slablab_slabs::registered::{Registration, Table};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Preset, Release};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+fn policy(built: &Built) -> LinuxPolicy {
+    let [major, minor, patch] = built.version.map(|part| part as u16);
+    let tree: &'static Tree =
+        Box::leak(Box::new(Tree { plain: built.plain(), release: Release::new(major, minor, patch) }));
+    let tables: &'static [&'static Table] = Box::leak(Box::new([tree as &'static Table]));
+    let registration = Registration::named::<LinuxPolicy>("linux:tree", tree.release, tables);
+    match Preset::parse_among("linux:tree", &[Box::leak(Box::new(registration))]) {
+        Ok(Preset::Registered(own)) => own.policy(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Four CPUs on two nodes. CPU 0 allocates, CPU 3 on the other node frees: then everything is free.
+fn used(allocator: Allocator, built: &Built) {
+    let mut machine = Machine::new(MachineSpec::uniform(4, 2, 1 << 30)).expect("a machine");
+    machine.enter(|| {
+        let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
+        let backing = Backing::pages(&pages);
+        let cache = Linux::<Model>::create(CacheId(3), &CacheSpec::of_size(256), &policy(built));
+        (0..4).for_each(|cpu| cache.cpu_up(CpuId(cpu)));
+        Model::run_on(CpuId(0));
+        let objects: Vec<_> =
+            (0..500).map(|_| cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left")).collect();
+        let taken = cache.counted(Event::AllocSlab);
+        assert!(
+            taken >= 500 / 16 && cache.usage().live_objects() == 500,
+            "{allocator:?}: {:?}",
+            cache.usage()
+        );
+        let on_node =
+            cache.alloc(&backing, Gfp::KERNEL | Gfp::THISNODE, Some(NodeId(1))).expect("memory is left");
+        assert_eq!(Pages::<Model>::block_of(on_node).expect("a slab").1.node, NodeId(1));
+        cache.free(&backing, on_node).expect("an object of the cache");
+        Model::run_on(CpuId(3));
+        for object in objects {
+            cache.free(&backing, object).expect("an object of the cache");
+        }
+        assert_eq!(cache.usage().live_objects(), 0);
+        // Of each CPU that is up two visits of the reaper in four seconds.
+        let mut visits = 0;
+        for second in 1..=4 {
+            Model::advance_to(second * 1_000_000_000);
+            while let Some((cpu, work)) = Model::next_due() {
+                cache.work(&backing, cpu, work);
+                visits += 1;
+            }
+        }
+        let expected = if allocator == Allocator::Slab { 4..=12 } else { 0..=0 };
+        assert!(expected.contains(&visits), "{allocator:?}: {visits}");
+        cache.cpu_down(&backing, CpuId(3));
+        cache.cpu_up(CpuId(3));
+        cache.shrink(&backing);
+        let (left, freed) = (cache.usage().frames, cache.counted(Event::FreeSlab));
+        assert!(left == 0 && freed >= taken, "{allocator:?}: {left} frames, {taken} taken, {freed} freed");
+        cache.destroy(&backing).expect("nothing is held");
+    });
+}
+
+#[test]
+fn slab_and_slob_of_a_real_tree() {
+    let Some(tree) = std::env::var_os("SLABLAB_LINUX_TREE").map(PathBuf::from) else { return };
+    let store = Store::at(folder("classic"));
+    for allocator in [Allocator::Slab, Allocator::Slob] {
+        if !tree.join(format!("mm/{}.c", allocator.word())).exists() {
+            continue;
+        }
+        // A configuration that chooses it does as well as the request.
+        let config = folder("classic-config").join("config");
+        std::fs::write(
+            &config,
+            format!("CONFIG_EXPERT=y\nCONFIG_{}=y\nCONFIG_NR_CPUS=64\n", allocator.title()),
+        )
+        .expect("a file");
+        let mut request = Request::of(&tree);
+        request.config = (allocator == Allocator::Slob).then_some(config);
+        request.allocator = (allocator == Allocator::Slab).then_some(allocator);
+        let built = store.build(&request, &mut |_| ControlFlow::Continue(()));
+        let built = built.unwrap_or_else(|error| panic!("{error}")).expect("nothing stops it");
+        assert_eq!(built.allocator, allocator);
+        until_ended(|| used(allocator, &built)).unwrap_or_else(|ended| panic!("{allocator:?}: {}", ended.0));
+    }
+    store.remove_all().expect("a removal");
+}
