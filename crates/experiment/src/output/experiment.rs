@@ -99,12 +99,13 @@ pub(super) fn ended(answer: Answer, results: &Results, look: Look<'_>) -> Answer
         true => answer.heading(LOCKS).table(locks_table(results), &[]),
         false => answer,
     };
-    let answer = look.functions.map(|seen| functions(results, seen)).into_iter().fold(answer, |answer, found| {
-        match found.is_empty() {
-            true => answer.line(NO_FUNCTIONS.to_string()),
-            false => answer.heading(FUNCTIONS).table(functions_table(&found), &[]),
-        }
-    });
+    let answer =
+        look.functions.map(|seen| functions(results, seen)).into_iter().fold(answer, |answer, found| {
+            match found.is_empty() {
+                true => answer.line(NO_FUNCTIONS.to_string()),
+                false => answer.heading(FUNCTIONS).table(functions_table(&found), &[]),
+            }
+        });
     let answer = look.seen.into_iter().fold(answer, |answer, seen| page_blocks(answer, results, seen));
     answer.remarks(basis(results))
 }

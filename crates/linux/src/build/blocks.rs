@@ -36,7 +36,8 @@ pub(super) fn blocks(
 ) -> Result<String, Ending> {
     let mut code = |path: &Path| -> Result<Code, Ending> {
         let mut command = Command::new("objdump");
-        let ran = run(command.args(["-d", "--no-show-raw-insn"]).arg(path).env("LC_ALL", "C"), &mut |_| go())?;
+        let ran =
+            run(command.args(["-d", "--no-show-raw-insn"]).arg(path).env("LC_ALL", "C"), &mut |_| go())?;
         match ran.status.success() {
             true => Ok(parse(&ran.lines)),
             false => Err(Error::new(path, format!("objdump ended with {}", ran.status)).into()),

@@ -199,7 +199,8 @@ impl Objects<'_> {
             let mut variables: Vec<String> =
                 vec!["KCSAN_SANITIZE=n".into(), format!("KCFLAGS=-include {}", early.display())];
             if !is_plain {
-                variables.extend(own.iter().map(|path| format!("CFLAGS_{}={COVERAGE}", &path["mm/".len()..])));
+                variables
+                    .extend(own.iter().map(|path| format!("CFLAGS_{}={COVERAGE}", &path["mm/".len()..])));
             }
             variables
                 .extend(own.iter().map(|path| format!("KCSAN_SANITIZE_{}={answer}", &path["mm/".len()..])));

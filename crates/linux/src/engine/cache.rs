@@ -7,7 +7,7 @@ use crate::image::{Booting, Finding, said};
 use slablab_engines::ended;
 use slablab_pages::Pages;
 use slablab_platform::{
-    Event, Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind,
+    CpuId, Event, Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind,
 };
 use slablab_slabs::{Backing, CacheId, Geometry, Place};
 use std::cell::{Cell, RefCell};
@@ -40,6 +40,8 @@ struct Running<'a, P: Platform> {
     backing: &'a Backing<'a, P>,
     /// The locks that the call holds, by their addresses.
     held: RefCell<Vec<(u64, Held<'a, P>)>>,
+    /// The CPU that it was moved to while it slept.
+    moved: Cell<Option<CpuId>>,
 }
 
 impl<P: Platform> Linux<P> {
@@ -47,7 +49,7 @@ impl<P: Platform> Linux<P> {
     #[inline]
     pub(super) fn run(&self, backing: &Backing<'_, P>, cpu: u16, function: u64, arguments: [u64; 5]) -> u64 {
         let ended = |finding: Finding| ended(finding.to_string());
-        let running = Running { cache: self, backing, held: RefCell::default() };
+        let running = Running { cache: self, backing, held: RefCell::default(), moved: Cell::new(None) };
         self.shared.image.run(cpu, function, arguments, &running).unwrap_or_else(ended)
     }
 
@@ -104,9 +106,10 @@ impl<P: Platform> Outside for Running<'_, P> {
     fn pages_alloc(&self, gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)> {
         let node = NodeId(node.unwrap_or_else(|| P::cpu_node(P::cpu()).0));
         let order = u8::try_from(order).ok()?;
-        let since = P::now();
+        let (since, cpu) = (P::now(), P::cpu());
         let pfn = self.backing.pages.alloc(Gfp(gfp), order, node, FrameKind::Slab);
         self.cache.shared.costs.paged::<P>(since);
+        self.moved.set(Some(P::cpu()).filter(|now| *now != cpu));
         let (pfn, id) = (pfn?, self.cache.id.0);
         let spacing = self.cache.geometry.spacing;
         // What the code reports is of single lines.
@@ -184,6 +187,10 @@ impl<P: Platform> Outside for Running<'_, P> {
 
     fn random(&self) -> u32 {
         P::random()
+    }
+
+    fn moved(&self) -> Option<u64> {
+        self.moved.take().map(|cpu| self.cache.shared.image.gs_of(cpu.0))
     }
 
     fn reported(&self) {

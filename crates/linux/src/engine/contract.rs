@@ -10,7 +10,9 @@ use slablab_engines::ended;
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Event, Field, Gfp, NodeId, Platform, Work};
 use slablab_slabs::slab::NewObjects;
-use slablab_slabs::{Backing, Busy, CacheId, CacheSpec, Engine, Family, FunctionCosts, Geometry, Misuse, Place, Usage};
+use slablab_slabs::{
+    Backing, Busy, CacheId, CacheSpec, Engine, Family, FunctionCosts, Geometry, Misuse, Place, Usage,
+};
 use std::cell::{Cell, RefCell};
 
 /// The trees' allocators in every world.

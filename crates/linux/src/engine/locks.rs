@@ -87,8 +87,8 @@ impl<P: Platform> Locks<P> {
         });
         let room = (index / FIRST + 1).ilog2();
         let first = FIRST * ((1 << room) - 1);
-        let room = self.rooms[room as usize]
-            .get_or_init(|| (0..FIRST << room).map(|_| OnceCell::new()).collect());
+        let room =
+            self.rooms[room as usize].get_or_init(|| (0..FIRST << room).map(|_| OnceCell::new()).collect());
         room[(index - first) as usize].get_or_init(make)
     }
 }

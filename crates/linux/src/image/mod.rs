@@ -23,8 +23,8 @@ mod space;
 use call::{Ended, Outside, Ways, enter, text_at};
 use elf::Program;
 use fault::{Fault, Watched};
-use reports::Reports;
 pub(crate) use finding::Finding;
+use reports::Reports;
 use slablab_report::error::{Error, Result};
 use space::{Area, Placed, copy, read, write_table};
 use std::cell::{Cell, RefCell};
@@ -195,7 +195,10 @@ impl Image {
             said: RefCell::new(Vec::new()),
             next_own: Cell::new(machine.frames),
             own_nodes: RefCell::default(),
-            nearest: (0..).zip(&machine.zonelists).map(|(node, list)| list.first().map_or(node, |near| near.0)).collect(),
+            nearest: (0..)
+                .zip(&machine.zonelists)
+                .map(|(node, list)| list.first().map_or(node, |near| near.0))
+                .collect(),
             frames: machine.frames,
             page_offset: memory.start(),
             struct_pages: pages.start(),
@@ -360,6 +363,11 @@ impl Image {
             said.remove(0);
         }
         said.push(text);
+    }
+
+    /// The base of GS of a CPU.
+    pub(crate) fn gs_of(&self, cpu: u16) -> u64 {
+        self.gs[cpu as usize]
     }
 
     fn forget_reports(&self) {

@@ -64,8 +64,7 @@ pub(crate) struct Reports {
 impl Reports {
     /// `None` of a plain image.
     pub(super) fn of(program: &Program, placed: &Placed, path: &Path) -> Result<Option<Reports>> {
-        let symbol =
-            |name: &str| Some(program.symbol(name)?.checked_add_signed(placed.delta)).flatten();
+        let symbol = |name: &str| Some(program.symbol(name)?.checked_add_signed(placed.delta)).flatten();
         let all = ["slablab_next", "slablab_records", "slablab_steps"].map(symbol);
         let [Some(next), Some(records), Some(steps)] = all else { return Ok(None) };
         let [start, end] =
