@@ -12,9 +12,9 @@ pub(crate) fn find(name: &str) -> Result<&'static slablab_slabs::registered::Reg
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod here {
+    use slablab_experiment::Simulated;
     use slablab_linux::build;
     use slablab_linux::engine::{LinuxFamily, LinuxPolicy, Tree};
-    use slablab_experiment::Simulated;
     use slablab_replay::engines::Replayed;
     use slablab_slabs::Release;
     use slablab_slabs::registered::{Registration, Table};
@@ -49,11 +49,8 @@ mod here {
     fn registration(built: &build::Built, engine: String) -> &'static Registration {
         let [major, minor, patch] = built.version.map(|part| part as u16);
         let release = Release::new(major, minor, patch);
-        let tree: &'static Tree = Box::leak(Box::new(Tree {
-            plain: built.plain(),
-            instrumented: built.instrumented(),
-            release,
-        }));
+        let tree: &'static Tree =
+            Box::leak(Box::new(Tree { plain: built.plain(), instrumented: built.instrumented(), release }));
         let tables: [&'static Table; 3] = [tree, &REPLAYED, &SIMULATED];
         let registration =
             Registration::named::<LinuxPolicy>(engine.leak(), release, Box::leak(Box::new(tables)));

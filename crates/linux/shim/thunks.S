@@ -5,7 +5,8 @@
  * Functions of the program get the running call as their sixth argument.
  *
  * A call of the program (`struct Call` in image/call.rs): 0 the base of GS, 8 the function, 16 to 48 its five
- * arguments, 56 the result, 64 the stack, 72 whether the call was left by slablab_escape.
+ * arguments, 56 the result, 64 the stack, 72 whether the call was left by slablab_escape, 80 the base of GS that it
+ * goes on with if it was moved to another CPU, or 0.
  */
 	.text
 
@@ -84,6 +85,10 @@ slablab_call_host:
 	mov %r12, %r9
 	mov %eax, %eax
 	call *slablab_host_table(,%rax,8)
+	mov 80(%r12), %rcx
+	test %rcx, %rcx
+	cmovnz %rcx, %rbx
+	movq $0, 80(%r12)
 	wrgsbase %rbx
 	mov %r12, slablab_current(%rip)
 	lea -16(%rbp), %rsp

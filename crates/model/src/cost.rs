@@ -133,7 +133,9 @@ impl State<Cost> {
                 clocks.charge(cpu, price, Spent::Compute);
             }
             match site {
-                Site::Frame(pfn, offset) => self.touch(self.memory.address(pfn, offset.into()), bytes, access),
+                Site::Frame(pfn, offset) => {
+                    self.touch(self.memory.address(pfn, offset.into()), bytes, access)
+                }
                 Site::Descriptor(_) => clocks.line(cpu, self.line_of(site), access),
                 Site::Own(at, node) => {
                     let line = u64::from(clocks.caches.line_bytes());

@@ -9,8 +9,8 @@ use crate::slots::{Cpus, Nodes, Slots};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::state::{Entered, State, WORD};
 use slablab_platform::{
-    Charged, Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim, Reclaimed, Site,
-    Step, Time, Topology, Touch, Work, safe_memory,
+    Charged, Context, CpuId, Event, Frame, Frames, Gfp, Hooks, NodeId, Pfn, Platform, Rank, Reclaim,
+    Reclaimed, Site, Step, Time, Topology, Touch, Work, safe_memory,
 };
 use std::convert::Infallible;
 use std::marker::PhantomData;

@@ -14,7 +14,8 @@ use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slu
 use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
 use slablab_slabs::registered::Registered;
 use slablab_slabs::{
-    Backing, CacheId, CacheSpec, Engine, Family, FunctionCosts, Metadata, Preset, Release, Sheaf, Usage, slab::Slab,
+    Backing, CacheId, CacheSpec, Engine, Family, FunctionCosts, Metadata, Preset, Release, Sheaf, Usage,
+    slab::Slab,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

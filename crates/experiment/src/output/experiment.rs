@@ -3,7 +3,7 @@
 use super::builds::builds;
 use super::comparison::{ComparisonDocument, comparison_avg_std, comparison_blocks, comparison_mmtests};
 use super::finding::{finding, ran};
-use super::functions::{FUNCTIONS, FunctionDocument, NO_FUNCTIONS, functions, functions_table};
+use super::functions::{FunctionDocument, functions, with_functions};
 use super::locks::{LOCKS, locks_table};
 use super::run_page::{basis, page_blocks};
 use crate::judge::summary::{Summary, summary};
@@ -99,12 +99,8 @@ pub(super) fn ended(answer: Answer, results: &Results, look: Look<'_>) -> Answer
         true => answer.heading(LOCKS).table(locks_table(results), &[]),
         false => answer,
     };
-    let answer = look.functions.map(|seen| functions(results, seen)).into_iter().fold(answer, |answer, found| {
-        match found.is_empty() {
-            true => answer.line(NO_FUNCTIONS.to_string()),
-            false => answer.heading(FUNCTIONS).table(functions_table(&found), &[]),
-        }
-    });
+    let found = look.functions.map(|seen| functions(results, seen));
+    let answer = found.into_iter().fold(answer, |answer, found| with_functions(answer, &found));
     let answer = look.seen.into_iter().fold(answer, |answer, seen| page_blocks(answer, results, seen));
     answer.remarks(basis(results))
 }

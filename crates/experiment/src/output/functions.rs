@@ -4,14 +4,15 @@ use crate::run::observe::Seen;
 use crate::run::results::Results;
 use schemars::JsonSchema;
 use serde::Serialize;
+use slablab_report::Answer;
 use slablab_report::text::Table;
 
-/// The heading of the table.
-pub(super) const FUNCTIONS: &str = "functions of the engines' own code, in the counted part of each cell's first repeat: \
-each without those that it calls; a function that the compiler made a part of its caller is the caller's";
+/// The line above the tables.
+const FUNCTIONS: &str = "Functions of the engines' own code, in the counted part of each cell's first repeat: each \
+without those that it calls; a function that the compiler made a part of its caller is the caller's.";
 
 /// What is said of cells whose engine reports no functions.
-pub(super) const NO_FUNCTIONS: &str = "No engine here reports its functions: expected linux:NAME, the allocator of a kernel \
+const NO_FUNCTIONS: &str = "No engine here reports its functions: expected linux:NAME, the allocator of a kernel \
 tree (`slablab linux build PATH`).";
 
 /// The most functions of a cell in text.
@@ -60,25 +61,26 @@ pub(super) fn functions(results: &Results, seen: &[Option<Seen>]) -> Vec<Functio
     all
 }
 
-/// The table of the text.
-pub(super) fn functions_table(functions: &[FunctionDocument]) -> Table {
-    let heads = ["", "function", "busy, %", "time, ms", "misses", "locks", "lock, ms"];
-    let mut table = Table::new(heads).numbers(2..7).cut(0, 12);
-    let mut shown = 0;
-    for (at, one) in functions.iter().enumerate() {
-        shown = if at > 0 && functions[at - 1].cell == one.cell { shown + 1 } else { 0 };
-        if shown >= SHOWN {
-            continue;
-        }
-        table.row([
-            one.cell.clone(),
-            one.function.clone(),
-            format!("{:.2}", one.busy_percent),
-            format!("{:.2}", one.time_ps as f64 / 1e9),
-            one.cache_misses.to_string(),
-            one.locks.to_string(),
-            format!("{:.2}", one.lock_ps as f64 / 1e9),
-        ]);
+/// Adds a table for each cell.
+pub(super) fn with_functions(mut answer: Answer, functions: &[FunctionDocument]) -> Answer {
+    if functions.is_empty() {
+        return answer.line(NO_FUNCTIONS);
     }
-    table
+    answer = answer.line(FUNCTIONS);
+    for cell in functions.chunk_by(|one, next| one.cell == next.cell) {
+        let heads = ["", "busy, %", "time, ms", "misses", "locks", "lock, ms"];
+        let mut table = Table::new(heads);
+        for one in cell.iter().take(SHOWN) {
+            table.row([
+                one.function.clone(),
+                format!("{:.2}", one.busy_percent),
+                format!("{:.2}", one.time_ps as f64 / 1e9),
+                one.cache_misses.to_string(),
+                one.locks.to_string(),
+                format!("{:.2}", one.lock_ps as f64 / 1e9),
+            ]);
+        }
+        answer = answer.heading(&cell[0].cell).table(table, &[]);
+    }
+    answer
 }

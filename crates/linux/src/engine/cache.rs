@@ -6,7 +6,9 @@ use crate::image::call::Outside;
 use crate::image::{Booting, Finding, said};
 use slablab_engines::ended;
 use slablab_pages::Pages;
-use slablab_platform::{Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind};
+use slablab_platform::{
+    CpuId, Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind,
+};
 use slablab_slabs::{Backing, CacheId, Geometry, Place};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -43,6 +45,8 @@ struct Running<'a, P: Platform> {
     backing: &'a Backing<'a, P>,
     /// The locks that the call holds, by their addresses.
     held: RefCell<Vec<(u64, Held<'a, P>)>>,
+    /// The CPU that it was moved to while it slept.
+    moved: Cell<Option<CpuId>>,
 }
 
 impl<P: Platform> Linux<P> {
@@ -50,7 +54,7 @@ impl<P: Platform> Linux<P> {
     #[inline]
     pub(super) fn run(&self, backing: &Backing<'_, P>, cpu: u16, function: u64, arguments: [u64; 5]) -> u64 {
         let ended = |finding: Finding| ended(finding.to_string());
-        let running = Running { cache: self, backing, held: RefCell::default() };
+        let running = Running { cache: self, backing, held: RefCell::default(), moved: Cell::new(None) };
         self.shared.image.run(cpu, function, arguments, &running).unwrap_or_else(ended)
     }
 
@@ -107,9 +111,10 @@ impl<P: Platform> Outside for Running<'_, P> {
     fn pages_alloc(&self, gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)> {
         let node = NodeId(node.unwrap_or_else(|| P::cpu_node(P::cpu()).0));
         let order = u8::try_from(order).ok()?;
-        let since = P::now();
+        let (since, cpu) = (P::now(), P::cpu());
         let pfn = self.backing.pages.alloc(Gfp(gfp), order, node, FrameKind::Slab);
         self.cache.shared.costs.paged::<P>(since);
+        self.moved.set(Some(P::cpu()).filter(|now| *now != cpu));
         let (pfn, id) = (pfn?, self.cache.id.0);
         let spacing = self.cache.geometry.spacing;
         // What the code reports is of single lines.
@@ -202,6 +207,10 @@ impl<P: Platform> Outside for Running<'_, P> {
 
     fn is_of(&self, pfn: u64, cache: u64) {
         self.cache.shared.is_of(pfn, cache);
+    }
+
+    fn moved(&self) -> Option<u64> {
+        self.moved.take().map(|cpu| self.cache.shared.image.gs_of(cpu.0))
     }
 
     fn reported(&self) {

@@ -69,7 +69,7 @@ impl Costs {
     /// The running call took a lock within a function; it began at `since`, in nanoseconds.
     pub(super) fn locked<P: Platform>(&self, image: &Image, caller: u64, since: u64) {
         let Some(reports) = &image.reports else { return };
-        let ps = (P::now() - since) * 1000;
+        let ps = P::now().saturating_sub(since) * 1000;
         self.add(reports.function_at(caller), |costs| {
             costs.ps += ps;
             costs.locks += 1;
@@ -79,8 +79,17 @@ impl Costs {
 
     /// The page allocator served a request that began at `since`, in nanoseconds.
     pub(super) fn paged<P: Platform>(&self, since: u64) {
-        let ps = (P::now() - since) * 1000;
+        let ps = P::now().saturating_sub(since) * 1000;
         self.add(self.functions.len() - 1, |costs| costs.ps += ps);
+    }
+
+    /// Charges instructions of a function.
+    fn instructions<P: Platform>(&self, function: usize, parts: u64) {
+        if parts > 0 {
+            let parts = self.rest.get() + parts;
+            self.rest.set(parts % PARTS);
+            self.charged(function, P::ran(Step::Instruction, parts / PARTS));
+        }
     }
 
     /// Charges what the code has reported.
@@ -88,15 +97,16 @@ impl Costs {
         let Some(reports) = &image.reports else { return };
         let mut records = self.records.borrow_mut();
         let [interrupts, exchanges] = reports.take(&mut records);
-        let (mut function, mut recent) = (0, Recent::default());
+        let (mut function, mut parts, mut recent) = (0, 0, Recent::default());
         for record in records.iter() {
-            function = reports.function(*record);
+            let next = reports.function(*record);
+            if next != function {
+                self.instructions::<P>(function, std::mem::take(&mut parts));
+                function = next;
+            }
             let touch = match record.kind() {
                 Kind::Block => {
-                    let parts = self.rest.get() + reports.instructions(*record);
-                    self.rest.set(parts % PARTS);
-                    let charged = P::ran(Step::Instruction, parts / PARTS);
-                    self.charged(function, charged);
+                    parts += reports.instructions(*record);
                     continue;
                 }
                 Kind::Read => Touch::Read,
@@ -111,6 +121,7 @@ impl Costs {
                 self.charged(function, P::touched(site, record.bytes(), touch));
             }
         }
+        self.instructions::<P>(function, parts);
         for (step, times) in [(Step::Interrupts, interrupts), (Step::LocalExchange, exchanges)] {
             if times > 0 && !records.is_empty() {
                 self.charged(function, P::ran(step, times));

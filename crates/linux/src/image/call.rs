@@ -39,6 +39,10 @@ pub(crate) trait Outside {
     fn is_of(&self, pfn: u64, cache: u64);
     /// Takes what the image's code has reported up to here.
     fn reported(&self);
+    /// The base of GS of the CPU that the call goes on with, if it slept and was moved to another one.
+    fn moved(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A call, as thunks.S knows it.
@@ -52,6 +56,8 @@ pub(crate) struct Call<'a> {
     /// The stack at the call; the tree's frames are below.
     pub(crate) stack: Cell<u64>,
     left: Cell<u64>,
+    /// The base of GS that it goes on with, or 0.
+    moved: Cell<u64>,
     // What follows is not known to thunks.S.
     outside: &'a dyn Outside,
     escape: u64,
@@ -81,6 +87,7 @@ pub(crate) fn enter(ways: Ways, gs: u64, function: u64, arguments: [u64; 5], out
         result: 0,
         stack: Cell::new(0),
         left: Cell::new(0),
+        moved: Cell::new(0),
         outside,
         escape: ways.escape,
         payload: RefCell::new(None),
@@ -129,7 +136,10 @@ fn serve(call: *const Call<'static>, f: impl FnOnce(&dyn Outside) -> u64) -> u64
         f(call.outside)
     };
     match catch_unwind(AssertUnwindSafe(served)) {
-        Ok(result) => result,
+        Ok(result) => {
+            call.outside.moved().into_iter().for_each(|gs| call.moved.set(gs));
+            result
+        }
         Err(payload) => {
             *call.payload.borrow_mut() = Some(payload);
             leave(call)

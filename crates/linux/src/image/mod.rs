@@ -388,6 +388,11 @@ impl Image {
         said.push(text);
     }
 
+    /// The base of GS of a CPU.
+    pub(crate) fn gs_of(&self, cpu: u16) -> u64 {
+        self.gs[cpu as usize]
+    }
+
     fn forget_reports(&self) {
         self.reports.iter().for_each(Reports::forget);
     }

@@ -990,6 +990,25 @@ class Experiment1Comparison(TypedDict):
     test: str
 
 
+class Experiment1Function(TypedDict):
+    """A function of a cell."""
+
+    busy_percent: float
+    """Of the time in which the machine's CPUs were not idle."""
+    cache_misses: int
+    """Cache lines that came from other CPUs' caches or from memory."""
+    cell: str
+    """The cell, as tables name it."""
+    engine: str
+    function: str
+    lock_ps: int
+    """From where it came to a lock until it had it."""
+    locks: int
+    machine: str
+    time_ps: int
+    """Of all CPUs, with waits for locks."""
+
+
 class Experiment1Metric(TypedDict):
     """How a metric's numbers are shown: in `unit`, of which each has `per_unit` of the numbers' own."""
 
@@ -1033,6 +1052,8 @@ class _Experiment1(TypedDict):
 class Experiment1(_Experiment1, total=False):
     """slablab run, slablab run --join: the statistics of an experiment"""
 
+    functions: list[Experiment1Function] | None
+    """What functions cost, if that was asked for."""
     placements: int | None
     """Starting states in which each cell repeats, if there are several."""
     precision_percent: float | None
