@@ -98,16 +98,8 @@ fn slab_and_slob_of_a_real_tree() {
         if !tree.join(format!("mm/{}.c", allocator.word())).exists() {
             continue;
         }
-        // A configuration that chooses it does as well as the request.
-        let config = folder("classic-config").join("config");
-        std::fs::write(
-            &config,
-            format!("CONFIG_EXPERT=y\nCONFIG_{}=y\nCONFIG_NR_CPUS=64\n", allocator.title()),
-        )
-        .expect("a file");
         let mut request = Request::of(&tree);
-        request.config = (allocator == Allocator::Slob).then_some(config);
-        request.allocator = (allocator == Allocator::Slab).then_some(allocator);
+        request.allocator = Some(allocator);
         let built = store.build(&request, &mut |_| ControlFlow::Continue(()));
         let built = built.unwrap_or_else(|error| panic!("{error}")).expect("nothing stops it");
         assert_eq!(built.allocator, allocator);
