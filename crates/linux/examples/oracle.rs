@@ -53,17 +53,20 @@ mod oracle {
         kind: &'a Kind,
     }
 
+    /// A number of slabs or objects: its name, and how it is read.
+    type Field = (&'static str, fn(&Usage) -> u64);
+
     /// What is compared of an allocator.
     struct Kind {
         events: Vec<Event>,
-        fields: Vec<(&'static str, fn(&Usage) -> u64)>,
+        fields: Vec<Field>,
         /// Whether time passes, and timers run.
         timers: bool,
     }
 
     /// Numbers of slabs and objects. `cpu_slabs` is left out: the tree's file of it leaves out CPUs that have
     /// partial slabs alone.
-    const FIELDS: [(&str, fn(&Usage) -> u64); 9] = [
+    const FIELDS: [Field; 9] = [
         ("slabs", |usage| usage.slabs),
         ("frames", |usage| usage.frames),
         ("total_objects", |usage| usage.total_objects),

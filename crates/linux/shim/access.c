@@ -15,3 +15,8 @@ NOTHING(kcsan_set_access_mask);
 NOTHING(kcsan_disable_current);
 NOTHING(kcsan_enable_current);
 NOTHING(kcsan_enable_current_nowarn);
+NOTHING(kcsan_atomic_next);
+NOTHING(kcsan_nestable_atomic_begin);
+NOTHING(kcsan_nestable_atomic_end);
+NOTHING(kcsan_flat_atomic_begin);
+NOTHING(kcsan_flat_atomic_end);

@@ -53,6 +53,7 @@ void sysfs_remove_link(struct kobject *kobj, const char *name)
 {
 }
 
+#ifdef CONFIG_DEBUG_FS
 struct dentry *debugfs_create_dir(const char *name, struct dentry *parent)
 {
 	return NULL;
@@ -83,12 +84,15 @@ void debugfs_lookup_and_remove(const char *name, struct dentry *parent)
 {
 }
 #endif
+#endif
 
+#ifdef CONFIG_PROC_FS
 struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_dir_entry *parent,
 				   const struct proc_ops *proc_ops)
 {
 	return NULL;
 }
+#endif
 
 #ifdef SLABLAB_SLUB
 /* A file is as long as it has to be: a line with 512 CPUs passes a page. */
