@@ -268,8 +268,8 @@ pub trait Engine<P: Platform>: Sized {
     }
     /// How often an event was counted on one CPU.
     fn counted_on(&self, cpu: CpuId, event: Event) -> u64;
-    /// Calls `each` with what every function of an engine cost that reports its own code: of all caches of the
-    /// machine together. No engine of this crate does.
+    /// Calls `each` with what every function of an engine cost that reports its own code: of all caches of
+    /// the machine together. No engine of this crate does.
     fn functions(&self, _each: &mut dyn FnMut(&str, FunctionCosts)) {}
 }
 

@@ -1,9 +1,10 @@
 //! Blocks of instructions: how many each has, from the code itself.
 //!
 //! The compiler of the instrumented image calls a function at the begin of each block. From there to the next
-//! such call, or to a jump that is always taken, are the block's instructions. Those that report do not count:
-//! the calls, and what they get. What else the reports change (registers are kept in memory over calls) is
-//! taken out by a factor for each function: its instructions in the plain image by those in this one.
+//! such call, or to a jump that is always taken, are the block's instructions. Those that report do not
+//! count: the calls, and what they get. What else the reports change (registers are kept in memory over
+//! calls) is taken out by a factor for each function: its instructions in the plain image by those in this
+//! one.
 
 use super::child::{Ending, run};
 use slablab_report::Error;
@@ -24,8 +25,8 @@ const ARGUMENTS: [&str; 6] = ["%rdi", "%edi", "%rsi", "%esi", "%rdx", "%edx"];
 /// The instructions of a program, by function: address and text.
 type Code = HashMap<String, Vec<(u64, String)>>;
 
-/// The text of a file of blocks: for each the offset in the image's text behind the call at its begin, and its
-/// instructions in parts.
+/// The text of a file of blocks: for each the offset in the image's text behind the call at its begin, and
+/// its instructions in parts.
 ///
 /// # Errors
 /// Those of objdump; [`Ending::Stopped`].

@@ -200,7 +200,7 @@ impl<P: Platform> Engine<P> for Linux<P> {
     }
 
     fn functions(&self, each: &mut dyn FnMut(&str, FunctionCosts)) {
-        self.costs_of_functions(each);
+        self.shared.costs.each(&self.shared.image, each);
     }
 }
 

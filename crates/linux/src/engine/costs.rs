@@ -1,6 +1,5 @@
 //! What the tree's code reports, charged by the world; and what each of its functions cost.
 
-use super::cache::Linux;
 use crate::build::blocks::PARTS;
 use crate::image::reports::{Kind, Record};
 use crate::image::{Image, Part};
@@ -83,6 +82,17 @@ impl Costs {
         self.add(self.functions.len() - 1, |costs| costs.ps += ps);
     }
 
+    /// Calls `each` with the name of each function that cost something, and what it cost.
+    pub(super) fn each(&self, image: &Image, each: &mut dyn FnMut(&str, FunctionCosts)) {
+        let Some(reports) = &image.reports else { return };
+        let names = reports.names.iter().map(String::as_str).chain([PAGES]);
+        for (name, costs) in names.zip(&self.functions) {
+            if costs.get() != FunctionCosts::default() {
+                each(name, costs.get());
+            }
+        }
+    }
+
     /// Charges instructions of a function.
     fn instructions<P: Platform>(&self, function: usize, parts: u64) {
         if parts > 0 {
@@ -140,17 +150,4 @@ pub(super) fn site<P: Platform>(image: &Image, address: u64) -> Option<Site> {
         Part::Own(key, node) => Site::Own(key, node.map_or_else(|| P::cpu_node(P::cpu()), NodeId)),
         Part::OfCpu(key, cpu) => Site::Own(key, P::cpu_node(CpuId(cpu))),
     })
-}
-
-impl<P: Platform> Linux<P> {
-    /// What the functions of the tree cost so far, on behalf of all caches of the machine.
-    pub(super) fn costs_of_functions(&self, each: &mut dyn FnMut(&str, FunctionCosts)) {
-        let Some(reports) = &self.shared.image.reports else { return };
-        let names = reports.names.iter().map(String::as_str).chain([PAGES]);
-        for (name, costs) in names.zip(&self.shared.costs.functions) {
-            if costs.get() != FunctionCosts::default() {
-                each(name, costs.get());
-            }
-        }
-    }
 }
