@@ -83,8 +83,16 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let folder = args.how.folder.clone().unwrap_or_else(|| repository.store().results());
     let words = vec![checkout.tools(), checkout.suffix().to_string()];
     let kept = job.kept(&folder, &args.what, &args.how, words)?;
-    let mut walk =
-        Walk { checkout, kept, job, watch, cached: args.cached, read: Default::default(), is_broken: false, only: None };
+    let mut walk = Walk {
+        checkout,
+        kept,
+        job,
+        watch,
+        cached: args.cached,
+        read: Default::default(),
+        is_broken: false,
+        only: None,
+    };
     let Some(commits) = walk.series(&range, args.shard)? else { return Ok(walk.watch.ended()) };
     let part = args.shard.map(|Shard { part, of }| format!("part {} of {of}", part + 1)).unwrap_or_default();
     let tree = visible::path(repository.tree());
@@ -149,8 +157,8 @@ impl Walk<'_> {
         begin(part)..begin(part + 1)
     }
 
-    /// Whether a commit changes a file that a build before it read. Without such a build every commit may; after
-    /// one that does not build, every commit that changes what a build can read may be the one that builds.
+    /// Whether a commit changes a file that a build before it read. Without such a build every commit may.
+    /// After one that does not build, any commit that changes what a build can read may be the one that builds.
     fn touches(&self, commit: &Commit) -> bool {
         let is_read = |path: &String| self.read.iter().any(|read| read.contains(path));
         let may_be_read = |path: &String| self.is_broken && is_needed(path);

@@ -1,5 +1,6 @@
-//! `slablab linux`: what it refuses, an empty list, and a made series of commits. Builds of a real tree are tests of
-//! `slablab-linux`; the series is made of the tree in `SLABLAB_LINUX_TREE`, and without it tests nothing.
+//! `slablab linux`: what it refuses, an empty list, and a made series of commits. Builds of a real tree are
+//! tests of `slablab-linux`; the series is made of the tree in `SLABLAB_LINUX_TREE`, and without it tests
+//! nothing.
 
 use crate::common::{argument, check_narrow, folder, text, unbroken};
 use crate::schemas::check_document;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const RECORDING: &str = "examples/data/git-grep.trace.parquet";
+const HACKBENCH: &str = "examples/data/hackbench-6.18.perf.data.xz";
 
 /// Runs the verb with builds in `cache`.
 fn linux(cache: &Path, args: &[&str]) -> Output {
@@ -162,7 +164,7 @@ struct Change(&'static str, &'static str, &'static str, &'static str);
 
 const SLUB: &str = "mm/slub.c";
 const ORDER: &str = "mm/slub: a lower order";
-const BATCH: &str = "mm/slub: a larger batch";
+const BATCH: &str = "mm/slub: a smaller batch";
 const BROKEN: &str = "mm/slub: a syntax error";
 const BUG: &str = "mm/slub: a wrong check";
 const LIMIT: &str = "#define TRACK_ADDRS_COUNT";
@@ -180,12 +182,12 @@ const SERIES: [Change; 8] = [
     Change("mm/ksm: a blank line", "mm/ksm.c", "#include <linux/errno.h>", "\n#include <linux/errno.h>"),
     Change(BROKEN, SLUB, LIMIT, "syntax error;"),
     Change("mm/slub: the error is gone", SLUB, "syntax error;", "#define TRACK_ADDRS_COUNT 16"),
-    Change(BATCH, SLUB, "static void slub_set_cpu_partial(", "{\n\tnr_objects *= 8;"),
+    Change(BATCH, SLUB, "static void slub_set_cpu_partial(", "{\n\tnr_objects = 0;"),
     Change(BUG, SLUB, "void kmem_cache_free(", "{\n\tBUG_ON(1);"),
 ];
 
-/// The text with a change. A place that is a function's begins with the line of its name: the brace after that
-/// is replaced.
+/// The text with a change. A place that is a function's begins with the line of its name: the brace after
+/// that is replaced.
 fn changed(old: &str, Change(title, _, sought, new): &Change) -> String {
     let at = old
         .lines()
@@ -237,7 +239,7 @@ fn a_made_series_names_the_commits_that_move_numbers() {
     let Some(tree) = std::env::var_os("SLABLAB_LINUX_TREE").map(PathBuf::from) else { return };
     let at = folder("linux-series");
     let linux_tree = made(&tree, &at);
-    let (made, recording) = (linux_tree.to_str().expect("UTF-8"), argument(RECORDING));
+    let (made, recording) = (linux_tree.to_str().expect("UTF-8"), argument(HACKBENCH));
     let state = || (git(&linux_tree, &["status", "--porcelain"]), git(&linux_tree, &["count-objects", "-v"]));
     let before = state();
     let series = ["commits", "HEAD~8..HEAD", "-C", made, "--replay", &recording];

@@ -6,8 +6,8 @@
 //!                                   moves: each commit beside the last one before it that has numbers
 //! ```
 //!
-//! A replay is deterministic: a number that differs differs by the commit. Runs of an experiment vary with their
-//! seeds, which are the same for each commit: Welch's test, with Holm's correction over the whole series.
+//! A replay is deterministic: a number that differs differs by the commit. Runs of an experiment vary with
+//! their seeds, which are the same for each commit: Welch's test, with Holm's correction over the series.
 //!
 //! *Absent*: git, builds, trees. docs/linux.md is the manual.
 

@@ -13,8 +13,8 @@ pub const SIGNIFICANCE: f64 = 0.05;
 pub struct Move {
     /// The commit's place in the series.
     pub commit: usize,
-    /// The place of the last commit before it that has numbers. Where others are between, one of them may be the
-    /// one that moves it.
+    /// The place of the last commit before it that has numbers. Where others are between, one of them may be
+    /// the one that moves it.
     pub since: usize,
     /// What moves.
     pub number: Number,

@@ -4,7 +4,7 @@
 //! slablab/linux/builds/NAME/   plain.elf, instrumented.elf, config, build.json, sources.json
 //!              /kbuild/KEY/    where kbuild builds a tree in one configuration; KEY.lock is held meanwhile
 //!              /builds.lock    held while a build gets its name, or is removed
-//!              /commits/KEY/   the tree of a repository's commits, one after the other; KEY.lock is held meanwhile
+//!              /commits/KEY/   the tree of a repository's commits, one after the other; KEY.lock beside
 //!              /results/       what runs of commits gave
 //! ```
 //!

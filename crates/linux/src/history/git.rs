@@ -6,8 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Settings under which git does what it is told, whatever the user's settings are: no hooks, no signatures, no
-/// files that are left out, no words for people.
+/// Settings under which git does what it is told, whatever the user's settings are: no hooks, no signatures,
+/// no files that are left out, no words for people.
 const SETTINGS: [&str; 9] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",

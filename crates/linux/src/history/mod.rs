@@ -6,8 +6,9 @@
 //!                              checkout: one tree in the cache, moved from commit to commit ── build
 //! ```
 //!
-//! A commit is written over the one before: git says which files differ, so the others stay as old as they are
-//! and kbuild makes little. Of a tree only what its build can read is written ([`needs`]): a quarter of it.
+//! A commit is written over the one before: git says which files differ, so the others stay as old as they
+//! are and kbuild makes little. Of a tree only what its build can read is written ([`is_needed`]): a quarter
+//! of it.
 //!
 //! Nothing of the user's repository changes: index, objects that are new, and files are in the cache.
 

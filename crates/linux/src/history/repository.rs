@@ -146,8 +146,8 @@ impl Repository {
         Ok(Range { base: self.of(from)?, commits })
     }
 
-    /// The commit that the tree is at. A tree without commits is one as it is; `go` is asked from time to time
-    /// whether to go on with that, and `None` says that it did not.
+    /// The commit that the tree is at. A tree without commits is one as it is; `go` is asked from time to
+    /// time whether to go on with that, and `None` says that it did not.
     ///
     /// # Errors
     /// What git says.
