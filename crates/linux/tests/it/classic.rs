@@ -14,8 +14,11 @@ use std::path::PathBuf;
 
 fn policy(built: &Built) -> LinuxPolicy {
     let [major, minor, patch] = built.version.map(|part| part as u16);
-    let tree: &'static Tree =
-        Box::leak(Box::new(Tree { plain: built.plain(), release: Release::new(major, minor, patch) }));
+    let tree: &'static Tree = Box::leak(Box::new(Tree {
+        plain: built.plain(),
+        instrumented: built.instrumented(),
+        release: Release::new(major, minor, patch),
+    }));
     let tables: &'static [&'static Table] = Box::leak(Box::new([tree as &'static Table]));
     let registration = Registration::named::<LinuxPolicy>("linux:tree", tree.release, tables);
     match Preset::parse_among("linux:tree", &[Box::leak(Box::new(registration))]) {
