@@ -166,8 +166,8 @@ impl Series {
 
     /// The numbers that a commit has: its own, or those of the commit that it does not differ from.
     pub fn measured(&self, at: usize) -> Option<&Measured> {
-        let before = self.commits[..=at].iter().rev();
-        match &before.skip_while(|entry| entry.state == State::Untouched).next()?.state {
+        let mut before = self.commits[..=at].iter().rev();
+        match &before.find(|entry| entry.state != State::Untouched)?.state {
             State::Measured(measured) => Some(measured),
             _ => None,
         }

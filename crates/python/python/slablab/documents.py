@@ -1813,6 +1813,97 @@ class LinuxBuild1(TypedDict):
     """Data that has no meaning outside of a kernel, and is zeros."""
 
 
+class LinuxCommits1Commit(TypedDict):
+    build_s: float | None
+    """Seconds of its build."""
+    commit: str
+    """All digits."""
+    digest: str | None
+    """Names all that its build was made of."""
+    moved: int
+    """Numbers that it moves."""
+    problem: str | None
+    """The first error of the compiler, or what the kernel's code said when it ended a run."""
+    run_s: float | None
+    """Seconds of its runs."""
+    state: str
+    """measured, untouched, does not build, ended or not run."""
+    title: str
+    """The first line of its message."""
+    values: list[float | None]
+    """The means, in the order of `numbers`; empty where there are none."""
+
+
+_LinuxCommits1Move1 = TypedDict("_LinuxCommits1Move1", {"from": float})
+
+
+class LinuxCommits1Move(_LinuxCommits1Move1):
+    change_percent: float | None
+    """Null if the value before was 0."""
+    commit: str
+    name: str
+    p: float | None
+    """Null where numbers are exact."""
+    p_holm: float | None
+    """The p-value after Holm's correction over the series; null where numbers are exact."""
+    place: str
+    since: str
+    """The last commit before it that has numbers: where it is not the commit before, one between may be the one that moves it."""
+    to: float
+
+
+class LinuxCommits1Number(TypedDict):
+    """Something that is measured."""
+
+    lower_is_better: bool | None
+    """Null where neither lower nor higher values are better."""
+    name: str
+    place: str
+    """Machine and parameters, where there are several; else empty."""
+    unit: str
+    """Empty for a count."""
+
+
+class LinuxCommits1Program(TypedDict):
+    """The program that wrote the answer, and its version."""
+
+    name: Literal["slablab"]
+    version: str
+
+
+class LinuxCommits1(TypedDict):
+    """slablab linux commits: which commit of a series moves which number"""
+
+    answer: str
+    """The answer in one sentence."""
+    commits: list[LinuxCommits1Commit]
+    """The commits in their order; the first is the base."""
+    compared: int
+    """Numbers of commits that were compared with the commit before."""
+    experiment: str | None
+    """The experiment that was run; null if a recording was replayed."""
+    is_exact: bool
+    """Whether each run of a commit gives the same numbers, so that any difference is one."""
+    moves: list[LinuxCommits1Move]
+    """What moves, by commit."""
+    numbers: list[LinuxCommits1Number]
+    part: str | None
+    """The part that was run, in words; null for all commits."""
+    program: LinuxCommits1Program
+    """The program that wrote the answer, and its version."""
+    range: str
+    """The commits, as they were asked for."""
+    recording: str | None
+    """The recording that was replayed, by its path; null if an experiment was run."""
+    schema: Literal["slablab.linux-commits.1"]
+    significance: float | None
+    """The probability of even one false move, at most; null where numbers are exact."""
+    test: str | None
+    """The test of differences; null where numbers are exact."""
+    tree: str
+    """The folder of the kernel tree."""
+
+
 class LinuxList1Build(TypedDict):
     allocator: str
     built_at_s: int
@@ -1842,6 +1933,31 @@ class LinuxList1(TypedDict):
     program: LinuxList1Program
     """The program that wrote the answer, and its version."""
     schema: Literal["slablab.linux-list.1"]
+
+
+class LinuxPatch1Program(TypedDict):
+    """The program that wrote the answer, and its version."""
+
+    name: Literal["slablab"]
+    version: str
+
+
+class LinuxPatch1(TypedDict):
+    """slablab linux patch: a patch that touches nothing of the allocator"""
+
+    answer: str
+    """The answer in one sentence."""
+    base: str
+    """The commit that they are for, or the tree of a folder without commits."""
+    files: list[str]
+    """Files that they change."""
+    patch: str
+    """The patches."""
+    program: LinuxPatch1Program
+    """The program that wrote the answer, and its version."""
+    schema: Literal["slablab.linux-patch.1"]
+    source_files: int
+    """Files of the tree that the build reads."""
 
 
 class LinuxRemove1Program(TypedDict):
