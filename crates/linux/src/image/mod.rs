@@ -96,6 +96,8 @@ pub(crate) struct Image {
     pub(crate) functions: Functions,
     /// Which allocator it is.
     pub(crate) allocator: Allocator,
+    /// The node whose memory serves each node.
+    serves: Vec<u16>,
     /// The clock of calls that no cache makes, in jiffies.
     pub(crate) clock: Cell<u64>,
     /// Work of such calls: the CPU, the work, when it is due.
@@ -178,6 +180,7 @@ impl Image {
         let image = Image {
             functions,
             allocator,
+            serves: machine.zonelists.iter().map(|list| list.first().map_or(0, |(node, _)| *node)).collect(),
             clock: Cell::new(0),
             deferred: RefCell::default(),
             ways,
@@ -386,6 +389,7 @@ pub(crate) struct Booting<'a>(pub(crate) &'a Image);
 impl Outside for Booting<'_> {
     fn pages_alloc(&self, _gfp: u32, order: u32, node: Option<u16>) -> Option<(u32, u16)> {
         let first = self.0.own_frames(order)?;
+        let node = self.0.serves.get(usize::from(node.unwrap_or(0))).copied();
         Some((u32::try_from(first).ok()?, node.unwrap_or(0)))
     }
     fn pages_free(&self, _pfn: u64, _order: u32) {}
