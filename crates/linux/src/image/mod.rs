@@ -429,9 +429,9 @@ impl Image {
     /// What lies at an address; `None` for a place on a stack.
     #[inline]
     pub(crate) fn part_of(&self, address: u64) -> Option<Part> {
-        let [memory, pages, cpus, arena] = &self.areas;
+        let [_, pages, cpus, arena] = &self.areas;
         let within = |start: u64, bytes: u64| Some(address.wrapping_sub(start)).filter(|at| *at < bytes);
-        if let Some(at) = within(memory.start(), memory.bytes()) {
+        if let Some(at) = within(self.page_offset, (self.frames + OWN_FRAMES) << 12) {
             let pfn = at >> 12;
             return Some(match pfn.checked_sub(self.frames) {
                 None => Part::Frame(pfn as u32, (at & 4095) as u32),
