@@ -1,4 +1,5 @@
-//! Builds an allocator of a kernel tree: `cargo run -p slablab-linux --example build -- PATH [ALLOCATOR [NAME]]`.
+//! Builds an allocator of a kernel tree:
+//! `cargo run -p slablab-linux --example build -- PATH [ALLOCATOR [NAME]]`.
 
 use slablab_linux::build::{Allocator, Request, build};
 use std::ops::ControlFlow;

@@ -289,8 +289,8 @@ mod oracle {
             seen
         }
 
-        /// A millisecond passes. The timers of both run when the tree's would: of CPU n after 1 s and 12 n ms,
-        /// and every 2 s from then on.
+        /// A millisecond passes. The timers of both run when the tree's would: of CPU n after 1 s and 12 n
+        /// ms, and every 2 s from then on.
         fn tick<E: Engine<Model>>(
             &self,
             cache: &E,

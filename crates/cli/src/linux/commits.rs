@@ -158,7 +158,8 @@ impl Walk<'_> {
     }
 
     /// Whether a commit changes a file that a build before it read. Without such a build every commit may.
-    /// After one that does not build, any commit that changes what a build can read may be the one that builds.
+    /// After one that does not build, any commit that changes what a build can read may be the one that
+    /// builds.
     fn touches(&self, commit: &Commit) -> bool {
         let is_read = |path: &String| self.read.iter().any(|read| read.contains(path));
         let may_be_read = |path: &String| self.is_broken && is_needed(path);

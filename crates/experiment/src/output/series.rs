@@ -8,7 +8,7 @@ use slablab_report::document::{Named, named};
 use slablab_report::frame::Frame;
 use slablab_report::html::chart::{Axis, Lines, Scale, Series as Line, Shape};
 use slablab_report::html::{Cell, Head, Table, number};
-use slablab_report::text::{counted, plural};
+use slablab_report::text::counted;
 use slablab_report::{Answer, Document, visible};
 use slablab_stats::Sample;
 
@@ -208,7 +208,8 @@ fn sentence(series: &Series, moves: &Moves, rows: &[Row]) -> String {
     let mut said = match (movers.len() as u64, listed.join(", ")) {
         (0, _) => format!("None of {of} moves a number in {what}"),
         (1, one) => {
-            format!("One of {of} moves {} in {what}: {one}", plural(movers[0].moves.len() as u64, "number"))
+            let numbers = if movers[0].moves.len() == 1 { "a number" } else { "numbers" };
+            format!("One of {of} moves {numbers} in {what}: {one}")
         }
         (number, list) if number as usize > NAMED => {
             format!("{number} of {of} move numbers in {what}: {list}, and {} more", number as usize - NAMED)
@@ -534,14 +535,14 @@ mod tests {
 One of 4 commits moves a number in replays of load.trace: bbbbbbbbbbbb (mm/slub:
 a larger order) alloc_slab by +50.0 %; 1 does not build; 1 ends its run early.
 
- commit        result          most        change    s  title
- aaaaaaaaaaaa  the base        -                -  4.2  Linux 6.1
+ commit        result          most         change    s  title
+ aaaaaaaaaaaa  the base        -                 -  4.2  Linux 6.1
  bbbbbbbbbbbb  moves 1         alloc_slab  +50.0 %  4.2  mm/slub: a larger order
- dddddddddddd  does not build  -                -  4.2  mm/slub: a syntax error
- eeeeeeeeeeee  BUG             -                -  4.2  mm/slub: a check
+ dddddddddddd  does not build  -                 -  4.2  mm/slub: a syntax error
+ eeeeeeeeeeee  BUG             -                 -  4.2  mm/slub: a check
 dddddddddddd does not build:
     mm/slub.c:1:1: error: x
-        1 | x
+    1 | x
 eeeeeeeeeeee BUG:
     BUG at mm/slub.c:7
 1 commit touches no file that the build reads: it has the numbers of the commit

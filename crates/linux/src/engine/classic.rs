@@ -16,23 +16,10 @@ use crate::build::Allocator;
 use slablab_platform::{CpuId, Event, Field, Gfp, NO_CACHE, NodeId, Pfn, Platform, Work, WorkKind};
 use slablab_slabs::cache::CacheFlags;
 use slablab_slabs::{Backing, CacheSpec, Geometry, Usage};
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::cell::Cell;
 
 /// Bytes before an object of SLOB's kmalloc, which are also the least alignment.
 const HEADER: u32 = 8;
-
-/// What the program keeps of an image of SLAB or SLOB.
-#[derive(Debug, Default)]
-pub(super) struct Classic {
-    /// Blocks that went back, and those of them that the reaper gave back: by cache and CPU.
-    given: RefCell<HashMap<(u32, u16), [u64; 2]>>,
-    /// Caches by their address in the image.
-    ids: RefCell<HashMap<u64, u32>>,
-    is_reaping: Cell<bool>,
-    /// Deferred work, by the number that the world gets for it.
-    later: RefCell<Vec<u64>>,
-}
 
 impl Booted {
     pub(super) fn is_slub(&self) -> bool {
@@ -52,7 +39,7 @@ impl Booted {
 impl<P: Platform> Shared<P> {
     /// Names a cache that was made, and hands over what its making left to do later.
     pub(super) fn made(&self, cache: u64, id: u32) {
-        self.classic.ids.borrow_mut().insert(cache, id);
+        self.books.ids.borrow_mut().insert(cache, id);
         self.defer_left(id);
     }
 
@@ -65,7 +52,7 @@ impl<P: Platform> Shared<P> {
 
     /// The image's work of all caches: the world gets a number for it, as addresses differ from run to run.
     pub(super) fn defer(&self, id: u32, cpu: u16, work: u64, delay_ns: u64) {
-        let mut later = self.classic.later.borrow_mut();
+        let mut later = self.books.later.borrow_mut();
         let known = later.iter().position(|known| *known == work);
         let argument = known.unwrap_or(later.len()) as u64;
         if known.is_none() {
@@ -77,17 +64,17 @@ impl<P: Platform> Shared<P> {
     /// A block of a cache went back to the page allocator.
     pub(super) fn gave(&self, cache: u32, cpu: CpuId) {
         if !self.is_slub() {
-            let mut given = self.classic.given.borrow_mut();
+            let mut given = self.books.given.borrow_mut();
             let [all, reaped] = given.entry((cache, cpu.0)).or_default();
             *all += 1;
-            *reaped += u64::from(self.classic.is_reaping.get());
+            *reaped += u64::from(self.books.is_reaping.get());
         }
     }
 
     /// A block is of another cache than the one whose call took it: of one of the image's own caches, if the
     /// program did not make it.
     pub(super) fn is_of(&self, pfn: u64, cache: u64) {
-        let id = self.classic.ids.borrow().get(&cache).copied().unwrap_or(NO_CACHE);
+        let id = self.books.ids.borrow().get(&cache).copied().unwrap_or(NO_CACHE);
         if let Some(block) = self.blocks.borrow_mut().get_mut(&pfn) {
             block.cache = id;
             P::aside(|| P::with_frame(Pfn(pfn as u32), |frame| frame.owner.set(id.into())));
@@ -134,11 +121,11 @@ pub(super) fn slob_geometry(booted: &Booted, cache: u64, spec: &CacheSpec) -> Ge
 impl<P: Platform> Linux<P> {
     /// Deferred work of the image: `cache_reap`, which looks at all caches.
     pub(super) fn run_later(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {
-        let known = self.shared.classic.later.borrow().get(work.argument as usize).copied();
+        let known = self.shared.books.later.borrow().get(work.argument as usize).copied();
         if let Some(work) = known.filter(|_| self.shared.online[cpu.0 as usize].get()) {
-            self.shared.classic.is_reaping.set(true);
+            self.shared.books.is_reaping.set(true);
             self.run(backing, cpu.0, self.shared.image.functions.later, [work, 0, 0, 0, 0]);
-            self.shared.classic.is_reaping.set(false);
+            self.shared.books.is_reaping.set(false);
         }
     }
 
@@ -152,14 +139,14 @@ impl<P: Platform> Linux<P> {
                 return said.map_or(0, |said| cpu.map_or(said.total, |cpu| said.of_cpu(cpu.0)));
             }
         };
-        let given = self.shared.classic.given.borrow();
+        let given = self.shared.books.given.borrow();
         let own =
             given.iter().filter(|((cache, at), _)| *cache == self.id.0 && cpu.is_none_or(|cpu| cpu.0 == *at));
         own.map(|(_, counts)| counts[which]).sum()
     }
 
-    /// Objects of SLOB: those in shared pages, those with pages of their own, and the frames of all blocks that
-    /// calls for this cache took.
+    /// Objects of SLOB: those in shared pages, those with pages of their own, and the frames of all blocks
+    /// that calls for this cache took.
     pub(super) fn slob_usage(&self, node: Option<NodeId>) -> Usage {
         let number = |name: &str| {
             let said = self.file(name);

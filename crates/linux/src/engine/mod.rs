@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `policy` | the tree, and its boot parameters as knobs |
+//! | `books` | what is kept of SLAB and SLOB |
 //! | `shared` | the image of a machine: made once for all its caches, and whose blocks are whose |
 //! | `cache` | [`Linux`]: a cache; what the image asks of the world while a call of it runs |
 //! | `layout` | caches are made in an image |
@@ -13,6 +14,7 @@
 //! | `costs` | what its code reports, charged; what each function cost |
 //! | `seed` | slabs as an earlier life would have left them |
 
+mod books;
 mod cache;
 mod classic;
 mod contract;

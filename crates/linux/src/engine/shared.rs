@@ -3,7 +3,7 @@
 //! Caches are made one by one, and no function of an engine makes what they share before. The image is found
 //! by the machine: the address of the first frame's descriptor, which no other machine of its time has.
 
-use super::classic::Classic;
+use super::books::Books;
 use super::costs::Costs;
 use super::locks::Locks;
 use super::policy::{LinuxPolicy, Tree};
@@ -43,7 +43,7 @@ pub(crate) struct Shared<P: Platform> {
     /// CPUs as the image knows them.
     pub(super) online: Vec<Cell<bool>>,
     /// What SLAB and SLOB need.
-    pub(super) classic: Classic,
+    pub(super) books: Books,
     /// The locks of the tree's code, in a world that charges.
     pub(super) locks: Locks<P>,
     /// What its functions cost, in a world that charges.
@@ -106,7 +106,7 @@ impl<P: Platform> Shared<P> {
             blocks: RefCell::default(),
             waiting: RefCell::default(),
             online: (0..P::cpus()).map(|cpu| Cell::new(P::cpu_online(CpuId(cpu)))).collect(),
-            classic: Classic::default(),
+            books: Books::default(),
             locks: Locks::new(),
             costs: Costs::of(&booted.image),
             booted,

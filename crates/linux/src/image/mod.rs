@@ -50,8 +50,8 @@ const HWCAP2_FSGSBASE: usize = 2;
 const SAID: usize = 8;
 /// Frames behind the machine's last, for the allocator's own memory.
 const OWN_FRAMES: u64 = 1 << 18;
-/// What the address of memory is a multiple of: of a page, and of four seconds in jiffies at 100, 250, 300 and
-/// 1000 a second. SLAB spreads its timers by addresses of caches, and a run can be repeated.
+/// What the address of memory is a multiple of: of a page, and of four seconds in jiffies at 100, 250, 300
+/// and 1000 a second. SLAB spreads its timers by addresses of caches, and a run can be repeated.
 const MEMORY_ALIGN: u64 = 1_536_000;
 /// Bytes of a CPU's area, and of the shim's own memory.
 const CPU_AREA: u64 = 1 << 20;

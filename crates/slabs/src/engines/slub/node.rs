@@ -140,8 +140,8 @@ impl<P: Platform> Slub<P> {
         nodes.map(|node| self.shrink_node(backing, node)).sum()
     }
 
-    /// Discards a node's empty slabs and sorts the others, fullest first, in 32 buckets of free objects; those
-    /// with more stay behind (docs/theory/slub.md 4.6).
+    /// Discards a node's empty slabs and sorts the others, fullest first, in 32 buckets of free objects;
+    /// those with more stay behind (docs/theory/slub.md 4.6).
     fn shrink_node(&self, backing: &Backing<'_, P>, node: NodeId) -> u64 {
         const BUCKETS: u32 = 32;
         let mut empty: Option<Slab<P>> = None;
