@@ -7,7 +7,6 @@
 void __kcsan_check_access(const volatile void *ptr, size_t size, int type)
 {
 }
-#endif
 
 /* How the code would have its accesses checked: nothing is. The headers may have macros of these names. */
 #define NOTHING(name) asm(".text\n\t.globl " #name "\n" #name ":\n\tret")
@@ -20,3 +19,4 @@ NOTHING(kcsan_nestable_atomic_begin);
 NOTHING(kcsan_nestable_atomic_end);
 NOTHING(kcsan_flat_atomic_begin);
 NOTHING(kcsan_flat_atomic_end);
+#endif

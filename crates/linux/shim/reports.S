@@ -79,6 +79,7 @@ __kcsan_check_access:
 /* What asks for a while without reports, or more of the race detector: there is none here. */
 	.globl __tsan_init, kcsan_disable_current, kcsan_enable_current, kcsan_enable_current_nowarn
 	.globl kcsan_nestable_atomic_begin, kcsan_nestable_atomic_end, kcsan_flat_atomic_begin
+	.globl kcsan_set_access_mask
 	.globl kcsan_flat_atomic_end, kcsan_atomic_next, __kcsan_mb, __kcsan_wmb, __kcsan_rmb, __kcsan_release
 __tsan_init:
 kcsan_disable_current:
@@ -89,6 +90,7 @@ kcsan_nestable_atomic_end:
 kcsan_flat_atomic_begin:
 kcsan_flat_atomic_end:
 kcsan_atomic_next:
+kcsan_set_access_mask:
 __kcsan_mb:
 __kcsan_wmb:
 __kcsan_rmb:
