@@ -205,7 +205,7 @@ impl<'a> Checkout<'a> {
             Err(error) if Asked::is_of_host(&error) => Err(error.into()),
             Err(error) => {
                 // Where the tree lies says nothing to a reader.
-                let words = error.what.replace(&format!("{}/", tree.display()), "");
+                let words = error.what.replace(&format!("{}/", tree.to_string_lossy()), "");
                 Ok(Made::DoesNotBuild(words))
             }
         }
