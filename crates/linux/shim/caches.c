@@ -34,6 +34,18 @@ struct kmem_cache *slablab_create(const char *name, u32 size, u32 align, u32 fla
 	return cache;
 }
 
+/* What a lock is of: 0 nothing that lies in a slab, 1 a cache's node, 2 another object (a barn). */
+u64 slablab_lock_kind(const void *lock)
+{
+#ifdef SLABLAB_SLUB
+	struct slab *slab = virt_addr_valid(lock) ? virt_to_slab(lock) : NULL;
+
+	if (slab)
+		return strcmp(slab->slab_cache->name, "kmem_cache_node") ? 2 : 1;
+#endif
+	return 0;
+}
+
 #ifdef SLABLAB_SLUB
 void slablab_made(struct kmem_cache *cache)
 {
@@ -50,20 +62,6 @@ u64 slablab_free(struct kmem_cache *cache, void *object)
 {
 	kmem_cache_free(cache, object);
 	return 0;
-}
-
-/* What a lock is of: 0 nothing that lies in a slab, 1 a cache's node, 2 another object (a barn). */
-u64 slablab_lock_kind(const void *lock)
-{
-#ifdef SLABLAB_SLOB
-	return 0;
-#else
-	struct slab *slab = virt_addr_valid(lock) ? virt_to_slab(lock) : NULL;
-
-	if (!slab)
-		return 0;
-	return strcmp(slab->slab_cache->name, "kmem_cache_node") ? 2 : 1;
-#endif
 }
 
 u64 slablab_shrink(struct kmem_cache *cache)

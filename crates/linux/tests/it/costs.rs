@@ -133,7 +133,8 @@ fn code_is_charged_as_it_runs() {
         assert_eq!(count([Event::FreeFastpath, Event::FreeSlowpath]), all);
         // A lock of a barn counts by itself, those that a call takes without success not at all.
         assert_eq!(count([Event::LockNodeList; 2]) / 2, seen.taken, "{seen:?}");
-        assert!(seen.taken > 0, "{seen:?}");
+        // This load takes CPUs' slabs alone where there are such.
+        assert!(seen.taken > 0 || count([Event::SheafRefill; 2]) == 0, "{seen:?}");
         let whole: Ps = seen.functions.values().sum();
         assert!(seen.functions["kmem_cache_free"] > 0 && whole > 2 * all * NS, "{seen:?}");
         assert!(whole < u64::from(CPUS) * seen.clock, "functions cost no more than the CPUs had: {seen:?}");
