@@ -33,7 +33,7 @@ pub struct Linux<P: Platform> {
     /// How often each CPU took a lock, and one of a barn.
     pub(super) locks: Vec<[Cell<u64>; 2]>,
     pub(super) seeds: RefCell<Seeds>,
-    /// Objects of slabs that are not yet whole in [`Linux::seed_slab`]: by the slab's address.
+    /// Objects of slabs that are not yet whole in [`Linux::seed_slab`]: by the slab's first frame.
     pub(super) loose: RefCell<HashMap<u64, Vec<u64>>>,
     /// The size of SLOB's requests, for a cache of kmalloc.
     pub(super) kmalloc: Option<u32>,

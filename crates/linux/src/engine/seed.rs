@@ -102,14 +102,14 @@ impl<P: Platform> Linux<P> {
         free: &[u16],
     ) -> Option<P::Ptr> {
         let objects = self.geometry.objects as usize;
-        let block = 4096u64 << self.geometry.order;
+        let order = self.geometry.order;
         let cpu = self.cpu_of(node);
         let mut loose = self.loose.borrow_mut();
         // What arrays, sheaves and lists may hold comes first.
         let full = (0..objects + LOOSE_MAX).find_map(|_| {
             let address = self.allocate(backing, cpu, Gfp::KERNEL, Some(node), self.geometry.object_size)?;
             self.held(self.object(address), 1);
-            let first = address / block * block;
+            let first = self.shared.image.frame_of(address).0 >> order << order;
             let list = loose.entry(first).or_default();
             list.push(address);
             (list.len() == objects).then_some(first)
