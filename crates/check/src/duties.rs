@@ -37,7 +37,7 @@ impl<E: Engine<Model>> Set<E> {
             cache: E::create(CACHE, spec, policy),
             metadata: E::create(METADATA, &CacheSpec::of_size(4096), policy),
         };
-        (0..2).for_each(|cpu| set.cache.cpu_up(CpuId(cpu)));
+        set.with(|cache, backing| (0..2).for_each(|cpu| cache.cpu_up(backing, CpuId(cpu))));
         set
     }
 

@@ -84,8 +84,8 @@ impl<const DUTY: u8, P: Platform, E: Engine<P>> Engine<P> for Without<DUTY, E> {
             self.0.cpu_down(backing, cpu);
         }
     }
-    fn cpu_up(&self, cpu: CpuId) {
-        self.0.cpu_up(cpu);
+    fn cpu_up(&self, backing: &Backing<'_, P, E::Common>, cpu: CpuId) {
+        self.0.cpu_up(backing, cpu);
     }
     fn seed(
         &self,

@@ -62,6 +62,8 @@ mod oracle {
         fields: Vec<Field>,
         /// Whether time passes, and timers run.
         timers: bool,
+        /// Whether numbers of each node are compared.
+        by_node: bool,
     }
 
     /// Numbers of slabs and objects. `cpu_slabs` is left out: the tree's file of it leaves out CPUs that have
@@ -85,11 +87,22 @@ mod oracle {
                 events: events.iter().copied().filter(|event| is_compared(event.name())).collect(),
                 fields: FIELDS.into_iter().filter(|(name, _)| is_compared(name)).collect(),
                 timers,
+                by_node: !timers && events.len() > SLOB.len(),
             }
         }
 
-        fn names(&self) -> impl Iterator<Item = &'static str> {
-            self.events.iter().map(|event| event.name()).chain(self.fields.iter().map(|(name, _)| *name))
+        /// The names of what is compared: events, numbers of the cache, and the same of each node.
+        fn names(&self, nodes: u16) -> impl Iterator<Item = String> {
+            let fields = || self.fields.iter().filter(|(name, _)| self.is_of_nodes(name));
+            let of_node = move |node| fields().map(move |(name, _)| format!("{name} of node {node}"));
+            let of_cache =
+                self.events.iter().map(|event| event.name()).chain(self.fields.iter().map(|(name, _)| *name));
+            of_cache.map(String::from).chain((0..nodes).flat_map(of_node))
+        }
+
+        /// Whether the tree says a number for each node: all that it says in files of a cache.
+        fn is_of_nodes(&self, name: &str) -> bool {
+            self.by_node && ["slabs", "total_objects", "partial", "free_in_partial"].contains(&name)
         }
 
         fn see<E: Engine<Model>>(&self, cache: &E, common: &E::Common) -> Vec<u64> {
@@ -97,17 +110,34 @@ mod oracle {
             // Pages that caches share are no cache's.
             let usage = Usage { frames: usage.frames + common.held().frames, ..usage };
             let counts = self.events.iter().map(|event| cache.counted(*event));
-            counts.chain(self.fields.iter().map(|(_, field)| field(&usage))).collect()
+            let mut numbers: Vec<u64> =
+                counts.chain(self.fields.iter().map(|(_, field)| field(&usage))).collect();
+            for node in (0..Model::nodes()).filter(|_| self.by_node) {
+                let usage = cache.usage_on(NodeId(node));
+                let fields = self.fields.iter().filter(|(name, _)| self.is_of_nodes(name));
+                numbers.extend(fields.map(|(_, field)| field(&usage)));
+            }
+            numbers
         }
 
-        fn difference(&self, real: &Seen, ours: &Seen) -> String {
-            let numbers = self
-                .names()
-                .zip(real.numbers.iter().zip(&ours.numbers))
-                .filter(|(_, (real, ours))| real != ours);
-            let said: Vec<String> =
-                numbers.map(|(name, (real, ours))| format!("{name} {real}, ours {ours}")).collect();
-            said.join("; ")
+        /// What differs after an operation, and how both changed by it.
+        fn difference(&self, nodes: u16, real: &[Seen], ours: &[Seen], at: usize) -> String {
+            let numbers = self.names(nodes).zip(real[at].numbers.iter().zip(&ours[at].numbers)).enumerate();
+            let change = |seen: &[Seen], index: usize| {
+                let before = at.checked_sub(1).map_or(0, |before| seen[before].numbers[index]);
+                seen[at].numbers[index].wrapping_sub(before) as i64
+            };
+            let (mut differ, mut changed) = (Vec::new(), Vec::new());
+            for (index, (name, (of_real, of_ours))) in numbers {
+                if of_real != of_ours {
+                    differ.push(format!("{name} {of_real}, ours {of_ours}"));
+                }
+                let changes = (change(real, index), change(ours, index));
+                if changes != (0, 0) {
+                    changed.push(format!("{name} {:+} {:+}", changes.0, changes.1));
+                }
+            }
+            format!("{} (changed by it, {})", differ.join("; "), changed.join("; "))
         }
     }
 
@@ -199,7 +229,7 @@ mod oracle {
                     "{cpus} CPUs, {nodes} nodes, {with_memory} with memory, {size} bytes, seed {seed}: differ after \
                      operation {first}, {}: {}",
                     found.0[first].operation,
-                    kind.difference(&found.0[first], &found.1[first])
+                    kind.difference(nodes, &found.0, &found.1, first)
                 );
             }
         }
@@ -241,10 +271,11 @@ mod oracle {
                 let common = E::Common::default();
                 let cache = E::create(CacheId(3), &CacheSpec::of_size(self.size), policy);
                 let arrays = E::create(CacheId(4), &CacheSpec::of_size(4096), policy);
-                (0..Model::cpus()).for_each(|cpu| cache.cpu_up(CpuId(cpu)));
                 let plain = Backing::new(&pages, &common);
                 let metadata = FromCache(&arrays, plain);
-                self.operate(&[cache], &Backing { metadata: Some(&metadata), ..plain }, &common)
+                let backing = Backing { metadata: Some(&metadata), ..plain };
+                (0..Model::cpus()).for_each(|cpu| cache.cpu_up(&backing, CpuId(cpu)));
+                self.operate(&[cache], &backing, &common)
             })
         }
 
@@ -264,6 +295,8 @@ mod oracle {
                     wanted = random.below(1200) as usize;
                 }
                 Model::run_on(CpuId(random.below(Model::cpus().into()) as u16));
+                // Sheaves are objects of other caches, which draw too: not as often in the tree as here.
+                Model::draw(Some(random.below(1 << 32) as u32));
                 let mut operation;
                 if random.below(1000) == 0 {
                     cache.shrink(backing);

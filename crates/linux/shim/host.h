@@ -84,7 +84,7 @@ u64 slablab_free(struct kmem_cache *cache, void *object);
 u64 slablab_shrink(struct kmem_cache *cache);
 void *slablab_kmalloc(struct kmem_cache *account, u32 gfp, s32 node, u32 bytes);
 u64 slablab_kfree(struct kmem_cache *account, void *object);
-u64 slablab_lock_kind(const void *lock);
+u64 slablab_lock_kind(const void *lock, const struct kmem_cache *cache);
 u64 slablab_show(struct kmem_cache *cache, const char *name, char *out, u64 bytes);
 u64 slablab_store(struct kmem_cache *cache, const char *name, const char *value);
 u64 slablab_find_bug(u64 address, const char **file, u32 *line);

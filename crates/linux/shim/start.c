@@ -239,6 +239,8 @@ u64 slablab_prepare(const struct slablab_machine *m)
 	task = slablab_arena(sizeof(struct task_struct));
 	boot_cpu_data.x86_cache_alignment = boot_cpu_data.x86_clflush_size = L1_CACHE_BYTES;
 	set_bit(X86_FEATURE_CX16, (unsigned long *)boot_cpu_data.x86_capability);
+	/* Else the cycle counter, from which the allocator takes chance, reads 0. */
+	set_bit(X86_FEATURE_TSC, (unsigned long *)boot_cpu_data.x86_capability);
 	atomic_long_set(&_totalram_pages, m->frames);
 	set_cpus(m);
 	set_nodes(m);

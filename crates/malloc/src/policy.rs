@@ -1,7 +1,7 @@
 //! Values that a preset leaves open, chosen for a program.
 
 use slablab_native::system;
-use slablab_slabs::engines::slub::{FreeList, SlubPolicy};
+use slablab_slabs::engines::slub::{FreeList, RefillReads, SlubPolicy};
 use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
 
 /// Bytes of the objects of the largest sheaf: a program's bursts are longer than a kernel's.
@@ -36,6 +36,8 @@ pub fn slub_here(mut policy: SlubPolicy, encodes: bool) -> SlubPolicy {
             policy.order = OrderRule::Lean;
         }
     }
+    // Under the lock the objects of a map are a word, and the slab keeps its place.
+    policy.refill_reads = RefillReads::Locked;
     policy.order_cpus = system::cpus_usable();
     // The link is the first word, so that the second can hold the key by which a double free is found.
     policy.link = slablab_slabs::cache::LinkPlace::Start;

@@ -101,6 +101,8 @@ pub struct State<L: Level> {
     pub(crate) counts: Box<[Cell<u64>; Event::COUNT]>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) random: Cell<u64>,
+    /// What every random number is, instead of the seed's.
+    pub(crate) drawn: Cell<Option<u32>>,
     pub(crate) cpu_memory_node: Vec<NodeId>,
     pub(crate) node_frames: Vec<(Pfn, u32)>,
     pub(crate) online: Vec<Cell<bool>>,
@@ -132,6 +134,7 @@ impl<L: Level> State<L> {
             counts: Box::new([const { Cell::new(0) }; Event::COUNT]),
             timers: RefCell::default(),
             random: Cell::new(spec.seed),
+            drawn: Cell::new(None),
             cpu_memory_node: spec.cpu_node.iter().map(memory_node).collect(),
             node_frames,
             online: (0..spec.cpu_node.len())

@@ -72,6 +72,12 @@ impl<L: Entered> Modelled<L> {
         });
     }
 
+    /// Makes every random number the given one; the seed's again with `None`. Two allocators that draw different
+    /// numbers of times can then be compared.
+    pub fn draw(number: Option<u32>) {
+        L::with(|state| state.drawn.set(number));
+    }
+
     /// Runs `f` as a task that frees memory for others (`PF_MEMALLOC`): its requests use no watermark and
     /// never reclaim. A reclaim daemon runs in it; the running call of a direct reclaim is one anyway.
     pub fn as_reclaimer<T>(f: impl FnOnce() -> T) -> T {
@@ -284,6 +290,9 @@ impl<L: Entered> Time for Modelled<L> {
 impl<L: Entered> Hooks for Modelled<L> {
     fn random() -> u32 {
         L::with(|state| {
+            if let Some(drawn) = state.drawn.get() {
+                return drawn;
+            }
             let (seed, drawn) = split_mix(state.random.get());
             state.random.set(seed);
             (drawn >> 32) as u32

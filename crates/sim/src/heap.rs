@@ -203,10 +203,7 @@ impl<E: Engine<Timed>> Caches<E> {
         let names: Vec<Named> = named.iter().cloned().chain((0..rule.class_count()).map(class)).collect();
         let create = |(id, cache): (usize, &Named)| E::create(CacheId(id as u32), &cache.spec, policy);
         let caches: Vec<E> = names.iter().enumerate().map(create).collect();
-        for cpu in (0..Timed::cpus()).map(CpuId) {
-            caches.iter().for_each(|cache| cache.cpu_up(cpu));
-        }
-        Caches {
+        let caches = Caches {
             pages: Pages::new(pages),
             common: E::Common::default(),
             caches,
@@ -215,7 +212,11 @@ impl<E: Engine<Timed>> Caches<E> {
             rule,
             nested: RefCell::default(),
             clock: Cell::default(),
+        };
+        for cpu in (0..Timed::cpus()).map(CpuId) {
+            caches.with_backing(|backing| caches.caches.iter().for_each(|cache| cache.cpu_up(backing, cpu)));
         }
+        caches
     }
 
     fn plain(&self) -> Backing<'_, Timed, E::Common> {

@@ -224,8 +224,9 @@ pub trait Engine<P: Platform>: Sized {
     fn work(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId, work: Work);
     /// Moves the objects of a CPU's slot to where other CPUs find them, after the CPU went down.
     fn cpu_down(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId);
-    /// Tells the cache that a CPU went up: starts the CPU's periodic work, if the engine has any.
-    fn cpu_up(&self, cpu: CpuId);
+    /// Tells the cache that a CPU is there, or went up: readies what the engine keeps for each CPU, and starts
+    /// the CPU's periodic work.
+    fn cpu_up(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId);
 
     /// Makes a slab as an earlier life would have left it, on `node`, at `place`: the objects with indexes in
     /// `free` are free and will be handed out in that order; the others are allocated. Returns the address of

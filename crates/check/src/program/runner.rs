@@ -124,7 +124,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             up: vec![true; P::cpus() as usize],
         };
         for cpu in 0..P::cpus() {
-            runner.cache.cpu_up(CpuId(cpu));
+            let metadata = FromCache(&runner.sheaves, Backing::new(&runner.pages, &runner.common));
+            runner.cache.cpu_up(&Backing { metadata: Some(&metadata), ..metadata.1 }, CpuId(cpu));
         }
         runner
     }
@@ -288,8 +289,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         *up = !*up;
         if *up {
             P::set_online(cpu, true);
-            self.cache.cpu_up(cpu);
-            self.sheaves.cpu_up(cpu);
+            self.cache.cpu_up(&backing, cpu);
+            self.sheaves.cpu_up(&metadata.1, cpu);
         } else if self.up.contains(&true) {
             P::set_online(cpu, false);
             P::on_cpu(stand_in(&self.up, cpu.0), || {

@@ -68,21 +68,29 @@ fn cache(document: &Value, bytes: u64) -> &Value {
 
 /// What `counts.c` says that it holds.
 fn check_counts(document: &Value, engine: &str) {
-    check_held(document, engine);
+    check_held(document, engine, 0);
     check_sums(document, engine);
 }
 
-fn check_held(document: &Value, engine: &str) {
+/// Freed objects of 700 bytes that a viewer may take for live ones: with slots of CPUs, the system may move a
+/// thread between its allocations and its frees, and these then wait on lists that only SLAB and SLQB know
+/// (docs/native.md).
+fn out_of_sight(engine: &str, slots: &str) -> u64 {
+    if slots == "cpu" && (engine.starts_with("slab") || engine.starts_with("slqb")) { 4000 } else { 0 }
+}
+
+fn check_held(document: &Value, engine: &str, out_of_sight: u64) {
     // The hardened profile has 8 bytes of its own behind the bytes of a request. Of each class, 4 objects
     // that wait in a ring of each of the two threads count as live.
     let (behind, waiting) = if engine.ends_with("harden=on") { (8, 8) } else { (0, 0) };
-    let check_live = |bytes: u64, live: u64| {
+    let check_live = |bytes: u64, live: u64, out_of_sight: u64| {
         let cache = cache(document, bytes + behind);
         let found = number(cache, "live_objects");
-        assert!((live..=live + waiting).contains(&found), "{engine}: {live} live of {cache}");
+        let most = live + waiting + out_of_sight;
+        assert!((live..=most).contains(&found), "{engine}: {live} live of {cache}");
     };
-    check_live(700, 6000 - 4000 + 500 - 200);
-    check_live(24_000, 40);
+    check_live(700, 6000 - 4000 + 500 - 200, out_of_sight);
+    check_live(24_000, 40, 0);
     let mut caches = document["caches"].as_array().expect("caches").iter();
     let counted = caches.find(|cache| cache["name"] == "counted \"\u{1b}[31m");
     let counted = counted.unwrap_or_else(|| panic!("{engine}: {document}"));
@@ -172,7 +180,7 @@ fn a_running_process() {
         }
         // What is quarantined counts as live.
         if !engine.contains("quarantine") {
-            check_held(&document, engine);
+            check_held(&document, engine, out_of_sight(engine, slots));
         }
         check_sums(&document, engine);
         // The program allocates nothing of this size between the look and its end.

@@ -1,6 +1,6 @@
 //! [`Linux`]: a cache of a tree's allocator, and what the image asks of the world while a call of it runs.
 
-use super::locks::{Held, Kept, site_of};
+use super::locks::{Held, Kept, LockKind, LockOf, site_of};
 use super::shared::{Block, Shared};
 use crate::image::call::Outside;
 use crate::image::{Booting, Finding, said};
@@ -30,8 +30,10 @@ pub struct Linux<P: Platform> {
     pub(super) geometry: Geometry,
     /// Objects that callers hold, by node.
     pub(super) live: Vec<Cell<u64>>,
-    /// How often each CPU took a lock, and one of a barn.
+    /// How often each CPU took a lock of the cache's nodes, and one of its barns.
     pub(super) locks: Vec<[Cell<u64>; 2]>,
+    /// What the locks are of that its calls have taken, by their addresses.
+    pub(super) kinds: RefCell<HashMap<u64, LockKind>>,
     pub(super) seeds: RefCell<Seeds>,
     /// Objects of slabs that are not yet whole in [`Linux::seed_slab`]: by the slab's first frame.
     pub(super) loose: RefCell<HashMap<u64, Vec<u64>>>,
@@ -79,18 +81,34 @@ impl<P: Platform> Linux<P> {
         }
     }
 
-    /// The world's lock of a lock of the tree.
-    fn kept(&self, lock: u64) -> &Kept<P> {
-        let image = &self.shared.image;
-        self.shared.locks.at(lock, || {
-            let kind = image.run(0, image.functions.lock_kind, [lock, 0, 0, 0, 0], &Booting(image));
-            Kept::new(kind.unwrap_or(0), site_of::<P>(image, lock))
+    /// What a lock of the tree is of.
+    fn lock_kind(&self, lock: u64) -> LockKind {
+        *self.kinds.borrow_mut().entry(lock).or_insert_with(|| {
+            let (image, arguments) = (&self.shared.image, [lock, self.cache, 0, 0, 0]);
+            LockKind::of(image.run(0, image.functions.lock_kind, arguments, &Booting(image)).unwrap_or(0))
         })
     }
 
-    fn count_lock(&self, is_of_node: bool) {
-        let count = &self.locks[P::cpu().0 as usize][usize::from(!is_of_node)];
-        count.set(count.get() + 1);
+    /// The world's lock of a lock of the tree.
+    fn kept(&self, lock: u64) -> &Kept<P> {
+        let kind = self.lock_kind(lock);
+        self.shared.locks.at(lock, || Kept::new(kind.of, site_of::<P>(&self.shared.image, lock)))
+    }
+
+    /// Counts a lock of the cache's. Those of the caches that sheaves are made of are these caches' own.
+    fn count_lock(&self, lock: u64) {
+        if !self.shared.is_slub() {
+            P::count(self.shared.lock_event(), 1);
+            return self.locks[P::cpu().0 as usize][0].update(|count| count + 1);
+        }
+        let kind = self.lock_kind(lock);
+        if !P::charges() {
+            P::count(kind.event(), 1);
+        }
+        if kind.is_own {
+            let of_barn = usize::from(kind.of == LockOf::Barn);
+            self.locks[P::cpu().0 as usize][of_barn].update(|count| count + 1);
+        }
     }
 
     pub(super) fn file(&self, name: &str) -> super::files::Said {
@@ -144,13 +162,12 @@ impl<P: Platform> Outside for Running<'_, P> {
 
     fn lock(&self, lock: u64, caller: u64) {
         if !P::charges() {
-            P::count(self.cache.shared.lock_event(), 1);
-            return self.cache.count_lock(true);
+            return self.cache.count_lock(lock);
         }
         let (kept, since) = (self.cache.kept(lock), P::now());
         let held = kept.lock();
         self.cache.shared.costs.locked::<P>(&self.cache.shared.image, caller, since);
-        self.cache.count_lock(kept.is_of_node());
+        self.cache.count_lock(lock);
         self.held.borrow_mut().push((lock, held));
     }
 
@@ -162,7 +179,7 @@ impl<P: Platform> Outside for Running<'_, P> {
         let (kept, since) = (self.cache.kept(lock), P::now());
         let Some(held) = kept.try_lock() else { return false };
         self.cache.shared.costs.locked::<P>(&self.cache.shared.image, caller, since);
-        self.cache.count_lock(kept.is_of_node());
+        self.cache.count_lock(lock);
         self.held.borrow_mut().push((lock, held));
         true
     }

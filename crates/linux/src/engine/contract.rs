@@ -49,6 +49,7 @@ impl<P: Platform> Engine<P> for Linux<P> {
             geometry,
             live: (0..P::nodes()).map(|_| Cell::new(0)).collect(),
             locks: (0..P::cpus()).map(|_| Default::default()).collect(),
+            kinds: RefCell::default(),
             seeds: RefCell::default(),
             loose: RefCell::default(),
         }
@@ -139,7 +140,7 @@ impl<P: Platform> Engine<P> for Linux<P> {
         }
     }
 
-    fn cpu_up(&self, cpu: CpuId) {
+    fn cpu_up(&self, _backing: &Backing<'_, P>, cpu: CpuId) {
         if !self.shared.online[cpu.0 as usize].replace(true) {
             let image = &self.shared.image;
             image.clock.set(P::now() / 4_000_000);

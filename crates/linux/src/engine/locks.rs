@@ -3,9 +3,43 @@
 
 use crate::image::Image;
 use slablab_platform::rank::{Barn, Debug, NodeList};
-use slablab_platform::{Lock, Platform, Site};
+use slablab_platform::{Event, Lock, Platform, Site};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
+
+/// What a lock of SLUB is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LockOf {
+    /// A cache's node: its `list_lock`.
+    Node,
+    /// A barn, or another object that the tree made for itself.
+    Barn,
+    /// Nothing that lies in a slab.
+    Other,
+}
+
+/// What a lock is of, and whether that is the cache's whose call takes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LockKind {
+    pub(super) of: LockOf,
+    pub(super) is_own: bool,
+}
+
+impl LockKind {
+    /// From the number that shim/caches.c gives.
+    pub(super) fn of(number: u64) -> LockKind {
+        let of = match number & 3 {
+            1 => LockOf::Node,
+            2 => LockOf::Barn,
+            _ => LockOf::Other,
+        };
+        LockKind { of, is_own: number & 4 != 0 }
+    }
+
+    pub(super) fn event(self) -> Event {
+        if self.of == LockOf::Barn { Event::LockBarn } else { Event::LockNodeList }
+    }
+}
 
 /// A lock of the world, by what it is of: the order in which locks are taken is checked.
 pub(super) enum Kept<P: Platform> {
@@ -27,17 +61,12 @@ pub(super) enum Held<'a, P: Platform + 'a> {
 }
 
 impl<P: Platform> Kept<P> {
-    /// A lock of the kind that shim/caches.c names.
-    pub(super) fn new(kind: u64, site: Site) -> Kept<P> {
-        P::made_at(site, || match kind {
-            0 => Kept::Other(Lock::new(())),
-            1 => Kept::Node(Lock::new(())),
-            _ => Kept::Barn(Lock::new(())),
+    pub(super) fn new(of: LockOf, site: Site) -> Kept<P> {
+        P::made_at(site, || match of {
+            LockOf::Other => Kept::Other(Lock::new(())),
+            LockOf::Node => Kept::Node(Lock::new(())),
+            LockOf::Barn => Kept::Barn(Lock::new(())),
         })
-    }
-
-    pub(super) fn is_of_node(&self) -> bool {
-        matches!(self, Kept::Node(_))
     }
 
     /// Takes the lock: here a call may be suspended.

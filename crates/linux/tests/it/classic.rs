@@ -34,7 +34,7 @@ fn used(allocator: Allocator, built: &Built) {
         let pages = Pages::<Model>::new(PagesPolicy::for_release(6, 1, 0));
         let backing = Backing::pages(&pages);
         let cache = Linux::<Model>::create(CacheId(3), &CacheSpec::of_size(256), &policy(built));
-        (0..4).for_each(|cpu| cache.cpu_up(CpuId(cpu)));
+        (0..4).for_each(|cpu| cache.cpu_up(&backing, CpuId(cpu)));
         seeded(allocator, &cache, &backing);
         Model::run_on(CpuId(0));
         let taken_before = cache.counted(Event::AllocSlab);
@@ -67,7 +67,7 @@ fn used(allocator: Allocator, built: &Built) {
         let expected = if allocator == Allocator::Slab { 4..=12 } else { 0..=0 };
         assert!(expected.contains(&visits), "{allocator:?}: {visits}");
         cache.cpu_down(&backing, CpuId(3));
-        cache.cpu_up(CpuId(3));
+        cache.cpu_up(&backing, CpuId(3));
         cache.shrink(&backing);
         let (left, freed) = (cache.usage().frames, cache.counted(Event::FreeSlab));
         assert!(left == 0 && freed >= taken, "{allocator:?}: {left} frames, {taken} taken, {freed} freed");

@@ -83,7 +83,8 @@ fn run(policy: &LinuxPolicy, with_memory: usize, last: Ps) -> Seen {
             cache: Linux::create(CacheId(3), &CacheSpec::of_size(256), policy),
             on_way: (0..CPUS).map(|_| RefCell::default()).collect(),
         });
-        (0..Timed::cpus()).for_each(|cpu| load.cache.cpu_up(CpuId(cpu)));
+        let backing = Backing::pages(&load.pages);
+        (0..Timed::cpus()).for_each(|cpu| load.cache.cpu_up(&backing, CpuId(cpu)));
         for cpu in 0..CPUS / 2 {
             let (from, to) = (load.clone(), load.clone());
             Timed::spawn(CpuId(cpu), 0, move || {

@@ -159,7 +159,8 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             run.seed(*cache);
         }
         for cpu in (0..run.cpus).map(CpuId).filter(|cpu| Model::cpu_online(*cpu)) {
-            run.caches.iter().for_each(|cache| cache.cpu_up(cpu));
+            let sheaf = sheaf_memory!(run);
+            run.caches.iter().for_each(|cache| cache.cpu_up(&sheaf.backing(), cpu));
         }
         for cache in &served {
             run.seed_arrays(*cache);

@@ -459,8 +459,8 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         self.engine.cpu_down(backing, cpu);
     }
 
-    fn cpu_up(&self, cpu: CpuId) {
-        self.engine.cpu_up(cpu);
+    fn cpu_up(&self, backing: &Backing<'_, P, E::Common>, cpu: CpuId) {
+        self.engine.cpu_up(backing, cpu);
     }
 
     fn seeded(&self, backing: &Backing<'_, P, E::Common>) {

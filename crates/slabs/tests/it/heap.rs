@@ -102,7 +102,7 @@ impl<E: Engine<Model, Common = ()>, Own: Default> Heap<E, Own> {
     /// Brings a CPU online.
     pub(crate) fn up(&self, cpu: u16) {
         Model::set_online(CpuId(cpu), true);
-        self.cache.cpu_up(CpuId(cpu));
+        self.with(|cache, backing| cache.cpu_up(backing, CpuId(cpu)));
     }
 
     /// Runs the work that is due, each item on its CPU.

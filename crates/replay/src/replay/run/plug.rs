@@ -41,7 +41,8 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         step.cpus.iter().for_each(|cpu| Model::set_online(*cpu, step.on));
         for cpu in &step.cpus {
             if step.on {
-                self.caches.iter().for_each(|cache| cache.cpu_up(*cpu));
+                let sheaf = sheaf_memory!(self);
+                self.caches.iter().for_each(|cache| cache.cpu_up(&sheaf.backing(), *cpu));
                 self.plugged.off -= 1;
             } else {
                 Model::run_on(CpuId(step.stand_ins[cpu.0 as usize]));

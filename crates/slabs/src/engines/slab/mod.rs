@@ -200,7 +200,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
     }
 
     /// The reaper starts to visit a CPU at the CPU's first slow path.
-    fn cpu_up(&self, cpu: CpuId) {
+    fn cpu_up(&self, _backing: &Backing<'_, P>, cpu: CpuId) {
         self.recount(P::cpu_node(cpu));
     }
 

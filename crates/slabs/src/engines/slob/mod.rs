@@ -374,7 +374,7 @@ impl<P: Platform> Engine<P> for Slob<P> {
     fn cpu_down(&self, _backing: &Backing<'_, P, Heap<P>>, _cpu: CpuId) {}
 
     /// SLOB has no periodic work.
-    fn cpu_up(&self, _cpu: CpuId) {}
+    fn cpu_up(&self, _backing: &Backing<'_, P, Self::Common>, _cpu: CpuId) {}
 
     /// Seeds a page with objects of this cache only. Its list depends on their size; other caches may use its
     /// free blocks. SLOB has no empty pages.

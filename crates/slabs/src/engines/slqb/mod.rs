@@ -268,7 +268,7 @@ impl<P: Platform> Engine<P> for Slqb<P> {
     fn cpu_down(&self, _backing: &Backing<'_, P>, _cpu: CpuId) {}
 
     /// The reaper starts to visit a CPU at the CPU's first slow path.
-    fn cpu_up(&self, cpu: CpuId) {
+    fn cpu_up(&self, _backing: &Backing<'_, P>, cpu: CpuId) {
         if self.policy.reap_interval_ns > 0
             && self.slots.used(cpu)
             && let Some(mut slot) = self.reach(cpu)

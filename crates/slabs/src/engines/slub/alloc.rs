@@ -77,7 +77,7 @@ impl<P: Platform> Slub<P> {
     pub(super) fn home(&self, cpu: CpuId) -> NodeId {
         match self.policy.memoryless {
             Memoryless::AsAsked => P::cpu_node(cpu),
-            Memoryless::Nearest | Memoryless::Anywhere => P::cpu_memory_node(cpu),
+            _ => P::cpu_memory_node(cpu),
         }
     }
 
@@ -199,9 +199,11 @@ impl<P: Platform> Slub<P> {
     /// Whether a request looks at other nodes' lists: if its flags and node allow that, and then in
     /// `defrag_ratio` of 1024 cases.
     pub(super) fn searches_others(&self, gfp: Gfp, node: Option<NodeId>) -> bool {
+        let has_list =
+            |node: &NodeId| self.policy.memoryless != Memoryless::Others || P::node_frames(*node).1 > 0;
         let stays = match self.policy.remote_search {
             RemoteSearch::UnlessThisNode => node.is_some() && gfp.has(Gfp::THISNODE),
-            RemoteSearch::AnyNodeOnly => node.is_some(),
+            RemoteSearch::AnyNodeOnly => node.as_ref().is_some_and(has_list),
         };
         let ratio = self.policy.defrag_ratio;
         !stays && P::nodes() > 1 && P::random() % 1024 <= ratio && ratio > 0

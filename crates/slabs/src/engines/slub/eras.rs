@@ -2,7 +2,7 @@
 //! docs/theory/sheaves.md 9); and the knobs.
 
 use super::policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Memoryless, MinPartial, Refill, RefillReads,
+    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, Refill, RefillReads,
     RemoteRefill, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
@@ -39,6 +39,7 @@ impl SlubPolicy {
         sheaves: Sheaves::Off,
         refill: Refill::MayBlock,
         refill_reads: RefillReads::Locked,
+        leftover: Leftover::Head,
         remote_refill: RemoteRefill::Try,
         barns: Barns::MemoryNodes,
         elastic: 0,
@@ -106,6 +107,9 @@ impl SlubPolicy {
         cpu_slab: false,
         sheaves: Sheaves::All,
         refill: Refill::Always,
+        refill_reads: RefillReads::After,
+        leftover: Leftover::Tail,
+        memoryless: Memoryless::Others,
         ..SlubPolicy::V6_18
     };
 
@@ -193,7 +197,9 @@ impl Policy for SlubPolicy {
         ),
         knob!(
             "memoryless", "which node serves a request for a node without memory (docs/theory/slub.md 10)",
-            memoryless: Memoryless ["as-asked" = AsAsked, "nearest" = Nearest, "anywhere" = Anywhere]
+            memoryless: Memoryless [
+                "as-asked" = AsAsked, "nearest" = Nearest, "anywhere" = Anywhere, "others" = Others
+            ]
         ),
         knob!(
             "remote_search", "which requests search other nodes' partial lists (docs/theory/slub.md 3)",
@@ -219,6 +225,11 @@ impl Policy for SlubPolicy {
             "refill_reads",
             "when a refill reads the objects of listed slabs: under list_lock, or after it as Linux 7.0 does",
             refill_reads: RefillReads ["locked" = Locked, "after" = After]
+        ),
+        knob!(
+            "leftover",
+            "where the last slab of a refill goes if it has free objects left (docs/theory/sheaves.md 3.1)",
+            leftover: Leftover ["head" = Head, "tail" = Tail]
         ),
         knob!(
             "remote_refill",

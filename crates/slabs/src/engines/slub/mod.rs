@@ -14,7 +14,7 @@ pub mod sheaf;
 mod state;
 
 pub use policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Memoryless, MinPartial, Refill, RefillReads,
+    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, Refill, RefillReads,
     RemoteRefill, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
 };
 
@@ -350,6 +350,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
         common::close(self, &self.slots, || {
             self.shrink(backing);
+            self.free_sheaves(backing);
         })
     }
 
@@ -371,7 +372,9 @@ impl<P: Platform> Engine<P> for Slub<P> {
         }
     }
 
-    fn cpu_up(&self, _cpu: CpuId) {}
+    fn cpu_up(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        self.start_sheaves(backing, cpu);
+    }
 
     fn seed(&self, backing: &Backing<'_, P>, node: NodeId, place: Place, free: &[u16]) -> Option<P::Ptr> {
         self.seed_slab(backing, node, place, free)

@@ -54,8 +54,10 @@ pub enum Memoryless {
     AsAsked,
     /// The nearest node with memory: 3.18 to about 5.10.
     Nearest,
-    /// No node: about 5.11 and later.
+    /// No node: about 5.11 to 6.19.
     Anywhere,
+    /// That node, which has no list: other nodes' lists, as if its own were empty. 7.0 and later.
+    Others,
 }
 
 /// Flags of the first, high-order attempt at a slab (docs/theory/slub.md 6).
@@ -151,11 +153,19 @@ pub enum Refill {
 /// When a refill reads the objects of the slabs that it takes them from (docs/theory/sheaves.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefillReads {
-    /// Under the list's lock, which a refill takes once for a node: the presets, so that counts of older
-    /// versions stay.
+    /// Under the list's lock, which a refill then takes once for a node. No kernel.
     Locked,
     /// After it: 7.0. What is left of the last slab goes back to the list under a second lock.
     After,
+}
+
+/// Where the last slab of a refill goes if it has objects left (docs/theory/sheaves.md 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftover {
+    /// The head of its node's list: a version of 7.2's change that the kernel test robot rejected.
+    Head,
+    /// The tail: 7.0.
+    Tail,
 }
 
 /// What the refill of a sheaf does at the lists of other nodes (docs/theory/sheaves.md 3.1).
@@ -229,6 +239,8 @@ pub struct SlubPolicy {
     pub refill: Refill,
     /// When a refill reads the objects of listed slabs.
     pub refill_reads: RefillReads,
+    /// Where the last slab of a refill goes.
+    pub leftover: Leftover,
     /// What the refill of a sheaf does at the lists of other nodes.
     pub remote_refill: RemoteRefill,
     /// Which nodes have barns.

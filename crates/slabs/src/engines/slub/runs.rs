@@ -1,8 +1,8 @@
 //! Frees of many objects: those of one slab go back together (docs/theory/slub.md 4.2).
 //!
 //! From the end of the array on, a *run* is an object and those before it that are of the same slab. The
-//! search ends at the third object of another slab. A run goes back as a chain of links. With maps,
-//! [`Sorted`] finds all objects of a slab.
+//! search ends at the third object of another slab. The last object that was passed by goes to the place of one
+//! that was found. A run goes back as a chain of links. With maps, [`Sorted`] finds all objects of a slab.
 
 use super::map::{Freed, Wrong};
 use super::{Slub, Tally};
@@ -13,8 +13,8 @@ use slablab_platform::{FrameState, Pfn, Platform};
 
 /// Objects of other slabs at which a search for more objects of a slab ends.
 const LOOK_AHEAD: u32 = 3;
-/// Objects among which runs are found: as many as a word has bits.
-const WINDOW: usize = u64::BITS as usize;
+/// Objects among which runs are found.
+pub(super) const WINDOW: usize = 64;
 
 /// Whether objects are still to be checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,22 +74,43 @@ impl Sorted {
 /// A slab and the state of its first frame.
 type Found<P> = (Slab<P>, FrameState);
 
-/// Some objects of a batch, a bit of `left` for each that no run took.
+/// Some objects of a batch, and the order in which they leave it: the last of `order` first.
 struct Window<'a, Ptr> {
     objects: &'a [Ptr],
-    left: u64,
+    order: [u8; WINDOW],
+    /// How many of `order` are left.
+    left: usize,
 }
 
 impl<'a, Ptr: Copy> Window<'a, Ptr> {
     fn new(objects: &'a [Ptr]) -> Self {
-        Window { objects, left: u64::MAX >> (WINDOW - objects.len()) }
+        const IN_PLACE: [u8; WINDOW] = {
+            let mut order = [0; WINDOW];
+            let mut index = 0;
+            while index < WINDOW {
+                order[index] = index as u8;
+                index += 1;
+            }
+            order
+        };
+        Window { objects, order: IN_PLACE, left: objects.len() }
+    }
+
+    fn at(&self, place: usize) -> Ptr {
+        self.objects[self.order[place] as usize]
     }
 
     /// Takes the last object that is left.
     fn take_last(&mut self) -> Option<Ptr> {
-        let last = self.left.checked_ilog2()?;
-        self.left &= !(1 << last);
-        Some(self.objects[last as usize])
+        self.left = self.left.checked_sub(1)?;
+        Some(self.at(self.left))
+    }
+
+    /// Takes the object at a place. The last one that is left goes there.
+    fn take(&mut self, place: usize) -> Ptr {
+        self.left -= 1;
+        self.order.swap(place, self.left);
+        self.at(self.left)
     }
 }
 
@@ -185,14 +206,10 @@ impl<P: Platform> Slub<P> {
     ) {
         let end = slab.word().objects as u32 * self.geometry.size;
         let mut misses = 0;
-        let mut unseen = window.left;
-        while let Some(index) = unseen.checked_ilog2() {
-            unseen &= !(1 << index);
-            let object = window.objects[index as usize];
-            let offset = slab.offset_of(object, state.order);
+        for place in (0..window.left).rev() {
+            let offset = slab.offset_of(window.at(place), state.order);
             if offset.is_some_and(|offset| offset < end && self.is_start(offset)) {
-                window.left &= !(1 << index);
-                take(object);
+                take(window.take(place));
             } else {
                 misses += 1;
                 if misses == LOOK_AHEAD {

@@ -8,6 +8,7 @@ mod elastic;
 mod eras;
 mod memoryless;
 mod orders;
+mod real;
 mod reserves;
 mod slabs;
 mod ways;

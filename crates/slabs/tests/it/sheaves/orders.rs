@@ -84,3 +84,40 @@ fn bulk_free_looks_ahead_past_two_objects() {
     };
     assert_eq!((chains(0), chains(2), chains(3)), (1, 3, 5));
 }
+
+/// An object that a bulk free passed by takes the place of one that it found behind it: so of two that were
+/// passed by the farther one comes next (docs/theory/slub.md 4.2).
+#[test]
+fn an_object_passed_by_takes_the_place_of_one_that_was_found() {
+    over("slub@7.1,max_order=0", one_node(), 2048, |cache, backing| {
+        let objects: Vec<Ptr> = (0..6).map(|_| alloc(cache, backing, 0)).collect();
+        let bulk = [objects[0], objects[2], objects[4], objects[1]];
+        let slabs = [0, 2, 4].map(|object| slab_of(objects[object]));
+        cache.free_bulk(backing, &bulk).expect("the cache's objects");
+        let served: Vec<Pfn> = (0..4).map(|_| slab_of(alloc(cache, backing, 0))).collect();
+        assert_eq!(served, [0, 0, 1, 2].map(|slab: usize| slabs[slab]));
+    });
+}
+
+/// The last slab of a refill goes back to the list's end if it has objects left (docs/theory/sheaves.md 3.1).
+#[test]
+fn what_a_refill_leaves_is_listed_last() {
+    let next = |preset: &str| {
+        let mut next = 0;
+        over(preset, one_node(), 1024, |cache, backing| {
+            let objects: Vec<Ptr> = (0..12).map(|_| alloc(cache, backing, 0)).collect();
+            let slabs: Vec<Pfn> = objects.chunks(4).map(|slab| slab_of(slab[0])).collect();
+            for object in objects.chunks(4).flat_map(|slab| &slab[..3]) {
+                cache.free(backing, *object).expect("the cache's object");
+            }
+            // Three objects of slab 0, one of slab 1.
+            assert_eq!(cache.alloc_bulk(backing, Gfp::KERNEL, &mut [None; 4]), 4);
+            let served = slab_of(alloc(cache, backing, 0));
+            next = slabs.iter().position(|slab| *slab == served).expect("no slab was made");
+        });
+        next
+    };
+    assert_eq!(next("slub@7.1,max_order=0"), 2);
+    assert_eq!(next("slub@7.1,max_order=0,leftover=head"), 1);
+    assert_eq!(next("slub@7.1,max_order=0,refill_reads=locked"), 1);
+}

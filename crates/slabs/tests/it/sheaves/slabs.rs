@@ -137,16 +137,25 @@ fn the_remote_refill_policy_decides_whether_other_nodes_slabs_are_used() {
     case(&["slub@7.0,max_order=0,defrag_ratio=1024,remote_refill=off"], &[Counted(AllocSlab, 6)]);
 }
 
-/// A flush returns objects in batches of 32: the 64 objects of one slab in two steps.
+/// The objects of a sheaf that no CPU uses leave it together, those of a main sheaf in batches of 32
+/// (docs/theory/sheaves.md 4).
 #[test]
-fn a_flush_returns_objects_in_batches() {
+fn a_main_sheaf_is_flushed_in_batches() {
     check(&Case {
-        name: "an oversize sheaf",
+        name: "an oversize sheaf of 64 objects of a slab",
         machine: one_node,
         presets: &["slub@7.0,max_order=0,update=bit-lock"],
         spec: SMALL,
         steps: &[Lend(0, 64), Mark, Return(0)],
-        expected: &[Counted(SheafFlush, 64), Counted(LockSlab, 2)],
+        expected: &[Counted(SheafFlush, 64), Counted(LockSlab, 1)],
+    });
+    check(&Case {
+        name: "a main sheaf of 59 objects of a slab",
+        machine: one_node,
+        presets: &["slub@7.0,max_order=0,update=bit-lock"],
+        spec: SMALL,
+        steps: &[Alloc(0, 1), Mark, Shrink(Idle::All)],
+        expected: &[Counted(SheafFlush, 59), Counted(LockSlab, 2)],
     });
 }
 

@@ -149,7 +149,7 @@ fn cpu_up_does_not_scan_other_cpus() {
         heap.step(Alloc(0, 1));
         let locks = heap.cache.counted(Event::LockNodeList);
         let start = std::time::Instant::now();
-        (0..CPUS).for_each(|cpu| heap.cache.cpu_up(CpuId(cpu)));
+        heap.with(|cache, backing| (0..CPUS).for_each(|cpu| cache.cpu_up(backing, CpuId(cpu))));
         let took = start.elapsed();
         assert_eq!(heap.cache.counted(Event::LockNodeList) - locks, CPUS as u64);
         assert!(took.as_secs() < 1, "{CPUS} CPUs went up in {took:?}");

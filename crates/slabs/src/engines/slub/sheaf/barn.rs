@@ -11,7 +11,7 @@ pub(super) const SHEAVES_MAX: u32 = 10;
 const LINK: u32 = 0;
 
 /// Sheaves on one another, through their headers.
-struct Pile<P: Platform> {
+pub(super) struct Pile<P: Platform> {
     top: Option<P::Ptr>,
 }
 
@@ -27,7 +27,7 @@ impl<P: Platform> Pile<P> {
         self.top = Some(sheaf);
     }
 
-    fn pop(&mut self) -> Option<P::Ptr> {
+    pub(super) fn pop(&mut self) -> Option<P::Ptr> {
         let sheaf = self.top?;
         self.top = P::storage_load(sheaf, LINK);
         Some(sheaf)
@@ -157,6 +157,15 @@ impl<P: Platform> Barn<P> {
         room
     }
 
+    /// All full sheaves, and if `also_empty` all empty ones, of a barn whose sheaves are never idle.
+    pub(super) fn take_all(&mut self, also_empty: bool) -> [Pile<P>; 2] {
+        let take = |sheaves: &mut Aged<P>| {
+            sheaves.len = 0;
+            core::mem::replace(&mut sheaves.young, Pile::NONE)
+        };
+        [take(&mut self.full), if also_empty { take(&mut self.empty) } else { Pile::NONE }]
+    }
+
     /// Keeps an empty sheaf beyond the limit, for a call that has no metadata memory to give it back to.
     pub(super) fn force_empty(&mut self, empty: P::Ptr) {
         self.empty.push(empty);
@@ -234,6 +243,16 @@ impl<P: Platform> BarnLock<P> {
     /// The address of the number of full sheaves.
     pub(super) fn full_at(&self) -> usize {
         address(&self.nr_full)
+    }
+
+    /// Whether there is probably a full sheaf.
+    pub(super) fn has_full(&self) -> bool {
+        self.nr_full.load() > 0
+    }
+
+    /// Whether there is probably an empty sheaf.
+    pub(super) fn has_empty(&self) -> bool {
+        self.nr_empty.load() > 0
     }
 
     /// Whether a full sheaf would probably be taken.

@@ -1,25 +1,25 @@
 //! The life of sheaves: where their memory comes from, where empty ones are kept, how objects leave them for
 //! slabs.
 
-use super::barn::{Barn, BarnLock};
+use super::barn::{Barn, BarnLock, Refused};
 use super::{BATCH_MAX, Stock};
 use crate::backing::Backing;
 use crate::cache::CacheId;
 use crate::damage::{hole, kept_wrong};
 use crate::engine::Idle;
-use crate::engines::slub::runs::Checks;
+use crate::engines::slub::runs::{Checks, WINDOW};
 use crate::engines::slub::{Barns, CpuState, Slot, Slub, Tally};
 use crate::lent::{Sheaf, word};
 use slablab_platform::{CpuId, Event, FrameState, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
 
-/// Objects on their way from a sheaf to slabs.
-pub(super) struct Batch<P: Platform> {
-    objects: [P::Ptr; BATCH_MAX],
+/// Objects on their way from a sheaf to slabs: at most so many.
+pub(super) struct Batch<P: Platform, const MOST: usize = BATCH_MAX> {
+    objects: [P::Ptr; MOST],
     count: usize,
 }
 
-impl<P: Platform> Batch<P> {
-    /// A sheaf's objects from one index up to another, at most [`BATCH_MAX`]. `None` if there are none.
+impl<P: Platform, const MOST: usize> Batch<P, MOST> {
+    /// A sheaf's objects from one index up to another, at most `MOST`. `None` if there are none.
     pub(super) fn read(cache: CacheId, sheaf: P::Ptr, from: u32, to: u32) -> Option<Self> {
         let at = |index| {
             P::storage_load(sheaf, word(index)).unwrap_or_else(|| hole::<P>(cache, "a sheaf", sheaf, index))
@@ -27,7 +27,7 @@ impl<P: Platform> Batch<P> {
         if from == to {
             return None;
         }
-        let mut objects = [at(from); BATCH_MAX];
+        let mut objects = [at(from); MOST];
         for (place, index) in objects.iter_mut().zip(from..to).skip(1) {
             *place = at(index);
         }
@@ -100,17 +100,28 @@ impl<P: Platform> Slub<P> {
         metadata.free(sheaf);
     }
 
-    /// Frees a sheaf's objects to their slabs, newest first, a batch at a time.
+    /// Frees the objects of a sheaf that no CPU uses to their slabs, newest first: those of a slab together.
     pub(super) fn flush(&self, backing: &Backing<'_, P>, stock: Stock<P>) {
+        match self.policy.elastic {
+            0 => self.flush_by::<WINDOW>(backing, stock),
+            _ => self.flush_by::<BATCH_MAX>(backing, stock),
+        }
+    }
+
+    fn flush_by<const MOST: usize>(&self, backing: &Backing<'_, P>, stock: Stock<P>) {
         let mut size = stock.size;
         while size > 0 {
-            let from = size.saturating_sub(BATCH_MAX as u32);
-            self.free_batch(backing, Batch::read(self.id, stock.sheaf, from, size));
+            let from = size.saturating_sub(MOST as u32);
+            self.free_batch(backing, Batch::<P, MOST>::read(self.id, stock.sheaf, from, size));
             size = from;
         }
     }
 
-    pub(super) fn free_batch(&self, backing: &Backing<'_, P>, batch: Option<Batch<P>>) {
+    pub(super) fn free_batch<const MOST: usize>(
+        &self,
+        backing: &Backing<'_, P>,
+        batch: Option<Batch<P, MOST>>,
+    ) {
         if let Some(batch) = batch {
             self.put_kept(backing, batch.objects());
         }
@@ -120,6 +131,24 @@ impl<P: Platform> Slub<P> {
     pub(super) fn put_kept(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) {
         if let Err((misuse, object)) = self.free_runs(backing, objects, Checks::Done, Tally::FLUSH) {
             kept_wrong::<P>(self.id, "a sheaf", object, misuse);
+        }
+    }
+
+    /// Gives a CPU its main sheaf when the cache is made, as kernels do: for each CPU of the machine.
+    pub(in crate::engines::slub) fn start_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
+        let has_none = |slot: &Slot<'_, P>| slot.array().storage.is_none();
+        if self.sheaf_capacity == 0
+            || self.policy.elastic > 0
+            || !self.reach(cpu).as_ref().is_some_and(has_none)
+        {
+            return;
+        }
+        let Some(sheaf) = self.new_sheaf(backing, self.sheaf_capacity, Gfp::KERNEL) else { return };
+        match self.reach(cpu).filter(has_none) {
+            Some(mut slot) => {
+                slot.set_array(HotArray { storage: Some(sheaf), size: 0, capacity: self.sheaf_capacity });
+            }
+            None => self.retire(backing, sheaf),
         }
     }
 
@@ -139,13 +168,47 @@ impl<P: Platform> Slub<P> {
         }
     }
 
-    /// Empties a CPU's sheaves. Their objects go to their slabs after the slot is released.
+    /// Empties a CPU's sheaves, without holding the slot meanwhile. The main sheaf stays where sheaves do not
+    /// grow.
     pub(in crate::engines::slub) fn flush_sheaves(&self, backing: &Backing<'_, P>, cpu: CpuId) {
         let Some(mut slot) = self.reach(cpu) else { return };
         self.detach_rcu(&mut slot);
-        let taken = self.take_sheaves(&mut slot);
+        if self.policy.elastic > 0 {
+            let taken = self.take_sheaves(&mut slot);
+            drop(slot);
+            return self.flush_taken(backing, taken);
+        }
+        let spare = slot.sheaves.spare.take();
         drop(slot);
-        self.flush_taken(backing, taken);
+        self.flush_taken(backing, [spare, None]);
+        while let Some(slot) = self.reach(cpu).filter(|slot| slot.array().size > 0) {
+            self.flush_main_of(backing, slot);
+        }
+    }
+
+    /// Frees the sheaves of all CPUs that can be reached: the cache goes.
+    pub(in crate::engines::slub) fn free_sheaves(&self, backing: &Backing<'_, P>) {
+        for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
+            if let Some(mut slot) = self.reach(cpu) {
+                let taken = self.take_sheaves(&mut slot);
+                drop(slot);
+                self.flush_taken(backing, taken);
+            }
+        }
+    }
+
+    /// Empties every barn as kernels do: all sheaves of one leave it under one lock.
+    fn empty_barns(&self, backing: &Backing<'_, P>) {
+        for node in (0..P::nodes()).map(NodeId).filter(|node| self.has_barn(*node)) {
+            let [mut full, mut empty] =
+                self.with_barn(node, |barn| barn.take_all(backing.metadata.is_some()));
+            while let Some(sheaf) = full.pop() {
+                self.flush_taken(backing, [Some(Stock { sheaf, size: self.sheaf_capacity }), None]);
+            }
+            while let Some(sheaf) = empty.pop() {
+                self.retire(backing, sheaf);
+            }
+        }
     }
 
     /// Empties every barn, or where sheaves grow, takes out what was idle: at most `most` full sheaves. True
@@ -156,7 +219,11 @@ impl<P: Platform> Slub<P> {
         idle: Idle,
         mut most: u32,
     ) -> bool {
-        let all = idle == Idle::All || self.policy.elastic == 0;
+        if self.policy.elastic == 0 {
+            self.empty_barns(backing);
+            return false;
+        }
+        let all = idle == Idle::All;
         let nodes = || (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some());
         let has_idle = || nodes().any(|node| self.with_barn(node, |barn| barn.has_idle_full()));
         // A call that goes on with a shrink finds the sheaves that the one before left, and ends no period.
@@ -190,6 +257,34 @@ impl<P: Platform> Slub<P> {
     pub(super) fn with_barn<T>(&self, node: NodeId, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
         self.slots.count(Event::LockBarn, 1);
         self.barns.get(node).with(f)
+    }
+
+    /// An empty sheaf of a node's barn, which is not locked if it has none.
+    pub(super) fn get_empty(&self, node: NodeId) -> Option<P::Ptr> {
+        if !self.barns.get(node).has_empty() {
+            return None;
+        }
+        self.with_barn(node, Barn::get_empty)
+    }
+
+    /// A full sheaf of a node's barn for an empty one. The barn is not locked if it has none.
+    pub(super) fn replace_empty(&self, node: NodeId, empty: P::Ptr) -> Option<P::Ptr> {
+        if !self.barns.get(node).has_full() {
+            return None;
+        }
+        self.with_barn(node, |barn| barn.replace_empty(empty))
+    }
+
+    /// An empty sheaf of a node's barn for a full one. The barn is not locked if it takes none or has none.
+    pub(super) fn replace_full(&self, node: NodeId, full: P::Ptr) -> Result<P::Ptr, Refused> {
+        let barn = self.barns.get(node);
+        if !barn.takes_full(self.barn_full) {
+            return Err(Refused::TooMany);
+        }
+        if !barn.has_empty() {
+            return Err(Refused::NoEmpty);
+        }
+        self.with_barn(node, |barn| barn.replace_full(full, self.barn_full))
     }
 
     /// Puts a full sheaf into a node's barn. False if the barn is at its limit.

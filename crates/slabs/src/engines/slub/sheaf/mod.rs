@@ -18,13 +18,13 @@ use crate::backing::Backing;
 use crate::lent::word;
 use crate::report::Misuse;
 use crate::slab::Slab;
-use barn::{Barn, Refused};
+use barn::Refused;
 use core::cell::Cell;
 use keep::Batch;
 use slablab_pages::Pages;
 use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, Platform};
 
-/// `PCS_BATCH_MAX`: most objects that go to slabs at a time.
+/// `PCS_BATCH_MAX`: most objects that leave a main sheaf for slabs at a time.
 const BATCH_MAX: usize = 32;
 
 /// A sheaf and how many objects are in it.
@@ -45,6 +45,16 @@ impl<P: Platform> Stock<P> {
     fn empty(sheaf: P::Ptr) -> Self {
         Stock { sheaf, size: 0 }
     }
+}
+
+/// The next object of a main sheaf, asked for by node.
+enum Next<P: Platform> {
+    /// It is of the node, and was taken.
+    Taken(P::Ptr),
+    /// It is of another node.
+    OfOtherNode,
+    /// There is none.
+    None,
 }
 
 /// Why a full main sheaf is not exchanged.
@@ -103,30 +113,40 @@ impl<P: Platform> Slub<P> {
     #[cold]
     fn alloc_on_node(&self, backing: &Backing<'_, P>, gfp: Gfp, node: NodeId) -> Option<P::Ptr> {
         if node == P::memory_node() {
-            let object = self.pop_of(node).or_else(|| {
-                let refilled = self.next_full_sheaf(backing, gfp);
-                refilled.then(|| self.pop_of(node)).flatten()
-            });
-            if object.is_some() {
-                return object;
+            let next = match self.pop_of(node) {
+                Next::None if self.next_full_sheaf(backing, gfp) => self.pop_of(node),
+                next => next,
+            };
+            match next {
+                Next::Taken(object) => return Some(object),
+                Next::OfOtherNode => self.mismatch(),
+                Next::None => {}
             }
-        } else if !self.policy.cpu_slab {
-            self.slots.count(Event::AllocNodeMismatch, 1);
+        } else {
+            self.mismatch();
         }
         self.alloc_from_slab(backing, gfp, Some(node), Tally::ALLOC)
     }
 
-    fn pop_of(&self, node: NodeId) -> Option<P::Ptr> {
-        let mut slot = self.slots.local()?;
+    /// A sheaf did not serve a request for a node. Where CPU slabs are, they count that.
+    fn mismatch(&self) {
+        if !self.policy.cpu_slab {
+            self.slots.count(Event::AllocNodeMismatch, 1);
+        }
+    }
+
+    /// Takes the main sheaf's next object, if it is of a node.
+    fn pop_of(&self, node: NodeId) -> Next<P> {
+        let Some(mut slot) = self.slots.local() else { return Next::None };
         let main = slot.array();
-        let size = main.size.checked_sub(1)?;
-        let object = P::storage_load(main.storage?, word(size))?;
+        let (Some(sheaf), Some(size)) = (main.storage, main.size.checked_sub(1)) else { return Next::None };
+        let Some(object) = P::storage_load(sheaf, word(size)) else { return Next::None };
         if Self::node_of(object) != Some(node) {
-            return None;
+            return Next::OfOtherNode;
         }
         slot.set_array(HotArray { size, ..main });
         slot.count(Event::AllocFastpath, 1);
-        Some(object)
+        Next::Taken(object)
     }
 
     fn node_of(object: P::Ptr) -> Option<NodeId> {
@@ -159,7 +179,7 @@ impl<P: Platform> Slub<P> {
         }
         let spare = slot.sheaves.spare.take().map(|spare| spare.sheaf);
         drop(slot);
-        let kept = spare.or_else(|| self.with_barn(barn, Barn::get_empty));
+        let kept = spare.or_else(|| self.get_empty(barn));
         let Some(sheaf) = kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, gfp)) else {
             return false;
         };
@@ -186,7 +206,7 @@ impl<P: Platform> Slub<P> {
             return true;
         }
         let Some(barn) = self.barn_node(slot.cpu()) else { return false };
-        match self.with_barn(barn, |barn| barn.replace_empty(empty)) {
+        match self.replace_empty(barn, empty) {
             Some(full) => {
                 slot.count(Event::BarnGet, 1);
                 slot.set_array(HotArray { storage: Some(full), size: main.capacity, ..main });
@@ -309,7 +329,7 @@ impl<P: Platform> Slub<P> {
             }
             Err(NoRoom::NoBarn) => return false,
             Err(NoRoom::NoSpare(barn)) => {
-                let kept = self.with_barn(barn, Barn::get_empty);
+                let kept = self.get_empty(barn);
                 drop(slot);
                 kept.or_else(new)
             }
@@ -343,7 +363,7 @@ impl<P: Platform> Slub<P> {
             slot.set_array(HotArray { storage: Some(spare.sheaf), size, ..main });
             return Ok(());
         }
-        match self.with_barn(barn, |barn| barn.replace_full(full, self.barn_full)) {
+        match self.replace_full(barn, full) {
             Ok(empty) => {
                 slot.count(Event::BarnPut, 1);
                 slot.set_array(HotArray { storage: Some(empty), size: 0, ..main });
@@ -392,12 +412,16 @@ impl<P: Platform> Slub<P> {
 
     /// Frees a batch of the main sheaf's objects to slabs, of a young sheaf's half: the last resort.
     fn flush_main(&self, backing: &Backing<'_, P>) -> bool {
-        let Some(mut slot) = self.slots.local() else { return false };
+        self.slots.local().is_some_and(|slot| self.flush_main_of(backing, slot))
+    }
+
+    /// As [`Slub::flush_main`], of a CPU's slot, which is released before.
+    fn flush_main_of(&self, backing: &Backing<'_, P>, mut slot: Slot<'_, P>) -> bool {
         let main = slot.array();
         let Some(sheaf) = main.storage else { return false };
         let most = if self.is_young(&main) { main.size.div_ceil(2) } else { BATCH_MAX as u32 };
         let keep = main.size.saturating_sub(most.min(BATCH_MAX as u32));
-        let batch = Batch::read(self.id, sheaf, keep, main.size);
+        let batch = Batch::<P>::read(self.id, sheaf, keep, main.size);
         slot.set_array(HotArray { size: keep, ..main });
         drop(slot);
         self.free_batch(backing, batch);

@@ -6,7 +6,6 @@
 //! out.
 
 use super::Stock;
-use super::barn::Barn;
 use crate::backing::Backing;
 use crate::damage::hole;
 use crate::engines::slub::{Slot, Slub};
@@ -67,7 +66,7 @@ impl<P: Platform> Slub<P> {
         }
         let barn = self.barn_node(slot.cpu())?;
         drop(slot);
-        let kept = self.with_barn(barn, Barn::get_empty);
+        let kept = self.get_empty(barn);
         let sheaf = kept.or_else(|| self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT))?;
         let Some(mut slot) = self.slots.local() else {
             self.retire(backing, sheaf);
