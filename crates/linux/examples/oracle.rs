@@ -8,6 +8,7 @@
 //! ```
 //!
 //! Further words are names of counters, or of fields of a usage, that are left out: what is known to differ.
+//! With the word `bulk` programs also allocate and free many objects at once, and free after a grace period.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,6 +65,8 @@ mod oracle {
         timers: bool,
         /// Whether numbers of each node are compared.
         by_node: bool,
+        /// Whether programs have bulk operations.
+        has_bulk: bool,
     }
 
     /// Numbers of slabs and objects. `cpu_slabs` is left out: the tree's file of it leaves out CPUs that have
@@ -75,7 +78,7 @@ mod oracle {
         ("partial", |usage| usage.partial),
         ("free_in_partial", |usage| usage.free_in_partial),
         ("cpu_partial", |usage| usage.cpu_partial),
-        ("parked", |usage| usage.parked),
+        ("active_objects", Usage::active_objects),
         ("shared_objects", |usage| usage.shared_objects),
         ("shared_bytes", |usage| usage.shared_bytes),
     ];
@@ -88,6 +91,7 @@ mod oracle {
                 fields: FIELDS.into_iter().filter(|(name, _)| is_compared(name)).collect(),
                 timers,
                 by_node: !timers && events.len() > SLOB.len(),
+                has_bulk: without.iter().any(|word| word == "bulk"),
             }
         }
 
@@ -301,6 +305,8 @@ mod oracle {
                 if random.below(1000) == 0 {
                     cache.shrink(backing);
                     operation = format!("a shrink by CPU {}", Model::cpu().0);
+                } else if self.kind.has_bulk && random.below(32) == 0 {
+                    operation = self.operate_bulk(cache, backing, &mut random, &mut held, wanted);
                 } else if held.len() < wanted {
                     let node = random.below(16) == 0;
                     let node = node.then(|| NodeId(random.below(Model::nodes().into()) as u16));
@@ -320,6 +326,48 @@ mod oracle {
                 seen.push(Seen { operation, numbers: self.kind.see(cache, common) });
             }
             seen
+        }
+
+        /// Up to 60 allocations or frees at once, up to 60 frees after a grace period, or the end of one.
+        fn operate_bulk<E: Engine<Model>>(
+            &self,
+            cache: &E,
+            backing: &Backing<'_, Model, E::Common>,
+            random: &mut Random,
+            held: &mut Vec<Addr>,
+            wanted: usize,
+        ) -> String {
+            let (kind, count) = (random.below(4), 1 + random.below(60) as usize);
+            let cpu = Model::cpu().0;
+            if kind == 0 {
+                Model::advance_to(Model::now() + 60_000_000_000);
+                while let Some((cpu, work)) = Model::next_due() {
+                    if work.cache == 3 {
+                        Model::run_on(cpu);
+                        cache.work(backing, cpu, work);
+                    }
+                }
+                return "the end of a grace period".into();
+            }
+            if held.len() < wanted || held.is_empty() {
+                let mut out = vec![None; count];
+                let got = cache.alloc_bulk(backing, Gfp::KERNEL, &mut out);
+                held.extend(out.into_iter().take(got).flatten());
+                return format!("an allocation of {count} objects by CPU {cpu}");
+            }
+            let objects: Vec<Addr> = (0..count.min(held.len()))
+                .map(|_| held.swap_remove(random.below(held.len() as u64) as usize))
+                .collect();
+            if kind == 1 {
+                for object in &objects {
+                    if !cache.free_rcu(backing, *object).expect("an object of the cache") {
+                        cache.free(backing, *object).expect("an object of the cache");
+                    }
+                }
+                return format!("{} frees after a grace period by CPU {cpu}", objects.len());
+            }
+            cache.free_bulk(backing, &objects).expect("objects of the cache");
+            format!("a free of {} objects by CPU {cpu}", objects.len())
         }
 
         /// A millisecond passes. The timers of both run when the tree's would: of CPU n after 1 s and 12 n

@@ -77,6 +77,28 @@ u64 slablab_free(struct kmem_cache *cache, void *object)
 	return 0;
 }
 
+/* Whether all were allocated: else none was. */
+u64 slablab_alloc_bulk(struct kmem_cache *cache, u32 gfp, u64 count, void **objects)
+{
+	return !!kmem_cache_alloc_bulk(cache, (__force gfp_t)slablab_native_gfp(gfp), count, objects);
+}
+
+u64 slablab_free_bulk(struct kmem_cache *cache, u64 count, void **objects)
+{
+	kmem_cache_free_bulk(cache, count, objects);
+	return 0;
+}
+
+/* Whether the CPU's sheaf took the object, which is freed after a grace period. */
+u64 slablab_free_rcu(struct kmem_cache *cache, void *object)
+{
+#ifdef SLAB_FREE_DEFAULT
+	return __kfree_rcu_sheaf(cache, object, SLAB_FREE_DEFAULT);
+#else
+	return 0;
+#endif
+}
+
 u64 slablab_shrink(struct kmem_cache *cache)
 {
 	return kmem_cache_shrink(cache);
@@ -89,6 +111,24 @@ void slablab_run(void (*function)(void *), void *argument)
 
 /* The allocator, as the program numbers them: SLUB, SLAB, SLOB. */
 const u64 slablab_allocator = 0;
+#endif
+
+#ifndef SLABLAB_SLUB
+/* The program calls these for SLUB alone: the others' calls are counted one by one. */
+u64 slablab_alloc_bulk(struct kmem_cache *cache, u32 gfp, u64 count, void **objects)
+{
+	return 0;
+}
+
+u64 slablab_free_bulk(struct kmem_cache *cache, u64 count, void **objects)
+{
+	return 0;
+}
+
+u64 slablab_free_rcu(struct kmem_cache *cache, void *object)
+{
+	return 0;
+}
 #endif
 
 #ifndef SLABLAB_SLOB

@@ -112,6 +112,66 @@ impl<P: Platform> Engine<P> for Linux<P> {
         Ok(())
     }
 
+    /// Under SLUB all or none, as the tree does; SLAB's and SLOB's calls are counted one by one.
+    fn alloc_bulk(&self, backing: &Backing<'_, P>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
+        if !self.shared.is_slub() {
+            let mut places = out.iter_mut();
+            return places
+                .by_ref()
+                .map_while(|place| {
+                    *place = self.alloc(backing, gfp, None);
+                    place.as_ref().map(drop)
+                })
+                .count();
+        }
+        let objects = vec![0u64; out.len()];
+        let arguments = [self.cache, gfp.0.into(), objects.len() as u64, objects.as_ptr().addr() as u64, 0];
+        if objects.is_empty()
+            || self.run(backing, P::cpu().0, self.shared.image.functions.alloc_bulk, arguments) == 0
+        {
+            return 0;
+        }
+        for (place, object) in out.iter_mut().zip(&objects) {
+            let object = self.object(*object);
+            self.held(object, 1);
+            *place = Some(object);
+        }
+        objects.len()
+    }
+
+    fn free_bulk(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        if !self.shared.is_slub() {
+            return objects.iter().try_for_each(|object| self.free(backing, *object));
+        }
+        let mut found = Ok(());
+        let mut addresses = Vec::with_capacity(objects.len());
+        for object in objects {
+            found = self.owns(*object);
+            if found.is_err() {
+                break;
+            }
+            self.held(*object, -1);
+            addresses.push(self.address(*object));
+        }
+        if !addresses.is_empty() {
+            let arguments = [self.cache, addresses.len() as u64, addresses.as_ptr().addr() as u64, 0, 0];
+            self.run(backing, P::cpu().0, self.shared.image.functions.free_bulk, arguments);
+        }
+        found
+    }
+
+    /// By the CPU's sheaf, where the tree has sheaves; such an object is no longer a caller's.
+    fn free_rcu(&self, backing: &Backing<'_, P>, object: P::Ptr) -> Result<bool, Misuse> {
+        self.owns(object)?;
+        let arguments = [self.cache, self.address(object), 0, 0, 0];
+        let taken =
+            self.run(backing, P::cpu().0, self.shared.image.functions.free_rcu, arguments) & 0xff != 0;
+        if taken {
+            self.held(object, -1);
+        }
+        Ok(taken)
+    }
+
     fn shrink(&self, backing: &Backing<'_, P>) -> u64 {
         let before = self.file("slabs").total;
         self.run(backing, P::cpu().0, self.shared.image.functions.shrink, [self.cache, 0, 0, 0, 0]);

@@ -2,14 +2,14 @@
 //!
 //! Counted like single calls: an object from or to a sheaf is fast, the remainder from slabs is slow.
 
-use super::BATCH_MAX;
+use super::{BATCH_MAX, NoRoom, Stock};
 use crate::backing::Backing;
 use crate::engines::slub::direct::Busy;
 use crate::engines::slub::runs::Checks;
 use crate::engines::slub::{Slub, Tally};
 use crate::report::Misuse;
 use crate::slab::Slab;
-use slablab_platform::{Event, Gfp, PerCpu, Platform};
+use slablab_platform::{Event, Gfp, HotArray, Local, PerCpu, Platform};
 
 impl<P: Platform> Slub<P> {
     /// Fills `out` from sheaves first and then from slabs in one pass. Returns how many objects it got.
@@ -64,8 +64,13 @@ impl<P: Platform> Slub<P> {
         let Some(first) = objects.first() else { return Ok(()) };
         let (mut remote, mut count) = ([*first; BATCH_MAX], 0);
         let mut result = Ok(());
-        for object in objects {
+        for (index, object) in objects.iter().enumerate() {
             if Slab::<P>::of(*object).is_some_and(|(_, state)| self.takes(state)) {
+                if self.policy.elastic == 0 && !self.has_room(backing) {
+                    // No sheaf is made for many objects: the rest goes to slabs.
+                    result = result.and(self.free_remote(backing, &objects[index..]));
+                    break;
+                }
                 result = result.and(self.free_to_sheaf(backing, *object));
                 continue;
             }
@@ -77,6 +82,25 @@ impl<P: Platform> Slub<P> {
             }
         }
         result.and(self.free_remote(backing, &remote[..count]))
+    }
+
+    /// Whether the main sheaf has room, if only after an exchange with the spare or with the barn.
+    fn has_room(&self, backing: &Backing<'_, P>) -> bool {
+        let Some(mut slot) = self.slot_with_main(backing) else { return false };
+        let main = slot.array();
+        if main.size < main.capacity {
+            return true;
+        }
+        match self.swap_out(&mut slot) {
+            Ok(()) => true,
+            Err(NoRoom::NoSpare(barn)) => {
+                let Some(empty) = self.get_empty(barn) else { return false };
+                slot.sheaves.spare.set(main.storage.map(|sheaf| Stock { sheaf, size: main.size }));
+                slot.set_array(HotArray { storage: Some(empty), size: 0, ..main });
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     fn free_remote(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
