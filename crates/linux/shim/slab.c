@@ -31,7 +31,7 @@ struct alien {
 
 enum count {
 	ALLOCS, HITS, MISSES, FREE_HITS, FREE_MISSES, NODE_ALLOCS, NODE_FREES, OVERFLOWS, GROWN, GROW_TRIES,
-	FALLBACKS, LIST_LOCKS, ALIEN_LOCKS, COUNTS
+	FALLBACKS, LIST_LOCKS, ALIEN_LOCKS, REAPED, COUNTS
 };
 
 /* A cache of the program. */
@@ -53,6 +53,10 @@ static struct seen *running;
 static u32 pending_aliens;
 static struct page *fresh[16];
 static u32 fresh_count, failed;
+
+/* A timer runs. What the node had whose lists are locked: a slab that goes alone, without objects that come. */
+static bool reaping;
+static unsigned long free_before, slabs_before;
 
 static u32 place_of(const void *address, u32 places)
 {
@@ -117,18 +121,32 @@ static void mark(void *lock, int held)
 	atomic_set(&((raw_spinlock_t *)lock)->raw_lock.val, held);
 }
 
+static u32 known_as(void *lock)
+{
+	u32 at = place_of(lock, LOCKS);
+
+	while (locks[at].lock && locks[at].lock != lock)
+		at = (at + 1) % LOCKS;
+	return at;
+}
+
 void slablab_unlocked(void *lock)
 {
+	struct kmem_cache_node *n = container_of(lock, struct kmem_cache_node, list_lock);
+	u32 at = known_as(lock);
+
 	mark(lock, 0);
+	if (reaping && locks[at].seen && n->total_slabs + 1 == slabs_before &&
+	    n->free_objects + locks[at].seen->cache->num == free_before)
+		count(locks[at].seen, REAPED, 1);
 }
 
 void slablab_locked(void *lock)
 {
-	u32 at = place_of(lock, LOCKS);
+	struct kmem_cache_node *n = container_of(lock, struct kmem_cache_node, list_lock);
+	u32 at = known_as(lock);
 
 	mark(lock, 1);
-	while (locks[at].lock && locks[at].lock != lock)
-		at = (at + 1) % LOCKS;
 	if (!locks[at].lock) {
 		/* Outside of a call the cache is that of the lock which is taken next. */
 		if (running)
@@ -137,6 +155,8 @@ void slablab_locked(void *lock)
 			pending_aliens++;
 		return;
 	}
+	slabs_before = n->total_slabs;
+	free_before = n->free_objects;
 	count(locks[at].seen, LIST_LOCKS, 1);
 	count(locks[at].seen, ALIEN_LOCKS, pending_aliens);
 	pending_aliens = 0;
@@ -258,7 +278,9 @@ u64 slablab_shrink(struct kmem_cache *cache)
 void slablab_run(void (*function)(void *), void *argument)
 {
 	begin(NULL);
+	reaping = true;
 	function(argument);
+	reaping = false;
 	end();
 }
 
@@ -281,6 +303,9 @@ static u64 number_of(struct kmem_cache *cache, const char *name, bool *known)
 		return cache->batchcount;
 	if (!strcmp(name, "shared"))
 		return cache->shared;
+	/* Of the timer's next visit of node 0, in ticks of the tree's clock. */
+	if (!strcmp(name, "next_reap"))
+		return get_node(cache, 0)->next_reap;
 #ifdef CONFIG_DEBUG_SLAB
 	if (!strcmp(name, "tree_grown"))
 		return cache->grown;
@@ -349,6 +374,7 @@ static const struct {
 	{ "node_frees", { NODE_FREES } },
 	{ "node_overflow", { OVERFLOWS } },
 	{ "grown", { GROWN } },
+	{ "reaped", { REAPED } },
 	{ "grow_tries", { GROW_TRIES } },
 	{ "fallback_alloc", { FALLBACKS } },
 	{ "lock_node_list", { LIST_LOCKS } },
