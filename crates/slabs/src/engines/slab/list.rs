@@ -7,7 +7,8 @@
 //! | `alien->lock` | one alien array: objects of one other node |
 //! | `list_lock` | a node's three lists, the free lists and counts of its slabs, its shared array |
 //!
-//! The number of free objects of a node is a word of its own, written under `list_lock` and read without it.
+//! The numbers of a node's free and shared objects are words of their own, written under `list_lock` and read
+//! without it.
 
 use super::SlabEngine;
 use super::policy::Requeue;
@@ -48,13 +49,11 @@ pub(super) struct Array<P: Platform> {
     pub(super) storage: Option<P::Ptr>,
     pub(super) size: u32,
     pub(super) capacity: u32,
-    /// True if the array was used after the reaper's last visit.
-    pub(super) touched: bool,
 }
 
 impl<P: Platform> Default for Array<P> {
     fn default() -> Self {
-        Array { storage: None, size: 0, capacity: 0, touched: false }
+        Array { storage: None, size: 0, capacity: 0 }
     }
 }
 
@@ -88,13 +87,9 @@ pub(super) struct Lists<P: Platform> {
     pub(super) free: SlabList<P>,
     /// True if a slab was made after the last look of the clock (`DFLGS_GROWN`).
     pub(super) grown: bool,
-    /// True if an allocation reached the list of free slabs after the reaper's last visit.
-    pub(super) free_touched: bool,
     /// Free objects that the node retains before an emptied slab is returned. 0 means that the next holder of
     /// the lock computes it.
     pub(super) free_limit: u32,
-    /// The earliest time of the reaper's next visit to this node.
-    pub(super) next_reap_ns: u64,
     /// The shared array: it takes objects when the array of one of the node's CPUs is full.
     pub(super) shared: Array<P>,
 }
@@ -104,6 +99,16 @@ pub(super) struct Node<P: Platform> {
     lists: P::Lock<rank::NodeList, Lists<P>>,
     /// Free objects in the partial and free slabs.
     free_objects: P::Word,
+    /// Objects in the shared array.
+    shared_objects: P::Word,
+    /// 1 if a refill used the shared array after the reaper's last visit. The reaper clears it without the
+    /// lock.
+    pub(super) shared_touched: P::Word,
+    /// 1 if an allocation reached the list of free slabs after the reaper's last visit. The reaper clears it
+    /// without the lock.
+    pub(super) free_touched: P::Word,
+    /// The earliest time of the reaper's next visit to this node; 0 before the first visit.
+    pub(super) next_reap_ns: P::Word,
     /// The colour of the next slab.
     pub(super) colour_next: P::Word,
     /// Alien arrays, by node: objects of other nodes that this node's CPUs freed.
@@ -117,14 +122,16 @@ impl<P: Platform> Default for Node<P> {
             full: SlabList::default(),
             free: SlabList::default(),
             grown: false,
-            free_touched: false,
             free_limit: 0,
-            next_reap_ns: 0,
             shared: Array::default(),
         };
         Node {
             lists: P::Lock::new(lists),
             free_objects: P::Word::new(0),
+            shared_objects: P::Word::new(0),
+            shared_touched: P::Word::new(0),
+            free_touched: P::Word::new(0),
+            next_reap_ns: P::Word::new(0),
             colour_next: P::Word::new(0),
             aliens: P::PerNode::new(),
         }
@@ -161,6 +168,16 @@ impl<P: Platform> Node<P> {
         self.free_objects.load() as u32
     }
 
+    /// Objects in the shared array. Read without the lock, so the value may be stale.
+    pub(super) fn shared_objects(&self) -> u32 {
+        self.shared_objects.load() as u32
+    }
+
+    /// Records that the shared array changed. The caller holds `list_lock`.
+    pub(super) fn shared_changed(&self, lists: &Lists<P>) {
+        self.shared_objects.store(lists.shared.size as u64);
+    }
+
     /// Locks the lists. Unlike `lock_node`, counts no event and does not compute `free_limit`.
     pub(super) fn peek(&self) -> ListsGuard<'_, P> {
         self.lists.lock()
@@ -179,9 +196,9 @@ impl<P: Platform> Node<P> {
 
 impl<P: Platform> Lists<P> {
     /// The next slab to allocate from: the first partial one, else the first free one.
-    fn next(&mut self) -> Option<Slab<P>> {
+    fn next(&mut self, node: &Node<P>) -> Option<Slab<P>> {
         self.partial.first().or_else(|| {
-            self.free_touched = true;
+            node.free_touched.store(1);
             self.free.first()
         })
     }
@@ -219,6 +236,11 @@ impl<P: Platform> SlabEngine<P> {
     /// Takes a node's `list_lock`, and computes `free_limit` if necessary.
     pub(super) fn lock_node<'a>(&self, id: NodeId, node: &'a Node<P>) -> ListsGuard<'a, P> {
         self.slots.count(Event::LockNodeList, 1);
+        self.open_node(id, node)
+    }
+
+    /// [`SlabEngine::lock_node`] where a kernel takes no lock, or where the caller counts it.
+    pub(super) fn open_node<'a>(&self, id: NodeId, node: &'a Node<P>) -> ListsGuard<'a, P> {
         let mut lists = node.lists.lock();
         if lists.free_limit == 0 {
             lists.free_limit = self.free_limit_of(id);
@@ -254,7 +276,7 @@ impl<P: Platform> SlabEngine<P> {
     ) -> u32 {
         let mut taken = 0;
         while taken < most
-            && let Some(slab) = lists.next()
+            && let Some(slab) = lists.next(node)
         {
             lists.list_of(SlabWord::unpack(slab.extra())).remove(slab);
             let pulled = self.pull(slab, most - taken, |index, object| out(taken + index, object));

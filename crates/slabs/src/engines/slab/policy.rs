@@ -110,6 +110,10 @@ pub struct SlabPolicy {
     pub grow: GrowFlags,
     /// Nanoseconds between two visits of the timer's reaper; 0 for no reaper.
     pub reap_interval_ns: u64,
+    /// Milliseconds from two of these intervals after the cache was made to the timer's first visit of its
+    /// nodes' shared arrays and free slabs; `None` derives them from the cache's number, as a kernel does from
+    /// its address.
+    pub node_reap_ms: Option<u32>,
 }
 
 /// Presets as constants, for a program that parses no text. One policy of a constant is changed with
@@ -134,6 +138,7 @@ impl SlabPolicy {
         reap: Reap::Timer,
         grow: GrowFlags::Reclaim,
         reap_interval_ns: 2_000_000_000,
+        node_reap_ms: None,
     };
 
     /// The policies of `slab@2.4`: 2.4.8 to 2.4.10 (docs/theory/slab.md 10).
@@ -230,6 +235,11 @@ impl Policy for SlabPolicy {
         knob!(
             "reap_ms", "interval of the reaper, in milliseconds; 0: no reaper (docs/theory/slab.md 6)",
             reap_interval_ns: milliseconds to 86_400_000
+        ),
+        knob!(
+            "node_reap_ms",
+            "first visit of nodes, in milliseconds from two of these intervals on (docs/theory/slab.md 6)",
+            node_reap_ms: auto or 0 to 86_400_000
         ),
         knob!(
             "zone_reclaim", "local reclaim before a farther node (docs/theory/pagealloc.md 6; zone_reclaim_mode)",

@@ -2,20 +2,27 @@
 
 use super::list::{Array, Lists, Node};
 use super::policy::Reap;
-use super::{SlabEngine, Slot};
+use super::{SlabEngine, Slot, times};
 use crate::backing::Backing;
 use crate::cache::CacheFlags;
 use crate::engine::Reapable;
 use crate::slab::SlabList;
-use slablab_platform::{CpuId, Event, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Work, WorkKind};
+use slablab_platform::{
+    CpuId, Event, HotArray, Local, NodeId, PerCpu, PerNode, Platform, Word, Work, WorkKind,
+};
 
 impl<P: Platform> SlabEngine<P> {
     /// Upkeep in every slow path: schedules the CPU's reaper if necessary, and empties the slot if another
     /// CPU asked for that.
     pub(super) fn look_around(&self, backing: &Backing<'_, P>, slot: &mut Slot<'_, P>) {
         if !slot.reaping && self.policy.reap_interval_ns > 0 {
+            let (cpu, now) = (slot.cpu(), P::now());
+            let (first, before) = times::first(cpu.0, now, self.policy.reap_interval_ns);
+            // The array for the node behind the CPU's own is the first, and those of other nodes follow.
+            let home = self.free_home(cpu).0 as u64;
+            slot.rotor = ((home + 1 + before) % P::nodes() as u64) as u16;
             slot.reaping = true;
-            self.reap_later(slot.cpu());
+            self.reap_at(cpu, first, now);
         }
         if slot.asked() {
             let mut doomed = SlabList::default();
@@ -24,14 +31,15 @@ impl<P: Platform> SlabEngine<P> {
         }
     }
 
-    /// Schedules the next visit. A CPU visits all its caches at once. The visits of different CPUs are spread
-    /// over the interval, by CPU number.
-    pub(super) fn reap_later(&self, cpu: CpuId) {
-        let interval = self.policy.reap_interval_ns;
-        let phase = interval / P::cpus() as u64 * cpu.0 as u64;
-        let since = (P::now() + interval - phase) % interval;
+    /// Schedules the visit behind the one that runs now.
+    fn reap_later(&self, cpu: CpuId) {
+        let now = P::now();
+        self.reap_at(cpu, times::next(cpu.0, now, self.policy.reap_interval_ns), now);
+    }
+
+    fn reap_at(&self, cpu: CpuId, at: u64, now: u64) {
         let work = Work { kind: WorkKind::Reap, cache: self.id.0, argument: 0 };
-        P::defer(cpu, interval - since, work);
+        P::defer(cpu, at - now, work);
     }
 
     /// One visit: one alien array, the CPU's array, the node's shared array and the node's free slabs.
@@ -68,7 +76,8 @@ impl<P: Platform> SlabEngine<P> {
         let turn = NodeId(slot.rotor);
         slot.rotor = (slot.rotor + 1) % P::nodes();
         let Some(alien) = self.nodes.peek(home).and_then(|node| node.aliens.peek(turn)) else { return };
-        if let Some(mut array) = alien.try_lock() {
+        // A kernel does not lock an array that looks empty.
+        if let Some(mut array) = alien.try_lock().filter(|array| array.size > 0) {
             self.slots.count(Event::LockAlien, 1);
             self.drain_alien(backing, &mut array, turn, doomed);
         }
@@ -94,36 +103,37 @@ impl<P: Platform> SlabEngine<P> {
     }
 
     fn reap_node(&self, backing: &Backing<'_, P>, id: NodeId, node: &Node<P>, doomed: &mut SlabList<P>) {
-        let mut lists = self.lock_node(id, node);
-        if lists.next_reap_ns > P::now() {
+        let due = match node.next_reap_ns.load() {
+            0 => self.first_reap_ns,
+            due => due,
+        };
+        if due > P::now() {
             return;
         }
-        lists.next_reap_ns = P::now() + 2 * self.policy.reap_interval_ns;
-        self.reap_shared(backing, id, &mut lists, doomed);
-        if lists.free_touched {
-            lists.free_touched = false;
-            return;
+        node.next_reap_ns.store(P::now().saturating_add(2 * self.policy.reap_interval_ns));
+        self.reap_shared(backing, id, node, doomed);
+        if node.free_touched.load() != 0 {
+            return node.free_touched.store(0);
         }
+        let mut lists = self.open_node(id, node);
         let slabs = lists.free_limit.div_ceil(5 * self.geometry.objects);
         let reaped = self.drain_free(backing, node, &mut lists, slabs, doomed);
+        // A lock for each slab, and none to see that there is no other.
+        self.slots.count(Event::LockNodeList, reaped as u64);
         self.slots.count(Event::SlabReaped, reaped as u64);
     }
 
-    fn reap_shared(
-        &self,
-        backing: &Backing<'_, P>,
-        id: NodeId,
-        lists: &mut Lists<P>,
-        doomed: &mut SlabList<P>,
-    ) {
-        let Array { storage, size, capacity, touched } = lists.shared;
-        let Some(storage) = storage.filter(|_| size > 0) else { return };
-        if touched {
-            lists.shared.touched = false;
+    fn reap_shared(&self, backing: &Backing<'_, P>, id: NodeId, node: &Node<P>, doomed: &mut SlabList<P>) {
+        if node.shared_objects() == 0 {
             return;
         }
-        let gone = Self::aged(size, capacity);
-        self.drain_shared(backing, id, lists, storage, gone, doomed);
+        if node.shared_touched.load() != 0 {
+            return node.shared_touched.store(0);
+        }
+        let mut lists = self.lock_node(id, node);
+        let Array { storage, size, capacity } = lists.shared;
+        let Some(storage) = storage.filter(|_| size > 0) else { return };
+        self.drain_shared(backing, (id, node), &mut lists, storage, Self::aged(size, capacity), doomed);
     }
 
     /// Puts the oldest `most` objects of a shared array into slabs. Stops at the first object of another
@@ -131,7 +141,7 @@ impl<P: Platform> SlabEngine<P> {
     fn drain_shared(
         &self,
         backing: &Backing<'_, P>,
-        id: NodeId,
+        (id, node): (NodeId, &Node<P>),
         lists: &mut Lists<P>,
         storage: P::Ptr,
         most: u32,
@@ -139,6 +149,7 @@ impl<P: Platform> SlabEngine<P> {
     ) {
         let gone = self.put_run(backing, (id, lists), storage, (0, most), doomed);
         lists.shared.size -= gone;
+        node.shared_changed(lists);
         super::list::copy_entries::<P>(storage, gone, storage, 0, lists.shared.size);
     }
 
@@ -212,8 +223,13 @@ impl<P: Platform> SlabEngine<P> {
 
     /// Empties every array that this call can reach, and returns every free slab. A CPU whose slot is in use
     /// is asked to empty it itself.
+    ///
+    /// Locks are those of 2.6 and later: of the node for each CPU's array and for each node, also where the
+    /// array is empty; of each alien array; of the node for each slab. Those of arrays that were never made
+    /// are counted and not taken.
     pub(super) fn empty_all(&self, backing: &Backing<'_, P>) {
         let mut doomed = SlabList::default();
+        self.count_empty();
         for cpu in (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu)) {
             match self.reach(cpu) {
                 Some(mut slot) => self.empty_array(backing, &mut slot, &mut doomed),
@@ -227,10 +243,29 @@ impl<P: Platform> SlabEngine<P> {
             self.empty_shared(backing, id, node, &mut doomed);
         }
         for (id, node) in self.nodes_in_use() {
-            let mut lists = self.lock_node(id, node);
-            self.drain_free(backing, node, &mut lists, u32::MAX, &mut doomed);
+            let mut lists = self.open_node(id, node);
+            let gone = self.drain_free(backing, node, &mut lists, u32::MAX, &mut doomed);
+            self.slots.count(Event::LockNodeList, gone as u64);
         }
         self.destroy_slabs(backing, doomed);
+    }
+
+    /// Counts the locks of arrays that are empty or were never made.
+    fn count_empty(&self) {
+        if self.policy.reap == Reap::Clock {
+            return;
+        }
+        let has_objects =
+            |cpu: CpuId| self.slots.used(cpu) && self.reach(cpu).is_some_and(|slot| slot.array().size > 0);
+        let cpus = (0..P::cpus()).map(CpuId).filter(|cpu| P::cpu_online(*cpu) && !has_objects(*cpu)).count();
+        let (nodes, used) = (P::nodes() as u64, self.nodes_in_use().count() as u64);
+        self.slots.count(Event::LockNodeList, cpus as u64 + nodes - used);
+        if self.policy.alien {
+            let made =
+                |node: &Node<P>| (0..P::nodes()).filter(|id| node.aliens.peek(NodeId(*id)).is_some()).count();
+            let made: usize = self.nodes_in_use().map(|(_, node)| made(node)).sum();
+            self.slots.count(Event::LockAlien, nodes * (nodes - 1) - made as u64);
+        }
     }
 
     fn empty_aliens(&self, backing: &Backing<'_, P>, node: &Node<P>, doomed: &mut SlabList<P>) {
@@ -248,11 +283,12 @@ impl<P: Platform> SlabEngine<P> {
             let mut lists = self.lock_node(id, node);
             let Some(storage) = lists.shared.storage.filter(|_| lists.shared.size > 0) else { return };
             let size = lists.shared.size;
-            self.drain_shared(backing, id, &mut lists, storage, size, doomed);
+            self.drain_shared(backing, (id, node), &mut lists, storage, size, doomed);
             if lists.shared.size == 0 {
                 return;
             }
             lists.shared.size -= 1;
+            node.shared_changed(&lists);
             let stranger = super::list::entry::<P>(self.id, storage, lists.shared.size);
             drop(lists);
             self.put_stranger(backing, stranger, doomed);
