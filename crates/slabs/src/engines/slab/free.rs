@@ -210,6 +210,7 @@ impl<P: Platform> SlabEngine<P> {
         let node = self.nodes.get(id);
         let mut lists = self.lock_node(id, node);
         self.put(backing, node, &mut lists, (slab, object), &mut doomed)?;
+        self.trim(backing, node, &mut lists, &mut doomed);
         drop(lists);
         self.destroy_slabs(backing, doomed);
         Ok(())
@@ -219,10 +220,11 @@ impl<P: Platform> SlabEngine<P> {
     pub(super) fn put_stranger(&self, backing: &Backing<'_, P>, object: P::Ptr, doomed: &mut SlabList<P>) {
         let (slab, state) = self.home_of(object);
         let node = self.nodes.get(state.node);
-        let put = self.put(backing, node, &mut self.lock_node(state.node, node), (slab, object), doomed);
-        if let Err(misuse) = put {
+        let mut lists = self.lock_node(state.node, node);
+        if let Err(misuse) = self.put(backing, node, &mut lists, (slab, object), doomed) {
             kept_wrong::<P>(self.id, "an array", object, misuse);
         }
+        self.trim(backing, node, &mut lists, doomed);
     }
 
     /// Creates the current CPU's array and its node's shared array if they are missing and memory is

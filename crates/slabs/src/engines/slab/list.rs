@@ -11,7 +11,7 @@
 //! without it.
 
 use super::SlabEngine;
-use super::policy::Requeue;
+use super::policy::{Requeue, Surplus};
 use crate::backing::{Backing, Metadata};
 use crate::cache::CacheId;
 use crate::damage::{damaged, hole, kept_wrong};
@@ -300,8 +300,8 @@ impl<P: Platform> SlabEngine<P> {
         if word.inuse == 0 { list.push_tail(slab) } else { list.push_head(slab) }
     }
 
-    /// Puts an object back into its slab: `free_block` for one object. A slab that becomes empty moves to
-    /// `doomed` if the node has more free objects than `free_limit`.
+    /// Puts an object back into its slab. With [`Surplus::AtEach`], a slab that becomes empty moves to `doomed`
+    /// if the node has more free objects than `free_limit`. [`SlabEngine::trim`] follows the last object.
     ///
     /// # Errors
     /// [`Misuse::AlreadyFree`] if no object of the slab is allocated: a double free.
@@ -332,7 +332,10 @@ impl<P: Platform> SlabEngine<P> {
             // A partial slab goes to the tail: its other objects get time to be freed before the slab is used
             // again.
             lists.partial.push_tail(slab);
-        } else if node.free_objects() > lists.free_limit && self.can_destroy(backing, slab) {
+        } else if self.policy.surplus == Surplus::AtEach
+            && node.free_objects() > lists.free_limit
+            && self.can_destroy(backing, slab)
+        {
             node.sub_free(self.geometry.objects);
             doomed.push_tail(slab);
         } else {
@@ -352,17 +355,35 @@ impl<P: Platform> SlabEngine<P> {
         doomed: &mut SlabList<P>,
     ) -> u32 {
         let node = self.nodes.get(id);
-        for index in from..to {
+        let mut index = from;
+        while index < to {
             let object = entry::<P>(self.id, storage, index);
             let (slab, state) = self.home_of(object);
             if state.node != id {
-                return index;
+                break;
             }
             if let Err(misuse) = self.put(backing, node, lists, (slab, object), doomed) {
                 kept_wrong::<P>(self.id, "an array", object, misuse);
             }
+            index += 1;
         }
-        to
+        self.trim(backing, node, lists, doomed);
+        index
+    }
+
+    /// Moves slabs to `doomed` after objects came back, with [`Surplus::AtLast`]: those that have been empty
+    /// longest, as long as the node has more free objects than `free_limit`.
+    pub(super) fn trim(
+        &self,
+        backing: &Backing<'_, P>,
+        node: &Node<P>,
+        lists: &mut Lists<P>,
+        doomed: &mut SlabList<P>,
+    ) {
+        let surplus = node.free_objects().saturating_sub(lists.free_limit);
+        if surplus > 0 && self.policy.surplus == Surplus::AtLast {
+            self.drain_free(backing, node, lists, surplus.div_ceil(self.geometry.objects), doomed);
+        }
     }
 
     /// Puts the objects `from..to` of an array into their slabs. Takes one lock for each run of objects of

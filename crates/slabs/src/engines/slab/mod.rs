@@ -10,7 +10,7 @@ mod seed;
 mod shape;
 mod times;
 
-pub use policy::{Fresh, GrowFlags, Limits, Management, Memoryless, Reap, Requeue, SlabPolicy};
+pub use policy::{Fresh, GrowFlags, Limits, Management, Memoryless, Reap, Requeue, SlabPolicy, Surplus};
 pub use shape::Tunables;
 
 use crate::backing::Backing;

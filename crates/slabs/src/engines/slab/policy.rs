@@ -64,6 +64,16 @@ pub enum Requeue {
     Tail,
 }
 
+/// When objects that come back return slabs above `free_limit` (docs/theory/slab.md 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surplus {
+    /// At each object: the slab that it empties, if the node has too many free objects then. Until 4.6.
+    AtEach,
+    /// Behind the last object of the call: the slabs that have been empty longest, as long as the node has too
+    /// many free objects. 4.7 and later.
+    AtLast,
+}
+
 /// Where a slab's list of free objects is (docs/theory/slab.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Management {
@@ -104,6 +114,8 @@ pub struct SlabPolicy {
     pub fresh: Fresh,
     /// Where a partial slab goes when one of its objects is freed.
     pub requeue: Requeue,
+    /// When objects that come back return slabs.
+    pub surplus: Surplus,
     /// Who returns empty slabs.
     pub reap: Reap,
     /// How hard an attempt on one node tries.
@@ -135,6 +147,7 @@ impl SlabPolicy {
         management: Management::Descriptor,
         fresh: Fresh::Listed,
         requeue: Requeue::Tail,
+        surplus: Surplus::AtEach,
         reap: Reap::Timer,
         grow: GrowFlags::Reclaim,
         reap_interval_ns: 2_000_000_000,
@@ -163,6 +176,7 @@ impl SlabPolicy {
         memoryless: Memoryless::Nearest,
         management: Management::Index,
         fresh: Fresh::FillsArray,
+        surplus: Surplus::AtLast,
         grow: GrowFlags::Nowait,
         ..SlabPolicy::V2_6_29
     };
@@ -227,6 +241,11 @@ impl Policy for SlabPolicy {
         knob!(
             "requeue", "where a partial slab goes when one of its objects is freed (docs/theory/slab.md 4, 10)",
             requeue: Requeue ["stays" = Stays, "tail" = Tail]
+        ),
+        knob!(
+            "surplus",
+            "when freed objects return empty slabs above free_limit (docs/theory/slab.md 4; 4.7)",
+            surplus: Surplus ["at-each" = AtEach, "at-last" = AtLast]
         ),
         knob!(
             "reap", "who returns empty slabs: a timer, or page reclaim's clock (docs/theory/slab.md 6, 10)",

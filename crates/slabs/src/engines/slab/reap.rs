@@ -154,7 +154,7 @@ impl<P: Platform> SlabEngine<P> {
     }
 
     /// Moves up to `most` free slabs to `doomed`, the oldest first.
-    fn drain_free(
+    pub(super) fn drain_free(
         &self,
         backing: &Backing<'_, P>,
         node: &Node<P>,

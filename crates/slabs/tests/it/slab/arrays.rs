@@ -147,6 +147,33 @@ fn shrink_and_free_limit_return_slabs() {
             expected: &[Slabs(2), Counted(Event::FreeSlab, 2), Parked(1), FreeInSlabs(29)],
         },
         Case {
+            name: "or behind the last object, the slab that has been empty longest",
+            machine: one_node(),
+            presets: &["slab@6.1,limit=1,shared=0,reap_ms=0"],
+            size: 1024,
+            // free_limit = (1 + 2 CPUs) * 1 + 4 = 7. The first slab is empty, the second lacks one object, and
+            // the third one gets an object back: the eighth.
+            steps: &[Alloc(0, 12), Free(0, 7), FreeNth(0, 8), FreeNth(0, 9)],
+            expected: &[Counted(Event::FreeSlab, 1), FreeInSlabs(4), Parked(1)],
+        },
+        Case {
+            name: "surplus=at-each: an object that empties no slab returns none",
+            machine: one_node(),
+            presets: &["slab@6.1,limit=1,shared=0,reap_ms=0,surplus=at-each"],
+            size: 1024,
+            steps: &[Alloc(0, 12), Free(0, 7), FreeNth(0, 8), FreeNth(0, 9)],
+            expected: &[Counted(Event::FreeSlab, 0), FreeInSlabs(8), Parked(1)],
+        },
+        Case {
+            name: "surplus=at-last: of three empty slabs the first one goes",
+            machine: MachineSpec::uniform(8, 1, 256 * MIB),
+            presets: &["slab@6.1,limit=1,shared=0,reap_ms=0"],
+            size: 1024,
+            // free_limit = 9 + 4 = 13. One object is in the array, and two are in the fourth slab.
+            steps: &[Alloc(0, 16), Free(0, 15), Alloc(0, 3), SameSlab(0, 8), Alloc(0, 3), SameSlab(0, 4)],
+            expected: &[Counted(Event::FreeSlab, 1)],
+        },
+        Case {
             name: "a shrink takes a lock for each CPU, for each node, for each slab, and for each alien array",
             machine: two_nodes(),
             presets: &[NEW],
