@@ -24,8 +24,8 @@ mod oracle {
     use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
     use slablab_model::{Addr, Machine, MachineSpec, Model};
     use slablab_pages::{Pages, PagesPolicy};
-    use slablab_platform::{CpuId, Event, Gfp, NodeId, Time, Topology, Work, WorkKind};
-    use slablab_slabs::engines::slab::SlabEngine;
+    use slablab_platform::{CpuId, Event, Gfp, NodeId, Time, Topology};
+    use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
     use slablab_slabs::engines::slob::Slob;
     use slablab_slabs::engines::slub::Slub;
     use slablab_slabs::registered::{Registration, Table};
@@ -184,7 +184,10 @@ mod oracle {
                 let program = Program { machine, size, seed, operations, kind: &kind };
                 let ours = match &ours {
                     Preset::Slub(policy) => program.run::<Slub<Model>>(policy),
-                    Preset::Slab(policy) => program.run::<SlabEngine<Model>>(policy),
+                    Preset::Slab(policy) => {
+                        let node_reap_ms = Some(program.node_reap_ms(&real)?);
+                        program.run::<SlabEngine<Model>>(&SlabPolicy { node_reap_ms, ..*policy })
+                    }
                     Preset::Slob(policy) => program.run::<Slob<Model>>(policy),
                     _ => Vec::new(),
                 };
@@ -289,30 +292,33 @@ mod oracle {
             seen
         }
 
-        /// A millisecond passes. The timers of both run when the tree's would: of CPU n after 1 s and 12 n
-        /// ms, and every 2 s from then on.
+        /// When the tree visits the nodes of the cache first, from two intervals of its timers on: that
+        /// depends on the address of its `struct kmem_cache`.
+        fn node_reap_ms(&self, real: &LinuxPolicy) -> Result<u32, Box<dyn Error>> {
+            let mut machine = Machine::new(self.machine.clone()).expect("a machine");
+            let cache = || Linux::<Model>::create(CacheId(3), &CacheSpec::of_size(self.size), real);
+            let ticks = machine.enter(|| until_ended(|| cache().number("next_reap")));
+            let ticks = ticks.map_err(|slablab_engines::Ended(what)| what)?.unwrap_or(0);
+            let ms =
+                (ticks * 4).checked_sub(4000).ok_or("next_reap: the image was built by an older program")?;
+            Ok(ms as u32)
+        }
+
+        /// A millisecond passes, and the timers run that each of both asked for.
         fn tick<E: Engine<Model>>(
             &self,
             cache: &E,
             backing: &Backing<'_, Model, E::Common>,
             operation: &mut String,
         ) {
-            while Model::next_due().is_some() {}
             Model::advance_to(Model::now() + 1_000_000);
-            let now_ms = Model::now() / 1_000_000;
-            let is_due = |cpu: &u16| {
-                (now_ms + 1000)
-                    .checked_sub(12 * u64::from(*cpu))
-                    .is_some_and(|ms| ms >= 2000 && ms % 2000 == 0)
-            };
-            for cpu in (0..Model::cpus()).filter(is_due) {
-                Model::run_on(CpuId(cpu));
-                cache.work(
-                    backing,
-                    CpuId(cpu),
-                    Work { kind: WorkKind::Reap, cache: 3, argument: cpu.into() },
-                );
-                *operation += &format!(", a timer of CPU {cpu}");
+            while let Some((cpu, work)) = Model::next_due() {
+                // What holds the arrays of a preset is not compared.
+                if work.cache == 3 {
+                    Model::run_on(cpu);
+                    cache.work(backing, cpu, work);
+                    *operation += &format!(", a timer of CPU {}", cpu.0);
+                }
             }
         }
     }
