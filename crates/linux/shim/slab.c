@@ -121,6 +121,47 @@ static void mark(void *lock, int held)
 	atomic_set(&((raw_spinlock_t *)lock)->raw_lock.val, held);
 }
 
+/* The arrays for other nodes' objects that a node has whose CPU goes: by then the node does not know them. */
+static struct {
+	const void *lock;
+	struct seen *seen;
+} leaving[LOCKS];
+static u32 leaving_count;
+
+static void know_leaving(u32 cpu)
+{
+	struct kmem_cache *cache;
+	int other;
+
+	memset(leaving, 0, sizeof(leaving));
+	leaving_count = 0;
+	list_for_each_entry(cache, &slab_caches, list) {
+		struct kmem_cache_node *n = get_node(cache, cpu_to_mem(cpu));
+		struct alien **aliens = n ? (struct alien **)n->alien : NULL;
+
+		for_each_online_node(other) {
+			u32 at = place_of(aliens ? aliens[other] : NULL, LOCKS);
+
+			if (!aliens || !aliens[other] || !seen_of(cache) || leaving_count == LOCKS / 2)
+				continue;
+			while (leaving[at].lock)
+				at = (at + 1) % LOCKS;
+			leaving[at].lock = &aliens[other]->lock;
+			leaving[at].seen = seen_of(cache);
+			leaving_count++;
+		}
+	}
+}
+
+static struct seen *owner_of(const void *lock)
+{
+	u32 at = place_of(lock, LOCKS);
+
+	while (leaving[at].lock && leaving[at].lock != lock)
+		at = (at + 1) % LOCKS;
+	return leaving[at].seen;
+}
+
 static u32 known_as(void *lock)
 {
 	u32 at = place_of(lock, LOCKS);
@@ -148,11 +189,13 @@ void slablab_locked(void *lock)
 
 	mark(lock, 1);
 	if (!locks[at].lock) {
-		/* Outside of a call the cache is that of the lock which is taken next. */
+		/* In a timer the cache is that of the lock which is taken next. */
 		if (running)
 			count(running, ALIEN_LOCKS, 1);
-		else
+		else if (reaping)
 			pending_aliens++;
+		else
+			count(owner_of(lock), ALIEN_LOCKS, 1);
 		return;
 	}
 	slabs_before = n->total_slabs;
@@ -238,6 +281,9 @@ void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
 			count(seen, NODE_ALLOCS, 1);
 		count(seen, FALLBACKS, from != (local ? here : node));
 	}
+	/* What fails has tried other nodes, if it may. */
+	if (!object)
+		count(seen, FALLBACKS, !(native & __GFP_THISNODE));
 	end();
 	return object;
 }
@@ -440,6 +486,7 @@ void slablab_cpu_coming(u32 cpu)
 void slablab_cpu_gone(u32 cpu)
 {
 	begin(NULL);
+	know_leaving(cpu);
 	slab_dead_cpu(cpu);
 	end();
 }

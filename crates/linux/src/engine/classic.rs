@@ -58,6 +58,9 @@ impl<P: Platform> Shared<P> {
         if known.is_none() {
             later.push(work);
         }
+        // The tree counts from its last tick.
+        let since_tick = P::now() % 4_000_000;
+        let delay_ns = delay_ns.saturating_sub(since_tick);
         P::defer(CpuId(cpu), delay_ns, Work { kind: WorkKind::Reap, cache: id, argument });
     }
 
