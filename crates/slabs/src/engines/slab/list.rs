@@ -90,6 +90,8 @@ pub(super) struct Lists<P: Platform> {
     /// Free objects that the node retains before an emptied slab is returned. 0 means that the next holder of
     /// the lock computes it.
     pub(super) free_limit: u32,
+    /// True if that computation leaves out a CPU, the one that came last.
+    pub(super) leaves_out: bool,
     /// The shared array: it takes objects when the array of one of the node's CPUs is full.
     pub(super) shared: Array<P>,
 }
@@ -123,6 +125,7 @@ impl<P: Platform> Default for Node<P> {
             free: SlabList::default(),
             grown: false,
             free_limit: 0,
+            leaves_out: false,
             shared: Array::default(),
         };
         Node {
@@ -243,7 +246,7 @@ impl<P: Platform> SlabEngine<P> {
     pub(super) fn open_node<'a>(&self, id: NodeId, node: &'a Node<P>) -> ListsGuard<'a, P> {
         let mut lists = node.lists.lock();
         if lists.free_limit == 0 {
-            lists.free_limit = self.free_limit_of(id);
+            lists.free_limit = self.free_limit_of(id, lists.leaves_out);
         }
         lists
     }

@@ -54,6 +54,10 @@ pub(crate) struct CpuState {
     rotor: u16,
     /// True while a visit of the reaper is scheduled for this CPU.
     reaping: bool,
+    /// When that visit is due.
+    due_ns: u64,
+    /// When the CPU came online, if it did after its first use of the cache.
+    up_ns: u64,
 }
 
 /// The first visit of the nodes of a cache that is made now.
@@ -214,7 +218,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
 
     /// The reaper starts to visit a CPU at the CPU's first slow path.
     fn cpu_up(&self, cpu: CpuId) {
-        self.recount(P::cpu_node(cpu));
+        self.arrive(cpu);
     }
 
     fn seed(&self, backing: &Backing<'_, P>, node: NodeId, _place: Place, free: &[u16]) -> Option<P::Ptr> {

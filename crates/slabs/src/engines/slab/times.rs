@@ -26,9 +26,9 @@ pub(super) fn next(cpu: u16, now: u64, interval: u64) -> u64 {
     rounded(cpu, now, interval, interval)
 }
 
-/// A CPU's first visit after `now`, and the number of its visits before, if it is up since time 0.
-pub(super) fn first(cpu: u16, now: u64, interval: u64) -> (u64, u64) {
-    let first = rounded(cpu, 0, interval.div_ceil(2), interval);
+/// A CPU's first visit after `now`, and the number of its visits before, if it is up since `up`.
+pub(super) fn first(cpu: u16, (up, now): (u64, u64), interval: u64) -> (u64, u64) {
+    let first = rounded(cpu, up, interval.div_ceil(2), interval);
     let before = now.checked_sub(first).map_or(0, |since| since / interval + 1);
     (before.saturating_mul(interval).saturating_add(first), before)
 }
@@ -50,20 +50,23 @@ mod tests {
     #[test]
     fn visits_are_at_whole_seconds_less_12_ms_for_each_cpu() {
         for (cpu, at) in [(0, 1000), (1, 988), (20, 760), (21, 1748), (22, 1736), (63, 1244), (84, 992)] {
-            assert_eq!(first(cpu, 0, 2000 * MS), (at * MS, 0), "CPU {cpu}");
+            assert_eq!(first(cpu, (0, 0), 2000 * MS), (at * MS, 0), "CPU {cpu}");
             assert_eq!(next(cpu, at * MS, 2000 * MS), (at + 2000) * MS, "CPU {cpu}");
             // From the first use of the cache on.
-            assert_eq!(first(cpu, at * MS - 1, 2000 * MS), (at * MS, 0), "CPU {cpu}");
-            assert_eq!(first(cpu, at * MS, 2000 * MS), ((at + 2000) * MS, 1), "CPU {cpu}");
-            assert_eq!(first(cpu, (at + 3999) * MS, 2000 * MS), ((at + 4000) * MS, 2), "CPU {cpu}");
+            assert_eq!(first(cpu, (0, at * MS - 1), 2000 * MS), (at * MS, 0), "CPU {cpu}");
+            assert_eq!(first(cpu, (0, at * MS), 2000 * MS), ((at + 2000) * MS, 1), "CPU {cpu}");
+            assert_eq!(first(cpu, (0, (at + 3999) * MS), 2000 * MS), ((at + 4000) * MS, 2), "CPU {cpu}");
         }
+        // A CPU that came up at 700 ms: the first visit is a second later, rounded.
+        assert_eq!(first(0, (700 * MS, 5000 * MS), 2000 * MS), (6000 * MS, 2));
+        assert_eq!(first(1, (1200 * MS, 1300 * MS), 2000 * MS), (1988 * MS, 0));
         // A late visit: the next one is at the same place of its second.
         assert_eq!(next(1, (988 + 244) * MS, 2000 * MS), 2988 * MS);
         assert_eq!(next(1, (988 + 248) * MS, 2000 * MS), 3988 * MS);
         // Another interval.
-        assert_eq!((first(1, 0, 500 * MS), next(0, 250 * MS, 500 * MS)), ((238 * MS, 0), 750 * MS));
-        assert_eq!(first(40, 0, 20 * MS).1, 0);
-        assert!((0..40).all(|cpu| first(cpu, 0, 1).0 > 0 && next(cpu, 77, 1) > 77));
+        assert_eq!((first(1, (0, 0), 500 * MS), next(0, 250 * MS, 500 * MS)), ((238 * MS, 0), 750 * MS));
+        assert_eq!(first(40, (0, 0), 20 * MS).1, 0);
+        assert!((0..40).all(|cpu| first(cpu, (0, 0), 1).0 > 0 && next(cpu, 77, 1) > 77));
     }
 
     #[test]

@@ -207,6 +207,34 @@ fn objects_of_other_nodes_use_alien_arrays() {
     cases.iter().for_each(check);
 }
 
+/// Read off a 6.1.192 with SLAB.
+#[test]
+fn cpus_that_come_and_go_take_locks() {
+    let cases = [
+        Case {
+            name: "one for a CPU that goes, one for each free slab of its node, three for a CPU that comes",
+            machine: two_nodes(),
+            presets: &[NEW],
+            size: 192,
+            steps: &[Alloc(0, 1), Free(0, 1), Down(0), Up(0)],
+            expected: &[
+                Counted(Event::LockNodeList, 1 + (1 + 1) + 3),
+                Counted(Event::FreeSlab, 1),
+                Counted(Event::SlabReaped, 0),
+            ],
+        },
+        Case {
+            name: "the node's last one: of each alien array, and of the other node if that has objects",
+            machine: two_nodes(),
+            presets: &[NEW],
+            size: 192,
+            steps: &[Alloc(0, 2), Free(2, 1), Down(2), Down(3), Up(2), Up(3)],
+            expected: &[Counted(Event::LockNodeList, 1 + 1 + (1 + 1) + 6), Counted(Event::LockAlien, 1 + 1)],
+        },
+    ];
+    cases.iter().for_each(check);
+}
+
 #[test]
 fn the_last_cpu_of_a_node_empties_its_arrays() {
     for (preset, own) in [(OLD, 10), (NEW, 11)] {
