@@ -1,6 +1,7 @@
 //! Random programs of operations through the allocator of a tree and through one of slablab's engines: every
 //! counter and every number of slabs and objects is compared after each operation. For SLAB time passes, so
-//! that timers run; of SLAB and SLOB those counters are compared that can be seen from outside.
+//! that timers run; of SLAB and SLOB those counters are compared that can be seen from outside, also while CPUs
+//! go off and come back, and while nodes have no memory left.
 //!
 //! ```text
 //! slablab linux build linux-6.1 --name deb61
@@ -25,12 +26,13 @@ mod oracle {
     use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
     use slablab_model::{Addr, Machine, MachineSpec, Model};
     use slablab_pages::{Pages, PagesPolicy};
-    use slablab_platform::{CpuId, Event, Gfp, NodeId, Time, Topology, Work, WorkKind};
-    use slablab_slabs::engines::slab::SlabEngine;
+    use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Time, Topology};
+    use slablab_slabs::engines::slab::{SlabEngine, SlabPolicy};
     use slablab_slabs::engines::slob::Slob;
     use slablab_slabs::engines::slub::Slub;
     use slablab_slabs::registered::{Registration, Table};
     use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Metadata, Preset, Release, Usage};
+    use std::cell::RefCell;
     use std::error::Error;
 
     /// CPUs, nodes, and how many of the nodes have memory.
@@ -67,6 +69,8 @@ mod oracle {
         by_node: bool,
         /// Whether programs have bulk operations.
         has_bulk: bool,
+        /// Whether CPUs go off, and memory runs out.
+        is_disturbed: bool,
     }
 
     /// Numbers of slabs and objects. `cpu_slabs` is left out: the tree's file of it leaves out CPUs that have
@@ -92,6 +96,7 @@ mod oracle {
                 timers,
                 by_node: !timers && events.len() > SLOB.len(),
                 has_bulk: without.iter().any(|word| word == "bulk"),
+                is_disturbed: false,
             }
         }
 
@@ -179,14 +184,20 @@ mod oracle {
         Event::LockHeap,
     ];
 
-    /// Memory of arrays: objects of a cache.
-    struct FromCache<'a, E: Engine<Model>>(&'a E, Backing<'a, Model, E::Common>);
+    /// Memory of arrays: objects of a cache. Those of the reserve first: a tree makes arrays with the cache, a
+    /// preset when it needs them, and memory may be short then.
+    struct FromCache<'a, E: Engine<Model>>(&'a E, Backing<'a, Model, E::Common>, RefCell<Vec<Addr>>);
 
     impl<E: Engine<Model>> Metadata<Model> for FromCache<'_, E> {
         fn alloc(&self, bytes: u32, gfp: Gfp) -> Option<Addr> {
-            (bytes <= self.0.geometry().object_size).then(|| self.0.alloc(&self.1, gfp, None))?
+            let new = || self.0.alloc(&self.1, gfp, None);
+            (bytes <= self.0.geometry().object_size).then(|| self.2.borrow_mut().pop().or_else(new))?
         }
         fn free(&self, object: Addr) {
+            let mut reserve = self.2.borrow_mut();
+            if reserve.capacity() > 0 {
+                return reserve.push(object);
+            }
             self.0.free(&self.1, object).expect("an array is an object of its cache");
         }
     }
@@ -205,20 +216,25 @@ mod oracle {
         let ours = Preset::parse(preset).map_err(|error| format!("{preset}: {error}"))?;
         let kind = match ours {
             Preset::Slub(_) => Kind::new(Event::ALL, false, without),
-            Preset::Slab(_) => Kind::new(&SLAB, true, without),
-            Preset::Slob(_) => Kind::new(&SLOB, false, without),
+            Preset::Slab(_) => Kind { is_disturbed: true, ..Kind::new(&SLAB, true, without) },
+            Preset::Slob(_) => Kind { is_disturbed: true, ..Kind::new(&SLOB, false, without) },
             _ => return Err(format!("{preset}: expected a preset of slub, slab or slob").into()),
         };
         let (mut programs, mut differ) = (0, 0);
         for (cpus, nodes, with_memory) in MACHINES {
             for (size, seed) in SIZES.iter().flat_map(|size| SEEDS.map(|seed| (*size, seed))) {
-                let mut machine = MachineSpec::uniform(cpus, nodes, 64 << 30);
+                // So little that the program can take all of it.
+                let bytes = if kind.is_disturbed { 64 << 20 } else { 64 << 30 };
+                let mut machine = MachineSpec::uniform(cpus, nodes, bytes);
                 machine.memoryless_nodes = false;
                 machine.nodes[with_memory.into()..].iter_mut().for_each(|node| node.bytes = 0);
                 let program = Program { machine, size, seed, operations, kind: &kind };
                 let ours = match &ours {
                     Preset::Slub(policy) => program.run::<Slub<Model>>(policy),
-                    Preset::Slab(policy) => program.run::<SlabEngine<Model>>(policy),
+                    Preset::Slab(policy) => {
+                        let node_reap_ms = Some(program.node_reap_ms(&real)?);
+                        program.run::<SlabEngine<Model>>(&SlabPolicy { node_reap_ms, ..*policy })
+                    }
                     Preset::Slob(policy) => program.run::<Slob<Model>>(policy),
                     _ => Vec::new(),
                 };
@@ -267,6 +283,61 @@ mod oracle {
         }
     }
 
+    /// Goes to a CPU that is on.
+    fn run_on_any(random: &mut Random) {
+        let mut any = || CpuId(random.below(Model::cpus().into()) as u16);
+        let cpu = any();
+        Model::run_on(if Model::cpu_online(cpu) {
+            cpu
+        } else {
+            std::iter::from_fn(|| Some(any())).find(|cpu| Model::cpu_online(*cpu)).expect("one is on")
+        });
+    }
+
+    /// One time of 512 another CPU goes off or comes back, and one time a node has no memory left, or all have
+    /// it back.
+    fn disturb<E: Engine<Model>>(
+        random: &mut Random,
+        cache: &E,
+        backing: &Backing<'_, Model, E::Common>,
+        hoard: &mut Vec<Pfn>,
+    ) -> Option<String> {
+        match random.below(512) {
+            0 => {
+                let cpu = CpuId(random.below(Model::cpus().into()) as u16);
+                if cpu == Model::cpu() {
+                    return None;
+                }
+                let on = !Model::cpu_online(cpu);
+                Model::set_online(cpu, on);
+                if on {
+                    cache.cpu_up(backing, cpu)
+                } else {
+                    cache.cpu_down(backing, cpu)
+                }
+                Some(format!("CPU {} goes {}", cpu.0, if on { "on" } else { "off" }))
+            }
+            1 if random.below(4) > 0 => {
+                let node = NodeId(random.below(Model::nodes().into()) as u16);
+                let taken = |order| {
+                    backing.pages.alloc(
+                        Gfp::ATOMIC | Gfp::MEMALLOC | Gfp::THISNODE,
+                        order,
+                        node,
+                        FrameKind::Allocated,
+                    )
+                };
+                hoard.extend([9, 0].into_iter().flat_map(|order| std::iter::from_fn(move || taken(order))));
+                Some(format!("node {} has no memory left", node.0))
+            }
+            1 => {
+                hoard.drain(..).for_each(|pfn| backing.pages.free(pfn));
+                Some("the memory is back".into())
+            }
+            _ => None,
+        }
+    }
+
     impl Program<'_> {
         fn run<E: Engine<Model>>(&self, policy: &E::Policy) -> Vec<Seen> {
             let mut machine = Machine::new(self.machine.clone()).expect("a machine");
@@ -276,7 +347,10 @@ mod oracle {
                 let cache = E::create(CacheId(3), &CacheSpec::of_size(self.size), policy);
                 let arrays = E::create(CacheId(4), &CacheSpec::of_size(4096), policy);
                 let plain = Backing::new(&pages, &common);
-                let metadata = FromCache(&arrays, plain);
+                let (cpus, nodes) = (Model::cpus(), Model::nodes());
+                let reserve = if self.kind.is_disturbed { 2 * cpus + nodes + nodes * nodes } else { 0 };
+                let reserve = (0..reserve).filter_map(|_| arrays.alloc(&plain, Gfp::KERNEL, None));
+                let metadata = FromCache(&arrays, plain, RefCell::new(reserve.collect()));
                 let backing = Backing { metadata: Some(&metadata), ..plain };
                 (0..Model::cpus()).for_each(|cpu| cache.cpu_up(&backing, CpuId(cpu)));
                 self.operate(&[cache], &backing, &common)
@@ -284,7 +358,7 @@ mod oracle {
         }
 
         /// Allocations and frees on any CPU around a number of objects that changes; one allocation of 16
-        /// asks for a node; one operation of 1000 is a shrink; a millisecond passes with each.
+        /// asks for a node; one operation of 1000 is a shrink; for SLAB a millisecond passes with each.
         fn operate<E: Engine<Model>>(
             &self,
             [cache]: &[E; 1],
@@ -294,13 +368,20 @@ mod oracle {
             let mut random = Random(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
             let (mut held, mut wanted): (Vec<Addr>, usize) = (Vec::new(), 200);
             let mut seen = Vec::new();
+            let mut hoard = Vec::new();
             for _ in 0..self.operations {
                 if random.below(64) == 0 {
                     wanted = random.below(1200) as usize;
                 }
-                Model::run_on(CpuId(random.below(Model::cpus().into()) as u16));
+                run_on_any(&mut random);
                 // Sheaves are objects of other caches, which draw too: not as often in the tree as here.
                 Model::draw(Some(random.below(1 << 32) as u32));
+                if self.kind.is_disturbed
+                    && let Some(operation) = disturb(&mut random, cache, backing, &mut hoard)
+                {
+                    seen.push(Seen { operation, numbers: self.kind.see(cache, common) });
+                    run_on_any(&mut random);
+                }
                 let mut operation;
                 if random.below(1000) == 0 {
                     cache.shrink(backing);
@@ -311,20 +392,26 @@ mod oracle {
                     let node = random.below(16) == 0;
                     let node = node.then(|| NodeId(random.below(Model::nodes().into()) as u16));
                     let gfp = if random.below(5) == 0 { Gfp::ATOMIC } else { Gfp::KERNEL };
-                    held.push(cache.alloc(backing, gfp, node).expect("memory is left"));
+                    let object = cache.alloc(backing, gfp, node);
+                    assert!(object.is_some() || !hoard.is_empty(), "memory is left");
+                    held.extend(object);
                     let asked = node.map_or(String::new(), |node| format!(" of node {}", node.0));
-                    operation = format!("an allocation{asked} by CPU {}", Model::cpu().0);
-                } else {
+                    let failed = object.map_or(", which failed", |_| "");
+                    operation = format!("an allocation{asked} by CPU {}{failed}", Model::cpu().0);
+                } else if !held.is_empty() {
                     let object = held.swap_remove(random.below(held.len() as u64) as usize);
                     let node = Pages::<Model>::block_of(object).map_or(0, |(_, state)| state.node.0);
                     operation = format!("a free by CPU {} of an object of node {node}", Model::cpu().0);
                     cache.free(backing, object).expect("an object of the cache");
+                } else {
+                    operation = "nothing".into();
                 }
                 if self.kind.timers {
                     self.tick(cache, backing, &mut operation);
                 }
                 seen.push(Seen { operation, numbers: self.kind.see(cache, common) });
             }
+            hoard.into_iter().for_each(|pfn| backing.pages.free(pfn));
             seen
         }
 
@@ -370,30 +457,33 @@ mod oracle {
             format!("a free of {} objects by CPU {cpu}", objects.len())
         }
 
-        /// A millisecond passes. The timers of both run when the tree's would: of CPU n after 1 s and 12 n
-        /// ms, and every 2 s from then on.
+        /// When the tree visits the nodes of the cache first, from two intervals of its timers on: that
+        /// depends on the address of its `struct kmem_cache`.
+        fn node_reap_ms(&self, real: &LinuxPolicy) -> Result<u32, Box<dyn Error>> {
+            let mut machine = Machine::new(self.machine.clone()).expect("a machine");
+            let cache = || Linux::<Model>::create(CacheId(3), &CacheSpec::of_size(self.size), real);
+            let ticks = machine.enter(|| until_ended(|| cache().number("next_reap")));
+            let ticks = ticks.map_err(|slablab_engines::Ended(what)| what)?.unwrap_or(0);
+            let ms =
+                (ticks * 4).checked_sub(4000).ok_or("next_reap: the image was built by an older program")?;
+            Ok(ms as u32)
+        }
+
+        /// A millisecond passes, and the timers run that each of both asked for.
         fn tick<E: Engine<Model>>(
             &self,
             cache: &E,
             backing: &Backing<'_, Model, E::Common>,
             operation: &mut String,
         ) {
-            while Model::next_due().is_some() {}
             Model::advance_to(Model::now() + 1_000_000);
-            let now_ms = Model::now() / 1_000_000;
-            let is_due = |cpu: &u16| {
-                (now_ms + 1000)
-                    .checked_sub(12 * u64::from(*cpu))
-                    .is_some_and(|ms| ms >= 2000 && ms % 2000 == 0)
-            };
-            for cpu in (0..Model::cpus()).filter(is_due) {
-                Model::run_on(CpuId(cpu));
-                cache.work(
-                    backing,
-                    CpuId(cpu),
-                    Work { kind: WorkKind::Reap, cache: 3, argument: cpu.into() },
-                );
-                *operation += &format!(", a timer of CPU {cpu}");
+            while let Some((cpu, work)) = Model::next_due() {
+                // What holds the arrays of a preset is not compared.
+                if work.cache == 3 {
+                    Model::run_on(cpu);
+                    cache.work(backing, cpu, work);
+                    *operation += &format!(", a timer of CPU {}", cpu.0);
+                }
             }
         }
     }

@@ -163,6 +163,7 @@ bool queue_delayed_work_on(int cpu, struct workqueue_struct *wq, struct delayed_
 {
 	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&dwork->work)))
 		return false;
+	dwork->timer.expires = jiffies + delay;
 	host_defer(cpu < nr_cpu_ids ? cpu : raw_smp_processor_id(), dwork, delay * (NSEC_PER_SEC / HZ));
 	return true;
 }
@@ -177,6 +178,11 @@ u64 slablab_later(void *work)
 	struct delayed_work *dwork = work;
 
 	slablab_set_clock();
+	/* The program forgets no work that was cancelled: if it is queued again meanwhile, this is too early. */
+	if (work_pending(&dwork->work) && time_before(jiffies, dwork->timer.expires)) {
+		host_defer(raw_smp_processor_id(), dwork, (dwork->timer.expires - jiffies) * (NSEC_PER_SEC / HZ));
+		return 0;
+	}
 	if (test_and_clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(&dwork->work)))
 		slablab_run(run_work, &dwork->work);
 	return 0;

@@ -31,7 +31,7 @@ struct alien {
 
 enum count {
 	ALLOCS, HITS, MISSES, FREE_HITS, FREE_MISSES, NODE_ALLOCS, NODE_FREES, OVERFLOWS, GROWN, GROW_TRIES,
-	FALLBACKS, LIST_LOCKS, ALIEN_LOCKS, COUNTS
+	FALLBACKS, LIST_LOCKS, ALIEN_LOCKS, REAPED, COUNTS
 };
 
 /* A cache of the program. */
@@ -53,6 +53,10 @@ static struct seen *running;
 static u32 pending_aliens;
 static struct page *fresh[16];
 static u32 fresh_count, failed;
+
+/* A timer runs. What the node had whose lists are locked: a slab that goes alone, without objects that come. */
+static bool reaping;
+static unsigned long free_before, slabs_before;
 
 static u32 place_of(const void *address, u32 places)
 {
@@ -117,26 +121,85 @@ static void mark(void *lock, int held)
 	atomic_set(&((raw_spinlock_t *)lock)->raw_lock.val, held);
 }
 
+/* The arrays for other nodes' objects that a node has whose CPU goes: by then the node does not know them. */
+static struct {
+	const void *lock;
+	struct seen *seen;
+} leaving[LOCKS];
+static u32 leaving_count;
+
+static void know_leaving(u32 cpu)
+{
+	struct kmem_cache *cache;
+	int other;
+
+	memset(leaving, 0, sizeof(leaving));
+	leaving_count = 0;
+	list_for_each_entry(cache, &slab_caches, list) {
+		struct kmem_cache_node *n = get_node(cache, cpu_to_mem(cpu));
+		struct alien **aliens = n ? (struct alien **)n->alien : NULL;
+
+		for_each_online_node(other) {
+			u32 at = place_of(aliens ? aliens[other] : NULL, LOCKS);
+
+			if (!aliens || !aliens[other] || !seen_of(cache) || leaving_count == LOCKS / 2)
+				continue;
+			while (leaving[at].lock)
+				at = (at + 1) % LOCKS;
+			leaving[at].lock = &aliens[other]->lock;
+			leaving[at].seen = seen_of(cache);
+			leaving_count++;
+		}
+	}
+}
+
+static struct seen *owner_of(const void *lock)
+{
+	u32 at = place_of(lock, LOCKS);
+
+	while (leaving[at].lock && leaving[at].lock != lock)
+		at = (at + 1) % LOCKS;
+	return leaving[at].seen;
+}
+
+static u32 known_as(void *lock)
+{
+	u32 at = place_of(lock, LOCKS);
+
+	while (locks[at].lock && locks[at].lock != lock)
+		at = (at + 1) % LOCKS;
+	return at;
+}
+
 void slablab_unlocked(void *lock)
 {
+	struct kmem_cache_node *n = container_of(lock, struct kmem_cache_node, list_lock);
+	u32 at = known_as(lock);
+
 	mark(lock, 0);
+	if (reaping && locks[at].seen && n->total_slabs + 1 == slabs_before &&
+	    n->free_objects + locks[at].seen->cache->num == free_before)
+		count(locks[at].seen, REAPED, 1);
 }
 
 void slablab_locked(void *lock)
 {
-	u32 at = place_of(lock, LOCKS);
+	struct kmem_cache_node *n = container_of(lock, struct kmem_cache_node, list_lock);
+	u32 at = known_as(lock);
 
 	mark(lock, 1);
-	while (locks[at].lock && locks[at].lock != lock)
-		at = (at + 1) % LOCKS;
 	if (!locks[at].lock) {
-		/* Outside of a call the cache is that of the lock which is taken next. */
+		/* In a timer the cache is that of the lock which is taken next. */
 		if (running)
 			count(running, ALIEN_LOCKS, 1);
-		else
+		else if (reaping)
 			pending_aliens++;
+		else
+			count(owner_of(lock), ALIEN_LOCKS, 1);
 		return;
 	}
+	slabs_before = n->total_slabs;
+	free_before = n->free_objects;
 	count(locks[at].seen, LIST_LOCKS, 1);
 	count(locks[at].seen, ALIEN_LOCKS, pending_aliens);
 	pending_aliens = 0;
@@ -218,6 +281,9 @@ void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
 			count(seen, NODE_ALLOCS, 1);
 		count(seen, FALLBACKS, from != (local ? here : node));
 	}
+	/* What fails has tried other nodes, if it may. */
+	if (!object)
+		count(seen, FALLBACKS, !(native & __GFP_THISNODE));
 	end();
 	return object;
 }
@@ -258,7 +324,9 @@ u64 slablab_shrink(struct kmem_cache *cache)
 void slablab_run(void (*function)(void *), void *argument)
 {
 	begin(NULL);
+	reaping = true;
 	function(argument);
+	reaping = false;
 	end();
 }
 
@@ -281,6 +349,9 @@ static u64 number_of(struct kmem_cache *cache, const char *name, bool *known)
 		return cache->batchcount;
 	if (!strcmp(name, "shared"))
 		return cache->shared;
+	/* Of the timer's next visit of node 0, in ticks of the tree's clock. */
+	if (!strcmp(name, "next_reap"))
+		return get_node(cache, 0)->next_reap;
 #ifdef CONFIG_DEBUG_SLAB
 	if (!strcmp(name, "tree_grown"))
 		return cache->grown;
@@ -349,6 +420,7 @@ static const struct {
 	{ "node_frees", { NODE_FREES } },
 	{ "node_overflow", { OVERFLOWS } },
 	{ "grown", { GROWN } },
+	{ "reaped", { REAPED } },
 	{ "grow_tries", { GROW_TRIES } },
 	{ "fallback_alloc", { FALLBACKS } },
 	{ "lock_node_list", { LIST_LOCKS } },
@@ -414,6 +486,7 @@ void slablab_cpu_coming(u32 cpu)
 void slablab_cpu_gone(u32 cpu)
 {
 	begin(NULL);
+	know_leaving(cpu);
 	slab_dead_cpu(cpu);
 	end();
 }

@@ -264,7 +264,8 @@ u64 slablab_boot(void)
 
 u64 slablab_set_online(u32 cpu, u32 online)
 {
-	struct cpumask *of_node = node_to_cpumask_map[slablab_machine->cpu_node[cpu]];
+	/* Arrays of slablab_machine are gone by now. */
+	struct cpumask *of_node = node_to_cpumask_map[per_cpu(numa_node, cpu)];
 
 	slablab_set_clock();
 	if (online == cpumask_test_cpu(cpu, &__cpu_online_mask))

@@ -279,7 +279,7 @@ impl<P: Platform> Engine<P> for Cache<P> {
 
     fn cpu_down(&self, _backing: &Backing<'_, P>, _cpu: CpuId) {}
 
-    fn cpu_up(&self, _cpu: CpuId) {}
+    fn cpu_up(&self, _backing: &Backing<'_, P>, _cpu: CpuId) {}
 
     fn seed(&self, backing: &Backing<'_, P>, node: NodeId, _: Place, free: &[u16]) -> Option<P::Ptr> {
         let slab = self.grow(backing, Gfp::KERNEL | Gfp::THISNODE, node)?;

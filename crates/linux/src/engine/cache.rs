@@ -115,6 +115,11 @@ impl<P: Platform> Linux<P> {
         self.shared.file(self.cache, name).unwrap_or_default()
     }
 
+    /// The first number of a file of the cache: for all CPUs and nodes. `None`: the tree has no such file.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.shared.file(self.cache, name).map(|said| said.total)
+    }
+
     /// Frames of the cache's blocks, on one node or on all.
     pub(super) fn frames(&self, node: Option<u16>) -> u64 {
         let blocks = self.shared.blocks.borrow();

@@ -58,6 +58,9 @@ impl<P: Platform> Shared<P> {
         if known.is_none() {
             later.push(work);
         }
+        // The tree counts from its last tick.
+        let since_tick = P::now() % 4_000_000;
+        let delay_ns = delay_ns.saturating_sub(since_tick);
         P::defer(CpuId(cpu), delay_ns, Work { kind: WorkKind::Reap, cache: id, argument });
     }
 
@@ -65,9 +68,7 @@ impl<P: Platform> Shared<P> {
     pub(super) fn gave(&self, cache: u32, cpu: CpuId) {
         if !self.is_slub() {
             let mut given = self.books.given.borrow_mut();
-            let [all, reaped] = given.entry((cache, cpu.0)).or_default();
-            *all += 1;
-            *reaped += u64::from(self.books.is_reaping.get());
+            *given.entry((cache, cpu.0)).or_default() += 1;
         }
     }
 
@@ -123,26 +124,20 @@ impl<P: Platform> Linux<P> {
     pub(super) fn run_later(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {
         let known = self.shared.books.later.borrow().get(work.argument as usize).copied();
         if let Some(work) = known.filter(|_| self.shared.online[cpu.0 as usize].get()) {
-            self.shared.books.is_reaping.set(true);
             self.run(backing, cpu.0, self.shared.image.functions.later, [work, 0, 0, 0, 0]);
-            self.shared.books.is_reaping.set(false);
         }
     }
 
     /// A counter of SLAB or SLOB, by a CPU or by all.
     pub(super) fn seen(&self, cpu: Option<CpuId>, event: Event) -> u64 {
-        let which = match event {
-            Event::FreeSlab => 0,
-            Event::SlabReaped => 1,
-            _ => {
-                let said = self.shared.file(self.cache, event.name());
-                return said.map_or(0, |said| cpu.map_or(said.total, |cpu| said.of_cpu(cpu.0)));
-            }
-        };
+        if event != Event::FreeSlab {
+            let said = self.shared.file(self.cache, event.name());
+            return said.map_or(0, |said| cpu.map_or(said.total, |cpu| said.of_cpu(cpu.0)));
+        }
         let given = self.shared.books.given.borrow();
         let own =
             given.iter().filter(|((cache, at), _)| *cache == self.id.0 && cpu.is_none_or(|cpu| cpu.0 == *at));
-        own.map(|(_, counts)| counts[which]).sum()
+        own.map(|(_, count)| count).sum()
     }
 
     /// Objects of SLOB: those in shared pages, those with pages of their own, and the frames of all blocks

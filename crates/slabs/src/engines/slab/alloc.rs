@@ -58,7 +58,7 @@ impl<P: Platform> SlabEngine<P> {
             self.look_around(backing, &mut slot);
             let storage = slot.array().storage?;
             let home = self.home(slot.cpu());
-            if slot.array().size == 0 {
+            if slot.array().size == 0 && self.may_fill(home) {
                 let size = self.fill(home, storage, self.batch_of(&slot));
                 slot.set_array(HotArray { size, ..slot.array() });
             }
@@ -105,6 +105,13 @@ impl<P: Platform> SlabEngine<P> {
         slot.touched || self.slots.counted(slot.cpu(), Event::AllocFastpath) != slot.hits_seen
     }
 
+    /// Whether a refill looks at the lists and the shared array of its node: since 4.7 not if both counts say,
+    /// without the lock, that there is nothing.
+    fn may_fill(&self, home: NodeId) -> bool {
+        let node = self.nodes.get(home);
+        self.policy.fresh == Fresh::Listed || node.free_objects() > 0 || node.shared_objects() > 0
+    }
+
     /// Fills an empty array from the shared array, or else from slabs. Returns the number of objects moved.
     fn fill(&self, home: NodeId, storage: P::Ptr, batch: u32) -> u32 {
         let node = self.nodes.get(home);
@@ -112,7 +119,8 @@ impl<P: Platform> SlabEngine<P> {
         if let Some(shared) = lists.shared.storage.filter(|_| lists.shared.size > 0) {
             let count = batch.min(lists.shared.size);
             lists.shared.size -= count;
-            lists.shared.touched = true;
+            node.shared_changed(&lists);
+            node.shared_touched.store(1);
             copy_entries::<P>(shared, lists.shared.size, storage, 0, count);
             return count;
         }

@@ -98,13 +98,15 @@ impl<P: Platform> SlabEngine<P> {
     ) {
         let batch = self.tunables.batchcount.min(slot.array().size);
         let home = self.home(slot.cpu());
-        let mut lists = self.lock_node(home, self.nodes.get(home));
+        let node = self.nodes.get(home);
+        let mut lists = self.lock_node(home, node);
         let room = lists.shared.capacity - lists.shared.size;
         let gone = match lists.shared.storage {
             Some(shared) if room > 0 => {
                 let count = batch.min(room);
                 copy_entries::<P>(storage, 0, shared, lists.shared.size, count);
                 lists.shared.size += count;
+                node.shared_changed(&lists);
                 count
             }
             _ => {
@@ -141,15 +143,16 @@ impl<P: Platform> SlabEngine<P> {
         let alien = self.nodes.get(self.free_home(P::cpu())).aliens.get(id);
         let mut array = self.lock_alien(alien);
         if array.storage.is_none() {
+            // A kernel makes the array with the cache: only the lock for the object counts.
             drop(array);
             let made = self.new_array(backing, self.tunables.alien);
-            array = self.lock_alien(alien);
+            array = alien.lock();
             let spare = array.adopt(made, self.tunables.alien);
             if let Some(spare) = spare {
                 // Another CPU installed an array first. Return the spare one without holding the lock.
                 drop(array);
                 self.drop_array(backing, spare);
-                array = self.lock_alien(alien);
+                array = alien.lock();
             }
         }
         let Some(storage) = array.storage else {
@@ -178,13 +181,15 @@ impl<P: Platform> SlabEngine<P> {
         doomed: &mut SlabList<P>,
     ) {
         let Some(storage) = array.storage.filter(|_| array.size > 0) else { return };
-        let mut lists = self.lock_node(id, self.nodes.get(id));
+        let node = self.nodes.get(id);
+        let mut lists = self.lock_node(id, node);
         let lists: &mut Lists<P> = &mut lists;
         if let Some(shared) = lists.shared.storage {
             let count = array.size.min(lists.shared.capacity - lists.shared.size);
             array.size -= count;
             copy_entries::<P>(storage, array.size, shared, lists.shared.size, count);
             lists.shared.size += count;
+            node.shared_changed(lists);
         }
         let reached = self.put_run(backing, (id, lists), storage, (0, array.size), doomed);
         if reached != array.size {
@@ -205,6 +210,7 @@ impl<P: Platform> SlabEngine<P> {
         let node = self.nodes.get(id);
         let mut lists = self.lock_node(id, node);
         self.put(backing, node, &mut lists, (slab, object), &mut doomed)?;
+        self.trim(backing, node, &mut lists, &mut doomed);
         drop(lists);
         self.destroy_slabs(backing, doomed);
         Ok(())
@@ -214,14 +220,15 @@ impl<P: Platform> SlabEngine<P> {
     pub(super) fn put_stranger(&self, backing: &Backing<'_, P>, object: P::Ptr, doomed: &mut SlabList<P>) {
         let (slab, state) = self.home_of(object);
         let node = self.nodes.get(state.node);
-        let put = self.put(backing, node, &mut self.lock_node(state.node, node), (slab, object), doomed);
-        if let Err(misuse) = put {
+        let mut lists = self.lock_node(state.node, node);
+        if let Err(misuse) = self.put(backing, node, &mut lists, (slab, object), doomed) {
             kept_wrong::<P>(self.id, "an array", object, misuse);
         }
+        self.trim(backing, node, &mut lists, doomed);
     }
 
     /// Creates the current CPU's array and its node's shared array if they are missing and memory is
-    /// available.
+    /// available. A kernel makes them with the cache, so no lock is counted.
     pub(super) fn make_arrays(&self, backing: &Backing<'_, P>) {
         let has_array = self.slots.local().is_none_or(|slot| slot.array().storage.is_some());
         if has_array || self.tunables.limit == 0 || backing.metadata.is_none() {
@@ -245,7 +252,7 @@ impl<P: Platform> SlabEngine<P> {
         let node = self.nodes.get(home);
         if self.tunables.shared > 0 && node.peek().shared.storage.is_none() {
             let storage = self.new_array(backing, self.tunables.shared);
-            let spare = self.lock_node(home, node).shared.adopt(storage, self.tunables.shared);
+            let spare = self.open_node(home, node).shared.adopt(storage, self.tunables.shared);
             if let Some(spare) = spare {
                 self.drop_array(backing, spare);
             }

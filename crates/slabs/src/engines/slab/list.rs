@@ -7,10 +7,11 @@
 //! | `alien->lock` | one alien array: objects of one other node |
 //! | `list_lock` | a node's three lists, the free lists and counts of its slabs, its shared array |
 //!
-//! The number of free objects of a node is a word of its own, written under `list_lock` and read without it.
+//! The numbers of a node's free and shared objects are words of their own, written under `list_lock` and read
+//! without it.
 
 use super::SlabEngine;
-use super::policy::Requeue;
+use super::policy::{Requeue, Surplus};
 use crate::backing::{Backing, Metadata};
 use crate::cache::CacheId;
 use crate::damage::{damaged, hole, kept_wrong};
@@ -48,13 +49,11 @@ pub(super) struct Array<P: Platform> {
     pub(super) storage: Option<P::Ptr>,
     pub(super) size: u32,
     pub(super) capacity: u32,
-    /// True if the array was used after the reaper's last visit.
-    pub(super) touched: bool,
 }
 
 impl<P: Platform> Default for Array<P> {
     fn default() -> Self {
-        Array { storage: None, size: 0, capacity: 0, touched: false }
+        Array { storage: None, size: 0, capacity: 0 }
     }
 }
 
@@ -88,13 +87,11 @@ pub(super) struct Lists<P: Platform> {
     pub(super) free: SlabList<P>,
     /// True if a slab was made after the last look of the clock (`DFLGS_GROWN`).
     pub(super) grown: bool,
-    /// True if an allocation reached the list of free slabs after the reaper's last visit.
-    pub(super) free_touched: bool,
     /// Free objects that the node retains before an emptied slab is returned. 0 means that the next holder of
     /// the lock computes it.
     pub(super) free_limit: u32,
-    /// The earliest time of the reaper's next visit to this node.
-    pub(super) next_reap_ns: u64,
+    /// True if that computation leaves out a CPU, the one that came last.
+    pub(super) leaves_out: bool,
     /// The shared array: it takes objects when the array of one of the node's CPUs is full.
     pub(super) shared: Array<P>,
 }
@@ -104,6 +101,16 @@ pub(super) struct Node<P: Platform> {
     lists: P::Lock<rank::NodeList, Lists<P>>,
     /// Free objects in the partial and free slabs.
     free_objects: P::Word,
+    /// Objects in the shared array.
+    shared_objects: P::Word,
+    /// 1 if a refill used the shared array after the reaper's last visit. The reaper clears it without the
+    /// lock.
+    pub(super) shared_touched: P::Word,
+    /// 1 if an allocation reached the list of free slabs after the reaper's last visit. The reaper clears it
+    /// without the lock.
+    pub(super) free_touched: P::Word,
+    /// The earliest time of the reaper's next visit to this node; 0 before the first visit.
+    pub(super) next_reap_ns: P::Word,
     /// The colour of the next slab.
     pub(super) colour_next: P::Word,
     /// Alien arrays, by node: objects of other nodes that this node's CPUs freed.
@@ -117,14 +124,17 @@ impl<P: Platform> Default for Node<P> {
             full: SlabList::default(),
             free: SlabList::default(),
             grown: false,
-            free_touched: false,
             free_limit: 0,
-            next_reap_ns: 0,
+            leaves_out: false,
             shared: Array::default(),
         };
         Node {
             lists: P::Lock::new(lists),
             free_objects: P::Word::new(0),
+            shared_objects: P::Word::new(0),
+            shared_touched: P::Word::new(0),
+            free_touched: P::Word::new(0),
+            next_reap_ns: P::Word::new(0),
             colour_next: P::Word::new(0),
             aliens: P::PerNode::new(),
         }
@@ -161,6 +171,16 @@ impl<P: Platform> Node<P> {
         self.free_objects.load() as u32
     }
 
+    /// Objects in the shared array. Read without the lock, so the value may be stale.
+    pub(super) fn shared_objects(&self) -> u32 {
+        self.shared_objects.load() as u32
+    }
+
+    /// Records that the shared array changed. The caller holds `list_lock`.
+    pub(super) fn shared_changed(&self, lists: &Lists<P>) {
+        self.shared_objects.store(lists.shared.size as u64);
+    }
+
     /// Locks the lists. Unlike `lock_node`, counts no event and does not compute `free_limit`.
     pub(super) fn peek(&self) -> ListsGuard<'_, P> {
         self.lists.lock()
@@ -179,9 +199,9 @@ impl<P: Platform> Node<P> {
 
 impl<P: Platform> Lists<P> {
     /// The next slab to allocate from: the first partial one, else the first free one.
-    fn next(&mut self) -> Option<Slab<P>> {
+    fn next(&mut self, node: &Node<P>) -> Option<Slab<P>> {
         self.partial.first().or_else(|| {
-            self.free_touched = true;
+            node.free_touched.store(1);
             self.free.first()
         })
     }
@@ -219,9 +239,14 @@ impl<P: Platform> SlabEngine<P> {
     /// Takes a node's `list_lock`, and computes `free_limit` if necessary.
     pub(super) fn lock_node<'a>(&self, id: NodeId, node: &'a Node<P>) -> ListsGuard<'a, P> {
         self.slots.count(Event::LockNodeList, 1);
+        self.open_node(id, node)
+    }
+
+    /// [`SlabEngine::lock_node`] where a kernel takes no lock, or where the caller counts it.
+    pub(super) fn open_node<'a>(&self, id: NodeId, node: &'a Node<P>) -> ListsGuard<'a, P> {
         let mut lists = node.lists.lock();
         if lists.free_limit == 0 {
-            lists.free_limit = self.free_limit_of(id);
+            lists.free_limit = self.free_limit_of(id, lists.leaves_out);
         }
         lists
     }
@@ -254,7 +279,7 @@ impl<P: Platform> SlabEngine<P> {
     ) -> u32 {
         let mut taken = 0;
         while taken < most
-            && let Some(slab) = lists.next()
+            && let Some(slab) = lists.next(node)
         {
             lists.list_of(SlabWord::unpack(slab.extra())).remove(slab);
             let pulled = self.pull(slab, most - taken, |index, object| out(taken + index, object));
@@ -278,8 +303,8 @@ impl<P: Platform> SlabEngine<P> {
         if word.inuse == 0 { list.push_tail(slab) } else { list.push_head(slab) }
     }
 
-    /// Puts an object back into its slab: `free_block` for one object. A slab that becomes empty moves to
-    /// `doomed` if the node has more free objects than `free_limit`.
+    /// Puts an object back into its slab. With [`Surplus::AtEach`], a slab that becomes empty moves to `doomed`
+    /// if the node has more free objects than `free_limit`. [`SlabEngine::trim`] follows the last object.
     ///
     /// # Errors
     /// [`Misuse::AlreadyFree`] if no object of the slab is allocated: a double free.
@@ -310,7 +335,10 @@ impl<P: Platform> SlabEngine<P> {
             // A partial slab goes to the tail: its other objects get time to be freed before the slab is used
             // again.
             lists.partial.push_tail(slab);
-        } else if node.free_objects() > lists.free_limit && self.can_destroy(backing, slab) {
+        } else if self.policy.surplus == Surplus::AtEach
+            && node.free_objects() > lists.free_limit
+            && self.can_destroy(backing, slab)
+        {
             node.sub_free(self.geometry.objects);
             doomed.push_tail(slab);
         } else {
@@ -330,17 +358,35 @@ impl<P: Platform> SlabEngine<P> {
         doomed: &mut SlabList<P>,
     ) -> u32 {
         let node = self.nodes.get(id);
-        for index in from..to {
+        let mut index = from;
+        while index < to {
             let object = entry::<P>(self.id, storage, index);
             let (slab, state) = self.home_of(object);
             if state.node != id {
-                return index;
+                break;
             }
             if let Err(misuse) = self.put(backing, node, lists, (slab, object), doomed) {
                 kept_wrong::<P>(self.id, "an array", object, misuse);
             }
+            index += 1;
         }
-        to
+        self.trim(backing, node, lists, doomed);
+        index
+    }
+
+    /// Moves slabs to `doomed` after objects came back, with [`Surplus::AtLast`]: those that have been empty
+    /// longest, as long as the node has more free objects than `free_limit`.
+    pub(super) fn trim(
+        &self,
+        backing: &Backing<'_, P>,
+        node: &Node<P>,
+        lists: &mut Lists<P>,
+        doomed: &mut SlabList<P>,
+    ) {
+        let surplus = node.free_objects().saturating_sub(lists.free_limit);
+        if surplus > 0 && self.policy.surplus == Surplus::AtLast {
+            self.drain_free(backing, node, lists, surplus.div_ceil(self.geometry.objects), doomed);
+        }
     }
 
     /// Puts the objects `from..to` of an array into their slabs. Takes one lock for each run of objects of

@@ -8,8 +8,9 @@ mod reap;
 mod report;
 mod seed;
 mod shape;
+mod times;
 
-pub use policy::{Fresh, GrowFlags, Limits, Management, Memoryless, Reap, Requeue, SlabPolicy};
+pub use policy::{Fresh, GrowFlags, Limits, Management, Memoryless, Reap, Requeue, SlabPolicy, Surplus};
 pub use shape::Tunables;
 
 use crate::backing::Backing;
@@ -38,6 +39,8 @@ pub struct SlabEngine<P: Platform> {
     new: NewObjects<P>,
     slots: P::PerCpu<CpuState>,
     nodes: P::PerNode<Node<P>>,
+    /// The reaper's first visit of the nodes.
+    first_reap_ns: u64,
 }
 
 /// State of a slot besides its array of objects, which is the slot's hot array.
@@ -51,6 +54,19 @@ pub(crate) struct CpuState {
     rotor: u16,
     /// True while a visit of the reaper is scheduled for this CPU.
     reaping: bool,
+    /// When that visit is due.
+    due_ns: u64,
+    /// When the CPU came online, if it did after its first use of the cache.
+    up_ns: u64,
+}
+
+/// The first visit of the nodes of a cache that is made now.
+fn first_reap_ns<P: Platform>(id: CacheId, policy: &SlabPolicy) -> u64 {
+    match (policy.reap_interval_ns, policy.node_reap_ms) {
+        (0, _) => 0,
+        (interval, None) => times::first_of_nodes(id.0, P::now(), interval),
+        (interval, Some(ms)) => P::now().saturating_add(2 * interval + ms as u64 * 1_000_000),
+    }
 }
 
 type Slot<'a, P> = SlotOf<'a, P, CpuState>;
@@ -124,6 +140,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
             new: NewObjects::default(),
             slots: P::PerCpu::new(geometry.link_offset),
             nodes: P::PerNode::new(),
+            first_reap_ns: first_reap_ns::<P>(id, policy),
         }
     }
 
@@ -201,7 +218,7 @@ impl<P: Platform> Engine<P> for SlabEngine<P> {
 
     /// The reaper starts to visit a CPU at the CPU's first slow path.
     fn cpu_up(&self, _backing: &Backing<'_, P>, cpu: CpuId) {
-        self.recount(P::cpu_node(cpu));
+        self.arrive(cpu);
     }
 
     fn seed(&self, backing: &Backing<'_, P>, node: NodeId, _place: Place, free: &[u16]) -> Option<P::Ptr> {

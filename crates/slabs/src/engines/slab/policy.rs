@@ -64,6 +64,16 @@ pub enum Requeue {
     Tail,
 }
 
+/// When objects that come back return slabs above `free_limit` (docs/theory/slab.md 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surplus {
+    /// At each object: the slab that it empties, if the node has too many free objects then. Until 4.6.
+    AtEach,
+    /// Behind the last object of the call: the slabs that have been empty longest, as long as the node has too
+    /// many free objects. 4.7 and later.
+    AtLast,
+}
+
 /// Where a slab's list of free objects is (docs/theory/slab.md 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Management {
@@ -104,12 +114,18 @@ pub struct SlabPolicy {
     pub fresh: Fresh,
     /// Where a partial slab goes when one of its objects is freed.
     pub requeue: Requeue,
+    /// When objects that come back return slabs.
+    pub surplus: Surplus,
     /// Who returns empty slabs.
     pub reap: Reap,
     /// How hard an attempt on one node tries.
     pub grow: GrowFlags,
     /// Nanoseconds between two visits of the timer's reaper; 0 for no reaper.
     pub reap_interval_ns: u64,
+    /// Milliseconds from two of these intervals after the cache was made to the timer's first visit of its
+    /// nodes' shared arrays and free slabs; `None` derives them from the cache's number, as a kernel does from
+    /// its address.
+    pub node_reap_ms: Option<u32>,
 }
 
 /// Presets as constants, for a program that parses no text. One policy of a constant is changed with
@@ -131,9 +147,11 @@ impl SlabPolicy {
         management: Management::Descriptor,
         fresh: Fresh::Listed,
         requeue: Requeue::Tail,
+        surplus: Surplus::AtEach,
         reap: Reap::Timer,
         grow: GrowFlags::Reclaim,
         reap_interval_ns: 2_000_000_000,
+        node_reap_ms: None,
     };
 
     /// The policies of `slab@2.4`: 2.4.8 to 2.4.10 (docs/theory/slab.md 10).
@@ -158,6 +176,7 @@ impl SlabPolicy {
         memoryless: Memoryless::Nearest,
         management: Management::Index,
         fresh: Fresh::FillsArray,
+        surplus: Surplus::AtLast,
         grow: GrowFlags::Nowait,
         ..SlabPolicy::V2_6_29
     };
@@ -224,12 +243,22 @@ impl Policy for SlabPolicy {
             requeue: Requeue ["stays" = Stays, "tail" = Tail]
         ),
         knob!(
+            "surplus",
+            "when freed objects return empty slabs above free_limit (docs/theory/slab.md 4; 4.7)",
+            surplus: Surplus ["at-each" = AtEach, "at-last" = AtLast]
+        ),
+        knob!(
             "reap", "who returns empty slabs: a timer, or page reclaim's clock (docs/theory/slab.md 6, 10)",
             reap: Reap ["timer" = Timer, "clock" = Clock]
         ),
         knob!(
             "reap_ms", "interval of the reaper, in milliseconds; 0: no reaper (docs/theory/slab.md 6)",
             reap_interval_ns: milliseconds to 86_400_000
+        ),
+        knob!(
+            "node_reap_ms",
+            "first visit of nodes, in milliseconds from two of these intervals on (docs/theory/slab.md 6)",
+            node_reap_ms: auto or 0 to 86_400_000
         ),
         knob!(
             "zone_reclaim", "local reclaim before a farther node (docs/theory/pagealloc.md 6; zone_reclaim_mode)",

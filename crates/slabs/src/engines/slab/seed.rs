@@ -32,6 +32,7 @@ impl<P: Platform> SlabEngine<P> {
                 set_entry::<P>(shared, size + index, object);
             });
             lists.shared.size += moved;
+            node.shared_changed(&lists);
         }
     }
 

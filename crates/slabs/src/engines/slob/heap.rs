@@ -8,6 +8,7 @@
 use super::SHARED;
 use super::ask::{Ask, Block};
 use super::page::HeapPage;
+use super::policy::AfterFull;
 use crate::backing::{Common, Held};
 use crate::slab::{Slab, SlabList};
 use slablab_pages::Pages;
@@ -58,6 +59,8 @@ pub(super) struct Search {
     pub(super) node: Option<NodeId>,
     /// Whether the list is rotated so that the next search begins where this one ended.
     pub(super) next_fit: bool,
+    /// Where the next search begins if this one fills its page.
+    pub(super) after_full: AfterFull,
 }
 
 /// The result of a search, and its cost.
@@ -268,11 +271,16 @@ impl<P: Platform> Lists<P> {
     }
 
     /// Accounts for a block taken from a listed page. A page that became full leaves its list. With
-    /// `next_fit`, the next search begins at this page, or at the page after it if this one left the list.
+    /// `next_fit`, the next search begins at this page; if this one left the list, at the page after it, or
+    /// where this search began.
     fn took(&mut self, slab: Slab<P>, page: &HeapPage<P>, search: &Search) {
         self.free_units -= search.ask.units as u64;
         let full = page.free_units() == 0;
-        let next = if full { slab.next() } else { Some(slab) };
+        let next = match (full, search.after_full) {
+            (false, _) => Some(slab),
+            (true, AfterFull::Behind) => slab.next(),
+            (true, AfterFull::Stays) => None,
+        };
         if full {
             self.take(slab, page);
         }

@@ -9,7 +9,7 @@ mod policy;
 mod report;
 
 pub use heap::Heap;
-pub use policy::{KmallocAlign, Readd, SlobPolicy};
+pub use policy::{AfterFull, KmallocAlign, Readd, SlobPolicy};
 
 use crate::backing::Backing;
 use crate::cache::{CACHE_LINE, CacheFlags, CacheId, CacheSpec, Geometry, LARGEST_BLOCK, WORD, no_layout};
@@ -125,7 +125,8 @@ impl<P: Platform> Slob<P> {
 
     fn search(&self, request: Request, node: Option<NodeId>) -> Search {
         let ask = request.ask(HeapPage::<P>::unit_shift());
-        Search { ask, list: self.list_of(request.bytes), node, next_fit: self.policy.next_fit }
+        let SlobPolicy { next_fit, after_full, .. } = self.policy;
+        Search { ask, list: self.list_of(request.bytes), node, next_fit, after_full }
     }
 
     /// Allocates a block: from a listed page, else from a new one.

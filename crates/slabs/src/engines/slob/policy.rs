@@ -12,6 +12,15 @@ pub enum Readd {
     BySize,
 }
 
+/// Where the next search begins after one that filled its page (docs/theory/slob.md 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterFull {
+    /// At the page behind the filled one.
+    Behind,
+    /// At the same page as before, if that is not the one that was filled.
+    Stays,
+}
+
 /// The alignment of kmalloc objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KmallocAlign {
@@ -35,6 +44,8 @@ pub struct SlobPolicy {
     /// Whether the next search begins where the last one ended; otherwise it begins at the page that was
     /// listed last.
     pub next_fit: bool,
+    /// Where the next search begins after one that filled its page.
+    pub after_full: AfterFull,
     /// The list for a full page that gets its first free block.
     pub readd: Readd,
     /// The alignment of kmalloc objects.
@@ -51,6 +62,7 @@ impl SlobPolicy {
         small_below: 256,
         medium_below: 1024,
         next_fit: true,
+        after_full: AfterFull::Behind,
         readd: Readd::Small,
         kmalloc_align: KmallocAlign::Word,
     };
@@ -58,6 +70,7 @@ impl SlobPolicy {
     /// The policies of `slob@6.1`.
     pub const V6_1: SlobPolicy = SlobPolicy {
         release: Release::new(6, 1, 0),
+        after_full: AfterFull::Stays,
         readd: Readd::BySize,
         kmalloc_align: KmallocAlign::PowersOfTwo,
         ..SlobPolicy::V2_6_32
@@ -81,6 +94,10 @@ impl Policy for SlobPolicy {
         knob!(
             "next_fit", "whether a search begins where the previous one ended (docs/theory/slob.md 3)",
             next_fit: no or yes
+        ),
+        knob!(
+            "after_full", "where a search begins after one that filled its page (docs/theory/slob.md 3)",
+            after_full: AfterFull ["behind" = Behind, "stays" = Stays]
         ),
         knob!(
             "readd", "list that a full page joins when a block in it is freed (docs/theory/slob.md 5)",

@@ -78,7 +78,27 @@ fn refill_and_flush() {
             presets: &["slab@6.1,shared=0"],
             size: 256,
             steps: &[Alloc(0, 1)],
-            expected: &[Counted(Event::LockNodeList, 2), Parked(15)],
+            // One lock, for the list: without free objects a refill searches nothing.
+            expected: &[Counted(Event::LockNodeList, 1), Parked(15)],
+        },
+        Case {
+            name: "a refill looks for free and for shared objects without the lock",
+            machine: one_node(),
+            presets: &["slab@6.1,limit=4,batchcount=4,shared=1"],
+            size: 1024,
+            // Two new slabs, a lock each. The fifth free moves four objects to the shared array, where CPU 1
+            // finds them; its next refill finds nothing and makes a slab. The third takes a slab's objects.
+            steps: &[Alloc(0, 8), Free(0, 5), Alloc(1, 5), Alloc(1, 4)],
+            expected: &[Counted(Event::LockNodeList, 2 + 1 + 1 + 1 + 1), Counted(Event::SlabGrown, 4)],
+        },
+        Case {
+            name: "arrays are there with the cache: no lock is for making them",
+            machine: two_nodes(),
+            presets: &[OLD, "slab@6.1,fresh_slab=listed"],
+            size: 256,
+            // The search, the new slab, and the second search.
+            steps: &[Alloc(0, 1), Free(2, 1)],
+            expected: &[Counted(Event::LockNodeList, 3), Counted(Event::LockAlien, 1)],
         },
         Case {
             name: "without a shared array a batch goes to its slabs",
@@ -125,6 +145,52 @@ fn shrink_and_free_limit_return_slabs() {
             // array.
             steps: &[Alloc(0, 60), Free(0, 60)],
             expected: &[Slabs(2), Counted(Event::FreeSlab, 2), Parked(1), FreeInSlabs(29)],
+        },
+        Case {
+            name: "or behind the last object, the slab that has been empty longest",
+            machine: one_node(),
+            presets: &["slab@6.1,limit=1,shared=0,reap_ms=0"],
+            size: 1024,
+            // free_limit = (1 + 2 CPUs) * 1 + 4 = 7. The first slab is empty, the second lacks one object, and
+            // the third one gets an object back: the eighth.
+            steps: &[Alloc(0, 12), Free(0, 7), FreeNth(0, 8), FreeNth(0, 9)],
+            expected: &[Counted(Event::FreeSlab, 1), FreeInSlabs(4), Parked(1)],
+        },
+        Case {
+            name: "surplus=at-each: an object that empties no slab returns none",
+            machine: one_node(),
+            presets: &["slab@6.1,limit=1,shared=0,reap_ms=0,surplus=at-each"],
+            size: 1024,
+            steps: &[Alloc(0, 12), Free(0, 7), FreeNth(0, 8), FreeNth(0, 9)],
+            expected: &[Counted(Event::FreeSlab, 0), FreeInSlabs(8), Parked(1)],
+        },
+        Case {
+            name: "surplus=at-last: of three empty slabs the first one goes",
+            machine: MachineSpec::uniform(8, 1, 256 * MIB),
+            presets: &["slab@6.1,limit=1,shared=0,reap_ms=0"],
+            size: 1024,
+            // free_limit = 9 + 4 = 13. One object is in the array, and two are in the fourth slab.
+            steps: &[Alloc(0, 16), Free(0, 15), Alloc(0, 3), SameSlab(0, 8), Alloc(0, 3), SameSlab(0, 4)],
+            expected: &[Counted(Event::FreeSlab, 1)],
+        },
+        Case {
+            name: "a shrink takes a lock for each CPU, for each node, for each slab, and for each alien array",
+            machine: two_nodes(),
+            presets: &[NEW],
+            size: 192,
+            steps: &[Shrink, Alloc(0, 1), Shrink, Free(0, 1), Shrink],
+            expected: &[
+                Counted(Event::LockNodeList, (4 + 2) + 1 + (4 + 2) + (4 + 2 + 1)),
+                Counted(Event::LockAlien, 2 + 2 + 2),
+            ],
+        },
+        Case {
+            name: "an alien array with objects takes its node's lock, too",
+            machine: two_nodes(),
+            presets: &["slab@6.1,shared=0"],
+            size: 192,
+            steps: &[Alloc(0, 2), Free(2, 1), Shrink],
+            expected: &[Counted(Event::LockNodeList, 1 + (4 + 2 + 1)), Counted(Event::LockAlien, 1 + 2)],
         },
         Case {
             name: "shrink empties everything",

@@ -145,8 +145,11 @@ impl Heap {
             }),
             Reap(n) => (0..n).for_each(|_| self.step(Wait(2000))),
             Wait(ms) => {
-                Model::advance_to(Model::now() + ms * 1_000_000);
-                self.due();
+                let end = Model::now() + ms * 1_000_000;
+                while Model::now() < end {
+                    Model::advance_to(Model::next_timer_ns().min(end));
+                    self.due();
+                }
             }
             Shrink => drop(self.with(|cache, backing| cache.shrink(backing))),
             Seed(node, free) => self.seed(NodeId(node), free),
@@ -210,6 +213,11 @@ fn one_node() -> MachineSpec {
 /// CPUs 0 and 1 on node 0, 2 and 3 on node 1.
 fn two_nodes() -> MachineSpec {
     MachineSpec::uniform(4, 2, 256 * MIB)
+}
+
+/// CPU n on node n, which has memory.
+fn three_cpus() -> MachineSpec {
+    MachineSpec::uniform(3, 3, 256 * MIB)
 }
 
 /// CPU 0 on node 0 without memory, CPU 1 on node 1, CPU 2 on node 2.

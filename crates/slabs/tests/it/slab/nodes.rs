@@ -170,22 +170,66 @@ fn objects_of_other_nodes_use_alien_arrays() {
             expected: &[Counted(Event::SlabGrown, 1), Counted(Event::SlabFallback, 1)],
         },
         Case {
-            name: "the reaper visits the array for node 0 first",
-            machine: two_nodes(),
-            presets: &["slab@2.6.29,shared=0"],
+            name: "the reaper first visits the array for the node behind the CPU's own",
+            machine: three_cpus(),
+            presets: &["slab@2.6.29,shared=0", "slab@6.1,shared=0"],
             size: 256,
-            // An allocation starts the reaper's visits to CPU 0. Arrays that were used are not touched.
-            steps: &[Alloc(0, 1), Feed(2, 0, 5), Reap(1)],
-            expected: &[FreeInSlabs(0), Live(1)],
+            // CPUs 1 and 2 used their arrays, so these are not touched.
+            steps: &[Feed(1, 0, 5), Feed(2, 0, 7), Wait(1000)],
+            expected: &[FreeInSlabs(5), Counted(Event::LockAlien, 12 + 1)],
         },
         Case {
-            name: "the reaper visits the array for node 1 next",
-            machine: two_nodes(),
-            presets: &["slab@2.6.29,shared=0"],
+            name: "the next node follows, also if the cache was not used at the first visit",
+            machine: three_cpus(),
+            presets: &["slab@2.6.29,shared=0", "slab@6.1,shared=0"],
             size: 256,
-            // Half of the 14 objects in the array of CPU 0 are left, and half of the 10 of CPU 2.
-            steps: &[Alloc(0, 1), Feed(2, 0, 5), Reap(2)],
-            expected: &[FreeInSlabs(5 + 7 + 5), Live(1)],
+            steps: &[Wait(1500), Feed(1, 0, 5), Feed(2, 0, 7), Wait(1500)],
+            expected: &[FreeInSlabs(7), Counted(Event::LockAlien, 12 + 1)],
+        },
+        Case {
+            name: "then the CPU's own, which has no such array, and the first one again",
+            machine: three_cpus(),
+            presets: &["slab@2.6.29,shared=0", "slab@6.1,shared=0"],
+            size: 256,
+            steps: &[Wait(3500), Feed(1, 0, 5), Feed(2, 0, 7), Wait(1500)],
+            expected: &[FreeInSlabs(0), Counted(Event::LockAlien, 12)],
+        },
+        Case {
+            name: "an empty array is not locked",
+            machine: three_cpus(),
+            presets: &["slab@2.6.29,shared=0", "slab@6.1,shared=0"],
+            size: 256,
+            // Visits at 1, 3, 5 and 7 s.
+            steps: &[Feed(1, 0, 5), Feed(2, 0, 7), Wait(7000)],
+            expected: &[Counted(Event::LockAlien, 12 + 2)],
+        },
+    ];
+    cases.iter().for_each(check);
+}
+
+/// Read off a 6.1.192 with SLAB.
+#[test]
+fn cpus_that_come_and_go_take_locks() {
+    let cases = [
+        Case {
+            name: "one for a CPU that goes, one for each free slab of its node, three for a CPU that comes",
+            machine: two_nodes(),
+            presets: &[NEW],
+            size: 192,
+            steps: &[Alloc(0, 1), Free(0, 1), Down(0), Up(0)],
+            expected: &[
+                Counted(Event::LockNodeList, 1 + (1 + 1) + 3),
+                Counted(Event::FreeSlab, 1),
+                Counted(Event::SlabReaped, 0),
+            ],
+        },
+        Case {
+            name: "the node's last one: of each alien array, and of the other node if that has objects",
+            machine: two_nodes(),
+            presets: &[NEW],
+            size: 192,
+            steps: &[Alloc(0, 2), Free(2, 1), Down(2), Down(3), Up(2), Up(3)],
+            expected: &[Counted(Event::LockNodeList, 1 + 1 + (1 + 1) + 6), Counted(Event::LockAlien, 1 + 1)],
         },
     ];
     cases.iter().for_each(check);

@@ -303,7 +303,7 @@ fn the_next_search_begins_where_the_last_one_ended() {
 fn the_search_continues_behind_a_filled_page() {
     on(
         small(),
-        "slob@6.1",
+        "slob@6.1,after_full=behind",
         &[
             Object(2048, &[(0, 0), (0, 2048), (1, 0), (1, 2048), (2, 0), (2, 2048)]),
             Free(&[0, 2, 4]),
@@ -321,7 +321,7 @@ fn the_search_continues_behind_a_filled_page() {
 fn the_search_continues_behind_a_filled_middle_page() {
     on(
         small(),
-        "slob@6.1",
+        "slob@6.1,after_full=behind",
         &[
             Object(2048, &[(0, 0), (0, 2048), (1, 0), (1, 2048), (2, 0)]),
             Object(1024, &[(2, 2048), (2, 3072)]),
@@ -330,6 +330,50 @@ fn the_search_continues_behind_a_filled_middle_page() {
             // the third.
             Object(2048, &[(1, 0)]),
             Object(1024, &[(0, 0)]),
+        ],
+    );
+}
+
+/// Read off a 6.1.192 with SLOB: a page that becomes full and is not the first leaves the list as it was.
+#[test]
+fn a_filled_page_does_not_turn_the_list_in_6_1() {
+    on(
+        small(),
+        "slob@6.1",
+        &[
+            Object(2048, &[(0, 0), (0, 2048), (1, 0), (1, 2048), (2, 0)]),
+            Object(1024, &[(2, 2048), (2, 3072)]),
+            Free(&[0, 2, 5]),
+            // Listed are 2, 1, 0. The first has no room, and the second becomes full.
+            Object(2048, &[(1, 0)]),
+            Object(1024, &[(2, 2048), (0, 0)]),
+        ],
+    );
+    let machine = || MachineSpec::uniform(2, 2, 64 << 20);
+    const FIRST: &[At] = &[(0, 0), (0, 2048), (1, 0), (1, 2048)];
+    const OTHERS: &[At] = &[(2, 0), (2, 2048), (3, 0), (3, 2048)];
+    // Listed are 3 and 2 of node 1, then 1 and 0 of node 0. The request for node 0 fills page 1.
+    let steps = |next: &'static [At]| {
+        [
+            On(0, 2048, FIRST),
+            On(1, 2048, OTHERS),
+            Free(&[0, 2, 4, 6]),
+            On(0, 2048, &[(1, 0)]),
+            Object(2048, next),
+        ]
+    };
+    on(machine(), "slob@6.1", &steps(&[(3, 0), (2, 0), (0, 0)]));
+    on(machine(), "slob@6.1,after_full=behind", &steps(&[(0, 0), (3, 0), (2, 0)]));
+    // A page that keeps room is where the next search begins.
+    on(
+        machine(),
+        "slob@6.1",
+        &[
+            On(0, 2048, FIRST),
+            On(1, 2048, OTHERS),
+            Free(&[0, 2, 4, 6]),
+            On(0, 1024, &[(1, 0)]),
+            Object(1024, &[(1, 1024), (0, 0)]),
         ],
     );
 }
