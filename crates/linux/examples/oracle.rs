@@ -1,7 +1,7 @@
 //! Random programs of operations through the allocator of a tree and through one of slablab's engines: every
 //! counter and every number of slabs and objects is compared after each operation. For SLAB time passes, so
-//! that timers run; of SLAB and SLOB those counters are compared that can be seen from outside, also while CPUs
-//! go off and come back, and while nodes have no memory left.
+//! that timers run; of SLAB and SLOB those counters are compared that can be seen from outside, also while
+//! CPUs go off and come back, and while nodes have no memory left.
 //!
 //! ```text
 //! slablab linux build linux-6.1 --name deb61
@@ -184,8 +184,8 @@ mod oracle {
         Event::LockHeap,
     ];
 
-    /// Memory of arrays: objects of a cache. Those of the reserve first: a tree makes arrays with the cache, a
-    /// preset when it needs them, and memory may be short then.
+    /// Memory of arrays: objects of a cache. Those of the reserve first: a tree makes arrays with the cache,
+    /// a preset when it needs them, and memory may be short then.
     struct FromCache<'a, E: Engine<Model>>(&'a E, Backing<'a, Model, E::Common>, RefCell<Vec<Addr>>);
 
     impl<E: Engine<Model>> Metadata<Model> for FromCache<'_, E> {
@@ -294,8 +294,8 @@ mod oracle {
         });
     }
 
-    /// One time of 512 another CPU goes off or comes back, and one time a node has no memory left, or all have
-    /// it back.
+    /// One time of 512 another CPU goes off or comes back, and one time a node has no memory left, or all
+    /// have it back.
     fn disturb<E: Engine<Model>>(
         random: &mut Random,
         cache: &E,

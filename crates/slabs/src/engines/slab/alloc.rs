@@ -105,8 +105,8 @@ impl<P: Platform> SlabEngine<P> {
         slot.touched || self.slots.counted(slot.cpu(), Event::AllocFastpath) != slot.hits_seen
     }
 
-    /// Whether a refill looks at the lists and the shared array of its node: since 4.7 not if both counts say,
-    /// without the lock, that there is nothing.
+    /// Whether a refill looks at the lists and the shared array of its node: since 4.7 not if both counts
+    /// say, without the lock, that there is nothing.
     fn may_fill(&self, home: NodeId) -> bool {
         let node = self.nodes.get(home);
         self.policy.fresh == Fresh::Listed || node.free_objects() > 0 || node.shared_objects() > 0

@@ -68,11 +68,11 @@ impl<P: Platform> SlabEngine<P> {
         self.slots.count(Event::FreeSlowpath, 1);
         let Some(mut slot) = self.slots.local() else {
             self.slots.count(Event::Slotless, 1);
-            return self.free_to_slab(backing, object, slab, node);
+            return self.put_one(backing, object, slab, node);
         };
         let Some(storage) = slot.array().storage else {
             drop(slot);
-            return self.free_to_slab(backing, object, slab, node);
+            return self.put_one(backing, object, slab, node);
         };
         let mut doomed = SlabList::default();
         if slot.array().size == slot.array().capacity {
@@ -157,7 +157,7 @@ impl<P: Platform> SlabEngine<P> {
         }
         let Some(storage) = array.storage else {
             drop(array);
-            return self.free_to_slab(backing, object, slab, id);
+            return self.put_one(backing, object, slab, id);
         };
         let mut doomed = SlabList::default();
         if array.size == array.capacity {
@@ -199,7 +199,7 @@ impl<P: Platform> SlabEngine<P> {
     }
 
     /// Puts one object into its slab under its node's `list_lock`.
-    fn free_to_slab(
+    fn put_one(
         &self,
         backing: &Backing<'_, P>,
         object: P::Ptr,

@@ -303,8 +303,9 @@ impl<P: Platform> SlabEngine<P> {
         if word.inuse == 0 { list.push_tail(slab) } else { list.push_head(slab) }
     }
 
-    /// Puts an object back into its slab. With [`Surplus::AtEach`], a slab that becomes empty moves to `doomed`
-    /// if the node has more free objects than `free_limit`. [`SlabEngine::trim`] follows the last object.
+    /// Puts an object back into its slab. With [`Surplus::AtEach`], a slab that becomes empty moves to
+    /// `doomed` if the node has more free objects than `free_limit`. [`SlabEngine::trim`] follows the last
+    /// object.
     ///
     /// # Errors
     /// [`Misuse::AlreadyFree`] if no object of the slab is allocated: a double free.

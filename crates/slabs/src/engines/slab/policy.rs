@@ -69,8 +69,8 @@ pub enum Requeue {
 pub enum Surplus {
     /// At each object: the slab that it empties, if the node has too many free objects then. Until 4.6.
     AtEach,
-    /// Behind the last object of the call: the slabs that have been empty longest, as long as the node has too
-    /// many free objects. 4.7 and later.
+    /// Behind the last object of the call: the slabs that have been empty longest, as long as the node has
+    /// too many free objects. 4.7 and later.
     AtLast,
 }
 
@@ -123,8 +123,8 @@ pub struct SlabPolicy {
     /// Nanoseconds between two visits of the timer's reaper; 0 for no reaper.
     pub reap_interval_ns: u64,
     /// Milliseconds from two of these intervals after the cache was made to the timer's first visit of its
-    /// nodes' shared arrays and free slabs; `None` derives them from the cache's number, as a kernel does from
-    /// its address.
+    /// nodes' shared arrays and free slabs; `None` derives them from the cache's number, as a kernel does
+    /// from its address.
     pub node_reap_ms: Option<u32>,
 }
 

@@ -256,8 +256,8 @@ impl<P: Platform> SlabEngine<P> {
         self.destroy_slabs(backing, doomed);
     }
 
-    /// Empties the array of a CPU that has none or an empty one: takes its node's lock, too, and returns what the
-    /// node has above its limit.
+    /// Empties the array of a CPU that has none or an empty one: takes its node's lock, too, and returns what
+    /// the node has above its limit.
     fn pass_by(&self, backing: &Backing<'_, P>, cpu: CpuId, doomed: &mut SlabList<P>) {
         if self.policy.reap == Reap::Clock || !P::cpu_online(cpu) {
             return;

@@ -34,8 +34,8 @@ pub(super) fn first(cpu: u16, (up, now): (u64, u64), interval: u64) -> (u64, u64
 }
 
 /// The first visit of the nodes of a cache that is made `now`: two intervals later, and another part of two
-/// intervals that differs between caches. A kernel takes the address of `struct kmem_cache` for that part; the
-/// cache's number `id` stands for it, as such structures follow each other by 192 bytes.
+/// intervals that differs between caches. A kernel takes the address of `struct kmem_cache` for that part;
+/// the cache's number `id` stands for it, as such structures follow each other by 192 bytes.
 pub(super) fn first_of_nodes(id: u32, now: u64, interval: u64) -> u64 {
     now.saturating_add(2 * interval + 2 * interval / 1000 * (192 * id as u64 % 1000))
 }

@@ -151,8 +151,8 @@ fn shrink_and_free_limit_return_slabs() {
             machine: one_node(),
             presets: &["slab@6.1,limit=1,shared=0,reap_ms=0"],
             size: 1024,
-            // free_limit = (1 + 2 CPUs) * 1 + 4 = 7. The first slab is empty, the second lacks one object, and
-            // the third one gets an object back: the eighth.
+            // free_limit = (1 + 2 CPUs) * 1 + 4 = 7. The first slab is empty, the second lacks one object,
+            // and the third one gets an object back: the eighth.
             steps: &[Alloc(0, 12), Free(0, 7), FreeNth(0, 8), FreeNth(0, 9)],
             expected: &[Counted(Event::FreeSlab, 1), FreeInSlabs(4), Parked(1)],
         },

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A batch of four is a slab of four objects of 1024 bytes; 16 free objects may stay. CPU 0 is visited after 1,
-/// 3, 5, 7 and 9 s; its node from 4 s on, so at 5 and 9 s.
+/// A batch of four is a slab of four objects of 1024 bytes; 16 free objects may stay. CPU 0 is visited after
+/// 1, 3, 5, 7 and 9 s; its node from 4 s on, so at 5 and 9 s.
 const FOURS: &str = "slab@2.6.29,limit=4,batchcount=4,shared=0,node_reap_ms=0";
 /// Like [`FOURS`], with a shared array of one batch.
 const FOURS_SHARED: &str = "slab@2.6.29,limit=4,batchcount=4,shared=1,node_reap_ms=0";
@@ -130,8 +130,8 @@ fn the_reaper_trims_shared_arrays_and_free_slabs() {
             machine: one_node(),
             presets: &["slab@2.6.29,node_reap_ms=0"],
             size: 256,
-            // 59 objects at CPU 0, 61 at CPU 1, 60 shared. CPU 0 loses 24 twice, CPU 1, which never allocated,
-            // 24, 24 and half of 13.
+            // 59 objects at CPU 0, 61 at CPU 1, 60 shared. CPU 0 loses 24 twice, CPU 1, which never
+            // allocated, 24, 24 and half of 13.
             steps: &[Alloc(0, 240), Free(1, 181), Alloc(0, 1), Reap(3)],
             expected: &[Parked(59 - 48 + 61 - 55 + 60), FreeInSlabs(48 + 55)],
         },
@@ -193,7 +193,8 @@ fn the_reaper_trims_shared_arrays_and_free_slabs() {
             machine: one_node(),
             presets: &[FOURS],
             size: 1024,
-            // At 9 s the last object of the array goes back to the third slab, and the first slab is returned.
+            // At 9 s the last object of the array goes back to the third slab, and the first slab is
+            // returned.
             steps: &[Alloc(0, 12), Free(0, 12), Reap(5), Alloc(0, 4), SameSlab(0, 4)],
             expected: &[Slabs(2), Counted(Event::SlabReaped, 1)],
         },
@@ -201,8 +202,8 @@ fn the_reaper_trims_shared_arrays_and_free_slabs() {
     cases.iter().for_each(check);
 }
 
-/// A CPU that comes online takes its node's lock three times, and does not scan the other CPUs. A replay brings up
-/// 65,535 CPUs for each cache: half a millisecond here, but 12 s with a scan for each CPU.
+/// A CPU that comes online takes its node's lock three times, and does not scan the other CPUs. A replay
+/// brings up 65,535 CPUs for each cache: half a millisecond here, but 12 s with a scan for each CPU.
 #[test]
 fn cpu_up_does_not_scan_other_cpus() {
     const CPUS: u16 = u16::MAX;
