@@ -23,7 +23,7 @@ mod space;
 use crate::build::Allocator;
 use call::{Ended, Outside, Ways, enter, text_at};
 use elf::Program;
-use fault::{Fault, Watched};
+use fault::{ENDLESS_S, Fault, Watched};
 pub(crate) use finding::Finding;
 use reports::Reports;
 use slablab_report::error::{Error, Result};
@@ -309,6 +309,7 @@ impl Image {
         arguments: [u64; 5],
         outside: &dyn Outside,
     ) -> std::result::Result<u64, Finding> {
+        self.watched.begins();
         match enter(self.ways, self.gs[cpu as usize], function, arguments, outside) {
             Ended::With(result) => {
                 outside.reported();
@@ -351,6 +352,7 @@ impl Image {
                 let what = match fault.signal {
                     libc::SIGILL => format!("an instruction that a process may not run, at {:#x}", fault.at),
                     libc::SIGFPE => "a division by zero".to_string(),
+                    libc::SIGVTALRM => format!("no end after {ENDLESS_S} s of CPU time"),
                     _ => format!("bad address {:#x}", fault.address),
                 };
                 (what, None)

@@ -56,7 +56,7 @@ fn replays() {
             &[],
             |_| {},
             "slub@6.18 peaks lowest, at 10.9 MiB of slab memory: 528 KiB (4.5 %) less than slab@6.1 and 3.05 MiB \
-             (21.8 %) less than slob@6.1; slub@7.1 takes fewest slabs, 1,267.",
+             (21.8 %) less than slob@6.1; slub@7.1 takes fewest slabs, 1,263.",
         ),
         (
             &["slub@6.18", "slab@6.1", "slub@6.18"],
