@@ -72,8 +72,8 @@ impl<L: Entered> Modelled<L> {
         });
     }
 
-    /// Makes every random number the given one; the seed's again with `None`. Two allocators that draw different
-    /// numbers of times can then be compared.
+    /// Makes every random number the given one; the seed's again with `None`. Two allocators that do not draw
+    /// as often can then be compared.
     pub fn draw(number: Option<u32>) {
         L::with(|state| state.drawn.set(number));
     }

@@ -224,8 +224,8 @@ pub trait Engine<P: Platform>: Sized {
     fn work(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId, work: Work);
     /// Moves the objects of a CPU's slot to where other CPUs find them, after the CPU went down.
     fn cpu_down(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId);
-    /// Tells the cache that a CPU is there, or went up: readies what the engine keeps for each CPU, and starts
-    /// the CPU's periodic work.
+    /// Tells the cache that a CPU is there, or went up: readies what the engine keeps for each CPU, and
+    /// starts the CPU's periodic work.
     fn cpu_up(&self, backing: &Backing<'_, P, Self::Common>, cpu: CpuId);
 
     /// Makes a slab as an earlier life would have left it, on `node`, at `place`: the objects with indexes in

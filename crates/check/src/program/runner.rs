@@ -110,7 +110,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             let construct: Constructor<P> = |object| P::fill(object, CONSTRUCTED_BYTES, CONSTRUCTED);
             cache.set_new_objects(NewObjects { construct: Some(construct), ..NewObjects::default() });
         }
-        let runner = Runner {
+        Runner {
             pages: Pages::new(PagesPolicy::for_release(kernel.0, kernel.1, kernel.2)),
             common: E::Common::default(),
             cache,
@@ -122,12 +122,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             ran: Ran::default(),
             spec: *spec,
             up: vec![true; P::cpus() as usize],
-        };
-        for cpu in 0..P::cpus() {
-            let metadata = FromCache(&runner.sheaves, Backing::new(&runner.pages, &runner.common));
-            runner.cache.cpu_up(&Backing { metadata: Some(&metadata), ..metadata.1 }, CpuId(cpu));
         }
-        runner
     }
 
     /// Runs a program to its end, frees the remaining objects, and checks that no page stayed allocated.
@@ -136,6 +131,10 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
     /// The step that failed, and the reason.
     pub fn run(mut self, program: &Program) -> Result<Ran, String> {
         let untouched = Self::free_frames(&self.pages);
+        for cpu in 0..P::cpus() {
+            let metadata = FromCache(&self.sheaves, Backing::new(&self.pages, &self.common));
+            self.cache.cpu_up(&Backing { metadata: Some(&metadata), ..metadata.1 }, CpuId(cpu));
+        }
         for (step, op) in program.0.iter().enumerate() {
             self.step(*op).map_err(|wrong| format!("step {step}, {op:?}: {wrong}"))?;
             if step % 64 == 0 {

@@ -100,7 +100,7 @@ fn an_engine_and_itself_do_not_differ() {
 /// Memory on 2 of 8 nodes: 7.0 is slower, the table says so, and why.
 #[test]
 fn what_differs_is_said_with_its_reasons() {
-    let answer = run(&suite(["slub@6.18", "slub@7.0"], &["ublk"]), &quick(2), None);
+    let answer = run(&suite(["slub@6.18", "slub@7.0"], &["ublk"]), &quick(4), None);
     let json = suite_answer(&answer, SuiteLook::default()).json();
     let row = &json["rows"][0];
     assert_eq!((&row["machine"], &row["result"]), (&"numa8".into(), &"worse".into()), "{row}");

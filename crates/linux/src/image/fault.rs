@@ -1,7 +1,7 @@
 //! Faults of a tree's code: a trap of BUG() or WARN(), a bad address, a call of a symbol that is only data, a
 //! loop without an end.
-//! `unsafe`: a signal handler that ends the running call of the image in which the fault was, and a timer of the
-//! thread's CPU time, whose signal finds calls that do not end.
+//! `unsafe`: a signal handler that ends the running call of the image in which the fault was, and a timer of
+//! the thread's CPU time, whose signal finds calls that do not end.
 //!
 //! The handler knows the images of all threads by their addresses. It writes what it saw into the image's
 //! place in the table, and lets the thread go on at `slablab_escape`. Faults elsewhere are left to whoever
@@ -113,8 +113,8 @@ impl Drop for Watched {
 const SIGNALS: [i32; 6] =
     [libc::SIGILL, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGTRAP, libc::SIGVTALRM];
 
-/// A timer that sends a signal to this thread after each second of its CPU time. `None`: the system has none to
-/// give, and calls without an end are not found.
+/// A timer that sends a signal to this thread after each second of its CPU time. `None`: the system has none
+/// to give, and calls without an end are not found.
 fn timer() -> Option<libc::timer_t> {
     // SAFETY: plain calls with valid structures.
     unsafe {

@@ -176,7 +176,9 @@ impl<P: Platform> Slub<P> {
         while let Some(slab) = chain {
             // A slab without free objects is listed by the next free, which writes this link.
             chain = slab.next();
-            let (taken, exhausted) = self.take_from_slab(slab, want - got, put);
+            // Frees into the slabs before this one may have left nothing to take.
+            let (taken, exhausted) =
+                if got < want { self.take_from_slab(slab, want - got, put) } else { (0, false) };
             got += taken;
             if !exhausted {
                 let mut list = self.lock_node_unslotted(node);

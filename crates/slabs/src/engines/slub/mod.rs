@@ -349,8 +349,8 @@ impl<P: Platform> Engine<P> for Slub<P> {
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
         common::close(self, &self.slots, || {
-            self.shrink(backing);
             self.free_sheaves(backing);
+            self.shrink(backing);
         })
     }
 

@@ -1,8 +1,9 @@
 //! Frees of many objects: those of one slab go back together (docs/theory/slub.md 4.2).
 //!
 //! From the end of the array on, a *run* is an object and those before it that are of the same slab. The
-//! search ends at the third object of another slab. The last object that was passed by goes to the place of one
-//! that was found. A run goes back as a chain of links. With maps, [`Sorted`] finds all objects of a slab.
+//! search ends at the third object of another slab. The last object that was passed by goes to the place of
+//! one that was found. A run goes back as a chain of links. With maps, [`Sorted`] finds all objects of a
+//! slab.
 
 use super::map::{Freed, Wrong};
 use super::{Slub, Tally};
