@@ -178,11 +178,14 @@ impl<P: Platform> Slub<P> {
             drop(slot);
             return self.flush_taken(backing, taken);
         }
-        let spare = slot.sheaves.spare.take();
+        let (spare, size) = (slot.sheaves.spare.take(), slot.array().size);
         drop(slot);
         self.flush_taken(backing, [spare, None]);
-        while let Some(slot) = self.reach(cpu).filter(|slot| slot.array().size > 0) {
-            self.flush_main_of(backing, slot);
+        // What interrupts put into the main sheaf meanwhile may stay, else a flush might never end.
+        for _ in 0..size.div_ceil(BATCH_MAX as u32) {
+            if let Some(slot) = self.reach(cpu).filter(|slot| slot.array().size > 0) {
+                self.flush_main_of(backing, slot);
+            }
         }
     }
 
