@@ -115,17 +115,16 @@ impl<P: Platform> Engine<P> for Linux<P> {
     /// Under SLUB all or none, as the tree does; SLAB's and SLOB's calls are counted one by one.
     fn alloc_bulk(&self, backing: &Backing<'_, P>, gfp: Gfp, out: &mut [Option<P::Ptr>]) -> usize {
         if !self.shared.is_slub() {
-            let mut places = out.iter_mut();
-            return places
-                .by_ref()
-                .map_while(|place| {
-                    *place = self.alloc(backing, gfp, None);
-                    place.as_ref().map(drop)
-                })
-                .count();
+            let filled = out.iter_mut().map_while(|place| {
+                *place = self.alloc(backing, gfp, None);
+                place.as_ref().map(drop)
+            });
+            return filled.count();
         }
-        let objects = vec![0u64; out.len()];
-        let arguments = [self.cache, gfp.0.into(), objects.len() as u64, objects.as_ptr().addr() as u64, 0];
+        let mut objects = vec![0u64; out.len()];
+        // The image writes there.
+        let place = objects.as_mut_ptr().expose_provenance() as u64;
+        let arguments = [self.cache, gfp.0.into(), objects.len() as u64, place, 0];
         if objects.is_empty()
             || self.run(backing, P::cpu().0, self.shared.image.functions.alloc_bulk, arguments) == 0
         {
@@ -154,7 +153,8 @@ impl<P: Platform> Engine<P> for Linux<P> {
             addresses.push(self.address(*object));
         }
         if !addresses.is_empty() {
-            let arguments = [self.cache, addresses.len() as u64, addresses.as_ptr().addr() as u64, 0, 0];
+            let place = addresses.as_mut_ptr().expose_provenance() as u64;
+            let arguments = [self.cache, addresses.len() as u64, place, 0, 0];
             self.run(backing, P::cpu().0, self.shared.image.functions.free_bulk, arguments);
         }
         found
