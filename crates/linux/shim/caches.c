@@ -34,32 +34,29 @@ struct kmem_cache *slablab_create(const char *name, u32 size, u32 align, u32 fla
 	return cache;
 }
 
+#ifdef SLABLAB_SLUB
 /*
- * What a lock is of: 0 nothing that lies in a slab, 1 a cache's node, 2 another object (a barn); and 4 more if
- * it is the given cache's, whose structure then points to what the lock lies in.
+ * What a lock is of. It is the given cache's if the cache's structure points to what the lock lies in; an object
+ * that is no cache's node is a barn.
  */
 u64 slablab_lock_kind(const void *lock, const struct kmem_cache *cache)
 {
-#ifdef SLABLAB_SLUB
 	struct slab *slab = virt_addr_valid(lock) ? virt_to_slab(lock) : NULL;
 	struct slab *of_cache = virt_to_slab(cache);
 	unsigned long first, word, bytes = of_cache ? of_cache->slab_cache->object_size : 0;
 	u64 kind;
 
 	if (!slab)
-		return 0;
-	kind = strcmp(slab->slab_cache->name, "kmem_cache_node") ? 2 : 1;
+		return SLABLAB_OTHER;
+	kind = strcmp(slab->slab_cache->name, "kmem_cache_node") ? SLABLAB_BARN : SLABLAB_NODE;
 	first = (unsigned long)slab_address(slab);
 	first += ((unsigned long)lock - first) / slab->slab_cache->size * slab->slab_cache->size;
 	for (word = 0; word + sizeof(first) <= bytes; word += sizeof(first))
 		if (*(const unsigned long *)((const char *)cache + word) == first)
-			return kind + 4;
+			return kind | SLABLAB_OWN;
 	return kind;
-#endif
-	return 0;
 }
 
-#ifdef SLABLAB_SLUB
 void slablab_made(struct kmem_cache *cache)
 {
 }

@@ -32,6 +32,11 @@ struct slablab_machine {
 
 #define SLABLAB_END 0xffff
 
+/* What a lock is of, and whether that is the cache's whose call takes it. */
+enum slablab_lock {
+	SLABLAB_OTHER, SLABLAB_NODE, SLABLAB_BARN, SLABLAB_ALIEN, SLABLAB_HEAP, SLABLAB_OWN = 8,
+};
+
 /* What ends or marks a run. */
 enum slablab_report {
 	SLABLAB_PRINTED,	/* A message of the kernel. */
@@ -59,7 +64,13 @@ void host_reports(void);				/* Takes what the code reported. */
 
 /* Leaves the running call of the program for good. */
 void slablab_escape(void *call) __attribute__((noreturn));
-extern void *slablab_current;
+
+/* A running call, as the shim's C code knows it. */
+struct slablab_call {
+	u64 of_thunks[11];
+	void *own;		/* What slab.c or slob.c has seen of it; NULL before they begin. */
+};
+extern struct slablab_call *slablab_current;
 
 /* Memory of the shim's own, zeroed; never freed. */
 void *slablab_arena(u64 bytes);

@@ -49,14 +49,29 @@ static struct {
 	struct seen *seen;
 } locks[LOCKS];
 
-static struct seen *running;
-static u32 pending_aliens;
-static struct page *fresh[16];
-static u32 fresh_count, failed;
+/* What was seen of a call. Calls of other CPUs may run while it waits for a lock or for pages. */
+struct call {
+	struct seen *running;
+	u32 pending_aliens;
+	struct page *fresh[16];
+	u32 fresh_count, failed;
+	/* The array that an object of another node is put into, and whether it was full. */
+	const struct alien *alien;
+	bool alien_was_full;
+	/* A timer runs. What the node had whose lists are locked: a slab that goes alone, no objects come. */
+	bool reaping;
+	unsigned long free_before, slabs_before;
+};
 
-/* A timer runs. What the node had whose lists are locked: a slab that goes alone, without objects that come. */
-static bool reaping;
-static unsigned long free_before, slabs_before;
+/* A start, a new cache: nothing runs beside them, and what they do counts for no cache. */
+static struct call outside;
+
+static struct call *current_call(void)
+{
+	struct call *call = slablab_current->own;
+
+	return call ? call : &outside;
+}
 
 static u32 place_of(const void *address, u32 places)
 {
@@ -174,78 +189,85 @@ static u32 known_as(void *lock)
 void slablab_unlocked(void *lock)
 {
 	struct kmem_cache_node *n = container_of(lock, struct kmem_cache_node, list_lock);
+	const struct call *call = current_call();
 	u32 at = known_as(lock);
 
 	mark(lock, 0);
-	if (reaping && locks[at].seen && n->total_slabs + 1 == slabs_before &&
-	    n->free_objects + locks[at].seen->cache->num == free_before)
+	if (call->reaping && locks[at].seen && n->total_slabs + 1 == call->slabs_before &&
+	    n->free_objects + locks[at].seen->cache->num == call->free_before)
 		count(locks[at].seen, REAPED, 1);
 }
 
 void slablab_locked(void *lock)
 {
 	struct kmem_cache_node *n = container_of(lock, struct kmem_cache_node, list_lock);
+	struct call *call = current_call();
 	u32 at = known_as(lock);
 
 	mark(lock, 1);
 	if (!locks[at].lock) {
+		if (call->alien && lock == &call->alien->lock)
+			call->alien_was_full = call->alien->array.avail >= call->alien->array.limit;
 		/* In a timer the cache is that of the lock which is taken next. */
-		if (running)
-			count(running, ALIEN_LOCKS, 1);
-		else if (reaping)
-			pending_aliens++;
+		if (call->running)
+			count(call->running, ALIEN_LOCKS, 1);
+		else if (call->reaping)
+			call->pending_aliens++;
 		else
 			count(owner_of(lock), ALIEN_LOCKS, 1);
 		return;
 	}
-	slabs_before = n->total_slabs;
-	free_before = n->free_objects;
+	call->slabs_before = n->total_slabs;
+	call->free_before = n->free_objects;
 	count(locks[at].seen, LIST_LOCKS, 1);
-	count(locks[at].seen, ALIEN_LOCKS, pending_aliens);
-	pending_aliens = 0;
+	count(locks[at].seen, ALIEN_LOCKS, call->pending_aliens);
+	call->pending_aliens = 0;
 }
 
 void slablab_took(struct page *page)
 {
+	struct call *call = current_call();
+
 	if (!page)
-		failed++;
-	else if (fresh_count < ARRAY_SIZE(fresh))
-		fresh[fresh_count++] = page;
+		call->failed++;
+	else if (call->fresh_count < ARRAY_SIZE(call->fresh))
+		call->fresh[call->fresh_count++] = page;
 }
 
 void slablab_gave(struct page *page)
 {
+	struct call *call = current_call();
 	u32 at;
 
-	for (at = 0; at < fresh_count; at++)
-		if (fresh[at] == page) {
-			fresh[at] = fresh[--fresh_count];
-			failed++;
+	for (at = 0; at < call->fresh_count; at++)
+		if (call->fresh[at] == page) {
+			call->fresh[at] = call->fresh[--call->fresh_count];
+			call->failed++;
 		}
 }
 
-static void begin(struct seen *seen)
+static void begin(struct call *call, struct seen *seen)
 {
-	running = seen;
-	fresh_count = failed = pending_aliens = 0;
+	*call = (struct call){ .running = seen };
+	slablab_current->own = call;
 }
 
 /* Whose the call's new slabs are is known when they are slabs. */
-static void end(void)
+static void end(struct call *call)
 {
 	u32 at;
 
-	for (at = 0; at < fresh_count; at++) {
-		struct kmem_cache *cache = ((struct slab *)fresh[at])->slab_cache;
+	slablab_current->own = NULL;
+	for (at = 0; at < call->fresh_count; at++) {
+		struct kmem_cache *cache = ((struct slab *)call->fresh[at])->slab_cache;
 		struct seen *owner = seen_of(cache);
 
 		count(owner, GROWN, 1);
 		count(owner, GROW_TRIES, 1);
-		if (owner != running)
-			host_owner(page_to_pfn(fresh[at]), owner ? owner->cache : NULL);
+		if (owner != call->running)
+			host_owner(page_to_pfn(call->fresh[at]), owner ? owner->cache : NULL);
 	}
-	count(running, GROW_TRIES, failed);
-	running = NULL;
+	count(call->running, GROW_TRIES, call->failed);
 }
 
 static struct array *array_of(struct kmem_cache *cache)
@@ -267,9 +289,10 @@ void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
 	int here = numa_mem_id();
 	bool local = node < 0 || node == here;
 	bool hit = local && array_of(cache)->avail;
+	struct call call;
 	void *object;
 
-	begin(seen);
+	begin(&call, seen);
 	object = node < 0 ? kmem_cache_alloc(cache, native) : kmem_cache_alloc_node(cache, native, node);
 	count(seen, ALLOCS, 1);
 	count(seen, hit ? HITS : MISSES, local);
@@ -284,7 +307,7 @@ void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
 	/* What fails has tried other nodes, if it may. */
 	if (!object)
 		count(seen, FALLBACKS, !(native & __GFP_THISNODE));
-	end();
+	end(&call);
 	return object;
 }
 
@@ -292,16 +315,16 @@ u64 slablab_free(struct kmem_cache *cache, void *object)
 {
 	struct seen *seen = seen_of(cache);
 	int from = page_to_nid(virt_to_page(object)), here = numa_mem_id();
+	struct call call;
 
-	begin(seen);
+	begin(&call, seen);
 	if (nr_online_nodes > 1 && from != here) {
 		struct alien **aliens = cache->node[here] ? (struct alien **)cache->node[here]->alien : NULL;
-		struct alien *alien = aliens ? aliens[from] : NULL;
-		u32 before = alien ? alien->array.avail : 0;
 
+		call.alien = aliens ? aliens[from] : NULL;
 		kmem_cache_free(cache, object);
 		count(seen, NODE_FREES, 1);
-		count(seen, OVERFLOWS, alien && alien->array.avail <= before);
+		count(seen, OVERFLOWS, call.alien_was_full);
 	} else {
 		struct array *array = array_of(cache);
 		bool full = array->avail >= array->limit;
@@ -309,25 +332,38 @@ u64 slablab_free(struct kmem_cache *cache, void *object)
 		kmem_cache_free(cache, object);
 		count(seen, full ? FREE_MISSES : FREE_HITS, 1);
 	}
-	end();
+	end(&call);
 	return 0;
 }
 
 u64 slablab_shrink(struct kmem_cache *cache)
 {
-	begin(seen_of(cache));
+	struct call call;
+
+	begin(&call, seen_of(cache));
 	kmem_cache_shrink(cache);
-	end();
+	end(&call);
 	return 0;
 }
 
 void slablab_run(void (*function)(void *), void *argument)
 {
-	begin(NULL);
-	reaping = true;
+	struct call call;
+
+	begin(&call, NULL);
+	call.reaping = true;
 	function(argument);
-	reaping = false;
-	end();
+	end(&call);
+}
+
+/* Any lock that is not of a node's lists is of an array of another node's objects. */
+u64 slablab_lock_kind(const void *lock, const struct kmem_cache *cache)
+{
+	u32 at = known_as((void *)lock);
+
+	if (!locks[at].lock)
+		return SLABLAB_ALIEN;
+	return SLABLAB_NODE | (locks[at].seen == seen_of(cache) ? SLABLAB_OWN : 0);
 }
 
 /* The files of a cache, by the names of SLUB's where they say the same. */
@@ -477,18 +513,22 @@ u64 slablab_store(struct kmem_cache *cache, const char *name, const char *value)
 /* CPUs that come and go: the tree's functions, in the kernel's order. */
 void slablab_cpu_coming(u32 cpu)
 {
-	begin(NULL);
+	struct call call;
+
+	begin(&call, NULL);
 	slab_prepare_cpu(cpu);
-	end();
+	end(&call);
 	know_locks();
 }
 
 void slablab_cpu_gone(u32 cpu)
 {
-	begin(NULL);
+	struct call call;
+
+	begin(&call, NULL);
 	know_leaving(cpu);
 	slab_dead_cpu(cpu);
-	end();
+	end(&call);
 }
 
 void on_each_cpu_cond_mask(smp_cond_func_t cond, smp_call_func_t func, void *info, bool wait,

@@ -28,9 +28,23 @@ struct seen {
 
 #define CACHES 4096
 static struct seen caches[CACHES];
-static struct seen *running;
-static struct page *fresh[64];
-static u32 fresh_count, taken, given;
+
+/* What was seen of a call. Calls of other CPUs may run while it waits for the lock or for pages. */
+struct call {
+	struct seen *running;
+	struct page *fresh[64];
+	u32 fresh_count, taken, given;
+};
+
+/* A start, a new cache: nothing runs beside them, and what they do counts for no cache. */
+static struct call outside;
+
+static struct call *current_call(void)
+{
+	struct call *call = slablab_current->own;
+
+	return call ? call : &outside;
+}
 
 static u32 place_of(const void *address)
 {
@@ -48,14 +62,21 @@ static struct seen *seen_of(const struct kmem_cache *cache)
 
 static void count(enum count what, u64 by)
 {
-	if (running)
-		this_cpu_add(running->counts[what], by);
+	struct seen *seen = current_call()->running;
+
+	if (seen)
+		this_cpu_add(seen->counts[what], by);
 }
 
-static void begin(struct seen *seen)
+static void begin(struct call *call, struct seen *seen)
 {
-	running = seen;
-	fresh_count = taken = given = 0;
+	*call = (struct call){ .running = seen };
+	slablab_current->own = call;
+}
+
+static void end(void)
+{
+	slablab_current->own = NULL;
 }
 
 void slablab_locked(void *lock)
@@ -69,17 +90,19 @@ void slablab_unlocked(void *lock)
 
 void slablab_took(struct page *page)
 {
+	struct call *call = current_call();
+
 	if (!page)
 		return;
-	taken++;
-	if (fresh_count == ARRAY_SIZE(fresh))
+	call->taken++;
+	if (call->fresh_count == ARRAY_SIZE(call->fresh))
 		slablab_end(SLABLAB_PANIC, "slablab: a call took more pages than the shim holds", 0);
-	fresh[fresh_count++] = page;
+	call->fresh[call->fresh_count++] = page;
 }
 
 void slablab_gave(struct page *page)
 {
-	given++;
+	current_call()->given++;
 }
 
 /*
@@ -91,12 +114,12 @@ void slablab_made(struct kmem_cache *cache)
 	static u32 known;
 	u32 at;
 
-	for (at = 0; at < fresh_count; at++)
-		if (PageSlobFree(fresh[at])) {
-			list_del(&((struct slab *)fresh[at])->slab_list);
-			__ClearPageSlobFree(fresh[at]);
+	for (at = 0; at < outside.fresh_count; at++)
+		if (PageSlobFree(outside.fresh[at])) {
+			list_del(&((struct slab *)outside.fresh[at])->slab_list);
+			__ClearPageSlobFree(outside.fresh[at]);
 		}
-	fresh_count = 0;
+	outside.fresh_count = 0;
 	if (!cache || seen_of(cache))
 		return;
 	if (++known == CACHES)
@@ -115,32 +138,36 @@ void slablab_made(struct kmem_cache *cache)
 static void tally(void *object, s64 bytes)
 {
 	struct page *page = virt_to_head_page(object);
+	struct seen *seen = current_call()->running;
 
-	if (!running)
+	if (!seen)
 		return;
 	if (PageSlab(page))
-		running->bytes[page_to_nid(page)] += bytes;
+		seen->bytes[page_to_nid(page)] += bytes;
 	else
-		running->large[page_to_nid(page)] += bytes < 0 ? -1 : 1;
+		seen->large[page_to_nid(page)] += bytes < 0 ? -1 : 1;
 }
 
 static void *done(void *object, u64 bytes)
 {
+	u32 taken = current_call()->taken;
+
 	count(ALLOCS, 1);
 	count(PAGES_TAKEN, taken);
 	if (object) {
 		count(FROM_LISTED, !taken);
 		tally(object, ALIGN(bytes, 2));
 	}
-	running = NULL;
+	end();
 	return object;
 }
 
 void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
 {
 	gfp_t native = (__force gfp_t)slablab_native_gfp(gfp);
+	struct call call;
 
-	begin(seen_of(cache));
+	begin(&call, seen_of(cache));
 	return done(node < 0 ? kmem_cache_alloc(cache, native) : kmem_cache_alloc_node(cache, native, node),
 		    cache->size);
 }
@@ -151,25 +178,29 @@ void *slablab_alloc(struct kmem_cache *cache, u32 gfp, s32 node)
 void *slablab_kmalloc(struct kmem_cache *account, u32 gfp, s32 node, u32 bytes)
 {
 	gfp_t native = (__force gfp_t)slablab_native_gfp(gfp);
+	struct call call;
 
-	begin(seen_of(account));
+	begin(&call, seen_of(account));
 	return done(node < 0 ? __kmalloc(bytes, native) : __kmalloc_node(bytes, native, node), bytes + HEADER);
 }
 
 static void freed(struct page *page, bool was_listed)
 {
+	u32 given = current_call()->given;
+
 	count(PAGES_GIVEN, given);
 	count(UNLISTED, given && was_listed);
 	count(LISTED, !given && !was_listed && PageSlobFree(page));
-	running = NULL;
+	end();
 }
 
 u64 slablab_free(struct kmem_cache *cache, void *object)
 {
 	struct page *page = virt_to_head_page(object);
 	bool was_listed = PageSlobFree(page);
+	struct call call;
 
-	begin(seen_of(cache));
+	begin(&call, seen_of(cache));
 	count(FREES, 1);
 	if (!(cache->flags & SLAB_TYPESAFE_BY_RCU) || !PageSlab(page))
 		tally(object, -(s64)ALIGN(cache->size, 2));
@@ -182,8 +213,9 @@ u64 slablab_kfree(struct kmem_cache *account, void *object)
 {
 	struct page *page = virt_to_head_page(object);
 	bool was_listed = PageSlobFree(page);
+	struct call call;
 
-	begin(seen_of(account));
+	begin(&call, seen_of(account));
 	count(FREES, 1);
 	tally(object, -(s64)ALIGN(__ksize(object) + HEADER, 2));
 	kfree(object);
@@ -196,8 +228,9 @@ u64 slablab_free_later(struct rcu_head *head, void (*function)(struct rcu_head *
 {
 	struct page *page = virt_to_head_page(head);
 	bool was_listed = PageSlobFree(page);
+	struct call call;
 
-	begin(seen_of(cache));
+	begin(&call, seen_of(cache));
 	if (PageSlab(page))
 		tally(head, -(s64)ALIGN(cache->size, 2));
 	function(head);
@@ -207,14 +240,17 @@ u64 slablab_free_later(struct rcu_head *head, void (*function)(struct rcu_head *
 
 u64 slablab_shrink(struct kmem_cache *cache)
 {
-	begin(NULL);
 	return kmem_cache_shrink(cache);
 }
 
 void slablab_run(void (*function)(void *), void *argument)
 {
-	begin(NULL);
 	function(argument);
+}
+
+u64 slablab_lock_kind(const void *lock, const struct kmem_cache *cache)
+{
+	return SLABLAB_HEAP;
 }
 
 static const char *const counted[COUNTS] = {

@@ -6,7 +6,7 @@
  *
  * A call of the program (`struct Call` in image/call.rs): 0 the base of GS, 8 the function, 16 to 48 its five
  * arguments, 56 the result, 64 the stack, 72 whether the call was left by slablab_escape, 80 the base of GS that it
- * goes on with if it was moved to another CPU, or 0.
+ * goes on with if it was moved to another CPU, or 0, 88 a word of the shim's own.
  */
 	.text
 

@@ -97,10 +97,6 @@ impl<P: Platform> Linux<P> {
 
     /// Counts a lock of the cache's. Those of the caches that sheaves are made of are these caches' own.
     fn count_lock(&self, lock: u64) {
-        if !self.shared.is_slub() {
-            P::count(self.shared.lock_event(), 1);
-            return self.locks[P::cpu().0 as usize][0].update(|count| count + 1);
-        }
         let kind = self.lock_kind(lock);
         if !P::charges() {
             P::count(kind.event(), 1);

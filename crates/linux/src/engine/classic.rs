@@ -29,11 +29,6 @@ impl Booted {
     pub(super) fn is_slob(&self) -> bool {
         self.image.allocator == Allocator::Slob
     }
-
-    /// The event of a lock that is taken.
-    pub(super) fn lock_event(&self) -> Event {
-        if self.is_slob() { Event::LockHeap } else { Event::LockNodeList }
-    }
 }
 
 impl<P: Platform> Shared<P> {

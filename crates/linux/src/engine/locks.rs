@@ -2,18 +2,22 @@
 //! word lies where the tree's does, so that what lies beside it moves with it.
 
 use crate::image::Image;
-use slablab_platform::rank::{Barn, Debug, NodeList};
+use slablab_platform::rank::{Alien, Barn, Debug, Heap, NodeList};
 use slablab_platform::{Event, Lock, Platform, Site};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 
-/// What a lock of SLUB is of.
+/// What a lock of the tree is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockOf {
     /// A cache's node: its `list_lock`.
     Node,
     /// A barn, or another object that the tree made for itself.
     Barn,
+    /// SLAB's array of another node's objects.
+    Alien,
+    /// All of SLOB.
+    Heap,
     /// Nothing that lies in a slab.
     Other,
 }
@@ -26,18 +30,25 @@ pub(super) struct LockKind {
 }
 
 impl LockKind {
-    /// From the number that shim/caches.c gives.
+    /// From the number that the shim gives (host.h).
     pub(super) fn of(number: u64) -> LockKind {
-        let of = match number & 3 {
+        let of = match number & 7 {
             1 => LockOf::Node,
             2 => LockOf::Barn,
+            3 => LockOf::Alien,
+            4 => LockOf::Heap,
             _ => LockOf::Other,
         };
-        LockKind { of, is_own: number & 4 != 0 }
+        LockKind { of, is_own: number & 8 != 0 }
     }
 
     pub(super) fn event(self) -> Event {
-        if self.of == LockOf::Barn { Event::LockBarn } else { Event::LockNodeList }
+        match self.of {
+            LockOf::Barn => Event::LockBarn,
+            LockOf::Alien => Event::LockAlien,
+            LockOf::Heap => Event::LockHeap,
+            LockOf::Node | LockOf::Other => Event::LockNodeList,
+        }
     }
 }
 
@@ -47,6 +58,10 @@ pub(super) enum Kept<P: Platform> {
     Node(P::Lock<NodeList, ()>),
     /// That of a barn, or of another object that the tree made for itself.
     Barn(P::Lock<Barn, ()>),
+    /// That of an array for another node's objects.
+    Alien(P::Lock<Alien, ()>),
+    /// SLOB's.
+    Heap(P::Lock<Heap, ()>),
     /// One that lies in no slab.
     Other(P::Lock<Debug, ()>),
 }
@@ -57,6 +72,8 @@ type GuardOf<'a, P, R> = <<P as Platform>::Lock<R, ()> as Lock<()>>::Guard<'a>;
 pub(super) enum Held<'a, P: Platform + 'a> {
     Node(GuardOf<'a, P, NodeList>),
     Barn(GuardOf<'a, P, Barn>),
+    Alien(GuardOf<'a, P, Alien>),
+    Heap(GuardOf<'a, P, Heap>),
     Other(GuardOf<'a, P, Debug>),
 }
 
@@ -66,6 +83,8 @@ impl<P: Platform> Kept<P> {
             LockOf::Other => Kept::Other(Lock::new(())),
             LockOf::Node => Kept::Node(Lock::new(())),
             LockOf::Barn => Kept::Barn(Lock::new(())),
+            LockOf::Alien => Kept::Alien(Lock::new(())),
+            LockOf::Heap => Kept::Heap(Lock::new(())),
         })
     }
 
@@ -74,6 +93,8 @@ impl<P: Platform> Kept<P> {
         match self {
             Kept::Node(lock) => Held::Node(lock.lock()),
             Kept::Barn(lock) => Held::Barn(lock.lock()),
+            Kept::Alien(lock) => Held::Alien(lock.lock()),
+            Kept::Heap(lock) => Held::Heap(lock.lock()),
             Kept::Other(lock) => Held::Other(lock.lock()),
         }
     }
@@ -82,6 +103,8 @@ impl<P: Platform> Kept<P> {
         Some(match self {
             Kept::Node(lock) => Held::Node(lock.try_lock()?),
             Kept::Barn(lock) => Held::Barn(lock.try_lock()?),
+            Kept::Alien(lock) => Held::Alien(lock.try_lock()?),
+            Kept::Heap(lock) => Held::Heap(lock.try_lock()?),
             Kept::Other(lock) => Held::Other(lock.try_lock()?),
         })
     }

@@ -58,7 +58,9 @@ pub(crate) struct Call<'a> {
     left: Cell<u64>,
     /// The base of GS that it goes on with, or 0.
     moved: Cell<u64>,
-    // What follows is not known to thunks.S.
+    /// A word of the shim's own: what it has seen of the call (slab.c, slob.c).
+    own: Cell<u64>,
+    // What follows is not known to the image.
     outside: &'a dyn Outside,
     escape: u64,
     payload: RefCell<Option<Box<dyn Any + Send>>>,
@@ -88,6 +90,7 @@ pub(crate) fn enter(ways: Ways, gs: u64, function: u64, arguments: [u64; 5], out
         stack: Cell::new(0),
         left: Cell::new(0),
         moved: Cell::new(0),
+        own: Cell::new(0),
         outside,
         escape: ways.escape,
         payload: RefCell::new(None),

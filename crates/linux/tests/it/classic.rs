@@ -1,31 +1,13 @@
 //! SLAB and SLOB of a real tree that has them: made, booted, used.
 
-use super::folder;
+use super::allocators::{built, policy};
 use slablab_engines::until_ended;
-use slablab_linux::build::{Allocator, Built, Request, Store};
-use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
+use slablab_linux::build::{Allocator, Built};
+use slablab_linux::engine::Linux;
 use slablab_model::{Machine, MachineSpec, Model};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, Frames, Gfp, NodeId};
-use slablab_slabs::registered::{Registration, Table};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Place, Preset, Release};
-use std::ops::ControlFlow;
-use std::path::PathBuf;
-
-fn policy(built: &Built) -> LinuxPolicy {
-    let [major, minor, patch] = built.version.map(|part| part as u16);
-    let tree: &'static Tree = Box::leak(Box::new(Tree {
-        plain: built.plain(),
-        instrumented: built.instrumented(),
-        release: Release::new(major, minor, patch),
-    }));
-    let tables: &'static [&'static Table] = Box::leak(Box::new([tree as &'static Table]));
-    let registration = Registration::named::<LinuxPolicy>("linux:tree", tree.release, tables);
-    match Preset::parse_among("linux:tree", &[Box::leak(Box::new(registration))]) {
-        Ok(Preset::Registered(own)) => own.policy(),
-        other => panic!("{other:?}"),
-    }
-}
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Place};
 
 /// Four CPUs on two nodes. CPU 0 allocates, CPU 3 on the other node frees: then everything is free.
 fn used(allocator: Allocator, built: &Built) {
@@ -95,18 +77,8 @@ fn seeded(allocator: Allocator, cache: &Linux<Model>, backing: &Backing<'_, Mode
 
 #[test]
 fn slab_and_slob_of_a_real_tree() {
-    let Some(tree) = std::env::var_os("SLABLAB_LINUX_TREE").map(PathBuf::from) else { return };
-    let store = Store::at(folder("classic"));
     for allocator in [Allocator::Slab, Allocator::Slob] {
-        if !tree.join(format!("mm/{}.c", allocator.word())).exists() {
-            continue;
-        }
-        let mut request = Request::of(&tree);
-        request.allocator = Some(allocator);
-        let built = store.build(&request, &mut |_| ControlFlow::Continue(()));
-        let built = built.unwrap_or_else(|error| panic!("{error}")).expect("nothing stops it");
-        assert_eq!(built.allocator, allocator);
+        let Some(built) = built(allocator) else { continue };
         until_ended(|| used(allocator, &built)).unwrap_or_else(|ended| panic!("{allocator:?}: {}", ended.0));
     }
-    store.remove_all().expect("a removal");
 }

@@ -1,38 +1,20 @@
 //! The allocator of a real tree on a machine with clocks.
 
-use super::folder;
-use super::tree::build;
-use slablab_linux::build::{Request, Store};
-use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
+use super::allocators::{built, policy};
+use slablab_linux::build::Allocator;
+use slablab_linux::engine::{Linux, LinuxPolicy};
 use slablab_model::{Access, Addr, Costs, Hardware, MachineSpec, Paths, Ps, Timed, TimedMachine};
 use slablab_pages::{Pages, PagesPolicy};
 use slablab_platform::{CpuId, Event, Gfp, Topology, rank};
-use slablab_slabs::registered::{Registration, Table};
-use slablab_slabs::{Backing, CacheId, CacheSpec, Engine, Preset, Release};
+use slablab_slabs::{Backing, CacheId, CacheSpec, Engine};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 const CPUS: u16 = 8;
 const NS: Ps = 1000;
 /// Objects that each allocating CPU hands to another one.
 const OBJECTS: u64 = 4_000;
-
-/// The policies of the tree, as the grammar makes them.
-fn policy(path: PathBuf) -> LinuxPolicy {
-    let built = build(&Store::at(folder("costs")), &Request::of(&path));
-    let [major, minor, patch] = built.version.map(|part| part as u16);
-    let release = Release::new(major, minor, patch);
-    let tree: &'static Tree =
-        Box::leak(Box::new(Tree { plain: built.plain(), instrumented: built.instrumented(), release }));
-    let tables: &'static [&'static Table] = Box::leak(Box::new([tree as &'static Table]));
-    let registration = Registration::named::<LinuxPolicy>("linux:tree", release, tables);
-    match Preset::parse_among("linux:tree", &[Box::leak(Box::new(registration))]) {
-        Ok(Preset::Registered(own)) => own.policy(),
-        other => panic!("the engine is registered: {other:?}"),
-    }
-}
 
 /// Four nodes, of which so many have memory.
 fn machine(with_memory: usize) -> TimedMachine {
@@ -71,7 +53,8 @@ struct Load {
 struct Seen {
     counts: Vec<u64>,
     clock: Ps,
-    taken: u64,
+    /// Locks that were taken, of lists, of arrays for other nodes' objects, and SLOB's.
+    taken: [u64; 3],
     functions: BTreeMap<String, u64>,
 }
 
@@ -115,7 +98,11 @@ fn run(policy: &LinuxPolicy, with_memory: usize, last: Ps) -> Seen {
         Seen {
             counts: Event::ALL.iter().map(|event| load.cache.counted(*event)).collect(),
             clock: Timed::latest(),
-            taken: Timed::lock_times::<rank::NodeList>().taken,
+            taken: [
+                Timed::lock_times::<rank::NodeList>().taken,
+                Timed::lock_times::<rank::Alien>().taken,
+                Timed::lock_times::<rank::Heap>().taken,
+            ],
             functions,
         }
     })
@@ -123,26 +110,36 @@ fn run(policy: &LinuxPolicy, with_memory: usize, last: Ps) -> Seen {
 
 #[test]
 fn code_is_charged_as_it_runs() {
-    let Some(tree) = std::env::var_os("SLABLAB_LINUX_TREE").map(PathBuf::from) else { return };
-    let policy = policy(tree);
-    for with_memory in [4, 1] {
-        let seen = run(&policy, with_memory, Ps::MAX);
-        assert_eq!(run(&policy, with_memory, Ps::MAX), seen, "a run can be repeated");
-        let count = |events: [Event; 2]| events.map(|event| seen.counts[event as usize]).iter().sum::<u64>();
-        let all = u64::from(CPUS / 2) * OBJECTS;
-        assert_eq!(count([Event::AllocFastpath, Event::AllocSlowpath]), all);
-        assert_eq!(count([Event::FreeFastpath, Event::FreeSlowpath]), all);
-        // A lock of a barn counts by itself, those that a call takes without success not at all.
-        assert_eq!(count([Event::LockNodeList; 2]) / 2, seen.taken, "{seen:?}");
-        // This load takes CPUs' slabs alone where there are such.
-        assert!(seen.taken > 0 || count([Event::SheafRefill; 2]) == 0, "{seen:?}");
-        let whole: Ps = seen.functions.values().sum();
-        assert!(seen.functions["kmem_cache_free"] > 0 && whole > 2 * all * NS, "{seen:?}");
-        assert!(whole < u64::from(CPUS) * seen.clock, "functions cost no more than the CPUs had: {seen:?}");
-        // Calls that are suspended in the tree's code end with their machine, wherever that is.
-        for part in 1..20 {
-            let ended = run(&policy, with_memory, seen.clock * part / 20);
-            assert!(ended.clock <= seen.clock && ended.counts != seen.counts);
+    for allocator in Allocator::ALL {
+        let Some(built) = built(allocator) else { continue };
+        for with_memory in [4, 1] {
+            charged(allocator, &policy(&built), with_memory);
         }
+    }
+}
+
+fn charged(allocator: Allocator, policy: &LinuxPolicy, with_memory: usize) {
+    let seen = run(policy, with_memory, Ps::MAX);
+    assert_eq!(run(policy, with_memory, Ps::MAX), seen, "a run can be repeated");
+    let count = |event: Event| seen.counts[event as usize];
+    let all = u64::from(CPUS / 2) * OBJECTS;
+    assert_eq!(count(Event::AllocFastpath) + count(Event::AllocSlowpath), all, "{allocator:?}");
+    assert_eq!(count(Event::FreeFastpath) + count(Event::FreeSlowpath), all, "{allocator:?}");
+    // A lock of a barn counts by itself, those that a call takes without success not at all.
+    let counted = [Event::LockNodeList, Event::LockAlien, Event::LockHeap].map(count);
+    assert_eq!(counted, seen.taken, "{allocator:?}: {seen:?}");
+    match allocator {
+        // This load takes CPUs' slabs alone where there are such.
+        Allocator::Slub => assert!(seen.taken[0] > 0 || count(Event::SheafRefill) == 0, "{seen:?}"),
+        Allocator::Slab => assert!(seen.taken[0] > 0 && seen.taken[1] > 0, "{seen:?}"),
+        Allocator::Slob => assert!(seen.taken[2] >= 2 * all, "{seen:?}"),
+    }
+    let whole: Ps = seen.functions.values().sum();
+    assert!(seen.functions["kmem_cache_free"] > 0 && whole > 2 * all * NS, "{seen:?}");
+    assert!(whole < u64::from(CPUS) * seen.clock, "functions cost no more than the CPUs had: {seen:?}");
+    // Calls that are suspended in the tree's code end with their machine, wherever that is.
+    for part in 1..20 {
+        let ended = run(policy, with_memory, seen.clock * part / 20);
+        assert!(ended.clock <= seen.clock && ended.counts != seen.counts);
     }
 }

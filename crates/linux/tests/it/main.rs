@@ -2,6 +2,8 @@
 //! `SLABLAB_LINUX_TREE`; without it they pass and test nothing.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod allocators;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod classic;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod costs;
