@@ -60,23 +60,18 @@ void __lockfunc _raw_spin_unlock_irqrestore(raw_spinlock_t *lock, unsigned long 
 	irq_restore(flags);
 }
 
-/* Functions where the tree does not make them part of their callers. */
-#ifndef _raw_spin_unlock
 void __lockfunc _raw_spin_unlock(raw_spinlock_t *lock)
 {
 	slablab_unlocked(lock);
 	host_unlock(lock);
 }
-#endif
 
-#ifndef _raw_spin_unlock_irq
 void __lockfunc _raw_spin_unlock_irq(raw_spinlock_t *lock)
 {
 	slablab_unlocked(lock);
 	host_unlock(lock);
 	irq_restore(X86_EFLAGS_IF);
 }
-#endif
 
 int __lockfunc _raw_spin_trylock(raw_spinlock_t *lock)
 {
