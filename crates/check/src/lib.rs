@@ -19,9 +19,12 @@
 //! The feature `tools` (on by default) adds loom and shuttle. The tests that read machine code do not need
 //! it.
 //!
-//! Absent on purpose: this crate is not published, it names no kernel release, and no allocator depends on
-//! it.
+//! Absent on purpose: this crate names no kernel release, and no allocator depends on it.
 #![forbid(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub mod bare;
 pub mod broken;

@@ -2,11 +2,11 @@
 
 use crate::broken::Refuse;
 use crate::explore::guard;
-use crate::program::{Program, Ran, Runner};
+use crate::program::{Beside, Op, Program, Ran, Runner};
 use crate::twist::Twisted;
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_platform::conformance::Testable;
-use slablab_slabs::{CacheFlags, CacheSpec, Engine};
+use slablab_slabs::{CacheFlags, CacheSpec, Engine, Family};
 use std::ops::Range;
 
 const GIB: u64 = 1 << 30;
@@ -56,6 +56,49 @@ pub fn model<E: Engine<Model>, R: Engine<Twisted<Model, Refuse>, Policy = E::Pol
         }
     }
     Ok(ran)
+}
+
+/// Programs of a kernel tree's allocator, on the machines that it has an image for. What the tree's engine does
+/// about wrong addresses, constructors and prefilled sheaves is the project's, not the tree's: programs have
+/// none. `catch` calls a program, and turns what ends it from within the tree into an error.
+///
+/// # Errors
+/// What the reference found, or the tree's code; with the machine, the cache and the seed.
+pub fn tree<F: Family>(
+    policy: &F::Policy,
+    kernel: (u32, u32, u32),
+    seeds: u64,
+    beside: impl Fn() -> Beside<Model, F::On<Model>>,
+    catch: impl Fn(&mut dyn FnMut() -> Result<Ran, String>) -> Result<Ran, String>,
+) -> Result<Ran, String> {
+    let has_image = |spec: &MachineSpec| {
+        let moves_nodes = spec.memoryless_nodes && spec.nodes.iter().any(|node| node.bytes == 0);
+        spec.page_shift == 12 && !moves_nodes
+    };
+    let of_tree = |op: &Op| {
+        let misuse = matches!(op, Op::Misuse { .. } | Op::MisuseBulk { .. });
+        !misuse && !matches!(op, Op::Lend { .. } | Op::UseLent { .. } | Op::Return { .. })
+    };
+    let machines = machines().into_iter().filter(|(_, spec)| has_image(spec));
+    let specs = specs().into_iter().filter(|spec| !spec.flags.has(CacheFlags::CONSTRUCTOR));
+    let specs: Vec<CacheSpec> = specs.collect();
+    let mut total = Ran::default();
+    for (on, machine) in machines {
+        for (spec, seed) in specs.iter().flat_map(|spec| (0..seeds).map(move |seed| (spec, seed))) {
+            let mut program = Program::random(seed, 600);
+            program.0.retain(of_tree);
+            let mut run = || {
+                let mut machine = Machine::new(machine.clone()).expect("the spec is right");
+                machine.enter(|| {
+                    let runner = Runner::<Model, F::On<Model>>::new(spec, policy, kernel);
+                    runner.beside(beside()).run(&program)
+                })
+            };
+            let ran = catch(&mut run);
+            total += ran.map_err(|wrong| format!("on {on}, {spec:?}, seed {seed}: {wrong}"))?;
+        }
+    }
+    Ok(total)
 }
 
 /// Machines by their names.

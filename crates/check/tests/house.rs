@@ -73,6 +73,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "doctor",
             "engines",
             "linux",
+            "check",
             "replay",
             "experiment",
             "bench",

@@ -1,4 +1,5 @@
-//! `slablab check`: the checks that a program registered with its own engines.
+//! `slablab check`: random programs through a kernel tree's allocator, and the checks that a program registered
+//! with its own engines.
 
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
@@ -23,14 +24,14 @@ pub(crate) struct Entry {
     pub(crate) check: Check,
 }
 
-/// Runs checks.
+/// Checks an engine: random programs through it, beside a reference.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab check\n  slablab check mine oracle --effort 10\n  slablab check mine,limit=3\n  slablab check loom\n\nThe checks are those that the program registered: docs/your-engine.md. Exit code 1: a check found something."
+    after_help = "Examples:\n  slablab check linux:mine --effort 10\n  slablab check mine oracle\n  slablab check mine,limit=3\n  slablab check loom\n\nOf a kernel tree that `slablab linux build` built: the check `oracle` finds objects that overlap or lie wrong,\nzeros that are not, slabs and pages that do not come back, and what the tree's code says itself.\nOf engines that a program registered: its checks (docs/your-engine.md). Exit code 1: a check found something."
 )]
 pub(crate) struct Args {
-    /// The engine, as in `mine` (every preset) or `mine@7.1,knob=value` (these policies); or the check alone,
-    /// for every engine. Without it, every engine with checks
+    /// The engine, as in `linux:NAME`, `mine` (every preset) or `mine@7.1,knob=value` (these policies); or the
+    /// check alone, for every engine. Without it, every engine with checks
     engine: Option<String>,
     /// The check; without it, every check of the engine
     check: Option<String>,
@@ -61,20 +62,28 @@ impl Args {
             return Ok(Asked { engine: None, check: Some(first), policies: None });
         }
         let name = Text::split(&first).name;
-        if name == first || !is_engine(name) {
+        if !name.starts_with(TREE) && (name == first || !is_engine(name)) {
             return Ok(Asked { engine: Some(first), check, policies: None });
         }
         match parse(&first).map_err(|bad| bad.to_string())? {
             Preset::Registered(policies) => {
-                Ok(Asked { engine: Some(name.to_owned()), check, policies: Some(policies) })
+                let engine = policies.registration().engine().to_owned();
+                Ok(Asked { engine: Some(engine), check, policies: Some(policies) })
             }
             _ => Err(format!("{first}: expected an engine of this program").into()),
         }
     }
 }
 
+/// The name before the colon of a tree's engine.
+const TREE: &str = "linux:";
+
 pub(crate) fn run(args: &Args, checks: &[Entry]) -> Result<Done, Failure> {
     let asked = args.asked(checks)?;
+    let engine = asked.policies.as_ref().map(|policies| policies.registration().engine());
+    let of_tree = engine.filter(|engine| engine.starts_with(TREE));
+    let of_tree = of_tree.map(|engine| Entry { engine, name: "oracle", check: crate::trees::check });
+    let checks = of_tree.as_ref().map_or(checks, std::slice::from_ref);
     let is_asked = |asked: &Option<String>, name: &str| asked.as_deref().is_none_or(|asked| asked == name);
     let chosen = |entry: &&Entry| is_asked(&asked.engine, entry.engine) && is_asked(&asked.check, entry.name);
     let chosen: Vec<&Entry> = checks.iter().filter(chosen).collect();
@@ -102,7 +111,9 @@ pub(crate) fn run(args: &Args, checks: &[Entry]) -> Result<Done, Failure> {
 
 fn unknown(args: &Args, checks: &[Entry]) -> String {
     if checks.is_empty() {
-        return "this program has no engine with checks of its own (docs/your-engine.md)".into();
+        return "expected linux:NAME or linux:PATH, a kernel tree that `slablab linux build` built: this program \
+                has no engine with checks of its own (docs/your-engine.md)"
+            .into();
     }
     let asked = [&args.engine, &args.check].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ");
     let known = checks.iter().map(|entry| format!("{} {}", entry.engine, entry.name));

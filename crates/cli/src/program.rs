@@ -155,7 +155,6 @@ impl Program {
     /// Runs the verb that the process's arguments name.
     pub fn main(self) -> ExitCode {
         let command = Cli::command();
-        let command = command.mut_subcommand("check", |verb| verb.hide(self.checks.is_empty()));
         let command = command.mut_subcommand("bench", |verb| {
             verb.mut_arg("engine", |engine| engine.hide(self.benched.is_empty()))
         });

@@ -2,7 +2,7 @@
 //! them.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) use here::find;
+pub(crate) use here::{check, find};
 
 /// An image is code for x86-64.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -10,14 +10,26 @@ pub(crate) fn find(name: &str) -> Result<&'static slablab_slabs::registered::Reg
     Err(format!("{name}: expected a host of Linux on x86-64, for which the allocator of a tree is built"))
 }
 
+/// No engine of a tree was found to check.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub(crate) fn check(
+    _effort: u64,
+    _asked: Option<&slablab_slabs::registered::Registered>,
+) -> Result<String, String> {
+    find("linux:").map(|engine| engine.engine().to_string())
+}
+
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod here {
+    use slablab_check::{oracle, program::Beside};
+    use slablab_engines::{Ended, until_ended};
     use slablab_experiment::Simulated;
     use slablab_linux::build;
-    use slablab_linux::engine::{LinuxFamily, LinuxPolicy, Tree};
+    use slablab_linux::engine::{Linux, LinuxFamily, LinuxPolicy, Tree};
     use slablab_replay::engines::Replayed;
     use slablab_slabs::Release;
-    use slablab_slabs::registered::{Registration, Table};
+    use slablab_slabs::knob::Policy;
+    use slablab_slabs::registered::{Registered, Registration, Table};
     use std::collections::HashMap;
     use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -44,6 +56,23 @@ mod here {
         found.insert(engine, registration);
         found.insert(name.to_string(), registration);
         Ok(registration)
+    }
+
+    /// Random programs through a tree's allocator, beside a reference.
+    pub(crate) fn check(effort: u64, asked: Option<&Registered>) -> Result<String, String> {
+        let policy = asked.expect("a tree is asked for by its name").policy::<LinuxPolicy>();
+        let release = policy.release();
+        let kernel = (release.major.into(), release.minor.into(), release.patch.into());
+        let beside = || Beside {
+            fill: Linux::fill,
+            differs: Linux::differs,
+            kept: Linux::own_frames,
+            counts_shared: true,
+        };
+        let ran = oracle::tree::<LinuxFamily>(&policy, kernel, 4 * effort, beside, |run| {
+            until_ended(run).unwrap_or_else(|Ended(what)| Err(what))
+        })?;
+        Ok(format!("{} allocations, {} slabs", ran.allocs, ran.slabs))
     }
 
     fn registration(built: &build::Built, engine: String) -> &'static Registration {

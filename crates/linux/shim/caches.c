@@ -34,6 +34,23 @@ struct kmem_cache *slablab_create(const char *name, u32 size, u32 align, u32 fla
 	return cache;
 }
 
+/* The first byte that is not the value, and above bit 32 what it is; ~0: there is none. */
+u64 slablab_differs(const u8 *bytes, u64 count, u64 value)
+{
+	u64 at;
+
+	for (at = 0; at < count; at++)
+		if (bytes[at] != (u8)value)
+			return at | (u64)bytes[at] << 32;
+	return ~0ull;
+}
+
+u64 slablab_fill(void *bytes, u64 count, u64 value)
+{
+	memset(bytes, value, count);
+	return 0;
+}
+
 #ifdef SLABLAB_SLUB
 /*
  * What a lock is of. It is the given cache's if the cache's structure points to what the lock lies in; an object
@@ -101,6 +118,12 @@ u64 slablab_shrink(struct kmem_cache *cache)
 	return kmem_cache_shrink(cache);
 }
 
+/* Whether objects are in use. The structure stays, with its counts. */
+u64 slablab_destroy(struct kmem_cache *cache)
+{
+	return !!__kmem_cache_shutdown(cache);
+}
+
 void slablab_run(void (*function)(void *), void *argument)
 {
 	function(argument);
@@ -128,7 +151,20 @@ u64 slablab_free_rcu(struct kmem_cache *cache, void *object)
 }
 #endif
 
-#ifndef SLABLAB_SLOB
+#ifdef SLABLAB_SLOB
+struct kmem_cache *slablab_cache_of(const void *address)
+{
+	return NULL;
+}
+#else
+/* The cache whose slab an address is in; NULL: it is in none. */
+struct kmem_cache *slablab_cache_of(const void *address)
+{
+	struct slab *slab = virt_to_slab(address);
+
+	return slab ? slab->slab_cache : NULL;
+}
+
 /* Caches of kmalloc are caches like others. */
 void *slablab_kmalloc(struct kmem_cache *cache, u32 gfp, s32 node, u32 bytes)
 {

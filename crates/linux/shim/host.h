@@ -96,6 +96,10 @@ u64 slablab_alloc_bulk(struct kmem_cache *cache, u32 gfp, u64 count, void **obje
 u64 slablab_free_bulk(struct kmem_cache *cache, u64 count, void **objects);
 u64 slablab_free_rcu(struct kmem_cache *cache, void *object);
 u64 slablab_shrink(struct kmem_cache *cache);
+u64 slablab_destroy(struct kmem_cache *cache);
+u64 slablab_fill(void *bytes, u64 count, u64 value);
+u64 slablab_differs(const u8 *bytes, u64 count, u64 value);
+struct kmem_cache *slablab_cache_of(const void *address);
 void *slablab_kmalloc(struct kmem_cache *account, u32 gfp, s32 node, u32 bytes);
 u64 slablab_kfree(struct kmem_cache *account, void *object);
 u64 slablab_lock_kind(const void *lock, const struct kmem_cache *cache);

@@ -346,6 +346,17 @@ u64 slablab_shrink(struct kmem_cache *cache)
 	return 0;
 }
 
+u64 slablab_destroy(struct kmem_cache *cache)
+{
+	struct call call;
+	u64 busy;
+
+	begin(&call, seen_of(cache));
+	busy = !!__kmem_cache_shutdown(cache);
+	end(&call);
+	return busy;
+}
+
 void slablab_run(void (*function)(void *), void *argument)
 {
 	struct call call;

@@ -243,6 +243,11 @@ u64 slablab_shrink(struct kmem_cache *cache)
 	return kmem_cache_shrink(cache);
 }
 
+u64 slablab_destroy(struct kmem_cache *cache)
+{
+	return !!__kmem_cache_shutdown(cache);
+}
+
 void slablab_run(void (*function)(void *), void *argument)
 {
 	function(argument);

@@ -2,11 +2,19 @@
 /* The kernel's words: messages, warnings, the ends of runs. */
 #include <linux/bug.h>
 #include <linux/kernel.h>
+#include <linux/mm.h>
 #include <linux/panic.h>
 #include <linux/printk.h>
 #include <linux/stdarg.h>
 #include <linux/string.h>
+#include <linux/tracepoint-defs.h>
+#include <trace/events/mmflags.h>
 #include "host.h"
+
+/* The names of flags in messages; some trees end the list themselves. */
+const struct trace_print_flags gfpflag_names[] = { __def_gfpflag_names, { 0, NULL } };
+const struct trace_print_flags pageflag_names[] = { __def_pageflag_names, { 0, NULL } };
+const struct trace_print_flags vmaflag_names[] = { __def_vmaflag_names, { 0, NULL } };
 
 static char text[1024];
 

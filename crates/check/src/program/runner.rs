@@ -59,6 +59,28 @@ impl std::ops::AddAssign for Ran {
     }
 }
 
+/// What of an engine its world does not have: a kernel tree's allocator has its own memory.
+pub struct Beside<P: Platform, E> {
+    /// Writes a value over the first bytes of an object.
+    pub fill: fn(&E, P::Ptr, u32, u8),
+    /// The first of so many bytes of an object that is not the value, and what it is.
+    pub differs: fn(&E, P::Ptr, u32, u8) -> Option<(u32, u8)>,
+    /// Frames that the engine keeps for itself, with no cache left.
+    pub kept: fn(&E) -> u64,
+    /// Whether the engine says itself what pages that caches share hold, and [`Engine::Common`] does not.
+    pub counts_shared: bool,
+}
+
+impl<P: Testable, E> Beside<P, E> {
+    /// Of an engine that has all in its world.
+    const NOTHING: Self = Beside {
+        fill: |_, object, bytes, value| P::fill(object, bytes, value),
+        differs: |_, object, bytes, value| P::differs(object, bytes, value),
+        kept: |_| 0,
+        counts_shared: false,
+    };
+}
+
 /// A run of a program over one cache.
 pub struct Runner<P: Platform, E: Engine<P>> {
     pages: Pages<P::Ground>,
@@ -75,6 +97,7 @@ pub struct Runner<P: Platform, E: Engine<P>> {
     spec: CacheSpec,
     /// Whether each CPU is online.
     up: Vec<bool>,
+    beside: Beside<P, E>,
 }
 
 /// `cpu` if it is online, else the next CPU that is.
@@ -122,7 +145,13 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             ran: Ran::default(),
             spec: *spec,
             up: vec![true; P::cpus() as usize],
+            beside: Beside::NOTHING,
         }
+    }
+
+    /// With an engine that has part of what it is beside its world.
+    pub fn beside(self, beside: Beside<P, E>) -> Self {
+        Runner { beside, ..self }
     }
 
     /// Runs a program to its end, frees the remaining objects, and checks that no page stayed allocated.
@@ -156,10 +185,15 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
     }
 
     /// Checks the bytes of a new object, and writes over them as a holder does.
-    fn hold(spec: &CacheSpec, object: P::Ptr, zero: Gfp) -> Result<(), String> {
+    fn hold(
+        (cache, beside): (&E, &Beside<P, E>),
+        spec: &CacheSpec,
+        object: P::Ptr,
+        zero: Gfp,
+    ) -> Result<(), String> {
         if spec.flags.has(CacheFlags::CONSTRUCTOR) {
             // The holder leaves the object as it was constructed, and so must the engine.
-            return match P::differs(object, CONSTRUCTED_BYTES, CONSTRUCTED) {
+            return match (beside.differs)(cache, object, CONSTRUCTED_BYTES, CONSTRUCTED) {
                 None => Ok(()),
                 Some((at, byte)) => Err(format!(
                     "byte {at} of an object is {byte:#x}, its constructor wrote {CONSTRUCTED:#x} \
@@ -168,11 +202,11 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             };
         }
         if zero.any(Gfp::ZERO)
-            && let Some((at, byte)) = P::differs(object, spec.object_size, 0)
+            && let Some((at, byte)) = (beside.differs)(cache, object, spec.object_size, 0)
         {
             return Err(format!("byte {at} of an object is {byte:#x}, and __GFP_ZERO asked for zeros"));
         }
-        P::fill(object, spec.object_size, HELD);
+        (beside.fill)(cache, object, spec.object_size, HELD);
         Ok(())
     }
 
@@ -191,7 +225,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                     // An engine may serve a request for a node without memory from any node.
                     Some(object) => {
                         self.reference.add(object, only.filter(|node| P::node_frames(*node).1 > 0))?;
-                        Self::hold(&self.spec, object, zero)?;
+                        Self::hold((&self.cache, &self.beside), &self.spec, object, zero)?;
                     }
                     None => self.ran.failed += 1,
                 }
@@ -216,7 +250,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 }
                 for object in objects.into_iter().flatten() {
                     self.reference.add(object, None)?;
-                    Self::hold(&self.spec, object, zero)?;
+                    Self::hold((&self.cache, &self.beside), &self.spec, object, zero)?;
                 }
             }
             Op::FreeBulk { cpu: on, count } => {
@@ -256,7 +290,7 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                     let object = P::on_cpu(cpu(on), || self.cache.alloc_from_lent(sheaf, Gfp::KERNEL | zero));
                     let object = object.ok_or("a lent sheaf was used up before its time")?;
                     self.reference.add(object, None)?;
-                    Self::hold(&self.spec, object, zero)?;
+                    Self::hold((&self.cache, &self.beside), &self.spec, object, zero)?;
                     self.ran.lent += 1;
                 }
             }
@@ -340,8 +374,10 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 ));
             }
             let held = self.common.held();
+            let counts_shared = self.beside.counts_shared;
             let in_objects = usage.shared_bytes + self.sheaves.usage().shared_bytes;
-            if in_objects + held.free_bytes != held.frames << P::page_shift() || !self.common.is_sound() {
+            let fits = counts_shared || in_objects + held.free_bytes == held.frames << P::page_shift();
+            if !fits || !self.common.is_sound() {
                 return Err(format!("{held:?} does not fit {in_objects} bytes in objects, or is not sound"));
             }
             self.pages.check().map_err(|imbalance| format!("pages: {imbalance:?}"))
@@ -392,10 +428,11 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
             return Err(format!("slabs are left: {usage:?}, {held:?}"));
         }
         self.pages.check().map_err(|imbalance| format!("pages: {imbalance:?}"))?;
-        let free = Self::free_frames(&self.pages);
-        if free != untouched {
+        let (free, kept) = (Self::free_frames(&self.pages), (self.beside.kept)(&self.cache));
+        if free + kept != untouched {
             return Err(format!(
-                "{free} frames are free, {untouched} were at the start (spec {:?})",
+                "{free} frames are free, {kept} are the engine's own, {untouched} were free at the start \
+                 (spec {:?})",
                 self.spec
             ));
         }

@@ -180,8 +180,10 @@ impl<P: Platform> Engine<P> for Linux<P> {
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
         self.usage().all_free()?;
-        self.run(backing, P::cpu().0, self.shared.image.functions.shrink, [self.cache, 0, 0, 0, 0]);
-        Ok(())
+        match self.run(backing, P::cpu().0, self.shared.image.functions.destroy, [self.cache, 0, 0, 0, 0]) {
+            0 => Ok(()),
+            _ => ended(format!("cache {}: the tree's code says that objects are left, and all are free", self.id.0)),
+        }
     }
 
     fn work(&self, backing: &Backing<'_, P>, cpu: CpuId, work: Work) {

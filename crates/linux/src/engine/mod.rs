@@ -12,6 +12,7 @@
 //! | `contract` | what an engine does |
 //! | `locks` | its locks as locks of the world |
 //! | `costs` | what its code reports, charged; what each function cost |
+//! | `memory` | what a check needs: the bytes of objects, the frames that the tree keeps |
 //! | `seed` | slabs as an earlier life would have left them |
 
 mod books;
@@ -22,6 +23,7 @@ mod costs;
 mod files;
 mod layout;
 mod locks;
+mod memory;
 mod policy;
 mod seed;
 mod shared;
