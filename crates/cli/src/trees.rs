@@ -67,7 +67,7 @@ mod here {
             fill: Linux::fill,
             differs: Linux::differs,
             kept: Linux::own_frames,
-            counts_shared: true,
+            counts_itself: true,
         };
         let ran = oracle::tree::<LinuxFamily>(&policy, kernel, 4 * effort, beside, |run| {
             until_ended(run).unwrap_or_else(|Ended(what)| Err(what))

@@ -7,7 +7,7 @@
 #include <linux/printk.h>
 #include <linux/stdarg.h>
 #include <linux/string.h>
-#include <linux/tracepoint-defs.h>
+#include <linux/tracepoint.h>
 #include <trace/events/mmflags.h>
 #include "host.h"
 

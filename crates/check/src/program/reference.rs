@@ -35,9 +35,9 @@ impl<P: Platform> Reference<P> {
         self.live.len() as u64
     }
 
-    /// The number of objects that wait for their readers.
-    pub(super) fn waiting(&self) -> u64 {
-        self.waiting.len() as u64
+    /// The number of objects that wait for their readers: with those that the engine frees, or without.
+    pub(super) fn waiting(&self, with_collected: bool) -> u64 {
+        self.waiting.values().filter(|waiting| with_collected || !waiting.collected).count() as u64
     }
 
     /// The address of an object in `ranges` that an object at `key` would overlap.

@@ -67,8 +67,9 @@ pub struct Beside<P: Platform, E> {
     pub differs: fn(&E, P::Ptr, u32, u8) -> Option<(u32, u8)>,
     /// Frames that the engine keeps for itself, with no cache left.
     pub kept: fn(&E) -> u64,
-    /// Whether the engine says itself what pages that caches share hold, and [`Engine::Common`] does not.
-    pub counts_shared: bool,
+    /// Whether the counts are a tree's: [`Engine::Common`] knows no shared pages, and objects that the engine
+    /// collects are not live any more.
+    pub counts_itself: bool,
 }
 
 impl<P: Testable, E> Beside<P, E> {
@@ -77,7 +78,7 @@ impl<P: Testable, E> Beside<P, E> {
         fill: |_, object, bytes, value| P::fill(object, bytes, value),
         differs: |_, object, bytes, value| P::differs(object, bytes, value),
         kept: |_| 0,
-        counts_shared: false,
+        counts_itself: false,
     };
 }
 
@@ -365,7 +366,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
         P::still(|| {
             let usage = self.cache.usage();
             let lent: u32 = self.lent.iter().map(Sheaf::size).sum();
-            let live = self.reference.live() + self.reference.waiting() + lent as u64;
+            let counts_itself = self.beside.counts_itself;
+            let live = self.reference.live() + self.reference.waiting(!counts_itself) + lent as u64;
             if P::SERVES && !(live..=live + self.collected).contains(&usage.live_objects()) {
                 return Err(format!(
                     "the cache says {} objects are live, {live} are, and {} were collected: {usage:?}",
@@ -374,9 +376,8 @@ impl<P: Testable, E: Engine<P>> Runner<P, E> {
                 ));
             }
             let held = self.common.held();
-            let counts_shared = self.beside.counts_shared;
             let in_objects = usage.shared_bytes + self.sheaves.usage().shared_bytes;
-            let fits = counts_shared || in_objects + held.free_bytes == held.frames << P::page_shift();
+            let fits = counts_itself || in_objects + held.free_bytes == held.frames << P::page_shift();
             if !fits || !self.common.is_sound() {
                 return Err(format!("{held:?} does not fit {in_objects} bytes in objects, or is not sound"));
             }

@@ -182,7 +182,10 @@ impl<P: Platform> Engine<P> for Linux<P> {
         self.usage().all_free()?;
         match self.run(backing, P::cpu().0, self.shared.image.functions.destroy, [self.cache, 0, 0, 0, 0]) {
             0 => Ok(()),
-            _ => ended(format!("cache {}: the tree's code says that objects are left, and all are free", self.id.0)),
+            _ => ended(format!(
+                "cache {}: the tree's code says that objects are left, and all are free",
+                self.id.0
+            )),
         }
     }
 

@@ -12,7 +12,9 @@ const NONE: u64 = u64::MAX;
 impl<P: Platform> Linux<P> {
     fn ask(&self, function: u64, arguments: [u64; 5]) -> u64 {
         let image = &self.shared.image;
-        image.run(0, function, arguments, &Booting(image)).unwrap_or_else(|finding| ended(finding.to_string()))
+        image
+            .run(0, function, arguments, &Booting(image))
+            .unwrap_or_else(|finding| ended(finding.to_string()))
     }
 
     /// Writes a value over the first bytes of an object.
