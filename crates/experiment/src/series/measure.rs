@@ -86,7 +86,9 @@ pub fn of_experiment(
     let results = run(&one, options, None, progress)?;
     let cells: Vec<usize> = results.plain().map(|(cell, _)| cell).collect();
     if let Some(why) = cells.iter().find_map(|cell| results.failure(*cell)) {
-        return Ok(Ran::Ended(why));
+        // A series says itself that a run failed: what is left are the words of the tree's code.
+        let words = why.strip_prefix("the run failed: ").unwrap_or(&why);
+        return Ok(Ran::Ended(words.into()));
     }
     let metrics = experiment.file.workload.metrics;
     let main = &metrics[experiment.file.metric];
