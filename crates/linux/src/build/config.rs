@@ -131,6 +131,13 @@ impl Wanted {
     }
 }
 
+/// The architecture that the first lines of a whole `.config` name, as in `# Linux/x86 6.1.192 Kernel
+/// Configuration`.
+pub(super) fn architecture(text: &str) -> Option<&str> {
+    let titles = text.lines().take(8).filter_map(|line| line.strip_prefix("# Linux/"));
+    titles.filter_map(|title| title.strip_suffix(" Kernel Configuration")?.split(' ').next()).next()
+}
+
 /// The allocator that a configuration chooses.
 pub(super) fn allocator_of(options: &Options) -> Option<Allocator> {
     Allocator::ALL.into_iter().find(|one| options.get(one.title()).is_some_and(|value| value == "y"))

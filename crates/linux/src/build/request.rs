@@ -51,6 +51,10 @@ impl Asked {
         let config = request.config.as_ref().map(|path| path.canonicalize().at(path)).transpose()?;
         let user = config.as_ref().map(|path| read_text_at_most(path, CONFIG)).transpose()?;
         let options = user.as_deref().map(config::parse).unwrap_or_default();
+        let other = user.as_deref().and_then(config::architecture).filter(|name| *name != "x86");
+        if let (Some(path), Some(other)) = (&config, other) {
+            return Err(Error::new(path, format!("expected a configuration for x86, found one for {other}")));
+        }
         if let Some(path) = config.as_ref().filter(|_| options.is_empty()) {
             return Err(Error::new(path, "expected a kernel's .config, found no line `CONFIG_..=`"));
         }

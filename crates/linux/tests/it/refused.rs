@@ -91,6 +91,9 @@ fn requests_that_the_tree_cannot_meet() {
     let mut request = Request::of(&tree);
     request.config = Some(config.clone());
     check(&request, &config, "expected a kernel's .config");
+    let arm = "#\n# Linux/arm64 6.1.7 Kernel Configuration\n#\nCONFIG_SLUB=y\n";
+    fs::write(&config, arm).expect("a file");
+    check(&request, &config, "expected a configuration for x86, found one for arm64");
     fs::write(&config, "CONFIG_SLAB=y\n# CONFIG_SLUB is not set\n").expect("a file");
     check(&request, &tree, "expected a tree with mm/slab.c, found slub");
 }
