@@ -47,7 +47,10 @@ pub trait Grammar: Copy {
 impl Grammar for Engine {
     const THEMES: Themes = &[
         ("sheaves", &["sheaves", "refill", "refill_reads", "leftover", "remote_refill", "barns", "elastic"]),
-        ("cpu-slabs", &["cpu_slab", "cpu_partial", "cpu_partial_factor", "cpu_partial_rule", "partial_frozen"]),
+        (
+            "cpu-slabs",
+            &["cpu_slab", "cpu_partial", "cpu_partial_factor", "cpu_partial_rule", "partial_frozen"],
+        ),
         ("orders", &["order", "min_order", "max_order", "min_objects", "order_cpus"]),
         (
             "node-lists",
