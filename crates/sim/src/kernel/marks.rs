@@ -29,8 +29,7 @@ impl Kernel {
     fn counts(&self) -> Mark {
         let tally = self.tally.borrow();
         Mark {
-            profile: Profile::until(Timed::clock(), (0..Timed::cpus()).map(CpuId))
-                .with_functions(&*self.heap),
+            profile: Profile::until(Timed::clock(), (0..Timed::cpus()).map(CpuId), &*self.heap),
             counts: [
                 tally.switches,
                 tally.preemptions,

@@ -65,21 +65,18 @@ pub(crate) fn lock_times() -> Vec<(&'static str, LockTimes)> {
 }
 
 impl Profile {
-    /// The times of these CPUs from the machine's start until `at`.
-    pub(crate) fn until(at: Ps, cpus: impl IntoIterator<Item = CpuId>) -> Profile {
+    /// The times of these CPUs from the machine's start until `at`, and what the functions of the heap's
+    /// engine cost.
+    pub(crate) fn until(at: Ps, cpus: impl IntoIterator<Item = CpuId>, heap: &dyn Heap) -> Profile {
         let cpus: Vec<CpuId> = cpus.into_iter().collect();
         let spent = cpus.iter().map(|cpu| Timed::spent(*cpu)).collect();
         let of = |(_, name, waits, _): &Waited| (*name, cpus.iter().map(|cpu| waits(*cpu)).collect());
         let waits = RANKS.iter().map(of).collect();
-        Profile { elapsed: at, spent, waits, cpus, functions: BTreeMap::new() }
-    }
-
-    /// With what the functions of the heap's engine cost so far.
-    pub(crate) fn with_functions(mut self, heap: &dyn Heap) -> Profile {
+        let mut functions = BTreeMap::new();
         heap.functions(&mut |name, costs| {
-            self.functions.insert(name.to_string(), costs);
+            functions.insert(name.to_string(), costs);
         });
-        self
+        Profile { elapsed: at, spent, waits, cpus, functions }
     }
 
     /// What came after `then`, which is of the same CPUs.

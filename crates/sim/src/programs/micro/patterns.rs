@@ -144,7 +144,7 @@ pub fn measure(setup: &Setup, paths: Paths, load: &Load, recorder: &Recorder) ->
         bench.run(load.pattern, rounds(warm_up))?;
         bench.restart();
         let (locks, lines) = (lock_times(), Timed::lines_moved());
-        let now = || Profile::until(Timed::latest(), load.pattern.cpus());
+        let now = || Profile::until(Timed::latest(), load.pattern.cpus(), bench.heap());
         let (start, fast) = (now(), bench.fast());
         bench.run(load.pattern, rounds(load.objects))?;
         let profile = now().since(&start);

@@ -215,7 +215,7 @@ impl Run {
             list_lock: Timed::lock_times::<rank::NodeList>(),
             barn_lock: Timed::lock_times::<rank::Barn>(),
             events: Event::ALL.iter().map(|event| self.heap.counted(self.bios, *event)).collect(),
-            profile: Profile::until(at, cpus).with_functions(&*self.heap),
+            profile: Profile::until(at, cpus, &*self.heap),
         }
     }
 

@@ -60,6 +60,11 @@ impl Bench {
         })
     }
 
+    /// Where the objects are from.
+    pub(super) fn heap(&self) -> &dyn Heap {
+        &*self.heap
+    }
+
     /// Time in allocations and in frees.
     pub(super) fn times(&self) -> [Ps; 2] {
         self.times.get()
