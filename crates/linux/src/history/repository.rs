@@ -74,6 +74,10 @@ impl Repository {
         // The first word to git says whether there is one.
         Git::at(tree).says(&whole, ["--version"])?;
         let found = own(&whole);
+        if found.is_none() && !whole.join("mm").is_dir() {
+            let what = "expected the top folder of a kernel tree (`-C TREE`), found a folder without mm";
+            return Err(Error::new(tree, what));
+        }
         let common = found.as_ref().map_or(&whole, |found| &found.common);
         let key = hex(&Sha256::digest(common.to_string_lossy().as_bytes()).as_slice()[..8]);
         let folder = store.commits(&key);

@@ -128,3 +128,13 @@ fn a_tree_without_commits_is_taken_as_it_is() {
     let second = repository.head(&mut || true).expect("git").expect("nothing stops it");
     assert_ne!(first.id, second.id);
 }
+
+#[test]
+fn a_folder_that_is_no_tree_is_not_read() {
+    let (tree, store) = made("other");
+    for name in [".git", "mm"] {
+        fs::remove_dir_all(tree.join(name)).expect("a folder");
+    }
+    let error = Repository::open_in(&tree, store).err().expect("a refusal").to_string();
+    assert!(error.contains("found a folder without mm"), "{error}");
+}
