@@ -70,7 +70,7 @@ enum Verb {
     Pressure(pressure::Args),
     /// Build the slab allocator of your own kernel tree, to run it as an engine; list and remove such builds
     Linux(linux::Args),
-    /// Run the checks of this program's own engines
+    /// Check an allocator with random programs: a kernel tree's, or an engine of this program's own
     Check(check::Args),
     /// List engines, policies of page replacement, machines, experiments, workloads or schemas
     List(list::Args),

@@ -23,7 +23,7 @@ fn verbs() -> Vec<String> {
 #[test]
 fn each_verb_has_completions_and_a_page() {
     let verbs = verbs();
-    assert_eq!(verbs.len(), 21, "{verbs:?}");
+    assert_eq!(verbs.len(), 22, "{verbs:?}");
     let shells = ["bash", "zsh", "fish"].map(|shell| (shell, printed(&["generate", "completions", shell])));
     let at = folder("man");
     printed(&["generate", "man", "--folder", at.to_str().expect("UTF-8")]);

@@ -341,7 +341,7 @@ mod tests {
             assert_eq!(names, expected, "{from} {to}");
         };
         check("slub@7.0", "slub@7.1", &["barns", "kernel"]);
-        let others = ["sheaves", "cpu-slabs", "node-lists", "other", "kernel"];
+        let others = ["sheaves", "cpu-slabs", "node-lists", "kernel"];
         check("slub@6.18", "slub@7.0", &others);
         check("slub@7.1", "slub@7.1,max_order=0", &["max_order"]);
         check("slub@7.1", "slub@7.1", &[]);
