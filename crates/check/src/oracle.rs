@@ -58,9 +58,9 @@ pub fn model<E: Engine<Model>, R: Engine<Twisted<Model, Refuse>, Policy = E::Pol
     Ok(ran)
 }
 
-/// Programs of a kernel tree's allocator, on the machines that it has an image for. What the tree's engine does
-/// about wrong addresses, constructors and prefilled sheaves is the project's, not the tree's: programs have
-/// none. `catch` calls a program, and turns what ends it from within the tree into an error.
+/// Programs of a kernel tree's allocator, on the machines that it has an image for. What the tree's engine
+/// does about wrong addresses, constructors and prefilled sheaves is the project's, not the tree's: programs
+/// have none. `catch` calls a program, and turns what ends it from within the tree into an error.
 ///
 /// # Errors
 /// What the reference found, or the tree's code; with the machine, the cache and the seed.

@@ -1,5 +1,5 @@
-//! `slablab check`: random programs through a kernel tree's allocator, and the checks that a program registered
-//! with its own engines.
+//! `slablab check`: random programs through a kernel tree's allocator, and the checks that a program
+//! registered with its own engines.
 
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
@@ -30,8 +30,8 @@ pub(crate) struct Entry {
     after_help = "Examples:\n  slablab check linux:mine --effort 10\n  slablab check mine oracle\n  slablab check mine,limit=3\n  slablab check loom\n\nOf a kernel tree that `slablab linux build` built: the check `oracle` finds objects that overlap or lie wrong,\nzeros that are not, slabs and pages that do not come back, and what the tree's code says itself.\nOf engines that a program registered: its checks (docs/your-engine.md). Exit code 1: a check found something."
 )]
 pub(crate) struct Args {
-    /// The engine, as in `linux:NAME`, `mine` (every preset) or `mine@7.1,knob=value` (these policies); or the
-    /// check alone, for every engine. Without it, every engine with checks
+    /// The engine, as in `linux:NAME`, `mine` (every preset) or `mine@7.1,knob=value` (these policies); or
+    /// the check alone, for every engine. Without it, every engine with checks
     engine: Option<String>,
     /// The check; without it, every check of the engine
     check: Option<String>,
