@@ -105,7 +105,7 @@ fn a_series_that_cannot_be_made_is_refused() {
     commits("HEAD~1..HEAD", &tree, &[], "--run");
     commits("HEAD~1..HEAD", &tree, &[&replay[..], &["--run", "2026"]].concat(), "cannot be used with");
     commits("HEAD~1..HEAD", &plain, &replay, "expected a git repository: `-C TREE` names its top folder");
-    commits("HEAD~1..HEAD", &format!("{tree}/mm"), &replay, "expected a git repository");
+    commits("HEAD~1..HEAD", &format!("{tree}/mm"), &replay, "found a folder without mm");
     commits("HEAD~1..HEAD", "/nonexistent/linux", &replay, "/nonexistent/linux: No such file");
     commits("HEAD", &tree, &replay, "expected BASE..HEAD; one commit alone is `HEAD~1..HEAD`");
     commits("v9..HEAD", &tree, &replay, "v9: no commit of ");
