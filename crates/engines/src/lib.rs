@@ -80,7 +80,8 @@ pub fn registered() -> &'static [&'static Registration] {
 /// # Errors
 /// As [`Preset::parse`].
 pub fn parse(text: &str) -> Result<Preset, BadPreset<'_>> {
-    Preset::parse_among(text, &known(text)?)
+    let known = known(text)?;
+    Preset::parse_among(as_registered(text, &known), &known)
 }
 
 /// [`parse`], for a use that needs the table `T` of a registered engine.
@@ -104,7 +105,18 @@ pub fn parse_with<T: Any>(text: &str) -> Result<Preset, BadPreset<'_>> {
 /// # Errors
 /// As [`Choice::parse`].
 pub fn parse_choice(text: &str) -> Result<Choice, BadPreset<'_>> {
-    Choice::parse_among(text, &known(text)?)
+    let known = known(text)?;
+    Choice::parse_among(as_registered(text, &known), &known)
+}
+
+/// The text with the name by which its engine was registered: one that is found may be asked for by another,
+/// as a tree by its path.
+fn as_registered<'a>(text: &'a str, known: &[&'static Registration]) -> &'a str {
+    let name = Text::split(text).name;
+    match known.last().filter(|found| name.contains(':') && found.engine() != name) {
+        Some(found) => text.replacen(name, found.engine(), 1).leak(),
+        None => text,
+    }
 }
 
 /// The engines that a text may name: the registered ones, and the one that it asks to be found.
