@@ -9,7 +9,7 @@ mod reference;
 mod runner;
 
 pub(crate) use runner::FromCache;
-pub use runner::{Beside, Other, Ran, Runner};
+pub use runner::{Beside, Difference, Ran, Runner};
 
 /// One step. Each number is taken modulo the number of CPUs, nodes or live objects that exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

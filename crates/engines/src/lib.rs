@@ -152,7 +152,10 @@ struct Readme;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use slablab_slabs::Release;
     use slablab_slabs::engines::slob::SlobPolicy;
+
+    const OWN_RELEASE: Release = Release::new(6, 1, 0);
 
     #[test]
     fn names_are_of_one_engine() {
@@ -160,5 +163,20 @@ mod tests {
         static SLOB: Registration = Registration::new::<SlobPolicy>(&[]);
         assert_eq!(register(vec![&SLOB]), Err(Refused::Name("slob")));
         assert!(Refused::Name("slob").to_string().contains("slob already"));
+    }
+
+    #[test]
+    fn a_found_engine_has_its_own_name() {
+        static OWN: Registration = Registration::new::<SlobPolicy>(&[]);
+        let tree: &'static Registration =
+            Box::leak(Box::new(Registration::named::<SlobPolicy>("tree:base", OWN_RELEASE, &[])));
+        let check = |text: &str, known: &[&'static Registration], expected: &str| {
+            assert_eq!(as_registered(text, known), expected);
+        };
+        check("tree:/a/b", &[&OWN, tree], "tree:base");
+        check("tree:/a/b,break=1", &[&OWN, tree], "tree:base,break=1");
+        check("tree:base,break=1", &[&OWN, tree], "tree:base,break=1");
+        check("slub@7.1", &[&OWN], "slub@7.1");
+        check("tree:/a/b", &[], "tree:/a/b");
     }
 }

@@ -60,14 +60,14 @@ impl std::ops::AddAssign for Ran {
 }
 
 /// A byte that is not the expected one: its place in an object, and its value.
-pub type Other = Option<(u32, u8)>;
+pub type Difference = Option<(u32, u8)>;
 
 /// What of an engine its world does not have: a kernel tree's allocator has its own memory.
 pub struct Beside<P: Platform, E> {
     /// Writes a value over the first bytes of an object.
     pub fill: fn(&E, P::Ptr, u32, u8),
     /// The first of so many bytes of an object that is not the value, and what it is.
-    pub differs: fn(&E, P::Ptr, u32, u8) -> Other,
+    pub differs: fn(&E, P::Ptr, u32, u8) -> Difference,
     /// Frames that the engine keeps for itself, with no cache left.
     pub kept: fn(&E) -> u64,
     /// Whether the counts are a tree's: [`Engine::Common`] knows no shared pages, and objects that the engine
