@@ -1,8 +1,10 @@
 //! An output file that appears whole or not at all.
 //!
 //! On Linux the new file has no name until [`AtomicFile::commit`]. So however the program ends, by Ctrl-C or
-//! by a power cut, no incomplete file remains. If the filesystem has no unnamed files, the new file gets a
-//! temporary name in the target's folder. A drop removes it; only a killed program leaves it there.
+//! by a power cut, no incomplete file remains. A new path gets its whole file by one system call. Two are
+//! needed to replace a file, and a program killed between them leaves the whole file under a temporary name.
+//! If the filesystem has no unnamed files, the new file has a temporary name from the start. A drop removes
+//! it; only a killed program leaves it there.
 //!
 //! The rules are those that users of `cc -o` and of a shell's `>` know:
 //!
@@ -94,11 +96,14 @@ impl AtomicFile {
         let Some(target) = self.target.clone() else { return Ok(()) };
         let named = match self.named.take() {
             Some(named) => named,
-            None => {
-                let named = temporary(&target);
-                link(&self.file, &named).at(&self.path)?;
-                named
-            }
+            None => match link(&self.file, &target) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let named = temporary(&target);
+                    link(&self.file, &named).at(&self.path)?;
+                    named
+                }
+                linked => return linked.at(&self.path),
+            },
         };
         // From here on the temporary name is removed if the rename fails.
         self.named = Some(named.clone());
@@ -440,6 +445,12 @@ mod tests {
         };
         drop(write("first"));
         assert_eq!(names(), 0, "a dropped file leaves nothing");
+        // A new path needs no temporary name, so a kill leaves none.
+        let taken = folder_called("taken");
+        let path_of_new = taken.join("out");
+        std::fs::write(temporary(&path_of_new), "of another").unwrap();
+        AtomicFile::create(&path_of_new).unwrap().commit().unwrap();
+        std::fs::remove_dir_all(&taken).unwrap();
         write("second").commit().unwrap();
         drop(write("third"));
         assert_eq!((names(), std::fs::read_to_string(&path).unwrap().as_str()), (1, "second"));
