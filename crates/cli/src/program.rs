@@ -180,7 +180,7 @@ impl Program {
             },
             Err(refused) => Err(refused.into()),
         };
-        match done {
+        match done.and_then(|done| trees::unmet().map(|()| done).map_err(Into::into)) {
             Ok(Done::Complete) => ExitCode::SUCCESS,
             Ok(Done::OverThreshold) => ExitCode::from(1),
             Ok(Done::Incomplete) => ExitCode::from(3),

@@ -2,12 +2,21 @@
 //! them.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) use here::{check, find};
+pub(crate) use here::{check, find, unmet};
 
 /// An image is code for x86-64.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-pub(crate) fn find(name: &str) -> Result<&'static slablab_slabs::registered::Registration, String> {
+pub(crate) fn find(
+    name: &str,
+    _attributes: &str,
+) -> Result<&'static slablab_slabs::registered::Registration, String> {
     Err(format!("{name}: expected a host of Linux on x86-64, for which the allocator of a tree is built"))
+}
+
+/// No engine of a tree ran.
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+pub(crate) fn unmet() -> Result<(), String> {
+    Ok(())
 }
 
 /// No engine of a tree was found to check.
@@ -16,7 +25,7 @@ pub(crate) fn check(
     _effort: u64,
     _asked: Option<&slablab_slabs::registered::Registered>,
 ) -> Result<String, String> {
-    find("linux:").map(|engine| engine.engine().to_string())
+    find("linux:", "").map(|engine| engine.engine().to_string())
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -25,7 +34,7 @@ mod here {
     use slablab_engines::{Ended, until_ended};
     use slablab_experiment::Simulated;
     use slablab_linux::build;
-    use slablab_linux::engine::{Linux, LinuxFamily, LinuxPolicy, Tree};
+    use slablab_linux::engine::{Attributes, Linux, LinuxFamily, LinuxPolicy, Tree};
     use slablab_replay::engines::Replayed;
     use slablab_slabs::Release;
     use slablab_slabs::knob::Policy;
@@ -36,11 +45,16 @@ mod here {
     const REPLAYED: Replayed = Replayed::of::<LinuxFamily>();
     const SIMULATED: Simulated = Simulated::of::<LinuxFamily>();
 
+    /// An engine that was asked for, by its name and the attributes of single caches.
+    type Found = HashMap<(String, String), &'static Registration>;
+
+    static FOUND: LazyLock<Mutex<Found>> = LazyLock::new(Mutex::default);
+
     /// The engine of a name of the grammar. A build that was found stays: its caches may outlive any value.
-    pub(crate) fn find(name: &str) -> Result<&'static Registration, String> {
-        static FOUND: LazyLock<Mutex<HashMap<String, &'static Registration>>> = LazyLock::new(Mutex::default);
+    pub(crate) fn find(name: &str, attributes: &str) -> Result<&'static Registration, String> {
         let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = found.get(name) {
+        let asked = (name.to_string(), attributes.to_string());
+        if let Some(known) = found.get(&asked) {
             return Ok(known);
         }
         let text = name.split_once(':').map_or(name, |(_, text)| text);
@@ -48,14 +62,31 @@ mod here {
             return Err("expected linux:NAME or linux:PATH; `slablab linux list` has the names".into());
         }
         let built = build::find(text).map_err(|error| error.to_string())?;
-        let engine = format!("linux:{}", built.name);
-        let registration = match found.get(&engine) {
+        let own = (format!("linux:{}", built.name), attributes.to_string());
+        let registration = match found.get(&own) {
             Some(known) => *known,
-            None => registration(&built, engine.clone()),
+            None => registration(&built, &own.0, attributes)?,
         };
-        found.insert(engine, registration);
-        found.insert(name.to_string(), registration);
+        found.insert(own, registration);
+        found.insert(asked, registration);
         Ok(registration)
+    }
+
+    /// That each attribute was of a cache of what ran.
+    ///
+    /// # Errors
+    /// Caches were made, and none has the name.
+    pub(crate) fn unmet() -> Result<(), String> {
+        let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        for registration in found.values() {
+            if let Some(unmet) = registration.table::<Tree>().and_then(|tree| tree.attributes.unmet()) {
+                return Err(format!(
+                    "{}: {unmet}: no cache of what ran has this name",
+                    registration.engine()
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Random programs through a tree's allocator, beside a reference.
@@ -75,14 +106,23 @@ mod here {
         Ok(format!("{} allocations, {} slabs", ran.allocs, ran.slabs))
     }
 
-    fn registration(built: &build::Built, engine: String) -> &'static Registration {
+    fn registration(
+        built: &build::Built,
+        engine: &str,
+        attributes: &str,
+    ) -> Result<&'static Registration, String> {
         let [major, minor, patch] = built.version.map(|part| part as u16);
         let release = Release::new(major, minor, patch);
-        let tree: &'static Tree =
-            Box::leak(Box::new(Tree { plain: built.plain(), instrumented: built.instrumented(), release }));
+        let tree: &'static Tree = Box::leak(Box::new(Tree {
+            plain: built.plain(),
+            instrumented: built.instrumented(),
+            release,
+            attributes: Attributes::parse(attributes)?,
+        }));
         let tables: [&'static Table; 3] = [tree, &REPLAYED, &SIMULATED];
-        let registration =
-            Registration::named::<LinuxPolicy>(engine.leak(), release, Box::leak(Box::new(tables)));
-        Box::leak(Box::new(registration))
+        let [engine, attributes] = [engine, attributes].map(|text| &*text.to_string().leak());
+        let tables = Box::leak(Box::new(tables));
+        let registration = Registration::named::<LinuxPolicy>(engine, release, attributes, tables);
+        Ok(Box::leak(Box::new(registration)))
     }
 }

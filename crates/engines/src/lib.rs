@@ -16,9 +16,9 @@ use std::sync::OnceLock;
 static REGISTERED: OnceLock<Vec<&'static Registration>> = OnceLock::new();
 static FOUND: OnceLock<Find> = OnceLock::new();
 
-/// Finds an engine whose name has this prefix before its colon: `linux:NAME`. The message says what was
-/// expected.
-pub type Find = (&'static str, fn(&str) -> Result<&'static Registration, String>);
+/// Finds an engine whose name has this prefix before its colon: `linux:NAME`, and what is to be set of single
+/// caches: `,CACHE/attribute=value` for each. The message says what was expected.
+pub type Find = (&'static str, fn(&str, &str) -> Result<&'static Registration, String>);
 
 /// Engines that are found by name, beside the registered ones: one kind of them in a program.
 pub fn find_with(find: Find) {
@@ -110,13 +110,23 @@ pub fn parse_choice(text: &str) -> Result<Choice, BadPreset<'_>> {
 }
 
 /// The text with the name by which its engine was registered: one that is found may be asked for by another,
-/// as a tree by its path.
+/// as a tree by its path. Attributes of single caches are the registration's.
 fn as_registered<'a>(text: &'a str, known: &[&'static Registration]) -> &'a str {
-    let name = Text::split(text).name;
-    match known.last().filter(|found| name.contains(':') && found.engine() != name) {
-        Some(found) => text.replacen(name, found.engine(), 1).leak(),
+    let split = Text::split(text);
+    let is_other = |found: &Registration| found.engine() != split.name || !found.attributes().is_empty();
+    match known.last().filter(|found| split.name.contains(':') && is_other(found)) {
+        Some(found) => {
+            let head = text.split(',').next().unwrap_or(text).replacen(split.name, found.engine(), 1);
+            let knobs = split.parts().filter(|part| !is_attribute(part)).map(|part| format!(",{part}"));
+            std::iter::once(head).chain(knobs).collect::<String>().leak()
+        }
         None => text,
     }
+}
+
+/// Whether a part of a text sets an attribute of a single cache: `CACHE/attribute=value`.
+fn is_attribute(part: &str) -> bool {
+    part.split('=').next().is_some_and(|name| name.contains('/'))
 }
 
 /// The engines that a text may name: the registered ones, and the one that it asks to be found.
@@ -126,7 +136,9 @@ fn known(text: &str) -> Result<Vec<&'static Registration>, BadPreset<'_>> {
     if let Some((kind, find)) = FOUND.get()
         && name.split_once(':').is_some_and(|(given, _)| given == *kind)
     {
-        let found = find(name).map_err(|message| {
+        let attributes = Text::split(text).parts().filter(|part| is_attribute(part));
+        let attributes: String = attributes.map(|part| format!(",{part}")).collect();
+        let found = find(name, &attributes).map_err(|message| {
             // The message ends the program, or a line of a file is told once: it may stay.
             BadPreset { kind: BadKind::Found(message.leak()), given: name, nearest: [""; 3] }
         })?;
@@ -169,14 +181,23 @@ mod tests {
     fn a_found_engine_has_its_own_name() {
         static OWN: Registration = Registration::new::<SlobPolicy>(&[]);
         let tree: &'static Registration =
-            Box::leak(Box::new(Registration::named::<SlobPolicy>("tree:base", OWN_RELEASE, &[])));
+            Box::leak(Box::new(Registration::named::<SlobPolicy>("tree:base", OWN_RELEASE, "", &[])));
+        let attributes = ",dentry/min_partial=3";
+        let tuned = Registration::named::<SlobPolicy>("tree:base", OWN_RELEASE, attributes, &[]);
+        let tuned: &'static Registration = Box::leak(Box::new(tuned));
         let check = |text: &str, known: &[&'static Registration], expected: &str| {
             assert_eq!(as_registered(text, known), expected);
         };
         check("tree:/a/b", &[&OWN, tree], "tree:base");
         check("tree:/a/b,break=1", &[&OWN, tree], "tree:base,break=1");
         check("tree:base,break=1", &[&OWN, tree], "tree:base,break=1");
+        check("tree:/a/b,dentry/min_partial=3,break=1", &[&OWN, tuned], "tree:base,break=1");
+        check("tree:base@6.1,dentry/min_partial=3", &[&OWN, tuned], "tree:base@6.1");
         check("slub@7.1", &[&OWN], "slub@7.1");
         check("tree:/a/b", &[], "tree:/a/b");
+        let parse = |known| Preset::parse_among("tree:base", known).unwrap();
+        let [plain, tuned] = [parse(&[tree]), parse(&[tuned])];
+        assert_ne!(plain, tuned);
+        assert_eq!(tuned.to_string(), "tree:base@6.1,dentry/min_partial=3");
     }
 }

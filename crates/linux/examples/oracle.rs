@@ -23,7 +23,7 @@ fn main() {}
 mod oracle {
     use slablab_engines::until_ended;
     use slablab_linux::build;
-    use slablab_linux::engine::{Linux, LinuxPolicy, Tree};
+    use slablab_linux::engine::{Attributes, Linux, LinuxPolicy, Tree};
     use slablab_model::{Addr, Machine, MachineSpec, Model};
     use slablab_pages::{Pages, PagesPolicy};
     use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Time, Topology};
@@ -211,7 +211,12 @@ mod oracle {
         let built = build::find(name)?;
         let [major, minor, patch] = built.version.map(|part| part as u16);
         let release = Release::new(major, minor, patch);
-        let tree = Tree { plain: built.plain(), instrumented: built.instrumented(), release };
+        let tree = Tree {
+            plain: built.plain(),
+            instrumented: built.instrumented(),
+            release,
+            attributes: Attributes::default(),
+        };
         let real = policy(Box::leak(Box::new(tree)))?;
         let ours = Preset::parse(preset).map_err(|error| format!("{preset}: {error}"))?;
         let kind = match ours {
@@ -264,7 +269,7 @@ mod oracle {
     /// The policies of a tree, as the grammar makes them.
     fn policy(tree: &'static Tree) -> Result<LinuxPolicy, Box<dyn Error>> {
         let tables: &'static [&'static Table] = Box::leak(Box::new([tree as &'static Table]));
-        let registration = Registration::named::<LinuxPolicy>("linux:tree", tree.release, tables);
+        let registration = Registration::named::<LinuxPolicy>("linux:tree", tree.release, "", tables);
         match Preset::parse_among("linux:tree", &[Box::leak(Box::new(registration))]) {
             Ok(Preset::Registered(own)) => Ok(own.policy()),
             _ => Err("the engine is registered".into()),

@@ -69,6 +69,7 @@ struct paravirt_patch_template pv_ops = {
 };
 
 extern struct obs_kernel_param slablab_setup_start[], slablab_setup_end[];
+extern const struct kernel_param slablab_params_start[], slablab_params_end[];
 extern initcall_entry_t slablab_initcalls_start[], slablab_initcalls_end[];
 extern char slablab_percpu_start[], slablab_percpu_end[];
 
@@ -209,10 +210,18 @@ unsigned int mempolicy_slab_node(void)
 	return numa_mem_id();
 }
 
+static int set_number(const char *value, const struct kernel_param *param)
+{
+	return kstrtouint(value, 0, param->arg);
+}
+
+const struct kernel_param_ops param_ops_uint = { .set = set_number };
+
 /* Hands a parameter of the boot line to the function that the tree registered for it: 0 unknown, 1 taken. */
 u64 slablab_parameter(const char *name, const char *value)
 {
 	struct obs_kernel_param *param;
+	const struct kernel_param *other;
 	char *text;
 	size_t length = strlen(value);
 
@@ -227,6 +236,9 @@ u64 slablab_parameter(const char *name, const char *value)
 		param->setup_func(text);
 		return 1;
 	}
+	for (other = slablab_params_start; other < slablab_params_end; other++)
+		if (!strcmp(other->name, name))
+			return !other->ops->set(value, other);
 	return 0;
 }
 

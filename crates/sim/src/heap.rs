@@ -201,7 +201,11 @@ impl<E: Engine<Timed>> Caches<E> {
             spec: rule.spec(KmallocType::Normal, index),
         };
         let names: Vec<Named> = named.iter().cloned().chain((0..rule.class_count()).map(class)).collect();
-        let create = |(id, cache): (usize, &Named)| E::create(CacheId(id as u32), &cache.spec, policy);
+        let create = |(id, named): (usize, &Named)| {
+            let mut cache = E::create(CacheId(id as u32), &named.spec, policy);
+            cache.set_name(&named.name);
+            cache
+        };
         let caches: Vec<E> = names.iter().enumerate().map(create).collect();
         let caches = Caches {
             pages: Pages::new(pages),

@@ -57,6 +57,9 @@ pub trait Engine<P: Platform>: Sized {
     /// # Panics
     /// If the specification has no [`Engine::layout`].
     fn create(id: CacheId, spec: &CacheSpec, policy: &Self::Policy) -> Self;
+    /// Tells the cache its name, as /proc/slabinfo has it. Called before the first allocation, if it has one.
+    /// Only an engine with policies of single caches cares.
+    fn set_name(&mut self, _name: &str) {}
     /// Sets how the objects of every new slab are prepared. Called before the first allocation. A constructor
     /// or zones need a cache whose flags say that it has a constructor.
     fn set_new_objects(&mut self, new: NewObjects<P>);

@@ -192,6 +192,9 @@ impl Knobs for Preset {
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.engine(), self.release())?;
+        if let Preset::Registered(own) = self {
+            f.write_str(own.registration().attributes())?;
+        }
         print_changed(f, self, &self.usual())
     }
 }

@@ -43,6 +43,8 @@ pub struct Registration {
     zone_reclaim: fn(&Registered) -> ZoneReclaimMode,
     /// The only release, in the place of those of its presets.
     release: Option<Release>,
+    /// What is set of single caches: `,CACHE/attribute=value` for each, as the grammar has it.
+    attributes: &'static str,
     tables: &'static [&'static Table],
 }
 
@@ -62,15 +64,19 @@ impl Registration {
             setting: |of, index| Some(T::KNOBS.get(index)?.setting(&of.policy::<T>())),
             zone_reclaim: |of| of.policy::<T>().zone_reclaim(),
             release: None,
+            attributes: "",
             tables,
         }
     }
 
     /// As [`Registration::new`], for one of several engines of the same type: with a name of its own, and
-    /// the only release that it is of. Its policies are the type's newest preset.
+    /// the only release that it is of. Its policies are the type's newest preset. `attributes` are those of
+    /// single caches, which its tables know: it is printed behind the release, `,CACHE/attribute=value` for
+    /// each.
     pub const fn named<T: Policy>(
         engine: &'static str,
         release: Release,
+        attributes: &'static str,
         tables: &'static [&'static Table],
     ) -> Registration {
         let of_type = Registration::new::<T>(tables);
@@ -85,6 +91,7 @@ impl Registration {
             },
             preset: |own, index| T::PRESETS.get(..1)?.get(index).map(|_| Registered::of(own, newest::<T>())),
             release: Some(release),
+            attributes,
             ..of_type
         }
     }
@@ -92,6 +99,11 @@ impl Registration {
     /// The engine's name in the grammar.
     pub fn engine(&self) -> &'static str {
         self.engine
+    }
+
+    /// What is set of single caches, as the grammar has it.
+    pub fn attributes(&self) -> &'static str {
+        self.attributes
     }
 
     /// Its presets, oldest first.
@@ -181,7 +193,8 @@ fn newest<T: Policy>() -> &'static T {
 
 impl PartialEq for Registered {
     fn eq(&self, other: &Registered) -> bool {
-        self.engine() == other.engine() && self.release == other.release && self.values == other.values
+        let own = |of: &Registered| (of.engine(), of.registration.attributes, of.release);
+        own(self) == own(other) && self.values == other.values
     }
 }
 

@@ -55,6 +55,13 @@ impl<P: Platform> Engine<P> for Linux<P> {
         }
     }
 
+    fn set_name(&mut self, name: &str) {
+        for attribute in self.shared.attributes.of(name) {
+            let written = self.shared.write_file(self.cache, &attribute.file, &attribute.value);
+            written.unwrap_or_else(|what| ended(format!("{attribute}: {what}")));
+        }
+    }
+
     fn set_new_objects(&mut self, _new: NewObjects<P>) {}
 
     fn owns(&self, object: P::Ptr) -> Result<(), Misuse> {

@@ -56,12 +56,20 @@ impl Booted {
         Said::read(std::str::from_utf8(text.get(..length)?).ok()?)
     }
 
-    /// Writes a cache's file; `false` if the tree has no such file, or refuses.
-    pub(super) fn write_file(&self, cache: u64, name: &str, value: u64) -> bool {
-        let (name, value) = (with_end(name), with_end(&value.to_string()));
-        let arguments = [cache, address(&name), address(&value), 0, 0];
+    /// Writes a cache's file.
+    ///
+    /// # Errors
+    /// The tree has no such file, or refuses the value.
+    pub(super) fn write_file(&self, cache: u64, name: &str, value: &str) -> Result<(), String> {
+        let (with_name, with_value) = (with_end(name), with_end(value));
+        let arguments = [cache, address(&with_name), address(&with_value), 0, 0];
         let written = self.image.run(0, self.image.functions.store, arguments, &Booting(&self.image));
-        written.unwrap_or_else(|finding| ended(finding.to_string())) as i64 > 0
+        match written.unwrap_or_else(|finding| ended(finding.to_string())) as i64 {
+            -1 => Err(format!("the tree's caches have no file `{name}`")),
+            -5 => Err(format!("the tree's file `{name}` cannot be written")),
+            refused @ ..0 => Err(format!("the tree refuses `{value}` for `{name}` (error {refused})")),
+            _ => Ok(()),
+        }
     }
 }
 

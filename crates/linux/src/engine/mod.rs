@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `policy` | the tree, and its boot parameters as knobs |
+//! | `attributes` | what is set of single caches, by their names |
 //! | `books` | what is kept of SLAB and SLOB |
 //! | `shared` | the image of a machine: made once for all its caches, and whose blocks are whose |
 //! | `cache` | [`Linux`]: a cache; what the image asks of the world while a call of it runs |
@@ -15,6 +16,7 @@
 //! | `memory` | what a check needs: the bytes of objects, the frames that the tree keeps |
 //! | `seed` | slabs as an earlier life would have left them |
 
+mod attributes;
 mod books;
 mod cache;
 mod classic;
@@ -28,6 +30,7 @@ mod policy;
 mod seed;
 mod shared;
 
+pub use attributes::Attributes;
 pub use cache::Linux;
 pub use contract::LinuxFamily;
 pub use policy::{LinuxPolicy, Tree};

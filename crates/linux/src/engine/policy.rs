@@ -1,5 +1,6 @@
 //! The policies of a tree: which tree, and the boot parameters that are set.
 
+use super::attributes::Attributes;
 use slablab_slabs::Release;
 use slablab_slabs::knob::{Knob, Policy, Table, knob};
 use slablab_slabs::release::ZoneReclaimMode;
@@ -15,6 +16,8 @@ pub struct Tree {
     pub instrumented: PathBuf,
     /// The tree's release.
     pub release: Release,
+    /// What is written to files of single caches.
+    pub attributes: Attributes,
 }
 
 /// A tree, and its boot parameters.

@@ -67,7 +67,7 @@ impl<P: Platform> Linux<P> {
             self.shared.file(self.cache, "cpu_partial").map(|said| said.total).filter(|kept| *kept > 0);
         let set = |value: u64| {
             // A tree without such lists has no such file, and nothing to set.
-            let _ = self.shared.write_file(self.cache, "cpu_partial", value);
+            let _ = self.shared.write_file(self.cache, "cpu_partial", &value.to_string());
         };
         kept.iter().for_each(|_| set(0));
         for (_, node, objects) in seeds.iter().filter(|seed| seed.0 == Place::Node) {

@@ -3,6 +3,7 @@
 //! Caches are made one by one, and no function of an engine makes what they share before. The image is found
 //! by the machine: the address of the first frame's descriptor, which no other machine of its time has.
 
+use super::attributes::Attributes;
 use super::books::Books;
 use super::costs::Costs;
 use super::locks::Locks;
@@ -48,6 +49,8 @@ pub(crate) struct Shared<P: Platform> {
     pub(super) locks: Locks<P>,
     /// What its functions cost, in a world that charges.
     pub(super) costs: Costs,
+    /// What is written to files of single caches.
+    pub(super) attributes: &'static Attributes,
 }
 
 impl<P: Platform> fmt::Debug for Shared<P> {
@@ -109,6 +112,7 @@ impl<P: Platform> Shared<P> {
             books: Books::default(),
             locks: Locks::new(),
             costs: Costs::of(&booted.image),
+            attributes: &tree.attributes,
             booted,
         }
     }

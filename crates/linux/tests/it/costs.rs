@@ -127,7 +127,10 @@ fn charged(allocator: Allocator, policy: &LinuxPolicy, with_memory: usize) {
     assert_eq!(count(Event::FreeFastpath) + count(Event::FreeSlowpath), all, "{allocator:?}");
     // A lock of a barn counts by itself, those that a call takes without success not at all.
     let counted = [Event::LockNodeList, Event::LockAlien, Event::LockHeap].map(count);
-    assert_eq!(counted, seen.taken, "{allocator:?}: {seen:?}");
+    // Sheaves are objects of other caches of the tree, which take locks of their own.
+    let (own, rest) = (count(Event::SheafAlloc) == 0, counted[1..] == seen.taken[1..]);
+    assert!(rest && counted[0] <= seen.taken[0], "{allocator:?}: {counted:?}, {seen:?}");
+    assert!(!own || counted[0] == seen.taken[0], "{allocator:?}: {counted:?}, {seen:?}");
     match allocator {
         // This load takes CPUs' slabs alone where there are such.
         Allocator::Slub => assert!(seen.taken[0] > 0 || count(Event::SheafRefill) == 0, "{seen:?}"),

@@ -8,6 +8,8 @@ mod classic;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod costs;
 mod history;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod parameters;
 mod refused;
 mod tree;
 

@@ -127,7 +127,9 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             let (spec, policy) = (CacheSpec { known_order, ..entry.spec }, policy(&tuned));
             let is_served = E::layout(&spec, &policy).is_some();
             let spec = if is_served { spec } else { CacheSpec::of_size(WORD) };
-            (E::create(CacheId(id as u32), &spec, &policy), is_served)
+            let mut cache = E::create(CacheId(id as u32), &spec, &policy);
+            cache.set_name(&entry.name);
+            (cache, is_served)
         };
         let (caches, served) = job.table.entries.iter().enumerate().map(create).unzip();
         let mut run = Run {

@@ -333,6 +333,10 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         }
     }
 
+    fn set_name(&mut self, name: &str) {
+        self.engine.set_name(name);
+    }
+
     fn set_new_objects(&mut self, new: NewObjects<P>) {
         let (zones, shuffled) = (self.zones, new.shuffled || self.wrap.shuffled);
         self.engine.set_new_objects(NewObjects { zones, shuffled, ..new });
