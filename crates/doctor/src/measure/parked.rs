@@ -126,7 +126,7 @@ pub(crate) fn sheaf_capacity(cache: &Cache, state: &State) -> u64 {
         return attrs.sheaf_capacity.unwrap_or(0);
     }
     let Some((size, page_size)) = sizes(cache, state) else { return 0 };
-    policy(state).sheaf_capacity_of(&CacheSpec::of_size(size), size, page_size).into()
+    policy(state).sheaf_capacity_of(&CacheSpec::of_size(size), size, page_size, 1).into()
 }
 
 pub(crate) fn online(state: &State) -> Option<u64> {

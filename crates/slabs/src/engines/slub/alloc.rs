@@ -106,7 +106,12 @@ impl<P: Platform> Slub<P> {
                     continue;
                 }
                 slot.count(Event::CpuPartialAlloc, 1);
-                self.freeze(slab);
+                if !self.policy.partial_frozen {
+                    // One exchange freezes the slab and takes its list.
+                    let (head, count) = self.take_listed(slab);
+                    self.install(slot, slab, Some(head), count);
+                    return true;
+                }
                 self.install(slot, slab, None, 0);
                 continue;
             }

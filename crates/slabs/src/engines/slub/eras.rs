@@ -2,8 +2,8 @@
 //! docs/theory/sheaves.md 9); and the knobs.
 
 use super::policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, Refill, RefillReads,
-    RemoteRefill, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, RcuStrangers, Refill,
+    RefillReads, RemoteRefill, RemoteSearch, SHEAF_MOST, SheafRule, Sheaves, SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
 use crate::knob::{Knob, Needs, Policy, knob};
@@ -25,6 +25,8 @@ impl SlubPolicy {
         link: LinkPlace::Start,
         min_partial: MinPartial::Log2,
         min_partial_slabs: None,
+        min_partial_least: 5,
+        min_partial_most: 10,
         cpu_partial: CpuPartial::Off,
         cpu_partial_objects: None,
         cpu_partial_factor: 1,
@@ -40,6 +42,13 @@ impl SlubPolicy {
         refill: Refill::MayBlock,
         refill_reads: RefillReads::Locked,
         leftover: Leftover::Head,
+        rcu_strangers: RcuStrangers::Removed,
+        sheaf_rule: SheafRule::Size,
+        sheaf_capacity: None,
+        sheaf_factor: 1,
+        max_full_sheaves: 10,
+        max_empty_sheaves: 10,
+        sheaf_batch: 32,
         remote_refill: RemoteRefill::Try,
         barns: Barns::MemoryNodes,
         elastic: 0,
@@ -116,6 +125,13 @@ impl SlubPolicy {
     /// The policies of `slub@7.1`.
     pub const V7_1: SlubPolicy =
         SlubPolicy { release: Release::new(7, 1, 0), barns: Barns::OnlineNodes, ..SlubPolicy::V7_0 };
+
+    /// The policies of `slub@7.2`.
+    pub const V7_2: SlubPolicy =
+        SlubPolicy { release: Release::new(7, 2, 0), rcu_strangers: RcuStrangers::Kept, ..SlubPolicy::V7_1 };
+
+    /// The policies of `slub@7.3`.
+    pub const V7_3: SlubPolicy = SlubPolicy { release: Release::new(7, 3, 0), ..SlubPolicy::V7_2 };
 }
 
 impl Policy for SlubPolicy {
@@ -132,6 +148,8 @@ impl Policy for SlubPolicy {
         SlubPolicy::V6_18,
         SlubPolicy::V7_0,
         SlubPolicy::V7_1,
+        SlubPolicy::V7_2,
+        SlubPolicy::V7_3,
     ];
     const KNOBS: &'static [Knob<SlubPolicy>] = &[
         knob!(
@@ -157,6 +175,14 @@ impl Policy for SlubPolicy {
             "min_partial",
             "slabs that a node's list keeps, also without live objects (docs/theory/slub.md 4.5)",
             min_partial_slabs: auto or 0 to 1 << 20
+        ),
+        knob!(
+            "min_partial_least", "least slabs that min_partial=auto gives (docs/theory/slub.md 4.5)",
+            min_partial_least: number 0 to 1 << 20
+        ),
+        knob!(
+            "min_partial_most", "most slabs that min_partial=auto gives (docs/theory/slub.md 4.5)",
+            min_partial_most: number 0 to 1 << 20
         ),
         knob!(
             "cpu_partial", "limit of a CPU's partial list, in free objects (docs/theory/slub.md 4.4)",
@@ -230,6 +256,39 @@ impl Policy for SlubPolicy {
             "leftover",
             "where the last slab of a refill goes if it has free objects left (docs/theory/sheaves.md 3.1)",
             leftover: Leftover ["head" = Head, "tail" = Tail]
+        ),
+        knob!(
+            "rcu_strangers",
+            "objects of other nodes in a full sheaf after its grace period (docs/theory/sheaves.md 4.1)",
+            rcu_strangers: RcuStrangers ["removed" = Removed, "kept" = Kept]
+        ),
+        knob!(
+            "sheaf_capacity",
+            "objects in a sheaf of a cache that has sheaves; auto: by sheaf_rule (docs/theory/sheaves.md 2)",
+            sheaf_capacity: auto or 1 to SHEAF_MOST as u64
+        ),
+        knob!(
+            "sheaf_rule",
+            "what sheaf_capacity=auto follows from; size-and-cpus: as proposed in October 2025 \
+             (docs/theory/sheaves.md 2)",
+            sheaf_rule: SheafRule ["size" = Size, "size-and-cpus" = SizeAndCpus]
+        ),
+        knob!(
+            "sheaf_factor", "what sheaf_capacity=auto is multiplied by, at most to 1020 (docs/theory/sheaves.md 2)",
+            sheaf_factor: number 1 to 64
+        ),
+        knob!(
+            "max_full_sheaves", "full sheaves of a barn, at most (docs/theory/sheaves.md 1)",
+            max_full_sheaves: number 0 to 10000
+        ),
+        knob!(
+            "max_empty_sheaves", "empty sheaves of a barn, at most (docs/theory/sheaves.md 1)",
+            max_empty_sheaves: number 0 to 10000
+        ),
+        knob!(
+            "sheaf_batch",
+            "objects that leave a main sheaf for slabs at a time (PCS_BATCH_MAX; docs/theory/sheaves.md 1)",
+            sheaf_batch: number 1 to 64
         ),
         knob!(
             "remote_refill",

@@ -113,17 +113,24 @@ impl<P: Platform> Slub<P> {
         chain: Chain<P::Ptr>,
         tally: Tally,
     ) -> Result<(), Misuse> {
-        // Where CPUs keep partial slabs, a full slab becomes this CPU's unless the slot refuses.
-        let slot = if self.cpu_partial > 0 { self.slots.local() } else { None };
-        let mut counter = Counter { cache: self, slot };
-        counter.count(tally.slow, chain.count as u64);
+        self.slots.count(tally.slow, chain.count as u64);
         if self.policy.update == SlabUpdate::BitLock {
-            counter.count(Event::LockSlab, 1);
+            self.slots.count(Event::LockSlab, 1);
         }
-        let has_chain = counter.slot.is_some();
+        // Where CPUs keep partial slabs, a full slab becomes this CPU's unless the slot refuses. Other frees do
+        // without the slot.
+        let mut counter = Counter { cache: self, slot: None };
+        let mut may_chain = self.cpu_partial > 0;
         let mut list = None;
         let (before, after) = loop {
             let word = slab.word();
+            if may_chain && word.head.is_none() && !word.frozen {
+                // The slot is taken before a list's lock.
+                list = None;
+                counter.slot = self.slots.local();
+                may_chain = false;
+            }
+            let has_chain = counter.slot.is_some();
             let head = if self.has_map() { 0 } else { slab.offset(chain.head) };
             let pushed = word.pushed(head, chain.count).ok_or(Misuse::AlreadyFree)?;
             let to_chain = word.head.is_none() && !word.frozen && has_chain;
@@ -142,7 +149,7 @@ impl<P: Platform> Slub<P> {
             }
         };
         let facts = Facts {
-            has_chain,
+            has_chain: counter.slot.is_some(),
             // Since 6.8 slabs on a CPU's chain are not frozen: an emptied one is not listed.
             listed: list.is_some() && before.head.is_some() && Self::is_listed(slab),
             at_limit: list.as_ref().is_some_and(|list| list.len() >= self.min_partial),

@@ -14,8 +14,8 @@ pub mod sheaf;
 mod state;
 
 pub use policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, Refill, RefillReads,
-    RemoteRefill, RemoteSearch, Sheaves, SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, RcuStrangers, Refill,
+    RefillReads, RemoteRefill, RemoteSearch, SheafRule, Sheaves, SlabUpdate, SlubPolicy,
 };
 
 use crate::backing::Backing;
@@ -198,7 +198,8 @@ impl<P: Platform> Engine<P> for Slub<P> {
 
     fn create(id: CacheId, spec: &CacheSpec, policy: &SlubPolicy) -> Self {
         let geometry = Self::measure(spec, policy).unwrap_or_else(|| no_layout(spec));
-        let sheaf_capacity = policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift());
+        let sheaf_capacity =
+            policy.sheaf_capacity_of(spec, geometry.size, 1 << P::page_shift(), P::cpus().into());
         let starts = Starts::of(geometry.objects, geometry.size);
         Slub {
             id,

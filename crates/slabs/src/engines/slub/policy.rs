@@ -168,6 +168,26 @@ pub enum Leftover {
     Tail,
 }
 
+/// What becomes of objects of other nodes in a full RCU sheaf, when its grace period has ended
+/// (docs/theory/sheaves.md 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RcuStrangers {
+    /// They go to their slabs, and what is left with them: 6.18 to 7.1.
+    Removed,
+    /// They stay, and the sheaf goes to the barn: 7.2, by its counters.
+    Kept,
+}
+
+/// What the capacity of a sheaf follows from (docs/theory/sheaves.md 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SheafRule {
+    /// The objects' size.
+    Size,
+    /// The size, and the number of CPUs as the order of slabs does: that of `Size` at 8 to 15 CPUs, a fifth more
+    /// for each doubling. Asked for on the list in October 2025.
+    SizeAndCpus,
+}
+
 /// What the refill of a sheaf does at the lists of other nodes (docs/theory/sheaves.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteRefill {
@@ -211,6 +231,10 @@ pub struct SlubPolicy {
     pub min_partial: MinPartial,
     /// `min_partial` of every cache, instead of the rule by size.
     pub min_partial_slabs: Option<u32>,
+    /// Bounds of the rule: `MIN_PARTIAL`.
+    pub min_partial_least: u32,
+    /// `MAX_PARTIAL`.
+    pub min_partial_most: u32,
     /// The per-CPU partial list.
     pub cpu_partial: CpuPartial,
     /// `cpu_partial` of every cache, in objects, instead of the rule by size.
@@ -241,6 +265,21 @@ pub struct SlubPolicy {
     pub refill_reads: RefillReads,
     /// Where the last slab of a refill goes.
     pub leftover: Leftover,
+    /// Objects of other nodes in sheaves that waited for a grace period.
+    pub rcu_strangers: RcuStrangers,
+    /// What sheaves' capacity follows from.
+    pub sheaf_rule: SheafRule,
+    /// Objects in a sheaf of every cache that has sheaves; `None`: as `sheaf_rule` says.
+    pub sheaf_capacity: Option<u32>,
+    /// What the rule's capacity is multiplied by.
+    pub sheaf_factor: u32,
+    /// `MAX_FULL_SHEAVES` of a barn.
+    pub max_full_sheaves: u32,
+    /// `MAX_EMPTY_SHEAVES` of a barn.
+    pub max_empty_sheaves: u32,
+    /// `PCS_BATCH_MAX`: objects that leave a main sheaf for slabs at a time, and objects of other nodes that are
+    /// freed at a time.
+    pub sheaf_batch: u32,
     /// What the refill of a sheaf does at the lists of other nodes.
     pub remote_refill: RemoteRefill,
     /// Which nodes have barns.
@@ -252,19 +291,26 @@ pub struct SlubPolicy {
     pub freelist: FreeList,
 }
 
+/// Most objects in a sheaf: with its header, 8 KiB on a machine of 64 bits.
+pub(super) const SHEAF_MOST: u32 = 1020;
+
 impl SlubPolicy {
     /// `min_partial` for a size.
     pub fn min_partial_of(&self, size: u32) -> u32 {
         match (self.min_partial, self.min_partial_slabs) {
             (_, Some(set)) => set,
-            (MinPartial::Log2, None) => size.ilog2().clamp(5, 10),
-            (MinPartial::HalfLog2, None) => (size.ilog2() / 2).clamp(5, 10),
+            (MinPartial::Log2, None) => self.within_bounds(size.ilog2()),
+            (MinPartial::HalfLog2, None) => self.within_bounds(size.ilog2() / 2),
         }
     }
 
-    /// Objects in a sheaf of a cache: what its size gives, so that the sheaf fills its kmalloc class, and at
-    /// least what it asked for (docs/theory/sheaves.md 2). 0 for none.
-    pub fn sheaf_capacity_of(&self, spec: &CacheSpec, size: u32, page_size: u32) -> u32 {
+    fn within_bounds(&self, slabs: u32) -> u32 {
+        slabs.min(self.min_partial_most).max(self.min_partial_least)
+    }
+
+    /// Objects in a sheaf of a cache on a machine with so many CPUs: what its size gives, so that the sheaf fills
+    /// its kmalloc class, and at least what it asked for (docs/theory/sheaves.md 2). 0 for none.
+    pub fn sheaf_capacity_of(&self, spec: &CacheSpec, size: u32, page_size: u32, cpus: u32) -> u32 {
         let by_size = match size {
             size if size >= page_size => 4,
             1024.. => 12,
@@ -274,11 +320,24 @@ impl SlubPolicy {
         // Each of these sheaves is in a class of a power of two: 64, 128, 256 and 512 bytes.
         let header = HotArray::<()>::HEADER;
         let class_words = (header + by_size).next_power_of_two();
-        match self.sheaves {
+        let asked = match self.sheaves {
             Sheaves::Off => 0,
             Sheaves::OptIn => spec.sheaf_capacity,
             Sheaves::All if spec.flags.has(CacheFlags::NO_SHEAVES) => 0,
             Sheaves::All => spec.sheaf_capacity.max(class_words - header),
+        };
+        match (asked, self.sheaf_capacity) {
+            (0, _) => 0,
+            (_, Some(set)) => set,
+            (by_rule, None) => (by_rule * self.sheaf_factor * self.fifths(cpus) / 5).clamp(1, SHEAF_MOST),
+        }
+    }
+
+    /// How many fifths of the capacity by size a sheaf has.
+    fn fifths(&self, cpus: u32) -> u32 {
+        match self.sheaf_rule {
+            SheafRule::Size => 5,
+            SheafRule::SizeAndCpus => cpus.max(1).ilog2() + 2,
         }
     }
 

@@ -5,8 +5,6 @@
 use crate::engine::address;
 use slablab_platform::{Lock, Platform, Word, rank};
 
-/// `MAX_FULL_SHEAVES` and `MAX_EMPTY_SHEAVES`.
-pub(super) const SHEAVES_MAX: u32 = 10;
 /// The word of a sheaf's header that links it while it is in a barn.
 const LINK: u32 = 0;
 
@@ -149,8 +147,8 @@ impl<P: Platform> Barn<P> {
         self.empty.pop_idle()
     }
 
-    pub(super) fn put_empty(&mut self, empty: P::Ptr) -> bool {
-        let room = self.empty.len < SHEAVES_MAX;
+    pub(super) fn put_empty(&mut self, empty: P::Ptr, most: u32) -> bool {
+        let room = self.empty.len < most;
         if room {
             self.empty.push(empty);
         }
@@ -261,8 +259,8 @@ impl<P: Platform> BarnLock<P> {
     }
 
     /// Whether an empty sheaf would probably be taken.
-    pub(super) fn takes_empty(&self) -> bool {
-        self.nr_empty.load() < SHEAVES_MAX.into()
+    pub(super) fn takes_empty(&self, most: u32) -> bool {
+        self.nr_empty.load() < most.into()
     }
 }
 
@@ -304,7 +302,7 @@ mod tests {
         with_sheaves(|sheaves| {
             let more = sheaves[31];
             for (empty, taken) in [(0, true), (9, true), (10, false), (11, false)] {
-                assert_eq!(barn(sheaves, 0, empty).put_empty(more), taken, "{empty} empty sheaves");
+                assert_eq!(barn(sheaves, 0, empty).put_empty(more, 10), taken, "{empty} empty sheaves");
             }
             for (full, most, taken) in [(0, 1, true), (9, 10, true), (10, 10, false), (11, 10, false)] {
                 assert_eq!(barn(sheaves, full, 0).put_full(more, most), taken, "{full} full ones of {most}");

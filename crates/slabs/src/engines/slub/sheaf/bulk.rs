@@ -2,11 +2,13 @@
 //!
 //! Counted like single calls: an object from or to a sheaf is fast, the remainder from slabs is slow.
 
-use super::{BATCH_MAX, NoRoom, Stock};
+use super::{NoRoom, Stock};
 use crate::backing::Backing;
+use crate::damage::hole;
 use crate::engines::slub::direct::Busy;
-use crate::engines::slub::runs::Checks;
+use crate::engines::slub::runs::{Checks, WINDOW};
 use crate::engines::slub::{Slub, Tally};
+use crate::lent::word;
 use crate::report::Misuse;
 use crate::slab::Slab;
 use slablab_platform::{Event, Gfp, HotArray, Local, PerCpu, Platform};
@@ -21,13 +23,10 @@ impl<P: Platform> Slub<P> {
     ) -> usize {
         let mut got = 0;
         while got < out.len() {
-            match self.slots.pop(Event::AllocFastpath) {
-                Some(object) => {
-                    out[got] = Some(object);
-                    got += 1;
-                }
-                None if self.next_kept_sheaf() => {}
-                None => break,
+            match self.take_last(&mut out[got..]) {
+                0 if self.next_kept_sheaf() => {}
+                0 => break,
+                more => got += more,
             }
         }
         if self.policy.cpu_slab {
@@ -54,6 +53,30 @@ impl<P: Platform> Slub<P> {
         got
     }
 
+    /// Fills `out` with the last objects of the main sheaf, in the sheaf's order; with maps, where sheaves are
+    /// filled from their ends on, the last one first.
+    fn take_last(&self, out: &mut [Option<P::Ptr>]) -> usize {
+        if self.has_map() {
+            let popped = out.iter_mut().map_while(|place| {
+                *place = self.slots.pop(Event::AllocFastpath);
+                place.as_ref().map(drop)
+            });
+            return popped.count();
+        }
+        let Some(mut slot) = self.slots.local() else { return 0 };
+        let main = slot.array();
+        let Some(sheaf) = main.storage else { return 0 };
+        let count = main.size.min(out.len() as u32);
+        let left = main.size - count;
+        for (place, index) in out.iter_mut().zip(left..main.size) {
+            let object = P::storage_load(sheaf, word(index));
+            *place = Some(object.unwrap_or_else(|| hole::<P>(self.id, "a sheaf", sheaf, index)));
+        }
+        slot.set_array(HotArray { size: left, ..main });
+        slot.count(Event::AllocFastpath, count.into());
+        count as usize
+    }
+
     /// Frees objects of this cache: the local ones to sheaves, the others to their slabs in batches. Returns
     /// the first error, after all other objects.
     pub(in crate::engines::slub) fn free_bulk_to_sheaves(
@@ -61,27 +84,49 @@ impl<P: Platform> Slub<P> {
         backing: &Backing<'_, P>,
         objects: &[P::Ptr],
     ) -> Result<(), Misuse> {
+        objects
+            .chunks(WINDOW)
+            .fold(Ok(()), |result, objects| result.and(self.free_window_to_sheaves(backing, objects)))
+    }
+
+    /// Frees up to [`WINDOW`] objects. The last one that is left goes to the place of an object of another
+    /// node.
+    fn free_window_to_sheaves(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
         let Some(first) = objects.first() else { return Ok(()) };
-        let (mut remote, mut count) = ([*first; BATCH_MAX], 0);
+        let (mut local, mut locals) = ([*first; WINDOW], 0);
+        let (mut remote, mut remotes) = ([*first; WINDOW], 0);
         let mut result = Ok(());
-        for (index, object) in objects.iter().enumerate() {
-            if Slab::<P>::of(*object).is_some_and(|(_, state)| self.takes(state)) {
-                if self.policy.elastic == 0 && !self.has_room(backing) {
-                    // No sheaf is made for many objects: the rest goes to slabs.
-                    result = result.and(self.free_remote(backing, &objects[index..]));
+        let (mut next, mut end) = (0, objects.len());
+        while next < end {
+            let mut object = objects[next];
+            next += 1;
+            while !Slab::<P>::of(object).is_some_and(|(_, state)| self.takes(state)) {
+                remote[remotes] = object;
+                remotes += 1;
+                if remotes == self.policy.sheaf_batch as usize {
+                    result = result.and(self.free_many_to_slabs(backing, &remote[..remotes]));
+                    remotes = 0;
+                }
+                end -= 1;
+                if end < next {
                     break;
                 }
-                result = result.and(self.free_to_sheaf(backing, *object));
-                continue;
+                object = objects[end];
             }
-            remote[count] = *object;
-            count += 1;
-            if count == BATCH_MAX {
-                result = result.and(self.free_remote(backing, &remote));
-                count = 0;
+            if end >= next {
+                local[locals] = object;
+                locals += 1;
             }
         }
-        result.and(self.free_remote(backing, &remote[..count]))
+        for (index, object) in local[..locals].iter().enumerate() {
+            if self.policy.elastic == 0 && !self.has_room(backing) {
+                // No sheaf is made for many objects: the rest goes to slabs.
+                result = result.and(self.free_many_to_slabs(backing, &local[index..locals]));
+                break;
+            }
+            result = result.and(self.free_to_sheaf(backing, *object));
+        }
+        result.and(self.free_many_to_slabs(backing, &remote[..remotes]))
     }
 
     /// Whether the main sheaf has room, if only after an exchange with the spare or with the barn.
@@ -99,11 +144,15 @@ impl<P: Platform> Slub<P> {
                 slot.set_array(HotArray { storage: Some(empty), size: 0, ..main });
                 true
             }
+            Err(NoRoom::NoEmpty) => {
+                slot.count(Event::BarnPutFail, 1);
+                false
+            }
             Err(_) => false,
         }
     }
 
-    fn free_remote(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+    fn free_many_to_slabs(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
         self.free_runs(backing, objects, Checks::Due, Tally::FREE).map_err(|(misuse, _)| misuse)
     }
 }

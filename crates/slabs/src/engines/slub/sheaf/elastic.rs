@@ -12,7 +12,6 @@
 //! spares and barns know full-grown ones alone.
 
 use super::Stock;
-use super::barn::SHEAVES_MAX;
 use crate::backing::Backing;
 use crate::engines::slub::{Slot, Slub, SlubPolicy};
 use crate::lent::word;
@@ -36,7 +35,7 @@ const NEAR: u32 = 16;
 /// Full sheaves that a barn may keep, if a sheaf holds `sheaf_bytes` bytes of objects.
 pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32) -> u32 {
     if policy.elastic == 0 {
-        return SHEAVES_MAX;
+        return policy.max_full_sheaves;
     }
     (BARN_BYTES / sheaf_bytes.max(1)).clamp(1, BARN_SHEAVES)
 }

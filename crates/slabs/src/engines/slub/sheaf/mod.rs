@@ -13,6 +13,7 @@ pub(in crate::engines::slub) use barn::BarnLock;
 pub(in crate::engines::slub) use elastic::{SHEAVES_A_CALL, barn_full};
 
 use super::direct::Busy;
+use super::runs::WINDOW;
 use super::{Refill, Slot, Slub, Tally};
 use crate::backing::Backing;
 use crate::lent::word;
@@ -24,7 +25,7 @@ use keep::Batch;
 use slablab_pages::Pages;
 use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, Platform};
 
-/// `PCS_BATCH_MAX`: most objects that leave a main sheaf for slabs at a time.
+/// Objects that leave a sheaf for slabs at a time where sheaves grow.
 const BATCH_MAX: usize = 32;
 
 /// A sheaf and how many objects are in it.
@@ -419,9 +420,9 @@ impl<P: Platform> Slub<P> {
     fn flush_main_of(&self, backing: &Backing<'_, P>, mut slot: Slot<'_, P>) -> bool {
         let main = slot.array();
         let Some(sheaf) = main.storage else { return false };
-        let most = if self.is_young(&main) { main.size.div_ceil(2) } else { BATCH_MAX as u32 };
-        let keep = main.size.saturating_sub(most.min(BATCH_MAX as u32));
-        let batch = Batch::<P>::read(self.id, sheaf, keep, main.size);
+        let most = if self.is_young(&main) { main.size.div_ceil(2) } else { self.policy.sheaf_batch };
+        let keep = main.size.saturating_sub(most.min(self.policy.sheaf_batch));
+        let batch = Batch::<P, WINDOW>::read(self.id, sheaf, keep, main.size);
         slot.set_array(HotArray { size: keep, ..main });
         drop(slot);
         self.free_batch(backing, batch);

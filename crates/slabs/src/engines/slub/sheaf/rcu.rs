@@ -8,7 +8,7 @@
 use super::Stock;
 use crate::backing::Backing;
 use crate::damage::hole;
-use crate::engines::slub::{Slot, Slub};
+use crate::engines::slub::{RcuStrangers, Slot, Slub};
 use crate::lent::word;
 use crate::report::Misuse;
 use crate::slab::Slab;
@@ -99,7 +99,14 @@ impl<P: Platform> Slub<P> {
         let Waiting { sheaf, node } = Waiting::unpack::<P>(argument);
         let objects = (0..self.sheaf_capacity).map_while(|index| P::storage_load(sheaf, word(index)));
         let mut stock = Stock { sheaf, size: objects.count() as u32 };
-        self.remove_strangers(backing, &mut stock, node);
+        if stock.size < self.sheaf_capacity {
+            // A flush of the CPU detached it: it does not come back.
+            self.flush(backing, stock);
+            return self.retire(backing, sheaf);
+        }
+        if self.policy.rcu_strangers == RcuStrangers::Removed {
+            self.remove_strangers(backing, &mut stock, node);
+        }
         if stock.size == self.sheaf_capacity {
             // A barn at its limit is not locked: at the end of a grace period all CPUs come at once.
             let room = self.has_barn(node) && self.barns.get(node).takes_full(self.barn_full);
@@ -110,7 +117,7 @@ impl<P: Platform> Slub<P> {
             }
         }
         self.flush(backing, stock);
-        let room = self.has_barn(node) && self.barns.get(node).takes_empty();
+        let room = self.has_barn(node) && self.barns.get(node).takes_empty(self.policy.max_empty_sheaves);
         if !(room && self.put_empty(node, sheaf)) {
             self.retire(backing, sheaf);
         }
