@@ -9,7 +9,7 @@ const SHEAF_BYTES: u32 = 64 << 10;
 /// The order of the largest slabs, 64 KiB on pages of 4 KiB, if the choice names none.
 const MAX_ORDER: u8 = COSTLY_ORDER + 1;
 /// Addresses in the first sheaf: 12 and the header fill a class of 128 bytes.
-const ELASTIC: u32 = 12;
+const ELASTIC: u16 = 12;
 
 /// Addresses in the largest sheaf of a cache with objects of `object_size` bytes. 252 and the header fill a
 /// class.
@@ -38,7 +38,7 @@ pub fn slub_here(mut policy: SlubPolicy, encodes: bool) -> SlubPolicy {
     }
     // Under the lock the objects of a map are a word, and the slab keeps its place.
     policy.refill_reads = RefillReads::Locked;
-    policy.order_cpus = system::cpus_usable();
+    policy.order_cpus = u16::try_from(system::cpus_usable()).unwrap_or(u16::MAX);
     // The link is the first word, so that the second can hold the key by which a double free is found.
     policy.link = slablab_slabs::cache::LinkPlace::Start;
     policy

@@ -119,13 +119,13 @@ impl Rules {
             Some(Preset::Slub(policy)) => {
                 rules.rule = policy.order;
                 rules.counted = CpusCounted::of(policy.release);
-                rules.order_cpus = policy.order_cpus;
+                rules.order_cpus = policy.order_cpus.into();
                 // A knob at its default leaves the boot parameter alone.
                 let set = |asked: u32, default: u32, today: u32| if asked == default { today } else { asked };
                 rules.min_order = set(policy.min_order.into(), 0, self.min_order.into()) as u8;
                 rules.max_order =
                     set(policy.max_order.into(), COSTLY_ORDER.into(), self.max_order.into()) as u8;
-                rules.min_objects = set(policy.min_objects, 0, self.min_objects);
+                rules.min_objects = set(policy.min_objects.into(), 0, self.min_objects);
             }
             Some(Preset::Slqb(policy)) => {
                 (rules.rule, rules.min_order, rules.min_objects) =

@@ -315,7 +315,7 @@ fn recorded_geometry(kernel: Preset, size: u32, page_shift: u32, cpus: u16) -> (
         cpus: cpus as u32,
         min_order: policy.min_order,
         max_order: policy.max_order,
-        min_objects: policy.min_objects,
+        min_objects: policy.min_objects.into(),
     };
     let order = policy.order.order(input);
     (order as u32, (input.slab_bytes(order) / size as u64) as u32)

@@ -63,8 +63,9 @@ impl Tuned {
     /// The policy of this cache where `asked` is the engine's.
     pub(super) fn slub(&self, asked: &SlubPolicy) -> SlubPolicy {
         let usual = asked.cpu_partial_factor == 1;
+        let min_partial = self.min_partial.map(|slabs| u16::try_from(slabs).unwrap_or(u16::MAX));
         SlubPolicy {
-            min_partial_slabs: asked.min_partial_slabs.or(self.min_partial),
+            min_partial_slabs: asked.min_partial_slabs.or(min_partial),
             cpu_partial_objects: asked.cpu_partial_objects.or(self.cpu_partial.filter(|_| usual)),
             ..*asked
         }

@@ -210,7 +210,7 @@ impl<P: Platform> Slub<P> {
             RemoteSearch::UnlessThisNode => node.is_some() && gfp.has(Gfp::THISNODE),
             RemoteSearch::AnyNodeOnly => node.as_ref().is_some_and(has_list),
         };
-        let ratio = self.policy.defrag_ratio;
+        let ratio = u32::from(self.policy.defrag_ratio);
         !stays && P::nodes() > 1 && P::random() % 1024 <= ratio && ratio > 0
     }
 

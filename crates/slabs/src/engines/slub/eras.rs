@@ -174,15 +174,15 @@ impl Policy for SlubPolicy {
         knob!(
             "min_partial",
             "slabs that a node's list keeps, also without live objects (docs/theory/slub.md 4.5)",
-            min_partial_slabs: auto or 0 to 1 << 20
+            min_partial_slabs: auto or 0 to 65535
         ),
         knob!(
             "min_partial_least", "least slabs that min_partial=auto gives (docs/theory/slub.md 4.5)",
-            min_partial_least: number 0 to 1 << 20
+            min_partial_least: number 0 to 65535
         ),
         knob!(
             "min_partial_most", "most slabs that min_partial=auto gives (docs/theory/slub.md 4.5)",
-            min_partial_most: number 0 to 1 << 20
+            min_partial_most: number 0 to 65535
         ),
         knob!(
             "cpu_partial", "limit of a CPU's partial list, in free objects (docs/theory/slub.md 4.4)",
@@ -302,7 +302,7 @@ impl Policy for SlubPolicy {
         knob!(
             "elastic",
             "first capacity of a CPU's sheaves, which grow with use; 0: a fixed capacity, as in Linux",
-            elastic: number 0 to 1 << 16
+            elastic: number 0 to 65535
         ),
         knob!(
             "freelist",

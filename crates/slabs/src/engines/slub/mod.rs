@@ -135,10 +135,10 @@ impl<P: Platform> Slub<P> {
         let input = OrderInput {
             size,
             page_shift: P::page_shift(),
-            cpus: if policy.order_cpus > 0 { policy.order_cpus } else { P::cpus() as u32 },
+            cpus: if policy.order_cpus > 0 { policy.order_cpus.into() } else { P::cpus() as u32 },
             min_order: policy.min_order,
             max_order: policy.max_order,
-            min_objects: policy.min_objects,
+            min_objects: policy.min_objects.into(),
         };
         let min_order = input.fitting_order(size as u64);
         if min_order > MAX_ORDER {

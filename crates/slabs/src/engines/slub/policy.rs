@@ -222,25 +222,25 @@ pub struct SlubPolicy {
     /// `slub_max_order`.
     pub max_order: u8,
     /// `slub_min_objects`, 0 for the rule by CPUs.
-    pub min_objects: u32,
+    pub min_objects: u16,
     /// CPUs the order rule counts; 0 for all of the machine's.
-    pub order_cpus: u32,
+    pub order_cpus: u16,
     /// Where a free object keeps its link.
     pub link: LinkPlace,
     /// Slabs a node keeps.
     pub min_partial: MinPartial,
     /// `min_partial` of every cache, instead of the rule by size.
-    pub min_partial_slabs: Option<u32>,
+    pub min_partial_slabs: Option<u16>,
     /// Bounds of the rule: `MIN_PARTIAL`.
-    pub min_partial_least: u32,
+    pub min_partial_least: u16,
     /// `MAX_PARTIAL`.
-    pub min_partial_most: u32,
+    pub min_partial_most: u16,
     /// The per-CPU partial list.
     pub cpu_partial: CpuPartial,
     /// `cpu_partial` of every cache, in objects, instead of the rule by size.
     pub cpu_partial_objects: Option<u32>,
     /// What the rule by size is multiplied by: 1 in every release.
-    pub cpu_partial_factor: u32,
+    pub cpu_partial_factor: u8,
     /// Slabs on a CPU's partial list are frozen: until 6.7.
     pub partial_frozen: bool,
     /// When an emptied slab goes back.
@@ -254,7 +254,7 @@ pub struct SlubPolicy {
     /// Whether other nodes' lists are searched.
     pub remote_search: RemoteSearch,
     /// `remote_node_defrag_ratio` as stored: other nodes are searched in this many of 1024 cases.
-    pub defrag_ratio: u32,
+    pub defrag_ratio: u16,
     /// CPUs have a slab of their own to allocate from, and perhaps partial ones: until 6.19.
     pub cpu_slab: bool,
     /// What sits in front of slabs.
@@ -270,23 +270,23 @@ pub struct SlubPolicy {
     /// What sheaves' capacity follows from.
     pub sheaf_rule: SheafRule,
     /// Objects in a sheaf of every cache that has sheaves; `None`: as `sheaf_rule` says.
-    pub sheaf_capacity: Option<u32>,
+    pub sheaf_capacity: Option<u16>,
     /// What the rule's capacity is multiplied by.
-    pub sheaf_factor: u32,
+    pub sheaf_factor: u8,
     /// `MAX_FULL_SHEAVES` of a barn.
-    pub max_full_sheaves: u32,
+    pub max_full_sheaves: u16,
     /// `MAX_EMPTY_SHEAVES` of a barn.
-    pub max_empty_sheaves: u32,
+    pub max_empty_sheaves: u16,
     /// `PCS_BATCH_MAX`: objects that leave a main sheaf for slabs at a time, and objects of other nodes that are
     /// freed at a time.
-    pub sheaf_batch: u32,
+    pub sheaf_batch: u8,
     /// What the refill of a sheaf does at the lists of other nodes.
     pub remote_refill: RemoteRefill,
     /// Which nodes have barns.
     pub barns: Barns,
     /// Objects that a CPU's first sheaf holds where sheaves grow with their use ([`sheaf`](super::sheaf)); 0
     /// for the kernel's, which do not.
-    pub elastic: u32,
+    pub elastic: u16,
     /// Where a slab notes its free objects.
     pub freelist: FreeList,
 }
@@ -298,14 +298,14 @@ impl SlubPolicy {
     /// `min_partial` for a size.
     pub fn min_partial_of(&self, size: u32) -> u32 {
         match (self.min_partial, self.min_partial_slabs) {
-            (_, Some(set)) => set,
+            (_, Some(set)) => set.into(),
             (MinPartial::Log2, None) => self.within_bounds(size.ilog2()),
             (MinPartial::HalfLog2, None) => self.within_bounds(size.ilog2() / 2),
         }
     }
 
     fn within_bounds(&self, slabs: u32) -> u32 {
-        slabs.min(self.min_partial_most).max(self.min_partial_least)
+        slabs.min(self.min_partial_most.into()).max(self.min_partial_least.into())
     }
 
     /// Objects in a sheaf of a cache on a machine with so many CPUs: what its size gives, so that the sheaf fills
@@ -328,8 +328,10 @@ impl SlubPolicy {
         };
         match (asked, self.sheaf_capacity) {
             (0, _) => 0,
-            (_, Some(set)) => set,
-            (by_rule, None) => (by_rule * self.sheaf_factor * self.fifths(cpus) / 5).clamp(1, SHEAF_MOST),
+            (_, Some(set)) => set.into(),
+            (by_rule, None) => {
+                (by_rule * u32::from(self.sheaf_factor) * self.fifths(cpus) / 5).clamp(1, SHEAF_MOST)
+            }
         }
     }
 
@@ -352,8 +354,8 @@ impl SlubPolicy {
         match (self.cpu_partial, self.cpu_partial_objects) {
             (CpuPartial::Off, _) => 0,
             (_, Some(set)) => set,
-            (CpuPartial::Objects, None) => by_size([2, 6, 13, 30]) * self.cpu_partial_factor,
-            (CpuPartial::Slabs, None) => by_size([6, 24, 52, 120]) * self.cpu_partial_factor,
+            (CpuPartial::Objects, None) => by_size([2, 6, 13, 30]) * u32::from(self.cpu_partial_factor),
+            (CpuPartial::Slabs, None) => by_size([6, 24, 52, 120]) * u32::from(self.cpu_partial_factor),
         }
     }
 

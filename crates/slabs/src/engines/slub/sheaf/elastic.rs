@@ -35,7 +35,7 @@ const NEAR: u32 = 16;
 /// Full sheaves that a barn may keep, if a sheaf holds `sheaf_bytes` bytes of objects.
 pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32) -> u32 {
     if policy.elastic == 0 {
-        return policy.max_full_sheaves;
+        return policy.max_full_sheaves.into();
     }
     (BARN_BYTES / sheaf_bytes.max(1)).clamp(1, BARN_SHEAVES)
 }
@@ -46,7 +46,7 @@ impl<P: Platform> Slub<P> {
         if self.policy.elastic == 0 {
             self.sheaf_capacity
         } else {
-            self.policy.elastic.min(self.sheaf_capacity)
+            u32::from(self.policy.elastic).min(self.sheaf_capacity)
         }
     }
 

@@ -182,7 +182,7 @@ impl<P: Platform> Slub<P> {
         drop(slot);
         self.flush_taken(backing, [spare, None]);
         // What interrupts put into the main sheaf meanwhile may stay, else a flush might never end.
-        for _ in 0..size.div_ceil(self.policy.sheaf_batch) {
+        for _ in 0..size.div_ceil(self.policy.sheaf_batch.into()) {
             if let Some(slot) = self.reach(cpu).filter(|slot| slot.array().size > 0) {
                 self.flush_main_of(backing, slot);
             }
@@ -297,7 +297,7 @@ impl<P: Platform> Slub<P> {
 
     /// Puts an empty sheaf into a node's barn. False if the barn is at its limit.
     pub(super) fn put_empty(&self, node: NodeId, sheaf: P::Ptr) -> bool {
-        self.with_barn(node, |barn| barn.put_empty(sheaf, self.policy.max_empty_sheaves))
+        self.with_barn(node, |barn| barn.put_empty(sheaf, self.policy.max_empty_sheaves.into()))
     }
 
     /// The node whose barn a CPU uses. `None` if that node has no barn: until 7.0 the barn was part of what

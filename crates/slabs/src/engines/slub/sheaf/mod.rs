@@ -420,8 +420,8 @@ impl<P: Platform> Slub<P> {
     fn flush_main_of(&self, backing: &Backing<'_, P>, mut slot: Slot<'_, P>) -> bool {
         let main = slot.array();
         let Some(sheaf) = main.storage else { return false };
-        let most = if self.is_young(&main) { main.size.div_ceil(2) } else { self.policy.sheaf_batch };
-        let keep = main.size.saturating_sub(most.min(self.policy.sheaf_batch));
+        let most = if self.is_young(&main) { main.size.div_ceil(2) } else { self.policy.sheaf_batch.into() };
+        let keep = main.size.saturating_sub(most.min(self.policy.sheaf_batch.into()));
         let batch = Batch::<P, WINDOW>::read(self.id, sheaf, keep, main.size);
         slot.set_array(HotArray { size: keep, ..main });
         drop(slot);

@@ -117,7 +117,8 @@ impl<P: Platform> Slub<P> {
             }
         }
         self.flush(backing, stock);
-        let room = self.has_barn(node) && self.barns.get(node).takes_empty(self.policy.max_empty_sheaves);
+        let room =
+            self.has_barn(node) && self.barns.get(node).takes_empty(self.policy.max_empty_sheaves.into());
         if !(room && self.put_empty(node, sheaf)) {
             self.retire(backing, sheaf);
         }
