@@ -131,6 +131,8 @@ fn constants_are_presets() {
         (SlubPolicy::V6_18, "slub@6.18"),
         (SlubPolicy::V7_0, "slub@7.0"),
         (SlubPolicy::V7_1, "slub@7.1"),
+        (SlubPolicy::V7_2, "slub@7.2"),
+        (SlubPolicy::V7_3, "slub@7.3"),
     ] {
         check(Preset::Slub(constant), text);
     }
@@ -150,8 +152,8 @@ fn presets_print_in_normal_form() {
     fn check(text: &str, printed: &str) {
         assert_eq!(check_inverse(text).to_string(), printed);
     }
-    check("slub", "slub@7.1");
-    check("sheaves", "slub@7.1");
+    check("slub", "slub@7.3");
+    check("sheaves", "slub@7.3");
     check("sheaves@7.0", "slub@7.0");
     check("sheaves@7.1,barns=memory-nodes", "slub@7.1,barns=memory-nodes");
     check("slqb", "slqb@2009-09");
@@ -165,7 +167,7 @@ fn presets_print_in_normal_form() {
     check("slub@5.15", "slub@5.10");
     check("slub@4.19", "slub@3.2");
     check("slub@3.1", "slub@2.6.32");
-    check("slub@7.3", "slub@7.1");
+    check("slub@7.4", "slub@7.3");
     check("slqb@2009-03", "slqb@2009-01");
     check("slab", "slab@6.1");
     check("slab@2.6.32", "slab@2.6.29");
@@ -389,9 +391,9 @@ fn wrapper_knobs_parse_and_print() {
         check(&text, &text, Wrap { shuffled: true, zero_on_alloc: alloc, zero_on_free: free, ..off });
     }
     let hardened = Wrap { hardened: true, shuffled: true, zero_on_free: true, ..off };
-    check("slub,harden=on", "slub@7.1,harden=on", hardened);
+    check("slub,harden=on", "slub@7.3,harden=on", hardened);
     check("slub@7.0,harden=random,freelist=map,harden=on", "slub@7.0,freelist=map,harden=on", hardened);
-    check("slub,harden=on,harden=off", "slub@7.1", off);
+    check("slub,harden=on,harden=off", "slub@7.3", off);
 }
 
 #[test]

@@ -143,5 +143,7 @@ fn min_partial_by_size() {
     {
         assert_eq!(policy("slub@2.6.29").min_partial_of(size), old, "{size} bytes");
         assert_eq!(policy("slub@3.2").min_partial_of(size), later, "{size} bytes");
+        let bounded = policy("slub@3.2,min_partial_least=2,min_partial_most=3");
+        assert_eq!(bounded.min_partial_of(size), (size.ilog2() / 2).clamp(2, 3), "{size} bytes");
     }
 }

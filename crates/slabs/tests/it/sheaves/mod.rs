@@ -318,6 +318,42 @@ fn sheaf_capacity_by_size() {
     check("slub@7.0", CacheSpec { flags, ..CacheSpec::of_size(64) }, 12, 0);
 }
 
+/// What Linux has as constants, and as a rule of size.
+#[test]
+fn sizes_of_sheaves_are_knobs() {
+    let capacity = |preset: &str, cpus: u16, bytes: u32| {
+        let mut machine = Machine::new(MachineSpec::uniform(cpus, 1, 64 * MIB)).expect("the spec is right");
+        let spec = CacheSpec::of_size(bytes);
+        machine.enter(|| Slub::<Model>::create(CacheId(1), &spec, &policy(preset)).sheaf_capacity())
+    };
+    for (preset, cpus, bytes, expected) in [
+        ("slub@7.3", 8, 64, 60),
+        ("slub@7.3,sheaf_capacity=100", 8, 64, 100),
+        ("slub@7.3,sheaf_capacity=100,sheaf_factor=2", 8, 4096, 100),
+        ("slub@7.3,sheaf_factor=2", 8, 64, 120),
+        ("slub@7.3,sheaf_factor=64", 8, 64, 1020),
+        ("slub@7.3,sheaf_rule=size-and-cpus", 1, 64, 24),
+        ("slub@7.3,sheaf_rule=size-and-cpus", 15, 64, 60),
+        ("slub@7.3,sheaf_rule=size-and-cpus", 16, 64, 72),
+        ("slub@7.3,sheaf_rule=size-and-cpus", 512, 64, 132),
+        ("slub@7.3,sheaf_rule=size-and-cpus", 512, 4096, 8),
+        ("slub@6.18,sheaf_capacity=100", 8, 64, 0),
+    ] {
+        assert_eq!(capacity(preset, cpus, bytes), expected, "{preset}, {cpus} CPUs, {bytes} bytes");
+    }
+    let case = |name, presets, steps, expected| {
+        check(&Case { name, machine: one_node, presets, spec: SMALL, steps, expected });
+    };
+    let all = &[Alloc(0, 720), Mark, Free(0, 720)];
+    case("two full sheaves", &["slub@7.3,max_full_sheaves=2"], all, &[Parked(240), Counted(BarnPut, 2)]);
+    let grace = &[Alloc(0, 1320), Mark, FreeRcu(0, 1320), Grace];
+    let few = &[Counted(BarnPut, 10), Counted(SheafFree, 9)];
+    case("three empty sheaves", &["slub@7.3,max_empty_sheaves=3"], grace, few);
+    let flush = &[Alloc(0, 1), Mark, Shrink(Idle::All)];
+    let by_ten = &["slub@7.3,sheaf_batch=10,max_order=0,update=bit-lock"];
+    case("59 objects of a slab, by tens", by_ten, flush, &[Counted(SheafFlush, 59), Counted(LockSlab, 6)]);
+}
+
 /// Main, spare and ten sheaves in the barn hold 720 objects of 64 bytes: no slab is used for them.
 #[test]
 fn sheaves_and_barn_absorb_720_objects() {

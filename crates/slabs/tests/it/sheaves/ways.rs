@@ -1,6 +1,7 @@
 //! Paths into and out of sheaves: nodes, RCU frees, lent sheaves, bulk calls, and the sheaves' own memory.
 
 use super::*;
+use slablab_platform::Frames;
 
 /// Sheaves serve requests for the CPU's own node only.
 #[test]
@@ -146,6 +147,28 @@ fn rcu_frees_fill_sheaves() {
 }
 
 #[test]
+fn objects_of_other_nodes_after_a_grace_period() {
+    let steps = &[Alloc(0, 40), Alloc(2, 20), Mark, FreeRcu(0, 60), Grace];
+    let case = |presets, expected| {
+        check(&Case { name: "20 of 60", machine: two_nodes, presets, spec: SMALL, steps, expected });
+    };
+    case(BOTH, &[Counted(BarnPut, 0), Counted(SheafFlush, 60), Live(0)]);
+    let kept = &["slub@7.2", "slub@7.3", "slub@7.1,rcu_strangers=kept"];
+    case(kept, &[Counted(BarnPut, 1), Counted(SheafFlush, 0), Parked(60 + 20 + 40)]);
+}
+
+/// A sheaf that is detached before it is full does not come back.
+#[test]
+fn a_sheaf_that_a_flush_detached_is_given_back() {
+    let case = |name, steps, freed| {
+        let expected = &[Counted(SheafFree, freed), Counted(BarnPut, 0)];
+        check(&Case { name, machine: one_node, presets: BOTH, spec: SMALL, steps, expected });
+    };
+    case("before the grace period", &[Alloc(0, 60), FreeRcu(0, 59), Mark, Down(0)], 0);
+    case("after it", &[Alloc(0, 60), FreeRcu(0, 59), Mark, Down(0), Grace], 1);
+}
+
+#[test]
 fn prefilled_sheaves_are_lent_and_returned() {
     let case = |name, steps, expected| {
         check(&Case { name, machine: one_node, presets: BOTH, spec: SMALL, steps, expected });
@@ -189,6 +212,44 @@ fn bulk_calls_use_whole_sheaves() {
     // No sheaf is made for them: what the main sheaf has no room for goes to slabs.
     let freed = &[Counted(FreeFastpath, 60), Counted(FreeSlowpath, 140), Counted(BarnPut, 0), Parked(60)];
     case("frees", &[Bulk(0, 200), Mark, FreeBulk(0, 200)], freed);
+}
+
+/// Where objects are in a sheaf is seen by who gets them next.
+#[test]
+fn bulk_calls_keep_the_order_of_sheaves() {
+    // A sheaf is filled with a new slab's objects, in their order; one of them is gone.
+    let mut machine = Machine::new(one_node()).expect("the spec is right");
+    machine.enter(|| {
+        let mut heap = Heap::new("slub@7.3", &SMALL);
+        for step in [Alloc(0, 1), Bulk(0, 3), Alloc(0, 1)] {
+            heap.step(step);
+        }
+        let places: Vec<u64> = heap.held.iter().map(|object| Model::locate(*object).1.into()).collect();
+        let from_first: Vec<u64> = places.iter().map(|place| (places[0] - place) / 64).collect();
+        assert_eq!(from_first, [0, 3, 2, 1, 4]);
+        heap.end();
+    });
+    // Numbers 0, 2 and 3 are local. The last object of the call takes the place of the remote one.
+    let taken = &[AllocOn(0, 0, 1), AllocOn(0, 1, 1), AllocOn(0, 0, 2), FreeBulk(0, 4)];
+    let back = [Same(0, 2), Same(0, 3), Same(0, 0)];
+    let steps: Vec<Step> = taken.iter().copied().chain(back).collect();
+    let expected = &[Counted(FreeFastpath, 3), Counted(FreeSlowpath, 1)];
+    check(&Case {
+        name: "an object of another node",
+        machine: two_nodes,
+        presets: BOTH,
+        spec: SMALL,
+        steps: &steps,
+        expected,
+    });
+    check(&Case {
+        name: "the barn has room and no empty sheaf",
+        machine: one_node,
+        presets: BOTH,
+        spec: SMALL,
+        steps: &[Alloc(0, 180), Free(0, 120), Mark, FreeBulk(0, 60)],
+        expected: &[Counted(BarnPutFail, 1), Counted(FreeSlowpath, 60), Counted(BarnPut, 0)],
+    });
 }
 
 /// A kmalloc cache whose sheaves are objects of the same cache: the recursion ends, and every object is
