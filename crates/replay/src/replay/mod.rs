@@ -280,27 +280,28 @@ fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(
     }
 }
 
-/// One run of an engine, with the requested wrappers. Without a request the engine runs without any wrapper,
-/// so that wrappers cost no time.
+/// One run of an engine, with the requested wrappers.
 pub(crate) fn wrapped<W: run::World, E: Engine<W>>(
     job: &run::Job<'_>,
     variant: &Variant,
     policy: &dyn Fn(&Tuned) -> E::Policy,
     tick: &dyn Fn(u64),
 ) -> Result<Outcome> {
-    if !variant.wrap.is_on() {
-        let of = |tuned: &Tuned| match tuned.debugged {
-            true => E::debugged(&policy(tuned)),
-            false => policy(tuned),
-        };
-        return job.run::<W, E>(variant, &of, tick);
+    let is_on = variant.wrap.is_on();
+    // What a kernel debugged, it does without lists at CPUs, and no wrapper says so.
+    let engine = |tuned: &Tuned| match tuned.debugged && !is_on {
+        true => E::debugged(&policy(tuned)),
+        false => policy(tuned),
+    };
+    if !is_on && let Some(outcome) = W::bare::<E>(job, variant, &engine, tick) {
+        return outcome;
     }
     // Postings of 2009 are of kernels before every change of the sizes.
     let release = match variant.preset.release() {
         posting if posting.major > 1000 => Release::new(2, 6, 29),
         release => release,
     };
-    let around = |tuned: &Tuned| Around { engine: policy(tuned), wrap: variant.wrap, release };
+    let around = |tuned: &Tuned| Around { engine: engine(tuned), wrap: variant.wrap, release };
     job.run::<W, Debugged<W, E>>(variant, &around, tick)
 }
 

@@ -3,16 +3,27 @@
 use super::Job;
 use crate::replay::Variant;
 use crate::replay::outcome::Outcome;
+use crate::replay::tuned::Tuned;
 use slablab_model::{Addr, Model};
 use slablab_platform::Platform;
 use slablab_report::error::Result;
-use slablab_slabs::CacheSpec;
 use slablab_slabs::registered::Registered;
 use slablab_slabs::wrap::Hardened;
+use slablab_slabs::{CacheSpec, Engine};
 
 /// A world that a replay can run in: the model, or one around it. The machine itself is driven through
 /// [`Model`].
-pub trait World: Platform<Ptr = Addr> {
+pub trait World: Platform<Ptr = Addr> + Sized {
+    /// One run with nothing around the engine. `None`: this world runs wrapped engines alone, so that the code of
+    /// a run is not made once more for each engine.
+    fn bare<E: Engine<Self>>(
+        _job: &Job<'_>,
+        _variant: &Variant,
+        _policy: &dyn Fn(&Tuned) -> E::Policy,
+        _tick: &dyn Fn(u64),
+    ) -> Option<Result<Outcome>> {
+        None
+    }
     /// Called for what the world itself cannot see.
     #[inline(always)]
     fn noted(_note: Note<'_>) {}
@@ -20,7 +31,16 @@ pub trait World: Platform<Ptr = Addr> {
     fn registered(table: &Replayed) -> RunOne;
 }
 
+/// Wrappers cost time, and the model's runs are many.
 impl World for Model {
+    fn bare<E: Engine<Model>>(
+        job: &Job<'_>,
+        variant: &Variant,
+        policy: &dyn Fn(&Tuned) -> E::Policy,
+        tick: &dyn Fn(u64),
+    ) -> Option<Result<Outcome>> {
+        Some(job.run::<Model, E>(variant, policy, tick))
+    }
     fn registered(table: &Replayed) -> RunOne {
         table.plain
     }
