@@ -88,10 +88,10 @@ fn what_is_nearly_known_is_answered_or_refused() {
     check(
         &["engines", "slub@9.0"],
         0,
-        &["slub@7.1\n"],
-        &["slub@9.0: the newest preset that is not newer is slub@7.1"],
+        &["slub@7.3\n"],
+        &["slub@9.0: the newest preset that is not newer is slub@7.3"],
     );
-    check(&["engines", "sheaves"], 0, &["slub@7.1\n"], &[]);
+    check(&["engines", "sheaves"], 0, &["slub@7.3\n"], &[]);
     check(&["vm", "vm@6.18"], 0, &["vm@6.18: "], &[]);
     check(&["vm", "vm@9.0"], 0, &["vm@6.18: "], &["vm@9.0: the newest preset that is not newer is vm@6.18"]);
     check(

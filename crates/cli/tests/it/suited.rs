@@ -55,7 +55,7 @@ fn cpus_that_the_recording_does_not_have_are_idle() {
 /// A recording that does not tell its kernel: the newest is taken, unless the user knows.
 #[test]
 fn the_user_may_know_the_release() {
-    let taken = "slub@7.1, the newest of its engine, is taken (--release says another)";
+    let taken = "slub@7.3, the newest of its engine, is taken (--release says another)";
     assert!(words(&replay(NAMELESS, &[])).contains(taken));
     assert!(!replay(NAMELESS, &["--release", "6.1.0-50-amd64"]).contains("is taken"));
     assert!(!replay(RECORDING, &[]).contains("is taken"), "the recording tells it");
