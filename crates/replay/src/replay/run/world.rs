@@ -14,8 +14,8 @@ use slablab_slabs::{CacheSpec, Engine};
 /// A world that a replay can run in: the model, or one around it. The machine itself is driven through
 /// [`Model`].
 pub trait World: Platform<Ptr = Addr> + Sized {
-    /// One run with nothing around the engine. `None`: this world runs wrapped engines alone, so that the code of
-    /// a run is not made once more for each engine.
+    /// One run with nothing around the engine. `None`: this world runs wrapped engines alone, so that the
+    /// code of a run is not made once more for each engine.
     fn bare<E: Engine<Self>>(
         _job: &Job<'_>,
         _variant: &Variant,

@@ -117,8 +117,8 @@ impl<P: Platform> Slub<P> {
         if self.policy.update == SlabUpdate::BitLock {
             self.slots.count(Event::LockSlab, 1);
         }
-        // Where CPUs keep partial slabs, a full slab becomes this CPU's unless the slot refuses. Other frees do
-        // without the slot.
+        // Where CPUs keep partial slabs, a full slab becomes this CPU's unless the slot refuses. Other frees
+        // do without the slot.
         let mut counter = Counter { cache: self, slot: None };
         let mut may_chain = self.cpu_partial > 0;
         let mut list = None;

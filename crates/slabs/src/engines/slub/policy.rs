@@ -183,8 +183,8 @@ pub enum RcuStrangers {
 pub enum SheafRule {
     /// The objects' size.
     Size,
-    /// The size, and the number of CPUs as the order of slabs does: that of `Size` at 8 to 15 CPUs, a fifth more
-    /// for each doubling. Asked for on the list in October 2025.
+    /// The size, and the number of CPUs as the order of slabs does: that of `Size` at 8 to 15 CPUs, a fifth
+    /// more for each doubling. Asked for on the list in October 2025.
     SizeAndCpus,
 }
 
@@ -277,8 +277,8 @@ pub struct SlubPolicy {
     pub max_full_sheaves: u16,
     /// `MAX_EMPTY_SHEAVES` of a barn.
     pub max_empty_sheaves: u16,
-    /// `PCS_BATCH_MAX`: objects that leave a main sheaf for slabs at a time, and objects of other nodes that are
-    /// freed at a time.
+    /// `PCS_BATCH_MAX`: objects that leave a main sheaf for slabs at a time, and objects of other nodes that
+    /// are freed at a time.
     pub sheaf_batch: u8,
     /// What the refill of a sheaf does at the lists of other nodes.
     pub remote_refill: RemoteRefill,
@@ -308,8 +308,8 @@ impl SlubPolicy {
         slabs.min(self.min_partial_most.into()).max(self.min_partial_least.into())
     }
 
-    /// Objects in a sheaf of a cache on a machine with so many CPUs: what its size gives, so that the sheaf fills
-    /// its kmalloc class, and at least what it asked for (docs/theory/sheaves.md 2). 0 for none.
+    /// Objects in a sheaf of a cache on a machine with so many CPUs: what its size gives, so that the sheaf
+    /// fills its kmalloc class, and at least what it asked for (docs/theory/sheaves.md 2). 0 for none.
     pub fn sheaf_capacity_of(&self, spec: &CacheSpec, size: u32, page_size: u32, cpus: u32) -> u32 {
         let by_size = match size {
             size if size >= page_size => 4,

@@ -53,8 +53,8 @@ impl<P: Platform> Slub<P> {
         got
     }
 
-    /// Fills `out` with the last objects of the main sheaf, in the sheaf's order; with maps, where sheaves are
-    /// filled from their ends on, the last one first.
+    /// Fills `out` with the last objects of the main sheaf, in the sheaf's order; with maps, where sheaves
+    /// are filled from their ends on, the last one first.
     fn take_last(&self, out: &mut [Option<P::Ptr>]) -> usize {
         if self.has_map() {
             let popped = out.iter_mut().map_while(|place| {
