@@ -459,8 +459,7 @@ fn recorded_kernel(
     }
 }
 
-/// The recording kernel's own preset, and the newest of every other engine; sheaves are another unless the
-/// kernel has them.
+/// The recording kernel's own preset, the newest of every other engine, and the newest of SLUB with sheaves.
 fn default_engines(kernel: Preset) -> Vec<Choice> {
     let others = slablab_slabs::preset::ENGINES.iter().filter(|engine| **engine != kernel.engine());
     let own = engines::registered().iter().map(|own| own.engine());
@@ -478,7 +477,8 @@ mod tests {
             let found = default_engines(Preset::parse(kernel).expect("a preset"));
             assert_eq!(found.iter().map(Choice::to_string).collect::<Vec<_>>(), expected, "{kernel}");
         };
-        check("slub@6.18", &["slub@6.18", "slqb@2009-09", "slab@6.1", "slob@6.1", "slub@7.1"]);
-        check("slub@7.1", &["slub@7.1", "slqb@2009-09", "slab@6.1", "slob@6.1"]);
+        check("slub@6.18", &["slub@6.18", "slqb@2009-09", "slab@6.1", "slob@6.1", "slub@7.3"]);
+        check("slub@7.1", &["slub@7.1", "slqb@2009-09", "slab@6.1", "slob@6.1", "slub@7.3"]);
+        check("slub@7.3", &["slub@7.3", "slqb@2009-09", "slab@6.1", "slob@6.1"]);
     }
 }

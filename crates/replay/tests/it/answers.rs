@@ -56,7 +56,7 @@ fn replays() {
             &[],
             |_| {},
             "slub@6.18 peaks lowest, at 10.9 MiB of slab memory: 528 KiB (4.5 %) less than slab@6.1 and 3.05 MiB \
-             (21.8 %) less than slob@6.1; slub@7.1 takes fewest slabs, 1,263.",
+             (21.8 %) less than slob@6.1; slub@7.3 takes fewest slabs, 1,263.",
         ),
         (
             &["slub@6.18", "slab@6.1", "slub@6.18"],
@@ -115,7 +115,7 @@ fn one_cache() {
     check_cache(
         &[],
         "dentry ends with least slab memory under slob@6.1, 48 KiB: 16 KiB (25.0 %) less than slub@6.18 and 40 KiB \
-         (45.5 %) less than slub@7.1.",
+         (45.5 %) less than slub@7.3.",
     );
     check_cache(&["slub@6.1", "slub@6.1"], "dentry ends with 64 KiB of slabs under each of 2 engines.");
     assert!(cache_answer(&replayed(&["slub@6.18"]), "nobody", 5).is_none());
