@@ -81,7 +81,7 @@ fn engines_stand_beside_each_other() {
 fn what_has_no_map_is_refused() {
     for (engines, cache, words) in [
         (&["slub@6.18", "slob"][..], None, "slob@6.1: its slabs are of no cache of their own"),
-        (&["slub"], Some("filpp"), "slub@7.1: no cache is called filpp"),
+        (&["slub"], Some("filpp"), "slub@7.3: no cache is called filpp"),
         (&["slub", "slqb", "slab", "slub@6.1", "slub@6.18"], None, "5 engines: expected at most 4"),
     ] {
         let error = map(engines, cache).expect_err(words);
