@@ -171,7 +171,7 @@ fn explanations() {
             "slub@6.18",
             Some("dentry"),
             2,
-            "From slub@6.1 to slub@6.18 dentry's slab memory at the end stays the same; 3 policies differ, and 2 \
+            "From slub@6.1 to slub@6.18 dentry's slab memory at the end stays the same; 3 policies differ, and 3 \
              counters with them.",
         ),
     ];
