@@ -23,7 +23,7 @@ fn the_first_command_of_the_readme() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     for words in [
         "slub@6.18 peaks lowest, at ",
-        "slub@7.1 takes fewest slabs,\n1,263.",
+        "slub@7.3 takes fewest slabs,\n1,263.",
         "recorded on 6.18.44",
         "2 CPUs, 1 node, 4 K pages",
         "slub@6.18",
