@@ -84,9 +84,11 @@ impl<P: Platform> Slub<P> {
         backing: &Backing<'_, P>,
         objects: &[P::Ptr],
     ) -> Result<(), Misuse> {
-        objects
-            .chunks(WINDOW)
-            .fold(Ok(()), |result, objects| result.and(self.free_window_to_sheaves(backing, objects)))
+        let mut result = Ok(());
+        for objects in objects.chunks(WINDOW) {
+            result = result.and(self.free_window_to_sheaves(backing, objects));
+        }
+        result
     }
 
     /// Frees up to [`WINDOW`] objects. The last one that is left goes to the place of an object of another
