@@ -2,8 +2,9 @@
 //! docs/theory/sheaves.md 9); and the knobs.
 
 use super::policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, RcuStrangers, Refill,
-    RefillReads, RemoteRefill, RemoteSearch, SHEAF_MOST, SheafRule, Sheaves, SlabUpdate, SlubPolicy,
+    Barns, BulkStrangers, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial,
+    RcuStrangers, Refill, RefillReads, RemoteRefill, RemoteSearch, SHEAF_MOST, SheafRule, Sheaves,
+    SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
 use crate::knob::{Knob, Needs, Policy, knob};
@@ -43,6 +44,7 @@ impl SlubPolicy {
         refill_reads: RefillReads::Locked,
         leftover: Leftover::Head,
         rcu_strangers: RcuStrangers::Removed,
+        bulk_strangers: BulkStrangers::Batched,
         sheaf_rule: SheafRule::Size,
         sheaf_capacity: None,
         sheaf_factor: 1,
@@ -131,7 +133,11 @@ impl SlubPolicy {
         SlubPolicy { release: Release::new(7, 2, 0), rcu_strangers: RcuStrangers::Kept, ..SlubPolicy::V7_1 };
 
     /// The policies of `slub@7.3`.
-    pub const V7_3: SlubPolicy = SlubPolicy { release: Release::new(7, 3, 0), ..SlubPolicy::V7_2 };
+    pub const V7_3: SlubPolicy = SlubPolicy {
+        release: Release::new(7, 3, 0),
+        bulk_strangers: BulkStrangers::Swapped,
+        ..SlubPolicy::V7_2
+    };
 }
 
 impl Policy for SlubPolicy {
@@ -186,7 +192,7 @@ impl Policy for SlubPolicy {
         ),
         knob!(
             "cpu_partial", "limit of a CPU's partial list, in free objects (docs/theory/slub.md 4.4)",
-            cpu_partial_objects: auto or 0 to 1 << 20
+            cpu_partial_objects: auto or 0 to 65535
         ),
         knob!(
             "cpu_partial_factor",
@@ -261,6 +267,11 @@ impl Policy for SlubPolicy {
             "rcu_strangers",
             "objects of other nodes in a full sheaf after its grace period (docs/theory/sheaves.md 4.1)",
             rcu_strangers: RcuStrangers ["removed" = Removed, "kept" = Kept]
+        ),
+        knob!(
+            "bulk_strangers",
+            "how a bulk free parts objects of other nodes from the CPU's own (docs/theory/sheaves.md 4.2)",
+            bulk_strangers: BulkStrangers ["batched" = Batched, "swapped" = Swapped]
         ),
         knob!(
             "sheaf_capacity",

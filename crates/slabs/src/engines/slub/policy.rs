@@ -178,6 +178,16 @@ pub enum RcuStrangers {
     Kept,
 }
 
+/// How a bulk free parts objects of other nodes from the CPU's own (docs/theory/sheaves.md 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkStrangers {
+    /// They leave in batches; the last object goes to the place of each: until 7.2.
+    Batched,
+    /// Each changes places with the first own object before it, and all are freed together: 7.3, by its
+    /// counters and addresses.
+    Swapped,
+}
+
 /// What the capacity of a sheaf follows from (docs/theory/sheaves.md 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SheafRule {
@@ -238,7 +248,7 @@ pub struct SlubPolicy {
     /// The per-CPU partial list.
     pub cpu_partial: CpuPartial,
     /// `cpu_partial` of every cache, in objects, instead of the rule by size.
-    pub cpu_partial_objects: Option<u32>,
+    pub cpu_partial_objects: Option<u16>,
     /// What the rule by size is multiplied by: 1 in every release.
     pub cpu_partial_factor: u8,
     /// Slabs on a CPU's partial list are frozen: until 6.7.
@@ -267,6 +277,8 @@ pub struct SlubPolicy {
     pub leftover: Leftover,
     /// Objects of other nodes in sheaves that waited for a grace period.
     pub rcu_strangers: RcuStrangers,
+    /// Objects of other nodes in a bulk free.
+    pub bulk_strangers: BulkStrangers,
     /// What sheaves' capacity follows from.
     pub sheaf_rule: SheafRule,
     /// Objects in a sheaf of every cache that has sheaves; `None`: as `sheaf_rule` says.
@@ -353,7 +365,7 @@ impl SlubPolicy {
         };
         match (self.cpu_partial, self.cpu_partial_objects) {
             (CpuPartial::Off, _) => 0,
-            (_, Some(set)) => set,
+            (_, Some(set)) => set.into(),
             (CpuPartial::Objects, None) => by_size([2, 6, 13, 30]) * u32::from(self.cpu_partial_factor),
             (CpuPartial::Slabs, None) => by_size([6, 24, 52, 120]) * u32::from(self.cpu_partial_factor),
         }

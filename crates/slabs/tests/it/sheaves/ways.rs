@@ -18,6 +18,24 @@ fn sheaves_serve_the_own_node_only() {
     case("many at once", &[Alloc(0, 100), Mark, FreeBulk(2, 100)], &[Counted(FreeSlowpath, 100)]);
 }
 
+/// The order in which a bulk free puts the CPU's own objects into its sheaf, when objects of another node are
+/// among them. Of six objects those of CPU 2, 1 and 4, are of the other node; `Same` is what CPU 0 gets next.
+#[test]
+fn a_bulk_free_parts_objects_of_other_nodes() {
+    let case = |presets, steps| {
+        check(&Case { name: "bulk", machine: two_nodes, presets, spec: SMALL, steps, expected: &[] });
+    };
+    let own = &[Alloc(0, 3), FreeBulk(0, 3), Same(0, 2), Same(0, 1), Same(0, 0)];
+    case(&["slub@7.2", "slub@7.3"], own);
+    macro_rules! mixed {
+        ($($next:expr),*) => {
+            &[Alloc(0, 1), Alloc(2, 1), Alloc(0, 2), Alloc(2, 1), Alloc(0, 1), FreeBulk(0, 6), $(Same(0, $next)),*]
+        };
+    }
+    case(&["slub@7.0", "slub@7.2", "slub@7.3,bulk_strangers=batched"], mixed!(3, 2, 5, 0));
+    case(&["slub@7.3", "slub@7.2,bulk_strangers=swapped"], mixed!(5, 0, 3, 2));
+}
+
 /// With CONFIG_HAVE_MEMORYLESS_NODES, CPUs of a node without memory share the nearest node's barn in 7.0. In
 /// 7.1 such a node has a barn of its own, and its sheaves accept objects of the nearest node with memory.
 #[test]

@@ -6,6 +6,7 @@ use super::{NoRoom, Stock};
 use crate::backing::Backing;
 use crate::damage::hole;
 use crate::engines::slub::direct::Busy;
+use crate::engines::slub::policy::BulkStrangers;
 use crate::engines::slub::runs::{Checks, WINDOW};
 use crate::engines::slub::{Slub, Tally};
 use crate::lent::word;
@@ -91,44 +92,83 @@ impl<P: Platform> Slub<P> {
         result
     }
 
-    /// Frees up to [`WINDOW`] objects. The last one that is left goes to the place of an object of another
-    /// node.
+    /// Frees up to [`WINDOW`] objects.
     fn free_window_to_sheaves(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        match objects.iter().all(|object| self.is_own(*object)) {
+            true => self.free_own_to_sheaves(backing, objects),
+            false => self.free_mixed(backing, objects),
+        }
+    }
+
+    /// Frees up to [`WINDOW`] objects, some of other nodes: those go to slabs.
+    #[cold]
+    #[inline(never)]
+    fn free_mixed(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
         let Some(first) = objects.first() else { return Ok(()) };
-        let (mut local, mut locals) = ([*first; WINDOW], 0);
-        let (mut remote, mut remotes) = ([*first; WINDOW], 0);
+        let mut parted = [*first; WINDOW];
+        let parted = &mut parted[..objects.len()];
+        parted.copy_from_slice(objects);
+        let (own, strangers, batch) = match self.policy.bulk_strangers {
+            BulkStrangers::Batched => {
+                let (own, strangers) = self.part_by_last(parted);
+                (own, strangers, self.policy.sheaf_batch.into())
+            }
+            BulkStrangers::Swapped => {
+                let (own, strangers) = self.part_by_swaps(parted);
+                (own, strangers, WINDOW)
+            }
+        };
         let mut result = Ok(());
+        for strangers in strangers.chunks(batch) {
+            result = result.and(self.free_many_to_slabs(backing, strangers));
+        }
+        result.and(self.free_own_to_sheaves(backing, own))
+    }
+
+    /// The last object that is left goes to the place of each object of another node; those are in their
+    /// order.
+    fn part_by_last<'a>(&self, objects: &'a mut [P::Ptr]) -> (&'a [P::Ptr], &'a [P::Ptr]) {
         let (mut next, mut end) = (0, objects.len());
         while next < end {
-            let mut object = objects[next];
-            next += 1;
-            while !Slab::<P>::of(object).is_some_and(|(_, state)| self.takes(state)) {
-                remote[remotes] = object;
-                remotes += 1;
-                if remotes == self.policy.sheaf_batch as usize {
-                    result = result.and(self.free_many_to_slabs(backing, &remote[..remotes]));
-                    remotes = 0;
-                }
+            if self.is_own(objects[next]) {
+                next += 1;
+            } else {
                 end -= 1;
-                if end < next {
-                    break;
-                }
-                object = objects[end];
-            }
-            if end >= next {
-                local[locals] = object;
-                locals += 1;
+                objects.swap(next, end);
             }
         }
-        for (index, object) in local[..locals].iter().enumerate() {
+        let (own, strangers) = objects.split_at_mut(end);
+        strangers.reverse();
+        (own, strangers)
+    }
+
+    /// Each object of another node changes places with the first own one before it.
+    fn part_by_swaps<'a>(&self, objects: &'a mut [P::Ptr]) -> (&'a [P::Ptr], &'a [P::Ptr]) {
+        let mut strangers = 0;
+        for next in 0..objects.len() {
+            if !self.is_own(objects[next]) {
+                objects.swap(next, strangers);
+                strangers += 1;
+            }
+        }
+        let (strangers, own) = objects.split_at(strangers);
+        (own, strangers)
+    }
+
+    fn is_own(&self, object: P::Ptr) -> bool {
+        Slab::<P>::of(object).is_some_and(|(_, state)| self.takes(state))
+    }
+
+    /// Frees objects that the CPU's sheaves take. No sheaf is made for them: the rest goes to slabs.
+    fn free_own_to_sheaves(&self, backing: &Backing<'_, P>, objects: &[P::Ptr]) -> Result<(), Misuse> {
+        let mut result = Ok(());
+        for (index, object) in objects.iter().enumerate() {
             if self.policy.elastic == 0 && !self.has_room(backing) {
-                // No sheaf is made for many objects: the rest goes to slabs.
-                result = result.and(self.free_many_to_slabs(backing, &local[index..locals]));
-                break;
+                return result.and(self.free_many_to_slabs(backing, &objects[index..]));
             }
             result = result.and(self.free_to_sheaf(backing, *object));
         }
-        result.and(self.free_many_to_slabs(backing, &remote[..remotes]))
+        result
     }
 
     /// Whether the main sheaf has room, if only after an exchange with the spare or with the barn.
