@@ -32,7 +32,7 @@ pub use error::{BadKind, BadPreset, Needs, Taken};
 pub use knobs::{AUTO, Erased, KNOBS_MAX, Knob, Knobs, Setting, Values, With, knob};
 pub use near::near;
 pub use release::{Release, newest_not_newer};
-pub use text::{Text, change, print_changed};
+pub use text::{Text, change, is_called, print_changed};
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

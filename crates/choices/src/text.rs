@@ -52,6 +52,15 @@ pub fn change<'a>(
     Err(BadPreset { kind: BadKind::Knob, given: name, nearest })
 }
 
+/// Whether `name` is what `pattern` asks for: the same, or with a `*` at the pattern's end a name that begins
+/// so.
+pub fn is_called(name: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(begin) => name.starts_with(begin),
+        None => name == pattern,
+    }
+}
+
 /// Prints the knobs that differ from the preset's as the grammar accepts them: `,knob=value`, in their order.
 ///
 /// # Errors

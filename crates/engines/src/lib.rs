@@ -100,13 +100,35 @@ pub fn parse_with<T: Any>(text: &str) -> Result<Preset, BadPreset<'_>> {
     }
 }
 
-/// [`Choice::parse`], with the registered engines.
+/// [`Choice::parse`], with the registered engines, and with knobs of single caches: `CACHE/knob=value`.
 ///
 /// # Errors
 /// As [`Choice::parse`].
 pub fn parse_choice(text: &str) -> Result<Choice, BadPreset<'_>> {
     let known = known(text)?;
-    Choice::parse_among(as_registered(text, &known), &known)
+    let text = as_registered(text, &known);
+    let parse = |text| Choice::parse_among(text, &known);
+    let (mut engine, mut caches) = (text.split(',').next().unwrap_or(text).to_owned(), String::new());
+    for part in Text::split(text).parts() {
+        let of = if is_attribute(part) { &mut caches } else { &mut engine };
+        *of += ",";
+        *of += part;
+    }
+    if caches.is_empty() {
+        return parse(text);
+    }
+    // Few texts of a program's arguments or files: they may stay.
+    let [engine, caches] = [engine, caches].map(|text| &*text.leak());
+    for part in caches.split(',').skip(1) {
+        let knob = part.rsplit_once('/').filter(|(cache, _)| !cache.is_empty()).map(|(_, knob)| knob);
+        let knob = knob.ok_or(BadPreset {
+            kind: BadKind::Found("expected CACHE/knob=value, as in dentry/sheaf_capacity=30"),
+            given: part,
+            nearest: [""; 3],
+        })?;
+        parse(format!("{engine},{knob}").leak())?;
+    }
+    Ok(Choice { of_caches: caches, ..parse(engine)? })
 }
 
 /// The text with the name by which its engine was registered: one that is found may be asked for by another,
@@ -175,6 +197,25 @@ mod tests {
         static SLOB: Registration = Registration::new::<SlobPolicy>(&[]);
         assert_eq!(register(vec![&SLOB]), Err(Refused::Name("slob")));
         assert!(Refused::Name("slob").to_string().contains("slob already"));
+    }
+
+    #[test]
+    fn knobs_of_single_caches() {
+        let check = |text: &str, expected: Result<&str, &str>| {
+            let found = parse_choice(text).map(|choice| choice.to_string()).map_err(|bad| bad.to_string());
+            assert_eq!(found, expected.map(String::from).map_err(String::from), "{text}");
+        };
+        check("slub@7.3,dentry/min_partial=9", Ok("slub@7.3,dentry/min_partial=9"));
+        check(
+            "slub@7.3,a*/min_partial=9,max_order=1,b/leftover=head",
+            Ok("slub@7.3,max_order=1,a*/min_partial=9,b/leftover=head"),
+        );
+        check("slub@7.3,dentry/min_partail=9", Err("no knob is called `min_partail`; near it: min_partial"));
+        check("slub@7.3,/min_partial=9", Err("expected CACHE/knob=value, as in dentry/sheaf_capacity=30"));
+        check(
+            "slub@7.3,dentry/min_partial=x",
+            Err("min_partial=`x`: expected `auto` or a number from 0 to 65535"),
+        );
     }
 
     #[test]

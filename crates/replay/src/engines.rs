@@ -29,7 +29,7 @@ impl Replayed {
 fn run<W: World, F: Family>(job: &Job<'_>, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
     let Preset::Registered(own) = &variant.preset else { unreachable!("a registered engine runs itself") };
     let policy: F::Policy = Registered::policy(own);
-    let run = || wrapped::<W, F::On<W>>(job, variant, &|_| policy, tick);
+    let run = || wrapped::<W, F::On<W>>(job, variant, &|own| own.of(policy), tick);
     until_ended(run)
         .unwrap_or_else(|ended| Err(Error::new(job.path, format!("{}: {}", variant.preset, ended.0))))
 }

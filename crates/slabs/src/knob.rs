@@ -2,10 +2,11 @@
 
 use crate::release::ZoneReclaimMode;
 use core::any::Any;
+use slablab_choices::Text;
 pub use slablab_choices::{
     AUTO, BadKind, BadPreset, Knob, Knobs, Needs, Release, Setting, Taken, Values, With, knob,
 };
-use slablab_choices::{Text, change};
+pub use slablab_choices::{change, is_called};
 
 /// A table that a registered engine was registered with.
 pub type Table = dyn Any + Send + Sync;

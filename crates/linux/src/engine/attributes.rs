@@ -1,5 +1,6 @@
 //! Attributes of single caches: what is written to `/sys/kernel/slab/CACHE/FILE`.
 
+use slablab_slabs::knob::is_called;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,7 +36,7 @@ impl Attributes {
     /// Those of the cache of this name.
     pub(super) fn of(&self, name: &str) -> impl Iterator<Item = &Attribute> {
         self.asked.store(true, Ordering::Relaxed);
-        let of_cache = self.each.iter().filter(move |attribute| attribute.is_of(name));
+        let of_cache = self.each.iter().filter(move |attribute| is_called(name, &attribute.cache));
         of_cache.inspect(|attribute| attribute.met.store(true, Ordering::Relaxed))
     }
 
@@ -55,13 +56,6 @@ impl Attribute {
                 Ok(Attribute { cache, file, value, met: AtomicBool::new(false) })
             }
             _ => Err(format!("{text}: expected CACHE/FILE=VALUE, as in kmalloc-256/min_partial=10")),
-        }
-    }
-
-    fn is_of(&self, name: &str) -> bool {
-        match self.cache.strip_suffix('*') {
-            Some(begin) => name.starts_with(begin),
-            None => name == self.cache,
         }
     }
 }

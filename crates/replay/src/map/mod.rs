@@ -16,7 +16,7 @@ use crate::replay::{Options, Prepared, Replay, Variant};
 use slablab_model::Model;
 use slablab_report::error::{Error, Result};
 use slablab_report::html::movie::{Cast, Movie};
-use slablab_slabs::preset::{Choice, Preset};
+use slablab_slabs::Preset;
 use slablab_slabs::wrap::Hardened;
 use slablab_trace::Reader;
 use std::path::Path;
@@ -96,7 +96,7 @@ pub fn slab_map(
         let found = outcome.caches.iter().find(of_name);
         let found = found.ok_or_else(|| fail(format!("{}: no cache is called {name}", outcome.engine())))?;
         let bytes = (outcome.page_size << found.geometry.order) / u64::from(found.geometry.size);
-        let variant = Variant::from(Choice { preset: outcome.preset, wrap: outcome.wrap });
+        let variant = Variant::from(outcome.engine());
         let before = reader.rows() * turn as u64;
         let done = std::cell::Cell::new(before);
         let tick = |rows: u64| {

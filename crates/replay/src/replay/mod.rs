@@ -27,6 +27,7 @@ mod finish;
 pub mod hotplug;
 mod occupancy;
 pub mod outcome;
+mod own;
 mod parked;
 pub mod plan;
 mod planned;
@@ -43,6 +44,7 @@ use caches::CacheTable;
 pub use evidence::{Evidence, Inference, StartFacts};
 use hotplug::{Command, Schedule};
 use outcome::Outcome;
+use own::Own;
 use rayon::prelude::*;
 use slablab_engines as engines;
 use slablab_machines::MachineFile;
@@ -59,7 +61,6 @@ use slablab_slabs::{
 use slablab_trace::{Metadata, Reader};
 use std::path::{Path, PathBuf};
 pub(crate) use suited::check_after;
-use tuned::Tuned;
 
 /// What to replay, on what, from which start.
 #[derive(Clone, Debug, Default)]
@@ -151,11 +152,13 @@ pub struct Variant {
     pub orders: Option<Preset>,
     /// What is around it.
     pub wrap: Wrap,
+    /// Knobs of single caches, as in a [`Choice`].
+    pub of_caches: &'static str,
 }
 
 impl From<Choice> for Variant {
-    fn from(Choice { preset, wrap }: Choice) -> Variant {
-        Variant { preset, pages: preset, orders: None, wrap }
+    fn from(Choice { preset, wrap, of_caches }: Choice) -> Variant {
+        Variant { preset, pages: preset, orders: None, wrap, of_caches }
     }
 }
 
@@ -242,6 +245,11 @@ impl<'a> Prepared<'a> {
 
     /// One run.
     pub(crate) fn run(&self, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
+        let names = self.table.entries.iter().map(|entry| entry.name.as_str());
+        if let Some(unmet) = own::unmet(variant.of_caches, names) {
+            let expected = format!("{unmet} of {}: expected a cache of the recording", variant.preset);
+            return Err(Error::new(self.path, expected));
+        }
         match variant.wrap.encoded {
             false => self.run_in::<Model>(variant, tick),
             true => self.run_in::<Hardened<Model>>(variant, tick),
@@ -272,10 +280,14 @@ impl<'a> Prepared<'a> {
 /// One run in the model, or in a world around it.
 fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(u64)) -> Result<Outcome> {
     match &variant.preset {
-        Preset::Slub(policy) => wrapped::<W, Slub<W>>(job, variant, &|tuned| tuned.slub(policy), tick),
-        Preset::Slqb(policy) => wrapped::<W, Slqb<W>>(job, variant, &|_| *policy, tick),
-        Preset::Slab(policy) => wrapped::<W, SlabEngine<W>>(job, variant, &|tuned| tuned.slab(policy), tick),
-        Preset::Slob(policy) => wrapped::<W, Slob<W>>(job, variant, &|_| *policy, tick),
+        Preset::Slub(policy) => {
+            wrapped::<W, Slub<W>>(job, variant, &|own| own.of(own.tuned.slub(policy)), tick)
+        }
+        Preset::Slqb(policy) => wrapped::<W, Slqb<W>>(job, variant, &|own| own.of(*policy), tick),
+        Preset::Slab(policy) => {
+            wrapped::<W, SlabEngine<W>>(job, variant, &|own| own.of(own.tuned.slab(policy)), tick)
+        }
+        Preset::Slob(policy) => wrapped::<W, Slob<W>>(job, variant, &|own| own.of(*policy), tick),
         Preset::Registered(own) => W::registered(own.table())(job, variant, tick),
     }
 }
@@ -284,14 +296,14 @@ fn in_world<W: run::World>(job: &run::Job<'_>, variant: &Variant, tick: &dyn Fn(
 pub(crate) fn wrapped<W: run::World, E: Engine<W>>(
     job: &run::Job<'_>,
     variant: &Variant,
-    policy: &dyn Fn(&Tuned) -> E::Policy,
+    policy: &dyn Fn(&Own<'_>) -> E::Policy,
     tick: &dyn Fn(u64),
 ) -> Result<Outcome> {
     let is_on = variant.wrap.is_on();
     // What a kernel debugged, it does without lists at CPUs, and no wrapper says so.
-    let engine = |tuned: &Tuned| match tuned.debugged && !is_on {
-        true => E::debugged(&policy(tuned)),
-        false => policy(tuned),
+    let engine = |own: &Own<'_>| match own.tuned.debugged && !is_on {
+        true => E::debugged(&policy(own)),
+        false => policy(own),
     };
     if !is_on && let Some(outcome) = W::bare::<E>(job, variant, &engine, tick) {
         return outcome;
@@ -301,7 +313,7 @@ pub(crate) fn wrapped<W: run::World, E: Engine<W>>(
         posting if posting.major > 1000 => Release::new(2, 6, 29),
         release => release,
     };
-    let around = |tuned: &Tuned| Around { engine: engine(tuned), wrap: variant.wrap, release };
+    let around = |own: &Own<'_>| Around { engine: engine(own), wrap: variant.wrap, release };
     job.run::<W, Debugged<W, E>>(variant, &around, tick)
 }
 

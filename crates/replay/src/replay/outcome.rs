@@ -15,6 +15,8 @@ pub struct Outcome {
     pub preset: Preset,
     /// What was around it.
     pub wrap: Wrap,
+    /// Knobs of single caches, as they are written.
+    pub of_caches: &'static str,
     /// What debugging found.
     pub violations: Violations,
     /// Caches with a slab or an event, in the table's order.
@@ -75,7 +77,7 @@ impl Outcome {
 
     /// The engine and what was around it, as it is written.
     pub fn engine(&self) -> Choice {
-        Choice { preset: self.preset, wrap: self.wrap }
+        Choice { preset: self.preset, wrap: self.wrap, of_caches: self.of_caches }
     }
 }
 

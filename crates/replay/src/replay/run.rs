@@ -9,6 +9,7 @@ mod world;
 use super::caches::{CacheTable, Home};
 use super::hotplug::Schedule;
 use super::outcome::{LargeOutcome, Outcome, Traffic, Violations};
+use super::own::Own;
 use super::plan::Plan;
 use super::timeline::Sampler;
 use super::tuned::Tuned;
@@ -95,11 +96,11 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
 }
 
 impl Job<'_> {
-    /// Runs one engine; `policy` is that of a cache with these knobs of its own.
+    /// Runs one engine; `policy` is that of a cache with what it has of its own.
     pub fn run<W: World, E: Engine<W>>(
         &self,
         variant: &Variant,
-        policy: &dyn Fn(&Tuned) -> E::Policy,
+        policy: &dyn Fn(&Own<'_>) -> E::Policy,
         tick: &dyn Fn(u64),
     ) -> Result<Outcome> {
         let mut machine = Machine::new(self.machine.clone()).at(self.path)?;
@@ -118,13 +119,14 @@ impl Job<'_> {
 }
 
 impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
-    fn start(job: &'a Job<'a>, variant: &Variant, policy: &dyn Fn(&Tuned) -> E::Policy) -> Self {
+    fn start(job: &'a Job<'a>, variant: &Variant, policy: &dyn Fn(&Own<'_>) -> E::Policy) -> Self {
         let cache_count = job.table.entries.len();
         assert!(cache_count < FAILED as usize, "{cache_count} caches: at most {FAILED} can be numbered");
         let create = |(id, entry): (usize, &super::caches::CacheEntry)| {
             let known_order = variant.orders.and_then(|preset| order_under(&preset, &entry.spec));
             let tuned = if job.takes_over { entry.tuned } else { Tuned::default() };
-            let (spec, policy) = (CacheSpec { known_order, ..entry.spec }, policy(&tuned));
+            let own = Own { tuned, name: &entry.name, caches: variant.of_caches };
+            let (spec, policy) = (CacheSpec { known_order, ..entry.spec }, policy(&own));
             let is_served = E::layout(&spec, &policy).is_some();
             let spec = if is_served { spec } else { CacheSpec::of_size(WORD) };
             let mut cache = E::create(CacheId(id as u32), &spec, &policy);

@@ -63,10 +63,11 @@ impl Tuned {
     /// The policy of this cache where `asked` is the engine's.
     pub(super) fn slub(&self, asked: &SlubPolicy) -> SlubPolicy {
         let usual = asked.cpu_partial_factor == 1;
-        let min_partial = self.min_partial.map(|slabs| u16::try_from(slabs).unwrap_or(u16::MAX));
+        let number = |of: Option<u32>| of.map(|of| u16::try_from(of).unwrap_or(u16::MAX));
+        let (min_partial, cpu_partial) = (number(self.min_partial), number(self.cpu_partial));
         SlubPolicy {
             min_partial_slabs: asked.min_partial_slabs.or(min_partial),
-            cpu_partial_objects: asked.cpu_partial_objects.or(self.cpu_partial.filter(|_| usual)),
+            cpu_partial_objects: asked.cpu_partial_objects.or(cpu_partial.filter(|_| usual)),
             ..*asked
         }
     }

@@ -3,7 +3,7 @@
 use super::Job;
 use crate::replay::Variant;
 use crate::replay::outcome::Outcome;
-use crate::replay::tuned::Tuned;
+use crate::replay::own::Own;
 use slablab_model::{Addr, Model};
 use slablab_platform::Platform;
 use slablab_report::error::Result;
@@ -19,7 +19,7 @@ pub trait World: Platform<Ptr = Addr> + Sized {
     fn bare<E: Engine<Self>>(
         _job: &Job<'_>,
         _variant: &Variant,
-        _policy: &dyn Fn(&Tuned) -> E::Policy,
+        _policy: &dyn Fn(&Own<'_>) -> E::Policy,
         _tick: &dyn Fn(u64),
     ) -> Option<Result<Outcome>> {
         None
@@ -36,7 +36,7 @@ impl World for Model {
     fn bare<E: Engine<Model>>(
         job: &Job<'_>,
         variant: &Variant,
-        policy: &dyn Fn(&Tuned) -> E::Policy,
+        policy: &dyn Fn(&Own<'_>) -> E::Policy,
         tick: &dyn Fn(u64),
     ) -> Option<Result<Outcome>> {
         Some(job.run::<Model, E>(variant, policy, tick))
