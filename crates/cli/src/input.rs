@@ -66,7 +66,8 @@ pub(crate) fn page_size(text: &str) -> Result<u64, String> {
 /// Which engines, from which start.
 #[derive(clap::Args)]
 pub(crate) struct Choice {
-    /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab list engines`)
+    /// Engine, as `engine[@release][,knob=value]...`, also `CACHE/knob=value`; may be repeated (see `slablab
+    /// list engines`)
     #[arg(long = "engine", value_name = "ENGINE")]
     pub(crate) engines: Vec<String>,
     #[command(flatten)]

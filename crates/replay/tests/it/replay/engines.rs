@@ -4,10 +4,11 @@ use super::program::{open, record, trace};
 use super::{FOUR_CPUS, PRESETS, machine, presets, run};
 use slablab_platform::Event;
 use slablab_replay::output::{caches_frame, replay_answer};
-use slablab_replay::replay::Options;
 use slablab_replay::replay::outcome::Outcome;
+use slablab_replay::replay::{Options, replay};
 use slablab_slabs::Usage;
-use slablab_slabs::preset::Preset;
+use slablab_slabs::preset::{Choice, Preset};
+use std::path::Path;
 
 /// Objects that engines allocate and free without a row: sheaves, which have events, and SLAB's arrays and
 /// lists of free objects, which have none. The caches count them in addition to the rows.
@@ -106,6 +107,30 @@ fn the_same_every_time_together_or_alone() {
     let cut = open(&record("6.1.0", &mixture(2000), 100));
     let options = Options { engines: presets(&PRESETS), machine: machine(FOUR_CPUS), ..Options::default() };
     assert_eq!(replay_answer(&run(&cut, &options), 0).json().to_string(), together.to_string());
+}
+
+/// A knob of a single cache is that cache's alone.
+#[test]
+fn a_cache_has_knobs_of_its_own() {
+    let reader = trace("6.1.0", &mixture(3000));
+    let orders = |of_caches| {
+        let engines =
+            presets(&["slub@6.1"]).into_iter().map(|choice| Choice { of_caches, ..choice }).collect();
+        let options = Options { engines, machine: machine(FOUR_CPUS), ..Options::default() };
+        let replay =
+            replay(&reader, Path::new("program"), &options, &|_, _| {}).map_err(|bad| bad.to_string())?;
+        let order = |name| replay.outcomes[0].cache(name).expect("a cache of the program").geometry.order;
+        Ok([order("filp"), order("dentry"), order("bio"), order("kmalloc-512")])
+    };
+    let check = |of_caches, expected: Result<[u8; 4], &str>| {
+        assert_eq!(orders(of_caches), expected.map_err(String::from), "{of_caches}");
+    };
+    check("", Ok([1, 1, 3, 2]));
+    check(",bio/max_order=2", Ok([1, 1, 2, 2]));
+    check(",bio/max_order=2,kmalloc-*/max_order=1", Ok([1, 1, 2, 1]));
+    check(",*/max_order=0,dentry/max_order=3", Ok([0, 1, 0, 0]));
+    let unmet = "program: dentri of slub@6.1: expected a cache of the recording";
+    check(",dentri/max_order=0", Err(unmet));
 }
 
 /// Four CPUs allocate and free three caches and kmallocs, not quite evenly.
