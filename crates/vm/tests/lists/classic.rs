@@ -29,7 +29,7 @@ fn presets_parse_and_print() {
             "`2.6.29-rc8` is no release that has a preset (see `slablab list vm`); near it: 2.6.29, 2.4.9-ac14, 2.4.8",
         ),
     );
-    parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: sums, tiny, start"));
+    parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: sums, tiny, lhd"));
     parses("slub@6.1", Err("no policy of page replacement is called `slub`; near it: vm"));
     parses(
         "vm@6.1,swapiness=1",

@@ -277,8 +277,7 @@ mod tests {
         ] {
             let rules = with_knobs::<Rules>("6.18", knobs);
             let met = Dirty { of, unqueued };
-            let wakes =
-                [pass_wakes_flushers(rules.flushers, met), batch_wakes_flushers(rules.flushers, met)];
+            let wakes = [pass_wakes_flushers(rules.flushers, met), batch_wakes_flushers(rules.flushers, met)];
             assert_eq!(wakes, expected, "{knobs} {met:?}");
         }
     }

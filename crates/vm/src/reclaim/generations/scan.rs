@@ -4,7 +4,6 @@ use super::balance::BATCH;
 use super::lists::{Node, list, modulo};
 use super::pass::counted;
 use super::policy::{Counted, DirtyFiles, Placement, Rules, TypeRule};
-use super::walk::is_pinned;
 use super::word::{Type, Word, YOUNG, accesses, forget};
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -147,7 +146,7 @@ impl Node {
         let is = Word::of(state, frame).generation.expect("a listed page has a generation");
         let (flags, had) = (state.frames.flags(frame), accesses(state, rules, frame));
         let is_new = rules.placement == Placement::Workingset;
-        if is_pinned(state, frame) {
+        if state.is_pinned(frame) {
             self.take(state, frame);
             state.unlist(frame);
             state.frames.set(frame, Flags::UNEVICTABLE);
