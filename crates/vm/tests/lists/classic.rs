@@ -31,10 +31,7 @@ fn presets_parse_and_print() {
     );
     parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: sums, tiny, lhd"));
     parses("slub@6.1", Err("no policy of page replacement is called `slub`; near it: vm"));
-    parses(
-        "vm@6.1,swapiness=1",
-        Err("no knob is called `swapiness`; near it: swappiness, slabs, workingset"),
-    );
+    parses("vm@6.1,swapiness=1", Err("no knob is called `swapiness`; near it: swappiness, slabs, stride"));
     parses("vm@6.1,swappiness=201", Err("swappiness=`201`: expected a number from 0 to 200"));
     parses("vm@6.1,cost=rotation", Err("cost=`rotation` is not known; near it: rotations, io"));
     for preset in Preset::all() {
