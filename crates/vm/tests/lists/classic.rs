@@ -18,6 +18,11 @@ fn presets_parse_and_print() {
     parses("vm@6.1.176-1", Ok("vm@6.1"));
     parses("vm@6.12.117+deb12", Ok("vm@6.12"));
     parses("vm@6.17", Ok("vm@6.12"));
+    parses("vm@7.0", Ok("vm@6.18"));
+    parses("vm@7.1,lru_gen", Ok("vm@6.18,lru_gen"));
+    parses("vm@7.2-rc1,lru_gen,look=4096", Ok("vm@7.2,lru_gen,look=4096"));
+    parses("vm@7.3", Ok("vm@7.2"));
+    parses("vm@6.18,s3fifo,small=20", Ok("vm@6.12,s3fifo,small=20"));
     parses("vm@6.1,swappiness=200,trim=no", Ok("vm@6.1,swappiness=200,trim=no"));
     parses("vm@6.1,trim=yes,inactive_ratio=3", Ok("vm@6.1,inactive_ratio=3"));
     parses("vm@6.12,cost=io", Ok("vm@6.12,cost=io"));
