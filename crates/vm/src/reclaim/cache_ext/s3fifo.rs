@@ -101,7 +101,7 @@ impl Order for Queues {
     fn access(&mut self, state: &mut State, frame: Frame) {
         if counts(state, frame) {
             let word = state.frames.policy(frame);
-            state.frames.set_policy(frame, word & !COUNTED | (word & COUNTED).min(COUNTED - 1) + 1);
+            state.frames.set_policy(frame, (word & !COUNTED) | ((word & COUNTED).min(COUNTED - 1) + 1));
         }
     }
 
