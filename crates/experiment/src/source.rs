@@ -57,6 +57,7 @@ installed! {
     "lkp-remote-refill",
     "maple-6.18",
     "memoryless-slqb",
+    "mglru-7.2",
     "micro",
     "min-objects-2008",
     "mmap-stress",

@@ -20,6 +20,7 @@ use slablab_sim::programs::recording::Recording;
 use slablab_sim::programs::tbench::Tbench;
 use slablab_sim::programs::tmpfs_swap::TmpfsSwap;
 use slablab_sim::programs::ublk::Ublk;
+use slablab_sim::programs::ycsb::Ycsb;
 
 /// All workloads.
 pub const WORKLOADS: &[&Workload] = &[
@@ -44,6 +45,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &Workload::of::<Tbench>(),
     &Workload::of::<TmpfsSwap>(),
     &Workload::of::<Ublk>(),
+    &Workload::of::<Ycsb>(),
 ];
 
 /// The workload of this name.

@@ -56,3 +56,4 @@ pub mod tmpfs_swap;
 pub mod tree;
 pub mod ublk;
 pub mod user;
+pub mod ycsb;

@@ -42,6 +42,8 @@ pub struct Instant {
     work: [Cell<u64>; 7],
     /// Times that reclaim gave up.
     gave_up: Cell<u32>,
+    /// Times that flushers were woken.
+    flushers: Cell<u32>,
 }
 
 struct Request {
@@ -83,6 +85,7 @@ impl Instant {
             caches: RefCell::default(),
             work: Default::default(),
             gave_up: Cell::new(0),
+            flushers: Cell::new(0),
         }
     }
 
@@ -117,6 +120,11 @@ impl Instant {
     /// How often work of a kind was done.
     pub fn done(&self, work: Work) -> u64 {
         self.work[work as usize].get()
+    }
+
+    /// Times that flushers were woken; they write nothing.
+    pub fn flushers_woken(&self) -> u32 {
+        self.flushers.get()
     }
 
     /// How often reclaim gave up, so that a task would be killed.
@@ -234,7 +242,9 @@ impl Host for Instant {
         self.now.set(self.now.get() + most);
     }
 
-    fn wake_flushers(&self, _pages: u64) {}
+    fn wake_flushers(&self, _pages: u64) {
+        self.flushers.set(self.flushers.get() + 1);
+    }
 
     fn wake_kswapd(&self, _node: u16, _order: u8, _class: u8) {}
 

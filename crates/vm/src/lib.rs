@@ -19,6 +19,7 @@
 //! | [`pageout`], [`shrinker`] | the eviction of a batch of pages; how much slab caches shrink |
 //! | [`workingset`] | the refault distance |
 //! | [`classic`], [`generations`], [`split`], [`v24`] | the families of policies: of 6.x, 2.6.29, 2.4 |
+//! | [`cache_ext`] | policies of papers in a kernel of 6.x or 7.x |
 //! | `reclaimers`, [`near`] | an allocation and kswapd of 6.x; reclaim before another node is asked |
 //! | [`preset`], [`knob`] | policies by name: the grammar `vm@6.1,knob=value` |
 //! | [`registered`] | policies that a program registers, in that grammar |
@@ -88,7 +89,7 @@ pub use knob::{BadPreset, Setting};
 pub use lists::{ListId, Lists};
 pub use mappings::{Entry, Mappings};
 pub use preset::Preset;
-pub use reclaim::{classic, generations, split, v24};
+pub use reclaim::{cache_ext, classic, generations, split, v24};
 pub use replacement::{Enter, Freed, Sizes, Verdict};
 pub use rmap::Looked;
 pub use settings::{DirtyLimit, Settings};

@@ -5,6 +5,7 @@
 //! string (`6.12.117+deb12`) is valid. The names of 2.4's presets are exact, as their patches differ. Without
 //! a release: the newest preset. Printing a parsed preset and parsing what was printed are inverse.
 
+use crate::cache_ext::{lhd, mru, s3fifo, stride};
 use crate::classic::Choices as ClassicChoices;
 use crate::generations::Rules as GenerationRules;
 use crate::knob::{self, BadKind, BadPreset, Knob, Knobs, Policy, Setting, knob};
@@ -81,7 +82,16 @@ macro_rules! families {
     };
 }
 
-families!(Classic: ClassicChoices, Generations: GenerationRules, Split: SplitChoices, V24: v24::Choices);
+families!(
+    Classic: ClassicChoices,
+    Generations: GenerationRules,
+    Split: SplitChoices,
+    V24: v24::Choices,
+    S3Fifo: s3fifo::Choices,
+    Lhd: lhd::Choices,
+    Mru: mru::Choices,
+    Stride: stride::Choices,
+);
 
 /// What every family has, beside its own knobs: the administrator's settings.
 const SETTINGS: &[Knob<Settings>] = &[

@@ -321,6 +321,15 @@ impl State {
         self.frames.set(frame, Flags::LISTED);
     }
 
+    /// Whether a frame's page cannot be evicted: it is locked in memory, or of a mapping whose pages stay.
+    pub fn is_pinned(&self, frame: Frame) -> bool {
+        self.frames.has(frame, Flags::UNEVICTABLE)
+            || !self.frames.has(frame, Flags::ANON) && {
+                let mapping = MappingId(self.frames.owner(frame));
+                self.mappings.exists(mapping) && self.mappings.get(mapping).kind == Kind::Pinned
+            }
+    }
+
     /// Takes a frame out of its list.
     pub fn unlist(&mut self, frame: Frame) -> ListId {
         self.frames.clear(frame, Flags::LISTED);

@@ -1,5 +1,5 @@
-//! What tells two presets apart, in at most six groups: an experiment or a script is run for each of their
-//! combinations.
+//! What tells two presets apart, in at most six groups, of page replacement seven: an experiment or a script is
+//! run for each of their combinations.
 //!
 //! A group is a policy, or policies of one theme if there are too many. The last group is the kernel of the
 //! release: an experiment has its scheduler, its kernel objects and the prices of its paths too, a script
@@ -24,7 +24,7 @@ type Themes = &'static [(&'static str, &'static [&'static str])];
 
 /// A grammar of presets: policies by name, of a kernel.
 pub trait Grammar: Copy {
-    /// Themes, for presets that differ in more than [`GROUPS_MOST`] groups.
+    /// Themes, for presets that differ in more than [`Grammar::GROUPS_MOST`] groups.
     const THEMES: Themes;
     /// Themes that cannot be exchanged without each other, or without the kernel: one group.
     /// What the policies are those of: their names mean the same in presets of one family.
@@ -32,6 +32,8 @@ pub trait Grammar: Copy {
     /// Whether presets of two families can be taken apart: the family is a group then, with all policies
     /// that the other family lacks.
     const MIXES: bool;
+    /// Most groups: two to this power are the combinations.
+    const GROUPS_MOST: usize = GROUPS_MOST;
     /// The kernel's name.
     fn kernel(&self) -> String;
     /// Name, number and text of the policy at a place; `None` beyond the last.
@@ -88,8 +90,23 @@ impl Grammar for Engine {
 impl Grammar for Vm {
     const THEMES: Themes = &[
         ("settings", &["swappiness", "page_cluster", "vfs_cache_pressure"]),
-        ("aging", &["aging", "ager", "oldest", "walks", "skips_tables", "min_ttl_ms"]),
-        ("eviction", &["types", "margin", "recent", "stop", "placement", "promotion"]),
+        ("aging", &["aging", "ager", "after_aging", "oldest", "walks", "skips_tables", "min_ttl_ms"]),
+        (
+            "eviction",
+            &[
+                "types",
+                "margin",
+                "recent",
+                "stop",
+                "placement",
+                "promotion",
+                "budget",
+                "look",
+                "dirty",
+                "flushers",
+                "congestion",
+            ],
+        ),
         ("kswapd", &["first_priority", "kswapd_order", "boost", "throttle", "enough", "gives_up"]),
         // Those of 2.4.
         (
@@ -136,6 +153,8 @@ impl Grammar for Vm {
         ("vfs", &["vfs"]),
     ];
     const MIXES: bool = true;
+    /// The six policies of 7.2's generations, and the kernel.
+    const GROUPS_MOST: usize = 7;
 
     fn family(&self) -> String {
         Vm::family(self).to_string()
@@ -258,7 +277,7 @@ impl<P: Grammar> Groups<P> {
             let policies = value(KERNEL, &from.kernel(), &to.kernel());
             whole.push(Group { name: KERNEL.into(), policies, kind: Kind::Kernel });
         }
-        if groups.len() + whole.len() > GROUPS_MOST {
+        if groups.len() + whole.len() > P::GROUPS_MOST {
             groups = by_theme::<P>(groups);
         }
         groups.extend(whole);
@@ -379,6 +398,9 @@ mod tests {
         check("vm@6.1", "vm@6.12,lru_gen,swappiness=1,slabs=no", &["swappiness", "slabs", "lists", "kernel"]);
         check("vm@6.1,lru_gen", "vm@6.1,lru_gen,ager=eviction", &["ager"]);
         check("vm@6.12", "vm@6.18", &["kernel"]);
+        check("vm@6.18", "vm@7.2", &["kernel"]);
+        let of_7_2 = ["flushers", "budget", "look", "after_aging", "dirty", "congestion", "kernel"];
+        check("vm@6.18,lru_gen", "vm@7.2,lru_gen", &of_7_2);
         check("vm@2.4.10", "vm@2.4.9-ac14", &["reclaim", "walk", "ages", "slots", "vfs", "kernel"]);
     }
 
@@ -389,7 +411,7 @@ mod tests {
         let all = Vm::all();
         for (from, to) in all.iter().flat_map(|from| all.iter().map(move |to| (*from, *to))) {
             let found = Groups::new(from, to).unwrap_or_else(|bad| panic!("{bad}"));
-            assert!(found.groups.len() <= GROUPS_MOST, "{from} {to}");
+            assert!(found.groups.len() <= Vm::GROUPS_MOST, "{from} {to}");
             let last = found.variant((1 << found.groups.len()) - 1);
             let mut named = last;
             (named.release, named.what) = (to.release, to.what);

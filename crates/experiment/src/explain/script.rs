@@ -2,7 +2,7 @@
 //! script.
 //!
 //! ```text
-//! script, every combination of at most six groups, every seed ── pressure::run ── counts of phases
+//! script, every combination of at most seven groups, every seed ── pressure::run ── counts of phases
 //!     counts that differ most ── shapley, each seed ── parts
 //! ```
 //!

@@ -6,8 +6,9 @@
 //! | [`generations`] | 6.1 and later with `lru_gen` |
 //! | [`split`] | 2.6.29: active and inactive lists of a zone, lumpy reclaim |
 //! | [`v24`] | 2.4: walks over page tables, page ages; 2.4.10's two lists |
+//! | [`cache_ext`] | no kernel: policies of papers, a file each, with the reclaimers of 6.x |
 //!
-//! A family has these files, in this order, where it has these parts. What else it has comes after them.
+//! A family of a kernel has these files, in this order, where it has these parts. What else it has comes after them.
 //!
 //! | file | contents |
 //! |---|---|
@@ -16,6 +17,7 @@
 //! | `scan` | pages taken from a list and evicted |
 //! | `balance` | how much of which list |
 
+pub mod cache_ext;
 pub mod classic;
 pub mod generations;
 pub mod split;

@@ -5,9 +5,11 @@
 
 mod direct;
 mod kswapd;
+mod writes;
 
 pub(crate) use direct::{reclaim_directly, shrink_near};
 pub(crate) use kswapd::{run_kswapd, should_wake};
+pub(crate) use writes::{Only, look_at_writes};
 
 use crate::host::{Mark, Throttle};
 use crate::replacement::Sizes;
@@ -91,6 +93,8 @@ pub(crate) trait Reclaimer {
     fn nodes(&self) -> u16;
     /// Runs of kswapd of a node without a page, in a row. `change` sets them.
     fn failures(&self, node: u16, change: impl FnOnce(&mut u32)) -> u32;
+    /// What kswapd of a node met. `change` sets it.
+    fn only(&self, node: u16, change: impl FnOnce(&mut Only)) -> Only;
     /// kswapd looks at what is old, before a pass.
     fn age(&self, vm: &Vm, host: &dyn Host, round: &mut Round);
     /// A pass over a node: pages and slab caches.

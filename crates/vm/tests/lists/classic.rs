@@ -18,6 +18,11 @@ fn presets_parse_and_print() {
     parses("vm@6.1.176-1", Ok("vm@6.1"));
     parses("vm@6.12.117+deb12", Ok("vm@6.12"));
     parses("vm@6.17", Ok("vm@6.12"));
+    parses("vm@7.0", Ok("vm@6.18"));
+    parses("vm@7.1,lru_gen", Ok("vm@6.18,lru_gen"));
+    parses("vm@7.2-rc1,lru_gen,look=4096", Ok("vm@7.2,lru_gen,look=4096"));
+    parses("vm@7.3", Ok("vm@7.2"));
+    parses("vm@6.18,s3fifo,small=20", Ok("vm@6.12,s3fifo,small=20"));
     parses("vm@6.1,swappiness=200,trim=no", Ok("vm@6.1,swappiness=200,trim=no"));
     parses("vm@6.1,trim=yes,inactive_ratio=3", Ok("vm@6.1,inactive_ratio=3"));
     parses("vm@6.12,cost=io", Ok("vm@6.12,cost=io"));
@@ -29,12 +34,9 @@ fn presets_parse_and_print() {
             "`2.6.29-rc8` is no release that has a preset (see `slablab list vm`); near it: 2.6.29, 2.4.9-ac14, 2.4.8",
         ),
     );
-    parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: sums, tiny, start"));
+    parses("vm@6.1,lumpy=no", Err("no knob is called `lumpy`; near it: sums, tiny, lhd"));
     parses("slub@6.1", Err("no policy of page replacement is called `slub`; near it: vm"));
-    parses(
-        "vm@6.1,swapiness=1",
-        Err("no knob is called `swapiness`; near it: swappiness, slabs, workingset"),
-    );
+    parses("vm@6.1,swapiness=1", Err("no knob is called `swapiness`; near it: swappiness, slabs, stride"));
     parses("vm@6.1,swappiness=201", Err("swappiness=`201`: expected a number from 0 to 200"));
     parses("vm@6.1,cost=rotation", Err("cost=`rotation` is not known; near it: rotations, io"));
     for preset in Preset::all() {

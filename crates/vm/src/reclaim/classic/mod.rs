@@ -31,7 +31,7 @@ use crate::frames::Flags;
 use crate::host::Ask;
 use crate::ids::Frame;
 use crate::lists::ListId;
-use crate::reclaimers::{reclaim_directly, run_kswapd, should_wake, shrink_near};
+use crate::reclaimers::{Only, reclaim_directly, run_kswapd, should_wake, shrink_near};
 use crate::replacement::{Enter, Freed, Pass, Rule, Sizes};
 use crate::shrinker::Owed;
 use crate::state::State;
@@ -78,10 +78,8 @@ struct Node {
     summed: Option<Sum>,
     /// Pages that reclaimers hold.
     isolated: [u64; 2],
-    /// kswapd met only pages under writeback, only dirty ones; every dirty page it met is being written.
-    met_writeback: bool,
-    met_dirty: bool,
-    congested: bool,
+    /// What kswapd met.
+    only: Only,
     /// Runs of kswapd without a page, in a row.
     failures: u32,
     /// What slab caches owe.

@@ -1,8 +1,7 @@
 //! A pass over a node: its lists, then the slab caches, then whether to go on and whether to sleep.
 
 use super::{Choices, Classic, FILE, INACTIVE, LISTS};
-use crate::host::Throttle;
-use crate::reclaimers::{Manners, Met, Reclaimer, Round, TICK};
+use crate::reclaimers::{Manners, Only, Reclaimer, Round, look_at_writes};
 use crate::replacement::Sizes;
 use crate::shrinker::shrink_slab;
 use crate::vm::{Host, Vm};
@@ -29,6 +28,13 @@ impl Reclaimer for Classic {
         })
     }
 
+    fn only(&self, node: u16, change: impl FnOnce(&mut Only)) -> Only {
+        self.node(node, |node| {
+            change(&mut node.only);
+            node.only
+        })
+    }
+
     fn age(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
         self.age_anon(vm, host, round);
     }
@@ -46,7 +52,7 @@ impl Reclaimer for Classic {
                 round.reclaimed += shrink_slab(vm, host, &owed, round.priority);
             }
             round.trim_failed |= trim_fails(&self.choices, prepared.trim, round.reclaimed - this_pass);
-            self.look_at_writes(vm, host, round);
+            look_at_writes(self, vm, host, round);
             if !self.should_continue(vm, host, round, round.reclaimed - this_pass) {
                 break;
             }
@@ -66,57 +72,12 @@ impl Reclaimer for Classic {
     }
 
     fn is_balanced_now(&self, node: u16) {
-        self.node(node, |node| {
-            (node.met_writeback, node.met_dirty, node.congested) = (false, false, false);
-        });
+        self.node(node, |node| node.only = Only::default());
     }
 
     /// Refaults count from here on.
     fn ends(&self, node: u16) {
         self.node(node, |node| node.activated_before = node.known().activated);
-    }
-}
-
-impl Classic {
-    /// Remembers what a pass met, and sleeps if writes hold reclaim up (docs/theory/vm.md 3.9).
-    fn look_at_writes(&self, vm: &Vm, host: &dyn Host, round: &Round) {
-        let met = round.met;
-        let congested = self.node(round.node, |node| {
-            if round.kswapd {
-                let only = Only::of(&met);
-                node.met_writeback |= only.writeback;
-                node.met_dirty |= only.dirty;
-                node.congested |= only.congested;
-            }
-            node.congested
-        });
-        if round.kswapd && met.immediate > 0 {
-            self.throttle(host, Throttle::Writeback, 100_000_000);
-        }
-        if !round.kswapd && congested && !self.sleep_is_vain(vm, round.node) {
-            self.throttle(host, Throttle::Congestion, TICK);
-        }
-    }
-}
-
-/// A pass met only pages of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Only {
-    /// Pages under writeback, that did not come round again.
-    writeback: bool,
-    /// Of pages of files dirty ones that nobody writes.
-    dirty: bool,
-    /// Of dirty pages those that are written and came round again.
-    congested: bool,
-}
-
-impl Only {
-    fn of(met: &Met) -> Only {
-        Only {
-            writeback: met.writeback > 0 && met.writeback == met.taken,
-            dirty: met.unqueued_dirty == met.file_taken,
-            congested: met.dirty > 0 && met.dirty == met.congested,
-        }
     }
 }
 
@@ -129,27 +90,6 @@ fn trim_fails(choices: &Choices, trimmed: bool, reclaimed: u64) -> bool {
 mod tests {
     use super::*;
     use crate::reclaim::with_knobs;
-
-    #[test]
-    fn a_pass_remembers_that_it_met_pages_of_one_kind_only() {
-        let met = Met { taken: 32, file_taken: 20, dirty: 20, unqueued_dirty: 12, ..Met::default() };
-        let only = |writeback, dirty, congested| Only { writeback, dirty, congested };
-        for (met, expected) in [
-            (met, only(false, false, false)),
-            (Met { writeback: 31, ..met }, only(false, false, false)),
-            (Met { writeback: 32, ..met }, only(true, false, false)),
-            // All pages of files; the twelve anonymous ones do not count.
-            (Met { unqueued_dirty: 20, ..met }, only(false, true, false)),
-            (Met { unqueued_dirty: 32, ..met }, only(false, false, false)),
-            (Met { congested: 19, ..met }, only(false, false, false)),
-            (Met { congested: 20, ..met }, only(false, false, true)),
-            // A pass without pages of files met no clean one of them.
-            (Met { taken: 32, ..Met::default() }, only(false, true, false)),
-            (Met::default(), only(false, true, false)),
-        ] {
-            assert_eq!(Only::of(&met), expected, "{met:?}");
-        }
-    }
 
     #[test]
     fn boost_throttle_and_the_order_of_kswapd_are_choices() {

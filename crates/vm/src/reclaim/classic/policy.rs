@@ -129,6 +129,13 @@ impl Policy for Choices {
             settings: Settings::USUAL,
             policies: V6_18,
         },
+        Preset {
+            release: "7.2",
+            kernel: [7, 2, 0],
+            what: "as 6.12",
+            settings: Settings::USUAL,
+            policies: V6_18,
+        },
     ];
 
     const KNOBS: &'static [Knob<Choices>] = &[

@@ -122,19 +122,12 @@ impl Classic {
         if u64::from(evicted.unqueued_dirty) == taken as u64 {
             host.wake_flushers(0);
         }
-        let met = &mut round.met;
-        met.dirty += u64::from(evicted.dirty);
-        met.unqueued_dirty += u64::from(evicted.unqueued_dirty);
-        met.congested += u64::from(evicted.congested);
-        met.writeback += u64::from(evicted.writeback);
-        met.immediate += u64::from(evicted.immediate);
-        met.taken += taken as u64;
-        met.file_taken += if kind == FILE { taken as u64 } else { 0 };
+        round.met.add(&evicted, taken as u64, kind == FILE);
         u64::from(evicted.freed)
     }
 
     fn evict(&self, vm: &Vm, host: &dyn Host, round: &Round, pages: Vec<Frame>) -> Evicted {
-        let (met_writeback, met_dirty) = self.node(round.node, |node| (node.met_writeback, node.met_dirty));
+        let only = self.node(round.node, |node| node.only);
         let how = Scan {
             references: References::Modern,
             io: round.io,
@@ -143,8 +136,8 @@ impl Classic {
             write: round.write,
             writing: Writing::Aside,
             file_writes: self.choices.file_writes,
-            met_writeback,
-            met_dirty,
+            met_writeback: only.writeback,
+            met_dirty: only.dirty,
             tmpfs_two_visits: false,
             full_frees_slot: true,
         };

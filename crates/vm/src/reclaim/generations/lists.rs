@@ -11,13 +11,11 @@ use super::word::{GENERATIONS, Type, Word, YOUNG, accesses, forget};
 use crate::frames::Flags;
 use crate::ids::Frame;
 use crate::lists::ListId;
+use crate::reclaimers::Only;
 use crate::replacement::Sizes;
 use crate::shrinker::Owed;
 use crate::state::State;
 use std::rc::Rc;
-
-/// Pages that one step moves or looks at (from memory: `MAX_LRU_BATCH`).
-pub(crate) const MOST: u32 = 4096;
 
 /// The list of a zone, a type, and a generation by its number modulo four.
 pub(crate) fn list(zone: usize, of: Type, generation: u8) -> ListId {
@@ -80,6 +78,8 @@ pub(crate) struct Node {
     pub(crate) pages: [[u64; 4]; 2],
     pub(crate) control: Control,
     pub(crate) walker: Walker,
+    /// What kswapd met.
+    pub(crate) only: Only,
     /// Runs of kswapd without a page, in a row.
     pub(crate) failures: u32,
     /// What slab caches owe.
@@ -97,6 +97,7 @@ impl Node {
             pages: [[0; 4]; 2],
             control: Control::default(),
             walker: Walker::default(),
+            only: Only::default(),
             failures: 0,
             owed: Rc::default(),
             zones,

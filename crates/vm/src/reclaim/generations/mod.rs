@@ -96,7 +96,7 @@ impl Generations {
 
     /// Puts a page that is in no list into its generation.
     fn put(&self, state: &mut State, frame: Frame) {
-        if walk::is_pinned(state, frame) {
+        if state.is_pinned(frame) {
             return;
         }
         let number = self.node_of(state, frame);

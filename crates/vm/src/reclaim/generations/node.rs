@@ -9,15 +9,18 @@ use super::Generations;
 use super::aging::due;
 use super::balance::BATCH;
 use super::lists::list;
-use super::pass::{Late, Stops, Turn, priority_for, turn, wakes_flushers};
-use super::policy::{Placement, Rules, Stop};
+use super::pass::{
+    Dirty, Late, Next, Stops, Turn, after_aging, batch_wakes_flushers, pass_wakes_flushers, priority_for,
+    progress, turn,
+};
+use super::policy::{Budget, DirtyFiles, Placement, Rules, Stop};
 use super::scan::{May, Taken};
 use super::word::{GENERATIONS, Type, YOUNG, forget};
 use crate::frames::Flags;
 use crate::host::{Mark, Work};
 use crate::ids::Frame;
 use crate::pageout::{Evicted, FileWrites, References, Scan, Writing, evict_again, evict_batch, put_back};
-use crate::reclaimers::{Manners, Met, Reclaimer, Round, compact_gap};
+use crate::reclaimers::{Manners, Met, Only, Reclaimer, Round, compact_gap, look_at_writes};
 use crate::replacement::Sizes;
 use crate::shrinker::shrink_slab;
 use crate::state::State;
@@ -43,6 +46,17 @@ impl Reclaimer for Generations {
             change(&mut node.failures);
             node.failures
         })
+    }
+
+    fn only(&self, node: u16, change: impl FnOnce(&mut Only)) -> Only {
+        self.with_node(node, |node| {
+            change(&mut node.only);
+            node.only
+        })
+    }
+
+    fn is_balanced_now(&self, node: u16) {
+        self.only(node, |only| *only = Only::default());
     }
 
     fn age(&self, vm: &Vm, host: &dyn Host, round: &mut Round) {
@@ -78,6 +92,16 @@ impl Reclaimer for Generations {
     }
 }
 
+/// What a batch did.
+struct Batch {
+    /// Pages that count for the pass; 0: there is nothing to get.
+    progress: u32,
+    /// The type of its pages.
+    of: Type,
+    /// Dirty pages of files that the scan met.
+    dirty: Dirty,
+}
+
 impl Generations {
     /// The weight of anonymous pages for a reclaimer; 0: they stay (`get_swappiness`).
     pub(crate) fn swappiness(&self, state: &State, round: &Round) -> u32 {
@@ -109,6 +133,9 @@ impl Generations {
             let owed = self.with_node(round.node, |node| Rc::clone(&node.owed));
             round.reclaimed += shrink_slab(vm, host, &owed, round.priority);
         }
+        if self.rules.congestion {
+            look_at_writes(self, vm, host, round);
+        }
     }
 
     /// kswapd begins with the priority at which one pass would do (`set_initial_priority`).
@@ -128,19 +155,30 @@ impl Generations {
         let first_seq = self.with_node(round.node, |node| node.max_seq);
         let before = round.reclaimed;
         let (mut scanned, mut finished) = (0, false);
+        let (mut budget, mut dirty) = (None, Dirty::default());
         round.met = Met::default();
         let wanted_aging = loop {
-            let (most, age) = self.most_to_scan(vm, host, round, swappiness);
-            if most == 0 {
+            let (next, age) = self.next(vm, host, round, swappiness);
+            if next.share == 0 {
                 break age;
             }
-            let (delta, of) = self.evict_pages(vm, host, round, swappiness);
-            if delta == 0 {
+            let (most, look) = match self.rules.budget {
+                Budget::Each => (next.share, self.rules.look),
+                Budget::Once => {
+                    let most = *budget.get_or_insert(next.share);
+                    (most, (most - scanned).min(self.rules.look.into()) as u32)
+                }
+            };
+            let batch = self.evict_pages(vm, host, round, swappiness, look);
+            dirty.of += batch.dirty.of;
+            dirty.unqueued += batch.dirty.unqueued;
+            if batch.progress == 0 {
                 break age;
             }
-            scanned += u64::from(delta);
-            let swapped = of == Type::Anon;
-            if scanned >= most || self.stops(host, vm, round, first_seq, swapped) {
+            scanned += u64::from(batch.progress);
+            let swapped = batch.of == Type::Anon;
+            let ends = scanned >= most || next.is_last;
+            if ends || self.stops(host, vm, round, first_seq, swapped) {
                 finished = true;
                 break age;
             }
@@ -150,57 +188,59 @@ impl Generations {
         if finished && round.reclaimed - before >= BATCH && !wanted_aging {
             round.young_enough = true;
         }
-        if wakes_flushers(self.rules.flushers, &round.met) {
+        if pass_wakes_flushers(self.rules.flushers, dirty) {
             host.wake_flushers(0);
         }
     }
 
-    /// Pages to look at in this pass; 0: none. Begins a new generation if it is due and this reclaimer's task
-    /// to do so. Also whether it was due (`get_nr_to_scan`).
-    fn most_to_scan(&self, vm: &Vm, host: &dyn Host, round: &Round, swappiness: u32) -> (u64, bool) {
+    /// Pages to look at in this pass, and whether it ends after a batch. Begins a new generation if it is due
+    /// and this reclaimer's task to do so. Also whether it was due (`get_nr_to_scan`).
+    fn next(&self, vm: &Vm, host: &dyn Host, round: &Round, swappiness: u32) -> (Next, bool) {
         let (due, seq) =
             self.with_node(round.node, |node| (due(node, &self.rules, swappiness), node.max_seq));
         let share = due.pages >> round.priority;
+        let goes_on = |share| Next { share, is_last: false };
         if !due.age {
-            return (share, false);
+            return (goes_on(share), false);
         }
-        let most = match turn(self.rules.ager, round.kswapd, round.priority, due.evictable) {
-            Turn::Evicts => share,
-            Turn::Skips => 0,
+        let next = match turn(&self.rules, round.kswapd, round.priority, due.evictable) {
+            Turn::Evicts => goes_on(share),
+            Turn::Skips => goes_on(0),
             Turn::AgesAndEvicts => {
                 let aged = self.begin_or_wait(vm, host, round, seq, swappiness);
-                if aged || due.evictable { share } else { 0 }
+                goes_on(if aged || due.evictable { share } else { 0 })
             }
             Turn::Ages => {
-                self.begin_or_wait(vm, host, round, seq, swappiness);
-                0
+                let aged = self.begin_or_wait(vm, host, round, seq, swappiness);
+                after_aging(self.rules.after_aging, aged, share)
             }
         };
-        (most, true)
+        (next, true)
     }
 
-    /// Evicts a batch (`evict_folios`). Returns the pages looked at, 0 if there is nothing to get, and their
-    /// type.
-    fn evict_pages(&self, vm: &Vm, host: &dyn Host, round: &mut Round, swappiness: u32) -> (u32, Type) {
-        let may = May { class: round.class, io: round.write && round.io, unmap: !round.keeps_mapped };
-        let (taken, scanned) = vm.with(|state| {
+    /// Evicts a batch, of at most so many pages that it looks at (`evict_folios`).
+    fn evict_pages(&self, vm: &Vm, host: &dyn Host, round: &mut Round, swappiness: u32, look: u32) -> Batch {
+        let may = May { class: round.class, io: round.write && round.io, unmap: !round.keeps_mapped, look };
+        let (taken, progress) = vm.with(|state| {
             self.with_node(round.node, |node| {
                 let taken = node.isolate(state, &self.rules, swappiness, may);
-                let mut scanned = taken.scanned + u32::from(node.drop_empty(state, &self.rules, swappiness));
-                if node.evictable(&self.rules, swappiness) + YOUNG > node.max_seq {
-                    scanned = 0;
-                }
-                (taken, scanned)
+                let dropped = node.drop_empty(state, &self.rules, swappiness);
+                let evictable = node.evictable(&self.rules, swappiness) + YOUNG <= node.max_seq;
+                let progress = progress(self.rules.budget, taken.scanned, dropped, evictable);
+                (taken, progress)
             })
         });
         let Taken { pages, of, dirty, unqueued, .. } = taken;
-        round.met.file_taken += u64::from(dirty);
-        round.met.unqueued_dirty += u64::from(unqueued);
+        let dirty = Dirty { of: dirty.into(), unqueued: unqueued.into() };
+        let batch = Batch { progress, of, dirty };
         host.work(Work::Scan, taken.scanned);
         if pages.is_empty() {
-            return (scanned, of);
+            self.look_at_batch(host, 0, &Evicted::default(), dirty);
+            return batch;
         }
-        round.scanned += pages.len() as u64;
+        let count = pages.len() as u64;
+        round.scanned += count;
+        let only = self.only(round.node, |_| {});
         let how = Scan {
             references: References::Modern,
             io: round.io,
@@ -209,17 +249,29 @@ impl Generations {
             write: round.write,
             writing: Writing::Aside,
             file_writes: FileWrites::Flusher,
-            met_writeback: false,
-            met_dirty: false,
+            met_writeback: only.writeback,
+            met_dirty: only.dirty,
             tmpfs_two_visits: false,
             full_frees_slot: true,
         };
         let first = evict_batch(vm, host, pages, &how);
+        self.look_at_batch(host, count, &first, dirty);
+        round.met.add(&first, count, of == Type::File);
         let clean = self.put_rejected(vm, host, round.node, &first, true);
         let again = evict_again(vm, host, clean, &how);
         self.put_rejected(vm, host, round.node, &again, false);
         round.reclaimed += u64::from(first.freed + again.freed);
-        (scanned, of)
+        batch
+    }
+
+    /// Wakes the flushers, if a batch met only pages that wait for them. `moved`: of pages of files that the
+    /// scan met dirty; until 7.1 they are not among the `taken` ones.
+    fn look_at_batch(&self, host: &dyn Host, taken: u64, evicted: &Evicted, moved: Dirty) {
+        let moved = if self.rules.dirty == DirtyFiles::Next { moved } else { Dirty::default() };
+        let unqueued = u64::from(evicted.unqueued_dirty) + moved.unqueued;
+        if batch_wakes_flushers(self.rules.flushers, Dirty { of: taken + moved.of, unqueued }) {
+            host.wake_flushers(0);
+        }
     }
 
     /// Puts back what could not be evicted. Pages that became clean meanwhile stay isolated and are returned:

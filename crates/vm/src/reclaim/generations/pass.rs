@@ -1,9 +1,9 @@
-//! What a pass decides: whether it ages, at which priority it begins, when it stops, whether it wakes the
-//! flushers. Facts go in, and a decision comes out. Rules: docs/theory/vm.md 4.6, 4.10 and 4.11.
+//! What a pass decides: whether it ages, at which priority it begins, what counts, when it stops, whether it
+//! wakes the flushers. Facts go in, and a decision comes out. Rules: docs/theory/vm.md 4.6, 4.10 and 4.11.
 
 use super::balance::BATCH;
-use super::policy::{Ager, FirstPriority, Flushers};
-use crate::reclaimers::{FIRST, Met};
+use super::policy::{AfterAging, Ager, Budget, FirstPriority, Flushers, Rules};
+use crate::reclaimers::FIRST;
 
 /// What decides in 6.1 whether a pass stops before it scanned its share.
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +53,49 @@ pub(super) enum Turn {
 
 /// Tries to do without a new generation at the first priority. `evictable`: pages can go without one
 /// (docs/theory/vm.md 4.6).
-pub(super) fn turn(ager: Ager, kswapd: bool, priority: u32, evictable: bool) -> Turn {
-    match ager {
+pub(super) fn turn(rules: &Rules, kswapd: bool, priority: u32, evictable: bool) -> Turn {
+    match rules.ager {
         _ if priority == FIRST && evictable => Turn::Evicts,
+        _ if priority == FIRST && rules.budget == Budget::Once => Turn::Ages,
         _ if priority == FIRST => Turn::Skips,
         Ager::Round if kswapd => Turn::Skips,
         Ager::Round => Turn::AgesAndEvicts,
         Ager::Eviction => Turn::Ages,
+    }
+}
+
+/// What a pass may do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Next {
+    /// Pages of the pass; 0: it ends.
+    pub share: u64,
+    /// It ends after one batch.
+    pub is_last: bool,
+}
+
+/// What is next for a pass of [`Turn::Ages`]. `aged`: it began a generation (docs/theory/vm.md 4.6).
+pub(super) fn after_aging(rule: AfterAging, aged: bool, share: u64) -> Next {
+    match rule {
+        AfterAging::Stops => Next { share: 0, is_last: false },
+        AfterAging::Batch => Next { share, is_last: aged },
+        AfterAging::Goes => Next { share, is_last: false },
+    }
+}
+
+/// How many pages a look counts for, that isolated so many and had so many `left` to look at when the list
+/// ended: in a pass that computes its pages before each batch nothing, if the list has nothing to isolate
+/// (docs/theory/vm.md 4.11).
+pub(super) fn counted(budget: Budget, isolated: usize, left: u32, scanned: u32) -> u32 {
+    if budget == Budget::Each && isolated == 0 && left > 0 { 0 } else { scanned }
+}
+
+/// How far a batch brought its pass, which counted so many pages: 0 ends the pass. `dropped`: an empty
+/// generation went. `evictable`: pages can go without a new generation (docs/theory/vm.md 4.11).
+pub(super) fn progress(budget: Budget, scanned: u32, dropped: bool, evictable: bool) -> u32 {
+    match budget {
+        Budget::Once => scanned,
+        Budget::Each if evictable => scanned + u32::from(dropped),
+        Budget::Each => 0,
     }
 }
 
@@ -72,16 +108,37 @@ pub(super) fn priority_for(rule: FirstPriority, priority: u32, target: u64, page
     have.saturating_sub(1 + want).clamp(FIRST / 2, FIRST)
 }
 
-/// Whether a pass wakes the flushers: all pages of files that it met were dirty, and nobody writes them
+/// Dirty pages of files that were met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dirty {
+    /// All pages that count.
+    pub of: u64,
+    /// Dirty ones that nobody writes.
+    pub unqueued: u64,
+}
+
+impl Dirty {
+    /// Pages met, and all of them dirty, and nobody writes them.
+    fn is_all(self) -> bool {
+        self.unqueued > 0 && self.unqueued == self.of
+    }
+}
+
+/// Whether the flushers are woken at the end of a pass that met these of the dirty pages of files
 /// (docs/theory/vm.md 4.10).
-pub(super) fn wakes_flushers(rule: Flushers, met: &Met) -> bool {
-    rule == Flushers::Woken && met.unqueued_dirty > 0 && met.unqueued_dirty == met.file_taken
+pub(super) fn pass_wakes_flushers(rule: Flushers, met: Dirty) -> bool {
+    rule == Flushers::Woken && met.is_all()
+}
+
+/// Whether the flushers are woken by a batch that met these of all pages that it isolated or, because they
+/// were dirty, did not.
+pub(super) fn batch_wakes_flushers(rule: Flushers, met: Dirty) -> bool {
+    rule == Flushers::Batch && met.is_all()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reclaim::generations::Rules;
     use crate::reclaim::with_knobs;
 
     #[test]
@@ -123,10 +180,65 @@ mod tests {
             ("ager=eviction", true, 12, false, Turn::Skips),
             ("ager=eviction", true, 11, true, Turn::Ages),
             ("ager=eviction", false, 11, true, Turn::Ages),
+            // Since 7.2 a pass at the first priority ages too, if nothing can go without.
+            ("ager=eviction,budget=once", true, 12, true, Turn::Evicts),
+            ("ager=eviction,budget=once", true, 12, false, Turn::Ages),
+            ("ager=eviction,budget=once", true, 11, false, Turn::Ages),
         ] {
             let rules = with_knobs::<Rules>("6.1", knobs);
-            let turn = turn(rules.ager, kswapd, priority, evictable);
+            let turn = turn(&rules, kswapd, priority, evictable);
             assert_eq!(turn, expected, "{knobs}, kswapd {kswapd}, {priority}, {evictable}");
+        }
+    }
+
+    #[test]
+    fn since_7_2_a_pass_that_aged_evicts_a_batch_or_goes_on() {
+        let next = |share, is_last| Next { share, is_last };
+        for (knobs, aged, expected) in [
+            ("after_aging=stops", true, next(0, false)),
+            ("after_aging=stops", false, next(0, false)),
+            ("after_aging=batch", true, next(500, true)),
+            // Another reclaimer ages: this one has not, and goes on.
+            ("after_aging=batch", false, next(500, false)),
+            ("after_aging=goes", true, next(500, false)),
+        ] {
+            let rules = with_knobs::<Rules>("6.18", knobs);
+            assert_eq!(after_aging(rules.after_aging, aged, 500), expected, "{knobs}, aged {aged}");
+        }
+    }
+
+    #[test]
+    fn since_7_2_each_page_that_is_looked_at_counts() {
+        // Pages isolated; pages left to look at; pages looked at.
+        for (knobs, isolated, left, scanned, expected) in [
+            ("budget=each", 64, 4000, 96, 96),
+            ("budget=each", 0, 4000, 96, 0),
+            // The look was as long as it may be: there may be more.
+            ("budget=each", 0, 0, 4096, 4096),
+            ("budget=once", 64, 0, 64, 64),
+            ("budget=once", 0, 4000, 96, 96),
+            ("budget=once", 0, 4096, 0, 0),
+        ] {
+            let rules = with_knobs::<Rules>("6.18", knobs);
+            let is = counted(rules.budget, isolated, left, scanned);
+            assert_eq!(is, expected, "{knobs} {isolated} {left} {scanned}");
+        }
+    }
+
+    #[test]
+    fn until_7_1_a_generation_that_went_is_progress_and_too_few_end_the_pass() {
+        for (knobs, scanned, dropped, evictable, expected) in [
+            ("budget=each", 64, false, true, 64),
+            ("budget=each", 64, true, true, 65),
+            ("budget=each", 0, true, true, 1),
+            ("budget=each", 64, true, false, 0),
+            ("budget=once", 64, true, true, 64),
+            ("budget=once", 0, true, true, 0),
+            ("budget=once", 64, true, false, 64),
+        ] {
+            let rules = with_knobs::<Rules>("6.18", knobs);
+            let is = progress(rules.budget, scanned, dropped, evictable);
+            assert_eq!(is, expected, "{knobs} {scanned} {dropped} {evictable}");
         }
     }
 
@@ -152,15 +264,21 @@ mod tests {
 
     #[test]
     fn since_6_13_an_eviction_that_met_only_dirty_files_wakes_the_flushers() {
-        for (knobs, unqueued_dirty, file_taken, expected) in [
-            ("flushers=woken", 64, 64, true),
-            ("flushers=woken", 63, 64, false),
-            ("flushers=woken", 0, 0, false),
-            ("flushers=asleep", 64, 64, false),
+        // The pages met, those of them that are dirty and wait for a flusher; whether a pass wakes it at its
+        // end, and a batch.
+        for (knobs, of, unqueued, expected) in [
+            ("flushers=woken", 64, 64, [true, false]),
+            ("flushers=woken", 64, 63, [false, false]),
+            ("flushers=woken", 0, 0, [false, false]),
+            ("flushers=asleep", 64, 64, [false, false]),
+            ("flushers=batch", 64, 64, [false, true]),
+            ("flushers=batch", 64, 63, [false, false]),
+            ("flushers=batch", 0, 0, [false, false]),
         ] {
             let rules = with_knobs::<Rules>("6.18", knobs);
-            let met = Met { unqueued_dirty, file_taken, ..Met::default() };
-            assert_eq!(wakes_flushers(rules.flushers, &met), expected, "{knobs} {met:?}");
+            let met = Dirty { of, unqueued };
+            let wakes = [pass_wakes_flushers(rules.flushers, met), batch_wakes_flushers(rules.flushers, met)];
+            assert_eq!(wakes, expected, "{knobs} {met:?}");
         }
     }
 }

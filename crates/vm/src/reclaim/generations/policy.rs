@@ -1,8 +1,13 @@
 //! The rules in which releases differ, one enum each, and the presets that name a set of them.
 //!
-//! The presets are Linux 6.1, 6.12 and 6.18. The origin of each rule is in its comment: "model" is a
+//! The presets are Linux 6.1, 6.12, 6.18 and 7.2. The origin of each rule is in its comment: "model" is a
 //! description of the model that was read, "from memory" is what the author remembers of the release.
 //! Nothing here was fitted. Rules: docs/theory/vm.md 4.
+
+use super::balance::BATCH;
+
+/// Most pages that a batch looked at until 7.1 (from memory: `MAX_LRU_BATCH`).
+const LOOK_MOST: u32 = 4096;
 
 /// Where a page enters that no fault brought (from memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +123,42 @@ pub enum Counted {
 pub enum Flushers {
     /// Nobody. 6.1 to 6.12.
     Asleep,
-    /// The eviction, when all pages of files that it met were dirty. Since 6.13.
+    /// The pass, when all pages of files that it met were dirty. 6.13 to 7.1.
     Woken,
+    /// Each batch, when all of its pages were dirty and nobody wrote them. Since 7.2.
+    Batch,
+}
+
+/// When a pass computes how many pages it looks at, and what counts as one (from memory).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// Before each batch. A look that isolates no page counts for nothing: the other type is tried, and
+    /// without a page of that one the pass ends. At the first priority no generation begins. Until 7.1.
+    Each,
+    /// Once, at its begin. Each page that it looks at counts; the other type is tried only if the first one
+    /// has no page to look at. A generation begins at the first priority too, if no page can go without one.
+    /// Since 7.2.
+    Once,
+}
+
+/// What a pass does that began a generation (from memory).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterAging {
+    /// It ends. 6.3 to 7.1.
+    Stops,
+    /// It evicts one batch more. Since 7.2, of a reclaimer for the whole machine.
+    Batch,
+    /// It goes on. Since 7.2, of a reclaimer for a memory group.
+    Goes,
+}
+
+/// What is done with pages of files that the scan meets dirty or under writeback (from memory).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirtyFiles {
+    /// They get into the next generation. Until 7.1.
+    Next,
+    /// They are isolated as others. The eviction, which cannot write them, makes them active. Since 7.2.
+    Isolated,
 }
 
 /// The rules of a release. Each field can be changed alone.
@@ -151,6 +190,16 @@ pub struct Rules {
     pub counted: Counted,
     /// Who wakes the flushers.
     pub flushers: Flushers,
+    /// How a pass counts.
+    pub budget: Budget,
+    /// Most pages that a batch looks at.
+    pub look: u32,
+    /// What follows a new generation.
+    pub after_aging: AfterAging,
+    /// Dirty pages of files.
+    pub dirty: DirtyFiles,
+    /// Pages under writeback hold reclaimers up as those of the classic lists (from memory: since 7.2).
+    pub congestion: bool,
     /// An allocation that must not start I/O takes pages of files first (from memory: since 6.8).
     pub no_io_is_file: bool,
     /// Aging walks page tables (bit 1 of `lru_gen/enabled`). If not, only eviction looks at accessed bits.
@@ -185,6 +234,11 @@ impl Rules {
         recent: Recent::Oldest,
         counted: Counted::Recent,
         flushers: Flushers::Asleep,
+        budget: Budget::Each,
+        look: LOOK_MOST,
+        after_aging: AfterAging::Stops,
+        dirty: DirtyFiles::Next,
+        congestion: false,
         no_io_is_file: false,
         walks: true,
         skips_tables: true,
@@ -222,9 +276,21 @@ impl Rules {
         ..Rules::V6_12
     };
 
+    /// The rules of Linux 7.2.
+    pub const V7_2: Rules = Rules {
+        release: (7, 2),
+        budget: Budget::Once,
+        look: BATCH as u32,
+        after_aging: AfterAging::Batch,
+        dirty: DirtyFiles::Isolated,
+        flushers: Flushers::Batch,
+        congestion: true,
+        ..Rules::V6_18
+    };
+
     /// The rules of a release.
     pub fn of(major: u16, minor: u16) -> Option<Rules> {
-        let all = [Rules::V6_1, Rules::V6_12, Rules::V6_18];
+        let all = [Rules::V6_1, Rules::V6_12, Rules::V6_18, Rules::V7_2];
         all.into_iter().find(|rules| rules.release == (major, minor))
     }
 }

@@ -31,6 +31,13 @@ impl Policy for Rules {
             settings: Settings::USUAL,
             policies: Rules::V6_18,
         },
+        Preset {
+            release: "7.2",
+            kernel: [7, 2, 0],
+            what: "6.18, and passes count down a budget, dirty files are evicted as under the classic lists",
+            settings: Settings::USUAL,
+            policies: Rules::V7_2,
+        },
     ];
 
     const KNOBS: &'static [Knob<Rules>] = &[
@@ -91,9 +98,26 @@ impl Policy for Rules {
         ),
         knob!(
             "flushers",
-            "eviction wakes the flushers when it met only dirty files",
-            flushers: Flushers["asleep" = Asleep, "woken" = Woken]
+            "who wakes the flushers: nobody, a pass that met only dirty files, or a batch of dirty pages alone",
+            flushers: Flushers["asleep" = Asleep, "woken" = Woken, "batch" = Batch]
         ),
+        knob!(
+            "budget",
+            "a pass computes its pages before each batch, or once and counts each page that it looks at",
+            budget: Budget["each" = Each, "once" = Once]
+        ),
+        knob!("look", "most pages that a batch looks at", look: number 64 to 4096),
+        knob!(
+            "after_aging",
+            "a pass that began a generation ends, evicts a batch more, or goes on",
+            after_aging: AfterAging["stops" = Stops, "batch" = Batch, "goes" = Goes]
+        ),
+        knob!(
+            "dirty",
+            "dirty files that the scan meets get into the next generation, or are isolated and made active",
+            dirty: DirtyFiles["next" = Next, "isolated" = Isolated]
+        ),
+        knob!("congestion", "pages under writeback hold reclaimers up", congestion: no or yes),
         knob!("no_io_is_file", "without I/O, files are evicted first", no_io_is_file: no or yes),
         knob!("walks", "aging walks page tables (lru_gen/enabled, 0x2)", walks: no or yes),
         knob!("skips_tables", "the walk skips tables that are not accessed (0x4)", skips_tables: no or yes),

@@ -1,9 +1,9 @@
 //! The choice of pages to evict: a type, a tier, and the pages at the tail of its oldest generation.
 
 use super::balance::BATCH;
-use super::lists::{MOST, Node, list, modulo};
-use super::policy::{Counted, Placement, Rules, TypeRule};
-use super::walk::is_pinned;
+use super::lists::{Node, list, modulo};
+use super::pass::counted;
+use super::policy::{Counted, DirtyFiles, Placement, Rules, TypeRule};
 use super::word::{Type, Word, YOUNG, accesses, forget};
 use crate::counters::Counter;
 use crate::frames::Flags;
@@ -19,6 +19,8 @@ pub(crate) struct May {
     pub(crate) io: bool,
     /// It may evict mapped pages.
     pub(crate) unmap: bool,
+    /// Most pages that it looks at in this batch.
+    pub(crate) look: u32,
 }
 
 /// What a look at the oldest generation gave.
@@ -28,7 +30,7 @@ pub(crate) struct Taken {
     pub(crate) pages: Vec<Frame>,
     /// Their type.
     pub(crate) of: Type,
-    /// Pages looked at; 0: there is nothing to get.
+    /// Pages that count as looked at; 0: there is nothing to get.
     pub(crate) scanned: u32,
     /// Pages of files that were met dirty; of these, nobody writes them.
     pub(crate) dirty: u32,
@@ -82,15 +84,15 @@ impl Node {
         }
     }
 
-    /// Looks at the oldest generation of a type until a batch is isolated. Returns the pages looked at, or 0
-    /// if none can be got (`scan_folios`; docs/theory/vm.md 4.10).
+    /// Looks at the oldest generation of a type until a batch is isolated. Returns the pages that count as
+    /// looked at (`scan_folios`; docs/theory/vm.md 4.10).
     fn scan(&mut self, state: &mut State, rules: &Rules, last: usize, may: May, taken: &mut Taken) -> u32 {
         let of = taken.of;
         if self.count(of) == YOUNG {
             return 0;
         }
         let generation = modulo(self.min_seq[of as usize]);
-        let (mut left, mut scanned, mut sorted) = (MOST, 0, 0);
+        let (mut left, mut scanned, mut sorted) = (may.look, 0, 0);
         for zone in self.zones_for(state, rules, may.class) {
             let mut skipped = Vec::new();
             while let Some(frame) = state.lists.tail(list(zone, of, generation)) {
@@ -116,7 +118,7 @@ impl Node {
             }
         }
         state.counters.add(Counter::PgRefill, sorted);
-        if taken.pages.is_empty() && left > 0 { 0 } else { scanned }
+        counted(rules.budget, taken.pages.len(), left, scanned)
     }
 
     /// Zones in the order of the scan: from the highest that the request can use down; since 6.7 the others
@@ -144,7 +146,7 @@ impl Node {
         let is = Word::of(state, frame).generation.expect("a listed page has a generation");
         let (flags, had) = (state.frames.flags(frame), accesses(state, rules, frame));
         let is_new = rules.placement == Placement::Workingset;
-        if is_pinned(state, frame) {
+        if state.is_pinned(frame) {
             self.take(state, frame);
             state.unlist(frame);
             state.frames.set(frame, Flags::UNEVICTABLE);
@@ -173,7 +175,8 @@ impl Node {
         let is_dirty = of == Type::File && flags.any(Flags::DIRTY);
         taken.dirty += u32::from(is_dirty);
         taken.unqueued += u32::from(is_dirty && !flags.any(Flags::WRITEBACK));
-        if is_dirty || flags.any(Flags::WRITEBACK) || !is_new && flags.any(Flags::LOCKED) {
+        let is_busy = is_dirty || flags.any(Flags::WRITEBACK);
+        if is_busy && rules.dirty == DirtyFiles::Next || !is_new && flags.any(Flags::LOCKED) {
             self.move_on(state, rules, frame, false);
             state.frames.set(frame, Flags::RECLAIM);
             return Met::Sorted;
@@ -211,7 +214,9 @@ impl Node {
         if !state.frames.has(frame, Flags::REFERENCED) {
             forget(state, rules, frame);
         }
-        state.frames.clear(frame, Flags::RECLAIM);
+        if rules.dirty == DirtyFiles::Next {
+            state.frames.clear(frame, Flags::RECLAIM);
+        }
         if !is_new {
             state.frames.clear(frame, Flags::REFERENCED);
         }
@@ -225,7 +230,7 @@ mod tests {
     use super::*;
     use crate::reclaim::with_knobs;
 
-    const IO: May = May { class: 0, io: true, unmap: true };
+    const IO: May = May { class: 0, io: true, unmap: true, look: 4096 };
     const NO_IO: May = May { io: false, ..IO };
     const ANON: (Type, Option<usize>) = (Type::Anon, None);
     const FILE: (Type, Option<usize>) = (Type::File, None);

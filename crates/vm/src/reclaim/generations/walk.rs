@@ -12,7 +12,7 @@ use super::policy::{Promotion, Rules};
 use super::walker::{Step, is_file};
 use super::word::{Type, Word, forget};
 use crate::frames::Flags;
-use crate::ids::{Frame, MappingId, RegionId};
+use crate::ids::{Frame, RegionId};
 use crate::mappings::Kind;
 use crate::replacement::Verdict;
 use crate::spaces::{Backing, TABLE};
@@ -216,15 +216,6 @@ impl Node {
 /// docs/theory/vm.md 4.7).
 fn is_dense(young: u32, entries: u32) -> bool {
     young * 8 >= entries
-}
-
-/// Whether a mapping's pages can be evicted.
-pub(crate) fn is_pinned(state: &State, frame: Frame) -> bool {
-    state.frames.has(frame, Flags::UNEVICTABLE)
-        || !state.frames.has(frame, Flags::ANON) && {
-            let mapping = MappingId(state.frames.owner(frame));
-            state.mappings.exists(mapping) && state.mappings.get(mapping).kind == Kind::Pinned
-        }
 }
 
 #[cfg(test)]
