@@ -289,10 +289,10 @@ fn a_mail_has_72_columns_whatever_the_names() {
     let expected = "A: linux:tree.4b825dc642cb
 B: linux:less-locking.1a2b3c4d
 
-                                               A                      B
-Amean     hackbench laptop         2.05 (   0.00%)        1.05 *  48.78%*
+                                                A                      B
+Amean     hackbench laptop        2.05 (   0.00%)        1.05 *  48.78%*
           over=sockets [s]
-Amean     mkfs laptop [s]          1.25 (   0.00%)        1.35 (  -8.00%)
+Amean     mkfs laptop [s]         1.25 (   0.00%)        1.35 (  -8.00%)
 ";
     check(&table(names, Better::Lower, rows), &Options { wrap: Some(72), ..Options::default() }, expected);
 }
