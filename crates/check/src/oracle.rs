@@ -29,7 +29,7 @@ pub fn run<P: Testable, E: Engine<P>>(
         // this program.
         let run = || Runner::<P, E>::new(spec, policy, kernel).run(&Program::random(seed, 600));
         let ran = guard(run).unwrap_or_else(|panic| Err(format!("panic: {panic}")));
-        total += ran.map_err(|wrong| format!("{what}, {spec:?}, seed {seed}: {wrong}"))?;
+        total += ran.map_err(|wrong| format!("{what}, {}, seed {seed}: {wrong}", words(spec)))?;
     }
     Ok(total)
 }
@@ -95,7 +95,7 @@ pub fn tree<F: Family>(
                 })
             };
             let ran = catch(&mut run);
-            total += ran.map_err(|wrong| format!("on {on}, {spec:?}, seed {seed}: {wrong}"))?;
+            total += ran.map_err(|wrong| format!("on {on}, {}, seed {seed}: {wrong}", words(spec)))?;
         }
     }
     Ok(total)
@@ -130,4 +130,41 @@ pub fn specs() -> Vec<CacheSpec> {
         CacheSpec { flags: CacheFlags::TYPESAFE_BY_RCU, ..CacheSpec::of_size(1000) },
         CacheSpec { flags: CacheFlags::CONSTRUCTOR | CacheFlags::HWCACHE_ALIGN, ..CacheSpec::of_size(4096) },
     ]
+}
+
+/// A cache in words.
+fn words(spec: &CacheSpec) -> String {
+    let flags = [
+        (CacheFlags::HWCACHE_ALIGN, ", aligned to cache lines"),
+        (CacheFlags::TYPESAFE_BY_RCU, ", typesafe by RCU"),
+        (CacheFlags::CONSTRUCTOR, ", with a constructor"),
+    ];
+    let mut said = format!("a cache of {}-byte objects", spec.object_size);
+    if spec.align > 0 {
+        said += &format!(", aligned to {} bytes", spec.align);
+    }
+    if spec.sheaf_capacity > 0 {
+        said += &format!(", with sheaves of {} objects", spec.sheaf_capacity);
+    }
+    flags.iter().filter(|(flag, _)| spec.flags.has(*flag)).for_each(|(_, word)| said += word);
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_said_in_words() {
+        let found: Vec<String> = specs().iter().map(words).collect();
+        let expected = [
+            "a cache of 8-byte objects",
+            "a cache of 192-byte objects",
+            "a cache of 700-byte objects, aligned to 64 bytes",
+            "a cache of 256-byte objects, with sheaves of 32 objects",
+            "a cache of 1000-byte objects, typesafe by RCU",
+            "a cache of 4096-byte objects, aligned to cache lines, with a constructor",
+        ];
+        assert_eq!(found, expected);
+    }
 }

@@ -138,6 +138,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if args.hours.is_some() && since.is_empty() {
         return Err("--hours: expected an earlier snapshot: --since <DUMP>, or several in the text".into());
     }
+    if args.sort == Some('r') && since.is_empty() {
+        return Err(
+            "-s r: sorts by growth: expected an earlier snapshot: --since <DUMP>, or several in the text"
+                .into(),
+        );
+    }
     let rounding =
         args.recording.as_deref().map(|path| Ok::<_, Failure>(Rounding::read(path, &open(path, None)?)?));
     let rounding = rounding.transpose()?;

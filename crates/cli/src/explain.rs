@@ -114,13 +114,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 }
 
 /// Whether the name is that of an experiment, and of no file beside it.
-fn is_experiment(given: &Path) -> bool {
+pub(crate) fn is_experiment(given: &Path) -> bool {
     let is_installed = INSTALLED.iter().any(|installed| given == Path::new(installed.name));
     (is_installed && !given.exists()) || given.extension().is_some_and(|extension| extension == "toml")
 }
 
 /// Whether a choice is one of page replacement.
-fn is_vm(name: &str) -> bool {
+pub(crate) fn is_vm(name: &str) -> bool {
     Text::split(name).name == "vm"
 }
 

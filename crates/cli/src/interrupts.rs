@@ -5,20 +5,30 @@ use crate::outcome::Failure;
 use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use signal_hook::low_level::emulate_default_handler;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// The number of the first SIGINT or SIGTERM from now on, 0 until one comes, for a verb that looks at it. The
-/// second one ends the program at once.
+/// Signals in this time are one: `timeout` sends its own to the program and to its process group.
+const ONE_SIGNAL: Duration = Duration::from_secs(1);
+
+/// The number of the first SIGINT or SIGTERM from now on, 0 until one comes, for a verb that looks at it. A
+/// later one ends the program at once.
 pub(crate) fn polled() -> Result<Arc<AtomicUsize>, Failure> {
-    let signal = Arc::new(AtomicUsize::new(0));
-    for one in [SIGINT, SIGTERM] {
-        let seen = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register_conditional_default(one, seen.clone())?;
-        signal_hook::flag::register(one, seen)?;
-        signal_hook::flag::register_usize(one, signal.clone(), one as usize)?;
-    }
-    Ok(signal)
+    let first = Arc::new(AtomicUsize::new(0));
+    let (mut signals, seen) = (Signals::new([SIGINT, SIGTERM])?, first.clone());
+    std::thread::spawn(move || {
+        let mut since = None;
+        for signal in signals.forever() {
+            seen.compare_exchange(0, signal as usize, Relaxed, Relaxed).ok();
+            if since.get_or_insert_with(Instant::now).elapsed() > ONE_SIGNAL {
+                let _ = emulate_default_handler(signal);
+            }
+        }
+    });
+    Ok(first)
 }
 
 /// From its making on SIGINT and SIGTERM end the program at once, except while an answer is written: then as

@@ -14,6 +14,7 @@
 //! input was incomplete; 128 + n ended by signal n. `slablab record` has the exit code of its program.
 
 mod bench;
+mod beside;
 mod calibrate;
 mod check;
 mod closed;

@@ -3,9 +3,9 @@
 use crate::check::{self, Check};
 use crate::outcome::{Done, Failure, tell};
 use crate::{
-    bench, calibrate, colour, compare, doctor, engines, explain, front, generated, import, linux, list,
-    machines, orders, output, pressure, record, replay, report, reproduce, run, schema, sites, suite, top,
-    trees, verify, vm, what, whatif,
+    bench, beside, calibrate, colour, compare, doctor, engines, explain, front, generated, import, linux,
+    list, machines, orders, output, pressure, record, replay, report, reproduce, run, schema, sites, suite,
+    top, trees, verify, vm, what, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use slablab_bench::own::{self, Benched, Own};
@@ -159,12 +159,17 @@ impl Program {
             verb.mut_arg("engine", |engine| engine.hide(self.benched.is_empty()))
         });
         let command = front::grouped(command);
-        let parsed = command.clone().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-        let cli = match parsed {
-            Ok(cli) => cli,
+        let parsed = command.clone().try_get_matches();
+        let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
+        let (cli, matches) = match parsed {
+            Ok(parsed) => parsed,
             Err(error) => return front::print(error, command),
         };
         colour::set(cli.color);
+        if let Err(idle) = beside::check(&matches, &command) {
+            tell(idle);
+            return ExitCode::from(2);
+        }
         slablab_engines::find_with(("linux", trees::find));
         let registered = register(self.engines)
             .map_err(|refused| refused.to_string())
@@ -267,6 +272,11 @@ impl Verb {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refused_options_are_arguments() {
+        beside::names_are_known(&Cli::command());
+    }
 
     #[test]
     fn each_verb_is_in_one_group() {

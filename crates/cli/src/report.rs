@@ -12,6 +12,12 @@ pub(crate) fn run(args: &Joined) -> Result<Done, Failure> {
                 "--html is the page of one experiment: `slablab suite --html` writes a suite's".into()
             );
         }
+        if let Some(option) = args.look.of_cells() {
+            return Err(format!(
+                "{option}: it is of an experiment's cells, and these folders are of a suite"
+            )
+            .into());
+        }
         let answer = suite::join(&args.folders, args.folder.as_deref())?;
         return crate::suite::print(&answer, &args.look, None);
     }

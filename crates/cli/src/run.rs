@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long)]
     describe: bool,
     /// List the experiments that come with the program: as `slablab list experiments`
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, exclusive = true)]
     list: bool,
     /// Join the folders of all parts of an experiment or of a suite, run nothing, and print the tables. With
     /// --folder also write the joined results, as one run of all cells would
@@ -265,7 +265,8 @@ impl Form for Format {}
 impl How {
     /// Whether it says anything that a replay does not have.
     pub(crate) fn is_of_runs(&self) -> bool {
-        self.quick || self.full || self.force || self.repeats.is_some() || self.seed.is_some()
+        let numbers = self.repeats.is_some() || self.seed.is_some() || self.threads.is_some();
+        self.quick || self.full || self.force || numbers
     }
 
     /// The options for an experiment that repeats its cells `repeats` times.
@@ -363,6 +364,12 @@ pub(crate) fn done(results: &Results) -> Done {
 }
 
 impl Look {
+    /// The option that asks for a table of each cell, if one is given.
+    pub(crate) fn of_cells(&self) -> Option<&'static str> {
+        let options = [(self.locks, "--locks"), (self.functions, "--functions")];
+        options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+    }
+
     /// The widest line, if it is given.
     pub(crate) fn wrap(&self) -> Option<usize> {
         self.wrap.map(usize::from)

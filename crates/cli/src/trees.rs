@@ -36,6 +36,7 @@ mod here {
     use slablab_linux::build;
     use slablab_linux::engine::{Attributes, Linux, LinuxFamily, LinuxPolicy, Tree};
     use slablab_replay::engines::Replayed;
+    use slablab_report::text::counted;
     use slablab_slabs::Release;
     use slablab_slabs::knob::Policy;
     use slablab_slabs::registered::{Registered, Registration, Table};
@@ -103,7 +104,7 @@ mod here {
         let ran = oracle::tree::<LinuxFamily>(&policy, kernel, 4 * effort, beside, |run| {
             until_ended(run).unwrap_or_else(|Ended(what)| Err(what))
         })?;
-        Ok(format!("{} allocations, {} slabs", ran.allocs, ran.slabs))
+        Ok(format!("{}, {}", counted(ran.allocs, "allocation"), counted(ran.slabs, "slab")))
     }
 
     fn registration(

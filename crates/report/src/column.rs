@@ -276,13 +276,40 @@ impl<R> Columns<R> {
         rows: &[Option<R>],
         style: Style,
     ) -> text::Table {
+        self.turned(heads, rows, style, |_| None)
+    }
+
+    /// As [`Columns::text_rows`], and as the last column the change from the first row to the last: percent of
+    /// an amount, points of a percentage.
+    pub fn text_rows_and_change(
+        &self,
+        heads: impl IntoIterator<Item = String>,
+        rows: &[Option<R>],
+        style: Style,
+    ) -> text::Table {
+        let value = |column: &Column<R>, row: Option<&Option<R>>| {
+            row.and_then(Option::as_ref).map_or(Cell::Empty, |row| column.cell(row))
+        };
+        self.turned(heads, rows, style, |column| {
+            Some(change(&value(column, rows.first()), &value(column, rows.last())))
+        })
+    }
+
+    fn turned(
+        &self,
+        heads: impl IntoIterator<Item = String>,
+        rows: &[Option<R>],
+        style: Style,
+        last: impl Fn(&Column<R>) -> Option<String>,
+    ) -> text::Table {
         let mut table = text::Table::new(heads);
         for column in self.titled(rows) {
             let cell = |row: &Option<R>| match (&column.get, row) {
                 (None, _) => String::new(),
                 (Some(get), row) => text_cell(&row.as_ref().map_or(Cell::Empty, get), style),
             };
-            table.row(std::iter::once(column.title.to_string()).chain(rows.iter().map(cell)));
+            let cells = std::iter::once(column.title.to_string()).chain(rows.iter().map(cell));
+            table.row(cells.chain(last(column)));
         }
         table
     }
@@ -397,6 +424,19 @@ impl<R> Column<R> {
     }
 }
 
+/// The change from one cell to another in words; empty for cells that are no amounts.
+fn change(from: &Cell, to: &Cell) -> String {
+    match (from, to) {
+        (Cell::Bytes(from) | Cell::Count(from), Cell::Bytes(to) | Cell::Count(to)) => match (*from, *to) {
+            (from, to) if from == to => "0.0 %".into(),
+            (0, _) => "from 0".into(),
+            (from, to) => format!("{:+.1} %", (to as f64 / from as f64 - 1.0) * 100.0),
+        },
+        (Cell::Percent(Some(from)), Cell::Percent(Some(to))) => format!("{:+.1} points", to - from),
+        _ => String::new(),
+    }
+}
+
 /// A value of JSON: numbers in full, null for an unknown value.
 pub fn json_cell(cell: &Cell) -> Value {
     match cell {
@@ -425,6 +465,22 @@ fn cell_types(cell: &Cell) -> &'static [&'static str] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_are_of_amounts() {
+        let check = |from: Cell, to: Cell, expected: &str| assert_eq!(change(&from, &to), expected);
+        check(Cell::Count(1904), Cell::Count(1263), "-33.7 %");
+        check(Cell::Bytes(4096), Cell::Bytes(8192), "+100.0 %");
+        check(Cell::Count(0), Cell::Count(3), "from 0");
+        check(Cell::Count(0), Cell::Count(0), "0.0 %");
+        check(Cell::Percent(Some(87.5)), Cell::Percent(Some(99.9)), "+12.4 points");
+        check(Cell::Percent(None), Cell::Percent(Some(99.9)), "");
+        check(Cell::Text("slabs".into()), Cell::Text("off".into()), "");
+        let columns = Columns::<u64>::default().key("all", |number| Cell::Count(*number)).title("slabs");
+        let heads = ["", "a", "b", "change"].map(String::from);
+        let table = columns.text_rows_and_change(heads, &[Some(100), Some(150)], Style::Units);
+        assert_eq!(table.to_text(), "          a    b   change\n slabs  100  150  +50.0 %\n");
+    }
 
     #[test]
     fn a_turned_table_has_the_titles_that_say_something() {

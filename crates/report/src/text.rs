@@ -16,6 +16,8 @@ pub struct Table {
     cut: Option<(usize, usize)>,
     /// Whether long heads are broken into lines.
     heads_in_lines: bool,
+    /// Columns whose heads are names, which letters may stand for.
+    names: Range<usize>,
 }
 
 /// Characters from which a head is broken into lines, if it may be.
@@ -29,7 +31,14 @@ impl Table {
 
     /// A table without a header.
     pub fn headless() -> Table {
-        Table { header: None, rows: Vec::new(), numbers: 1..usize::MAX, cut: None, heads_in_lines: false }
+        Table {
+            header: None,
+            rows: Vec::new(),
+            numbers: 1..usize::MAX,
+            cut: None,
+            heads_in_lines: false,
+            names: 0..0,
+        }
     }
 
     /// The table with numbers, which are aligned to the right, in these columns alone.
@@ -48,6 +57,13 @@ impl Table {
     /// The table with heads that are names of engines: in text, a long one has a line for each of its knobs.
     pub fn heads_in_lines(mut self) -> Table {
         self.heads_in_lines = true;
+        self
+    }
+
+    /// The table with heads that are names of what is compared, in these columns: if the table is too wide
+    /// with a long one, [`Table::fitted`] puts letters in their places, and the names above the table.
+    pub fn names(mut self, columns: Range<usize>) -> Table {
+        self.names = columns;
         self
     }
 
@@ -81,6 +97,10 @@ impl Table {
         if fits(&text, width) {
             return text;
         }
+        if let Some((legend, table)) = self.lettered() {
+            let lines = legend.iter().map(|line| wrapped_within(width, line, " ", "    "));
+            return lines.chain([table.fitted(width, order)]).collect();
+        }
         let folded = self.folded(width);
         let table = if self.cut.is_some() { self } else { &folded };
         text = table.cut_to(width, &columns);
@@ -105,6 +125,28 @@ impl Table {
                 text + &wrapped_within(width, &line, "", "  ")
             }
         }
+    }
+
+    /// The table with letters for the names of its columns, and what each stands for; `None` if no name is
+    /// long.
+    fn lettered(&self) -> Option<(Vec<String>, Table)> {
+        let mut header = self.header.clone()?;
+        let names = header.get_mut(self.names.clone())?;
+        let is_long = names.iter().any(|name| name.chars().count() >= LONG_HEAD);
+        let letters = ('A'..='Z').take(names.len());
+        let legend: Vec<String> = letters
+            .zip(names.iter_mut())
+            .map(|(letter, name)| format!("{letter}: {}", std::mem::replace(name, letter.to_string())))
+            .collect();
+        let of = || Table {
+            header: Some(header),
+            rows: self.rows.clone(),
+            numbers: self.numbers.clone(),
+            cut: self.cut,
+            heads_in_lines: self.heads_in_lines,
+            names: 0..0,
+        };
+        (is_long && legend.len() == self.names.len()).then(|| (legend, of()))
     }
 
     /// These columns as text; if they are wider than `width`, with cells that are cut as far as they may be.
@@ -144,6 +186,7 @@ impl Table {
             numbers: self.numbers.clone(),
             cut: None,
             heads_in_lines: self.heads_in_lines,
+            names: 0..0,
         }
     }
 
@@ -412,6 +455,22 @@ mod tests {
         check(30, &format!("{two}Not shown: objects, slabs\n  (--wide).\n"));
         // Nothing else may go.
         check(1, &format!("{two}Not\n  shown:\n  objects,\n  slabs\n  (--wide).\n"));
+    }
+
+    #[test]
+    fn letters_stand_for_long_names() {
+        let mut table =
+            Table::new(["", "linux:tree.4b825dc642cb@7.2.13", "linux:mine.1a2b3c4d@7.2.13", "change"]);
+        table.row(["slabs taken", "1,904", "1,263", "-33.7 %"]);
+        let table = table.names(1..3);
+        let expected = " A: linux:tree.4b825dc642cb@7.2.13
+ B: linux:mine.1a2b3c4d@7.2.13
+                  A      B   change
+ slabs taken  1,904  1,263  -33.7 %
+";
+        assert_eq!(table.fitted(72, &[]), expected);
+        assert_eq!(table.fitted(90, &[]), table.to_text(), "there is room for the names");
+        assert!(!table.names(0..0).fitted(72, &[]).contains("A:"));
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn of_the_51_pairs_of_2009_23_differ() {
     assert_eq!(table.columns(), ["SLAB", "SLQB", "SLUB"]);
     assert_eq!(table.rows().len(), 17);
     let pairs = table.compare(ALL);
-    let expected = "23 of 51 pairs differ; in 28 no difference can be told \
+    let expected = "23 of 51 comparisons differ; in 28 no difference can be told \
                     (Welch's t-test, Holm's correction over 51 tests, 5 %).";
     assert_eq!(summary(&pairs, ALL), expected);
     assert_eq!(tally(&pairs, 2), (0, 20), "SLUB's wins and losses");
@@ -277,6 +277,24 @@ fn holm_takes_stars_away() {
     let expected =
         "No difference can be told in any row (Welch's t-test, Holm's correction over 4 tests, 5 %).";
     assert_eq!(summary(&pairs, Rules::default()), expected);
+}
+
+#[test]
+fn a_mail_has_72_columns_whatever_the_names() {
+    let names = ["linux:tree.4b825dc642cb", "linux:less-locking.1a2b3c4d"];
+    let rows = vec![
+        ("hackbench laptop over=sockets [s]", [runs(&[2.0, 2.1]), runs(&[1.0, 1.1])]),
+        ("mkfs laptop [s]", [runs(&[1.0, 1.5]), runs(&[1.1, 1.6])]),
+    ];
+    let expected = "A: linux:tree.4b825dc642cb
+B: linux:less-locking.1a2b3c4d
+
+                                                A                      B
+Amean     hackbench laptop        2.05 (   0.00%)        1.05 *  48.78%*
+          over=sockets [s]
+Amean     mkfs laptop [s]         1.25 (   0.00%)        1.35 (  -8.00%)
+";
+    check(&table(names, Better::Lower, rows), &Options { wrap: Some(72), ..Options::default() }, expected);
 }
 
 #[test]

@@ -48,7 +48,8 @@ impl Job {
     pub(super) fn of(what: &What, how: &How) -> Result<Option<Job>, Failure> {
         if let Some(path) = &what.replay {
             if how.is_of_runs() {
-                let words = "--quick, --full, --repeats, --seed and --force say how an experiment runs";
+                let words =
+                    "--quick, --full, --repeats, --seed, --threads and --force say how an experiment runs";
                 return Err(
                     format!("{words}: a replay has one run, expected none of them beside --replay").into()
                 );

@@ -9,7 +9,7 @@ use crate::run::{How, Look, answer, check_page, done};
 use crate::suite;
 use slablab_linux::build::{Built, untouched_answer};
 use slablab_linux::history::{Checkout, Commit, Made, Repository};
-use slablab_replay::output::replay_answer;
+use slablab_replay::output::patch_answer;
 use slablab_replay::replay::{Options, replay};
 use slablab_report::{Error, visible};
 use std::path::PathBuf;
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
             drop(progress);
             let base = format!("{} {}", visible::path(repository.tree()), base.title);
             let remark = format!("{} is {base}; {} has {} on it.", names[0], names[1], patched.title);
-            let answer = replay_answer(&replayed, CACHES).remarks([remark]).within(args.look.wrap());
+            let answer = patch_answer(&replayed, CACHES).remarks([remark]).within(args.look.wrap());
             args.look.print(&answer, args.html.as_deref())?;
             Ok(if replayed.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
         }

@@ -80,11 +80,12 @@ fn others(all: &[Process], process: &Process) -> String {
     others.sort_by_key(|other| std::cmp::Reverse(other.calls));
     let calls: u64 = all.iter().map(|process| process.calls).sum();
     let share = (calls - process.calls) as f64 * 100.0 / calls.max(1) as f64;
-    let mut text =
-        format!("not in the trace: {} more processes, {share:.0} % of all calls (--process)\n", others.len());
+    let more = slablab_report::text::counted(others.len() as u64, "more process");
+    let mut text = format!("not in the trace: {more}, {share:.0} % of all calls (--process)\n");
     for other in others.iter().take(OTHERS) {
         let name = format!("{} ({})", other.name(), other.pid);
-        writeln!(text, "  {:<24}{} calls", visible::lines(&name), counted(other.calls)).expect("memory");
+        let calls = slablab_report::text::counted(other.calls, "call");
+        writeln!(text, "  {:<24}{calls}", visible::lines(&name)).expect("memory");
     }
     text
 }

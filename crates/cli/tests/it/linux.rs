@@ -61,6 +61,93 @@ fn wrong_words_are_refused() {
     check(&["remove", "mine", "--all"], "cannot be used with");
 }
 
+/// A folder that looks like a kernel tree, and whose Makefile does this for any target.
+fn fake_tree(at: &Path, recipe: &str) -> PathBuf {
+    let tree = at.join("tree");
+    for folder in ["include/linux", "arch/x86", "mm", "scripts/kconfig", "kernel", "lib"] {
+        std::fs::create_dir_all(tree.join(folder)).expect("a folder");
+    }
+    for file in ["Kconfig", "Kbuild", "arch/x86/Kconfig", "mm/slub.c"] {
+        std::fs::write(tree.join(file), "").expect("a file");
+    }
+    let makefile =
+        format!("VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 1\n.DEFAULT:\n\t{recipe}\nall:\n\t{recipe}\n");
+    std::fs::write(tree.join("Makefile"), makefile).expect("a file");
+    tree
+}
+
+/// What is left of builds in a cache.
+fn builds(cache: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(cache.join("slablab/linux/builds")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn inputs_of_a_build_are_refused_in_one_line() {
+    let at = folder("linux-bad-inputs");
+    let tree = fake_tree(&at, "@echo no; exit 1");
+    let spaced = at.join("a b");
+    std::fs::create_dir_all(&spaced).expect("a folder");
+    std::fs::rename(&tree, spaced.join("tree")).expect("a folder");
+    let moved = spaced.join("tree");
+    let said = |tree: &Path, config: &str, words: &str| {
+        let config = (!config.is_empty()).then(|| {
+            let path = at.join("config");
+            std::fs::write(&path, config).expect("a file");
+            path
+        });
+        let mut args = vec!["build", tree.to_str().expect("UTF-8")];
+        args.extend(config.iter().flat_map(|path| ["--config", path.to_str().expect("UTF-8")]));
+        let output = linux(&at, &args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(words) && said.lines().count() == 1, "{args:?}: {said}");
+        assert!(output.stdout.is_empty() && builds(&at).is_empty(), "{args:?}: {:?}", builds(&at));
+    };
+    said(&moved, "", "expected a path without spaces");
+    std::fs::rename(&moved, &tree).expect("a folder");
+    said(&tree, "CONFIG_ARM64=y\nCONFIG_SLUB=y\n", "expected a configuration for x86, found one for arm64");
+    said(&tree, "no option\n", "expected a kernel's .config, found no line `CONFIG_..=`");
+    std::fs::remove_dir_all(tree.join("arch")).expect("a folder");
+    std::fs::create_dir_all(tree.join("arch/arm64")).expect("a folder");
+    said(&tree, "", "arch/x86");
+}
+
+/// `timeout` sends its signal to the program and to its process group: that is one signal.
+#[test]
+fn a_build_that_gets_a_signal_twice_leaves_nothing() {
+    let at = folder("linux-signal");
+    let tree = fake_tree(&at, "@touch $(CURDIR)/../begun; exec sleep 300.25");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slablab"));
+    let tree = tree.to_str().expect("UTF-8");
+    command.args(["linux", "build", tree]).env("XDG_CACHE_HOME", &at).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().expect("the program runs");
+    let begun = || at.join("begun").exists();
+    let since = std::time::Instant::now();
+    while !begun() && since.elapsed().as_secs() < 20 && child.try_wait().expect("a child").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    if !begun() {
+        // This host has not what a kernel's build needs.
+        let output = child.wait_with_output().expect("a child");
+        assert!(text(&output.stderr).contains("kbuild needs"), "{}", text(&output.stderr));
+        return;
+    }
+    let pid = child.id().to_string();
+    for _ in 0..2 {
+        Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+    }
+    let status = child.wait().expect("a child");
+    assert_eq!(status.code(), Some(143), "{status:?}");
+    assert!(builds(&at).is_empty(), "{:?}", builds(&at));
+    let is_sleep = |entry: std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.starts_with(b"sleep\0300.25\0")
+    };
+    let left = std::fs::read_dir("/proc").expect("/proc").flatten().any(is_sleep);
+    assert!(!left, "the processes of the build go on");
+}
+
 /// Runs git in a folder, and returns what it prints.
 #[track_caller]
 fn git(folder: &Path, words: &[&str]) -> String {

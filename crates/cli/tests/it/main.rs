@@ -1,6 +1,7 @@
 //! The program `slablab` as users and scripts meet it.
 
 mod bench;
+mod beside;
 mod bounded;
 mod browser;
 mod calibrate;

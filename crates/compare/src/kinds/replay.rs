@@ -3,7 +3,7 @@
 use super::{Kind, Shown, caches, list, singles, text};
 use crate::answer::{Answer, Fact, Role, program};
 use serde_json::Value;
-use slablab_report::text::grouped;
+use slablab_report::text::{counted, grouped};
 use slablab_stats::table::Better::{Higher, Lower};
 
 pub(super) const KIND: Kind = Kind {
@@ -85,7 +85,7 @@ pub(super) fn recording(document: &Value, rows: Option<&Value>) -> Vec<Fact> {
 /// The sentence about lost events, if there are any.
 pub(super) fn lost(document: &Value) -> Vec<String> {
     match document["events_lost"].as_u64() {
-        Some(lost) if lost > 0 => vec![format!("the recording lost {lost} events")],
+        Some(lost) if lost > 0 => vec![format!("the recording lost {}", counted(lost, "event"))],
         _ => Vec::new(),
     }
 }

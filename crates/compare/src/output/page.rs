@@ -78,6 +78,7 @@ fn gains(answer: Answer, comparison: &Comparison, section: &Section) -> Answer {
     let answer = answer.figure(&caption, chart, table);
     match section.rows.len().saturating_sub(ROWS_MAX) {
         0 => answer,
+        1 => answer.paragraph("1 more row is in the table."),
         more => answer.paragraph(&format!("{more} more rows are in the table.")),
     }
 }

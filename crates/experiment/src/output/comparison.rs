@@ -99,7 +99,7 @@ pub(super) fn comparison_blocks(mut answer: Answer, table: &Table, rules: Rules)
         let of = lines.iter().filter(|line| (line.pair.base, line.pair.other) == (*base, *other));
         let label = |line: &Line<'_>| Cell::Name(line.row().to_string());
         let keys = ["base_mean", "other_mean", "gain_percent", "verdict_shown", "gain_interval", "p_shown"];
-        let shown = columns(base_name, other_name).text(("", &label), &keys, of, Style::Bytes);
+        let shown = columns(base_name, other_name).text(("", &label), &keys, of, Style::Bytes).names(1..3);
         answer = answer.table(shown, &LEFT_OUT);
     }
     answer.line(summary(&table.compare(rules), rules))
@@ -240,7 +240,7 @@ mod tests {
  hackbench|2   1.2000   1.2100   -0.83          not certain    -7.11 to 5.08
  =mkfs\\x1b     2.0000        -       -  none: out of memory                -
 Not shown: Holm's p (--wide).
-1 of 3 pairs differ; in 2 no difference can be told (Welch's t-test, Holm's
+1 of 3 rows differs; in 2 no difference can be told (Welch's t-test, Holm's
   correction over 2 tests, 5 %).
 ";
         check(&answer(&table()).text(false), expected);
@@ -254,7 +254,7 @@ Not shown: Holm's p (--wide).
 | hackbench\\|2 | 1.2000 | 1.2100 | -0.83 | not certain | -7.11 to 5.08 | 0.7738 |
 | =mkfs\\\\x1b | 2.0000 | - | - | none: out of memory | - | - |
 
-1 of 3 pairs differ; in 2 no difference can be told (Welch's t-test, Holm's correction over 2 tests, 5 %).
+1 of 3 rows differs; in 2 no difference can be told (Welch's t-test, Holm's correction over 2 tests, 5 %).
 ";
         check(&answer(&table()).markdown(), expected);
     }
@@ -276,7 +276,7 @@ Amean     netio             13.19 (   0.00%)       14.47 *  -9.70%*
 Amean     hackbench|2        1.20 (   0.00%)        1.21 (  -0.83%)
 Amean     =mkfs\\x1b          2.00 (   0.00%)          out of memory
 
-1 of 3 pairs differ; in 2 no difference can be told (Welch's t-test,
+1 of 3 rows differs; in 2 no difference can be told (Welch's t-test,
 Holm's correction over 2 tests, 5 %).
 ";
         let options = Options { wrap: Some(72), ..Options::default() };
@@ -285,7 +285,7 @@ Holm's correction over 2 tests, 5 %).
         let first = "netio (10 runs, lower better):\nSLAB AVG=13.19 STD=0.40\nSLUB AVG=14.47 STD=0.23\n\n";
         assert!(found.starts_with(first), "{found}");
         let last =
-            "=mkfs\\x1b (10 runs, lower better):\nSLAB AVG=2.00 STD=0.10\nSLUB out of memory\n\n1 of 3 pairs";
+            "=mkfs\\x1b (10 runs, lower better):\nSLAB AVG=2.00 STD=0.10\nSLUB out of memory\n\n1 of 3 rows";
         assert!(found.contains(last), "{found}");
     }
 

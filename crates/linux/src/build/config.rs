@@ -131,11 +131,36 @@ impl Wanted {
     }
 }
 
+/// Options that one architecture has, and its name.
+const ARCHITECTURES: [(&str, &str); 12] = [
+    ("ALPHA", "alpha"),
+    ("ARM", "arm"),
+    ("ARM64", "arm64"),
+    ("LOONGARCH", "loongarch"),
+    ("M68K", "m68k"),
+    ("MIPS", "mips"),
+    ("PARISC", "parisc"),
+    ("PPC", "powerpc"),
+    ("RISCV", "riscv"),
+    ("S390", "s390"),
+    ("SPARC", "sparc"),
+    ("X86", "x86"),
+];
+
 /// The architecture that the first lines of a whole `.config` name, as in `# Linux/x86 6.1.192 Kernel
-/// Configuration`.
+/// Configuration`; of a part of one, that of its options.
 pub(super) fn architecture(text: &str) -> Option<&str> {
     let titles = text.lines().take(8).filter_map(|line| line.strip_prefix("# Linux/"));
-    titles.filter_map(|title| title.strip_suffix(" Kernel Configuration")?.split(' ').next()).next()
+    let named =
+        titles.filter_map(|title| title.strip_suffix(" Kernel Configuration")?.split(' ').next()).next();
+    let of_option = || {
+        let chosen = text.lines().filter_map(option).filter(|(_, value)| *value == "y");
+        chosen
+            .flat_map(|(name, _)| ARCHITECTURES.into_iter().find(|one| one.0 == name))
+            .map(|one| one.1)
+            .next()
+    };
+    named.or_else(of_option)
 }
 
 /// The allocator that a configuration chooses.
@@ -146,6 +171,16 @@ pub(super) fn allocator_of(options: &Options) -> Option<Allocator> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_configuration_names_its_architecture() {
+        let check = |text: &str, expected: Option<&str>| assert_eq!(architecture(text), expected, "{text}");
+        check("#\n# Linux/x86 6.1.192 Kernel Configuration\n#\nCONFIG_SLUB=y\n", Some("x86"));
+        check("#\n# Linux/arm64 7.2.13 Kernel Configuration\n#\n", Some("arm64"));
+        check("CONFIG_SLUB=y\nCONFIG_ARM64=y\n", Some("arm64"));
+        check("# CONFIG_ARM64 is not set\nCONFIG_SLAB=y\n", None);
+        check("CONFIG_X86_64=y\nCONFIG_X86=y\n", Some("x86"));
+    }
 
     #[test]
     fn options_are_read_and_written() {

@@ -5,7 +5,6 @@ use super::shared::{Block, Shared};
 use crate::image::call::Outside;
 use crate::image::{Booting, Finding, said};
 use slablab_engines::ended;
-use slablab_pages::Pages;
 use slablab_platform::{
     CpuId, Field, FrameKind, FrameState, Gfp, NodeId, Pfn, Platform, Word, Work, WorkKind,
 };
@@ -34,6 +33,8 @@ pub struct Linux<P: Platform> {
     pub(super) locks: Vec<[Cell<u64>; 2]>,
     /// What the locks are of that its calls have taken, by their addresses.
     pub(super) kinds: RefCell<HashMap<u64, LockKind>>,
+    /// The lock that was taken last, and what it is of.
+    pub(super) last_kind: Cell<Option<(u64, LockKind)>>,
     pub(super) seeds: RefCell<Seeds>,
     /// Objects of slabs that are not yet whole in [`Linux::seed_slab`]: by the slab's first frame.
     pub(super) loose: RefCell<HashMap<u64, Vec<u64>>>,
@@ -74,19 +75,24 @@ impl<P: Platform> Linux<P> {
         self.shared.image.address_of(pfn.0.into(), offset.into())
     }
 
+    /// Counts an object that a caller got, or gave back, on its frame's node.
+    #[inline]
     pub(super) fn held(&self, object: P::Ptr, change: i64) {
-        if let Some((_, state)) = P::aside(|| Pages::<P::Ground>::block_of(object)) {
-            let live = &self.live[state.node.0 as usize];
-            live.set(live.get().wrapping_add_signed(change));
-        }
+        let live = &self.live[self.shared.node_of(P::locate(object).0)];
+        live.set(live.get().wrapping_add_signed(change));
     }
 
-    /// What a lock of the tree is of.
+    /// What a lock of the tree is of. Most calls take the lock that the last one took.
     fn lock_kind(&self, lock: u64) -> LockKind {
-        *self.kinds.borrow_mut().entry(lock).or_insert_with(|| {
+        if let Some((_, kind)) = self.last_kind.get().filter(|(last, _)| *last == lock) {
+            return kind;
+        }
+        let kind = *self.kinds.borrow_mut().entry(lock).or_insert_with(|| {
             let (image, arguments) = (&self.shared.image, [lock, self.cache, 0, 0, 0]);
             LockKind::of(image.run(0, image.functions.lock_kind, arguments, &Booting(image)).unwrap_or(0))
-        })
+        });
+        self.last_kind.set(Some((lock, kind)));
+        kind
     }
 
     /// The world's lock of a lock of the tree.

@@ -50,6 +50,7 @@ impl<P: Platform> Engine<P> for Linux<P> {
             live: (0..P::nodes()).map(|_| Cell::new(0)).collect(),
             locks: (0..P::cpus()).map(|_| Default::default()).collect(),
             kinds: RefCell::default(),
+            last_kind: Cell::new(None),
             seeds: RefCell::default(),
             loose: RefCell::default(),
         }

@@ -10,7 +10,7 @@ use super::locks::Locks;
 use super::policy::{LinuxPolicy, Tree};
 use crate::image::{Image, Machine};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, NodeId, Platform};
+use slablab_platform::{CpuId, NodeId, Pfn, Platform};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -41,6 +41,8 @@ pub(crate) struct Shared<P: Platform> {
     pub(super) blocks: RefCell<HashMap<u64, Block>>,
     /// What is due after a grace period: by the slab's first frame, the head and the function.
     pub(super) waiting: RefCell<HashMap<u64, (u64, u64)>>,
+    /// Nodes' frames: the first, and their number.
+    nodes: Vec<(Pfn, u32)>,
     /// CPUs as the image knows them.
     pub(super) online: Vec<Cell<bool>>,
     /// What SLAB and SLOB need.
@@ -101,6 +103,13 @@ impl<P: Platform> Shared<P> {
         })
     }
 
+    /// The node of a frame.
+    #[inline]
+    pub(super) fn node_of(&self, pfn: Pfn) -> usize {
+        let holds = |(first, count): &(Pfn, u32)| pfn.0.wrapping_sub(first.0) < *count;
+        self.nodes.iter().position(holds).unwrap_or(0)
+    }
+
     /// A new image, for a machine like the one that this code runs on.
     fn boot(policy: &LinuxPolicy) -> Shared<P> {
         let tree = policy.tree.expect("policies of a registered tree");
@@ -108,6 +117,7 @@ impl<P: Platform> Shared<P> {
         Shared {
             blocks: RefCell::default(),
             waiting: RefCell::default(),
+            nodes: (0..P::nodes()).map(|node| P::node_frames(NodeId(node))).collect(),
             online: (0..P::cpus()).map(|cpu| Cell::new(P::cpu_online(CpuId(cpu)))).collect(),
             books: Books::default(),
             locks: Locks::new(),

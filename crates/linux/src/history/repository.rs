@@ -167,7 +167,8 @@ impl Repository {
                 .says(&self.folder, ["init".as_ref(), "-q".as_ref(), "--bare".as_ref(), dir.as_os_str()])?;
         }
         let _ = fs::remove_file(self.folder.join("plain.index.lock"));
-        match git.does(&self.tree, ["add", "-A", "--", "."], go) {
+        // Debian's sources have a .gitignore that names everything: it is for the packages' own repository.
+        match git.does(&self.tree, ["add", "-A", "-f", "--", "."], go) {
             Ok(()) => {}
             Err(Ending::Stopped) => return Ok(None),
             Err(Ending::Bad(error)) => return Err(error),

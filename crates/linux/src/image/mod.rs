@@ -170,7 +170,11 @@ impl Image {
         let symbol = |name: &str| {
             let found = program.symbol(name).map(|address| address.wrapping_add_signed(placed.delta));
             found.ok_or_else(|| {
-                Error::new(path, format!("it has no symbol {name}: expected an image of this version's shim"))
+                Error::new(path, format!(
+                        "it has no symbol {name}: an earlier version of this program built it: build it again \
+                         (`slablab linux build`)"
+                    ),
+                )
             })
         };
         let page_bytes = read(symbol("slablab_page_bytes")?);

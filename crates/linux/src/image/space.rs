@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::elf::Program;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 use slablab_report::error::{Error, Result};
 use std::ffi::c_void;
 use std::path::Path;
@@ -16,6 +16,9 @@ pub(crate) struct Area {
     bytes: usize,
 }
 
+/// Bytes of a huge page.
+const HUGE: usize = 2 << 20;
+
 impl Area {
     /// Reserves `bytes` bytes; memory is committed as it is touched.
     pub(crate) fn reserve(what: &str, bytes: u64) -> Result<Area> {
@@ -27,6 +30,12 @@ impl Area {
         let start = start.map_err(|error| {
             Error::new(Path::new("linux:"), format!("no address space for {bytes} bytes of {what}: {error}"))
         })?;
+        if bytes >= HUGE {
+            // Calls touch objects all over it: with pages of 4 KiB a translation is missing at most of them. A
+            // system without huge pages refuses, and does without.
+            // SAFETY: the mapping is new and whole; the advice changes no contents.
+            let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
+        }
         Ok(Area { start: NonNull::new(start).expect("mmap gives no null"), bytes })
     }
 

@@ -127,6 +127,11 @@ fn a_tree_without_commits_is_taken_as_it_is() {
     write(&tree.join("mm/slub.c"), "5\n");
     let second = repository.head(&mut || true).expect("git").expect("nothing stops it");
     assert_ne!(first.id, second.id);
+    // As in Debian's sources.
+    write(&tree.join(".gitignore"), "/*\n!/debian/\n");
+    let third = repository.head(&mut || true).expect("git").expect("nothing stops it");
+    write(&tree.join("mm/slub.c"), "6\n");
+    assert_ne!(repository.head(&mut || true).expect("git").expect("nothing stops it").id, third.id);
 }
 
 #[test]

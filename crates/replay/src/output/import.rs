@@ -113,7 +113,7 @@ fn sentence(report: &Report) -> String {
         (Some(_), ..) => Some("the recording ended early".to_string()),
         (None, 0, _) => None,
         (None, _, 0) => Some("the recording lost events".to_string()),
-        (None, _, lost) => Some(format!("the recording lost {} events", number::count(lost))),
+        (None, _, lost) => Some(format!("the recording lost {}", counted(lost, "event"))),
     };
     let of = |count: u64, one: &str, many: &str, what: &str| {
         let verb = if count == 1 { one } else { many };

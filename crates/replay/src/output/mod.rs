@@ -11,7 +11,9 @@ mod verify;
 pub use explain::{explain_answer, explain_frame, explain_pairs_frame};
 pub use import::import_answer;
 pub use map::map_page;
-pub use replay::{cache_answer, caches_frame, engines_frame, remarks, replay_answer, timeline_frame};
+pub use replay::{
+    cache_answer, caches_frame, engines_frame, patch_answer, remarks, replay_answer, timeline_frame,
+};
 pub use sites::{Weight, sites_answer};
 pub use verify::verify_answer;
 

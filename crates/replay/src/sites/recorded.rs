@@ -6,6 +6,7 @@ use super::options::{Options, Sort};
 use super::pass::{CacheKey, Chain, Counts, Pass, TIMES, nodes};
 use slablab_report::error::{Error, Result};
 use slablab_report::nearest::nearest;
+use slablab_report::text::counted;
 use slablab_trace::{Metadata, Reader, Table};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -169,8 +170,9 @@ impl Recorded {
         let mut notes = Vec::new();
         if self.older_frees > 0 {
             notes.push(format!(
-                "{} frees are of objects from before the recording: who allocated those is not known",
-                self.older_frees
+                "{} {} of objects from before the recording: who allocated those is not known",
+                counted(self.older_frees, "free"),
+                if self.older_frees == 1 { "is" } else { "are" }
             ));
         }
         let of_recorder = |site: &Site| match site.tasks.first() {
@@ -195,7 +197,9 @@ impl Recorded {
         }
         notes.extend(symbols.notes.iter().cloned());
         if symbols.nameless > 0 {
-            notes.push(format!("{} addresses have no name", symbols.nameless));
+            let nameless = symbols.nameless;
+            let have = if nameless == 1 { "has" } else { "have" };
+            notes.push(format!("{} {have} no name", counted(nameless, "address")));
         }
         if !self.has_stacks {
             notes.push(

@@ -4,6 +4,7 @@ use super::chart::{Chart, Width};
 use super::escape::{escape, json_in_script};
 use super::movie::{self, Cast, Movie};
 use super::table::{Cell, Table};
+use crate::text::counted;
 use std::fmt::{Arguments, Write};
 use std::path::Path;
 
@@ -111,8 +112,9 @@ impl Page {
 
     /// A table that most readers do not need.
     pub fn folded(&mut self, caption: &str, table: &Table) -> &mut Page {
-        let (caption, html, rows) = (escape(caption), table.html(None), table.rows.len());
-        self.add(format_args!("<details><summary>{caption} {rows} rows.</summary>\n{html}</details>\n"))
+        let (caption, html) = (escape(caption), table.html(None));
+        let rows = counted(table.rows.len() as u64, "row");
+        self.add(format_args!("<details><summary>{caption} {rows}.</summary>\n{html}</details>\n"))
     }
 
     /// A chart, the table of its numbers, and the command that made both. A long table is folded.
@@ -147,7 +149,8 @@ impl Page {
         let html = table.html(None);
         if rows > FOLD_ABOVE {
             self.add(format_args!(
-                "<details><summary>The numbers: {rows} rows</summary>\n{html}</details>\n"
+                "<details><summary>The numbers: {}</summary>\n{html}</details>\n",
+                counted(rows as u64, "row")
             ));
         } else {
             self.add(format_args!("{html}"));

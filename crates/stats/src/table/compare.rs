@@ -202,17 +202,24 @@ pub fn tally(pairs: &[Pair], column: usize) -> (usize, usize) {
     (count(Verdict::Better, Verdict::Worse), count(Verdict::Worse, Verdict::Better))
 }
 
-/// A sentence about a comparison: how many pairs differ, by which test.
+/// A sentence about a comparison: how many rows differ, by which test. Of more than two columns each row is
+/// compared several times.
 pub fn summary(pairs: &[Pair], rules: Rules) -> String {
     let differ = pairs.iter().filter(|pair| matches!(pair.verdict, Verdict::Better | Verdict::Worse)).count();
     let tests = pairs.iter().filter(|pair| pair.p.is_some()).count();
     let percent = rules.significance * 100.0;
-    let by = format!("{}, Holm's correction over {tests} tests, {percent} %", rules.test);
+    let tests = if tests == 1 { "1 test".into() } else { format!("{tests} tests") };
+    let by = format!("{}, Holm's correction over {tests}, {percent} %", rules.test);
+    let is_of_two = pairs.windows(2).all(|two| (two[0].base, two[0].other) == (two[1].base, two[1].other));
+    let what = if is_of_two { "row" } else { "comparison" };
     match (differ, pairs.len()) {
-        (0, _) => format!("No difference can be told in any row ({by})."),
-        (differ, all) if differ == all => format!("All {all} pairs differ ({by})."),
+        (0, _) => format!("No difference can be told in any {what} ({by})."),
+        (1, 1) => format!("The one {what} differs ({by})."),
+        (differ, all) if differ == all => format!("All {all} {what}s differ ({by})."),
         (differ, all) => {
-            format!("{differ} of {all} pairs differ; in {} no difference can be told ({by}).", all - differ)
+            let verb = if differ == 1 { "differs" } else { "differ" };
+            let left = all - differ;
+            format!("{differ} of {all} {what}s {verb}; in {left} no difference can be told ({by}).")
         }
     }
 }

@@ -21,6 +21,9 @@ use std::fmt::Write;
 /// Characters of a number, and of a number with its percentage.
 const NUMBER: usize = 12;
 const COLUMN: usize = NUMBER + 11;
+/// Characters of the statistic's name with its blank, and the fewest of a row's name.
+const STATISTIC: usize = 10;
+const NAME_MIN: usize = 12;
 
 /// Which means get stars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +70,10 @@ impl Default for Options {
     }
 }
 
-/// Prints a table.
+/// Prints a table. A name that is wider than its column is a letter there, and stands above the table. Where
+/// lines are wrapped, a row's name has several of them if it leaves no room for two columns.
 pub fn print(table: &Table, options: &Options) -> String {
+    let (legend, table) = &lettered(table);
     let rows: Vec<Line> = options
         .statistics
         .iter()
@@ -76,7 +81,10 @@ pub fn print(table: &Table, options: &Options) -> String {
         .collect();
     let starred = starred(table, options.stars);
     let widest = table.rows().iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-    let label = 10 + widest;
+    let room =
+        options.wrap.map_or(usize::MAX, |wrap| wrap.saturating_sub(STATISTIC + 2 * COLUMN).max(NAME_MIN));
+    let widest = widest.min(room);
+    let label = STATISTIC + widest;
     let fit = options.wrap.map_or(usize::MAX, |wrap| wrap.saturating_sub(label) / COLUMN).max(2);
     let others: Vec<usize> = (1..table.columns().len()).collect();
     let mut blocks: Vec<Vec<usize>> = others.chunks(fit - 1).map(|part| [&[0], part].concat()).collect();
@@ -87,17 +95,55 @@ pub fn print(table: &Table, options: &Options) -> String {
     for columns in blocks {
         let mut out = heads(table, &columns, label);
         for (at, line) in rows.iter().enumerate() {
-            write!(out, "{:<9} {:<widest$}", line.statistic, line.name).expect("a string");
+            let mut parts = folded(line.name, widest).into_iter();
+            write!(out, "{:<9} {:<widest$}", line.statistic, parts.next().unwrap_or_default())
+                .expect("a string");
             for column in &columns {
                 let stars = line.is_mean && starred.contains(&(at % table.rows().len(), *column));
                 out += &line.cell(*column, options.decimals, stars);
             }
             out.truncate(out.trim_end().len());
             out.push('\n');
+            parts.for_each(|part| writeln!(out, "{:<9} {part}", "").expect("a string"));
         }
         printed.push(out);
     }
-    printed.join("\n")
+    legend.clone() + &printed.join("\n")
+}
+
+/// The names that are wider than a column, each with its letter; and the table with letters for all names.
+fn lettered(table: &Table) -> (String, Table) {
+    let is_wide = |name: &String| {
+        let (release, rest) = release(name);
+        release.chars().count().max(rest.chars().count()) >= COLUMN
+    };
+    let names = table.columns();
+    if names.len() > 26 || !names.iter().any(is_wide) {
+        return (String::new(), table.clone());
+    }
+    let letters = || ('A'..='Z').map(String::from).take(names.len());
+    let legend = letters().zip(names).map(|(letter, name)| format!("{letter}: {name}\n")).collect::<String>();
+    let mut short = Table::new(letters());
+    for row in table.rows() {
+        short.row(row.clone()).expect("as many cells as before");
+    }
+    (legend + "\n", short)
+}
+
+/// A name in parts of at most `widest` characters, broken at blanks where it has some.
+fn folded(name: &str, widest: usize) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for word in name.split(' ') {
+        let chars: Vec<char> = word.chars().collect();
+        match parts.last_mut() {
+            Some(last) if last.chars().count() + 1 + chars.len() <= widest => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => parts.extend(chars.chunks(widest.max(1)).map(String::from_iter)),
+        }
+    }
+    parts
 }
 
 /// The heads of these columns. A name that begins with a kernel's release has it in a line of its own.

@@ -56,7 +56,8 @@ pub fn suite_answer(suite: &SuiteResults, look: SuiteLook) -> Answer {
     let shown: Vec<&Line> = lines.iter().filter(is_shown).collect();
     if !shown.is_empty() {
         let rows = shown.iter().copied();
-        answer = answer.table(columns.text(("", &label), &keys, rows, Style::Bytes), &LEFT_OUT);
+        let table = columns.text(("", &label), &keys, rows, Style::Bytes).names(1..3);
+        answer = answer.table(table, &LEFT_OUT);
     }
     let alike: Vec<String> = lines.iter().filter(|line| !is_shown(line)).map(Line::name).collect();
     if !alike.is_empty() {
@@ -132,7 +133,7 @@ fn sentence(lines: &[Line], [base, other]: &[String; 2]) -> String {
 
 /// A row for each number that differs, in the rows that differ.
 fn reasons([base, other]: &[String; 2], lines: &[Line]) -> text::Table {
-    let mut table = text::Table::new(["", base, other]);
+    let mut table = text::Table::new(["", base, other]).names(1..3);
     for line in lines.iter().filter(|line| !line.differences.is_empty()) {
         table.row([line.name().as_str(), "", ""]);
         for one in &line.differences {

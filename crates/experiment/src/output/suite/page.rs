@@ -62,6 +62,7 @@ fn gains(answer: Answer, lines: &[Line]) -> Answer {
     let answer = answer.figure("Gains with 95 % intervals, before Holm's correction.", chart, table);
     match lines.len().saturating_sub(ROWS_MAX) {
         0 => answer,
+        1 => answer.paragraph("1 more row is in the table."),
         more => answer.paragraph(&format!("{more} more rows are in the table.")),
     }
 }

@@ -48,7 +48,7 @@ fn items(explained: &Explained) -> text::Table {
     let rows = columns::differing(explained);
     let keys = ["from", "to", "what"];
     let table = columns::items(explained).text(("policy", &name), &keys, &rows, Style::Grouped);
-    table.numbers(0..0).heads_in_lines()
+    table.numbers(0..0).heads_in_lines().names(1..3)
 }
 
 fn parts(explained: &Explained, moving: &[&Explanation], policies: &[usize], more: bool) -> text::Table {

@@ -21,10 +21,20 @@ use slablab_report::html::name_of;
 
 /// The answer of `replay`: text and page list `top` caches for each engine.
 pub fn replay_answer(replay: &Replay, top: usize) -> Answer {
+    engines_answer(replay, top, false)
+}
+
+/// The answer of `linux patch --replay`: as [`replay_answer`], with the change from the first engine to the
+/// last.
+pub fn patch_answer(replay: &Replay, top: usize) -> Answer {
+    engines_answer(replay, top, true)
+}
+
+fn engines_answer(replay: &Replay, top: usize, change: bool) -> Answer {
     let answer = begun(replay, sentence::of_all(replay))
         .document(&ReplayDocument::new(replay, &|_| true))
         .rows(caches_frame(replay));
-    page::blocks(table::engines(answer, replay, top), replay, top)
+    page::blocks(table::engines(answer, replay, top, change), replay, top)
 }
 
 /// The answer of `replay --cache`: every counter of one cache, by directory or alias. `None` if no engine has

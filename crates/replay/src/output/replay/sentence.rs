@@ -5,6 +5,7 @@ use crate::replay::Replay;
 use crate::replay::outcome::{Counts, Outcome};
 use slablab_platform::Event;
 use slablab_report::html::number::{bytes, count, percent};
+use slablab_report::text::counted;
 
 /// What debugging found, then what the recording costs under one engine, or which of several costs least.
 pub(super) fn of_all(replay: &Replay) -> String {
@@ -28,11 +29,11 @@ pub(super) fn of_cache(rows: &[Option<Row>]) -> String {
     let held: Vec<(String, u64)> = rows.iter().map(|row| (row.engine(), row.slab_bytes())).collect();
     if let [row] = rows.as_slice() {
         return format!(
-            "{name} ends with {} of slabs under {}: {} slabs for {} active objects{}.",
+            "{name} ends with {} of slabs under {}: {} for {}{}.",
             bytes(row.slab_bytes()),
             row.engine(),
-            count(row.cache.end.slabs),
-            count(row.cache.end.active_objects()),
+            counted(row.cache.end.slabs, "slab"),
+            counted(row.cache.end.active_objects(), "active object"),
             fast(&row.cache.counts)
         );
     }
@@ -53,11 +54,11 @@ fn cost(outcome: &Outcome) -> String {
     let page = outcome.page_size;
     let total = outcome.total();
     format!(
-        "under {} the recording peaks at {} of slab memory, ends with {} and takes {} slabs{}",
+        "under {} the recording peaks at {} of slab memory, ends with {} and takes {}{}",
         outcome.engine(),
         bytes(outcome.peak_frames * page),
         bytes(outcome.end_frames * page),
-        count(total.get(Event::AllocSlab)),
+        counted(total.get(Event::AllocSlab), "slab"),
         fast(&total)
     )
 }
@@ -97,7 +98,7 @@ fn compared(outcomes: &[Outcome]) -> String {
         Some(least) => {
             format!("{} {} fewest slabs, {}", least.names(), least.verb("takes", "take"), count(least.value))
         }
-        None => format!("each takes {} slabs", count(taken[0].1)),
+        None => format!("each takes {}", counted(taken[0].1, "slab")),
     };
     format!("{memory}; {slabs}")
 }

@@ -7,7 +7,7 @@ use crate::replay::outcome::{CacheOutcome, Outcome};
 use slablab_report::Answer;
 use slablab_report::column::{Columns, Style};
 use slablab_report::html::Cell;
-use slablab_report::text::cut;
+use slablab_report::text::{counted, cut};
 
 /// Characters of a cache's name.
 const NAME: usize = 31;
@@ -15,17 +15,17 @@ const NAME: usize = 31;
 /// Columns of caches that are left out on a narrow terminal, in this order.
 const LEFT_OUT: [&str; 6] = ["Fallb", "O", "assumed", "Loss K", "Objects", "Free"];
 
-/// All engines side by side, then `top` caches of each.
-pub(super) fn engines(answer: Answer, replay: &Replay, top: usize) -> Answer {
+/// All engines side by side, then `top` caches of each; with `change` that from the first engine to the last.
+pub(super) fn engines(answer: Answer, replay: &Replay, top: usize, change: bool) -> Answer {
     let sums: Vec<_> = replay.outcomes.iter().map(|outcome| Some(Sums::new(outcome))).collect();
-    let answer = side_by_side(answer, figures(), ("", replay), &sums, Style::Units);
+    let answer = side_by_side(answer, figures(), ("", replay), &sums, (Style::Units, change));
     replay.outcomes.iter().fold(answer, |answer, outcome| caches(answer, outcome, top))
 }
 
 /// Every counter of one cache that any engine has, side by side.
 pub(super) fn cache(answer: Answer, replay: &Replay, rows: &[Option<Row>]) -> Answer {
     let name = rows.iter().flatten().next().map_or("", |row| row.cache.name.as_str());
-    side_by_side(answer, columns::caches(), (&cut(name, NAME), replay), rows, Style::Bytes)
+    side_by_side(answer, columns::caches(), (&cut(name, NAME), replay), rows, (Style::Bytes, false))
 }
 
 /// A line per column, an engine per column; what is the same under all engines becomes one sentence.
@@ -34,12 +34,16 @@ fn side_by_side<R>(
     columns: Columns<R>,
     (first, replay): (&str, &Replay),
     rows: &[Option<R>],
-    style: Style,
+    (style, change): (Style, bool),
 ) -> Answer {
     let (columns, same) = columns.differing(rows, style);
     let engines = replay.outcomes.iter().map(|outcome| outcome.engine().to_string());
     let heads = std::iter::once(first.to_string()).chain(engines);
-    let answer = answer.table(columns.text_rows(heads, rows, style).heads_in_lines(), &[]);
+    let table = match change {
+        true => columns.text_rows_and_change(heads.chain(["change".to_string()]), rows, style),
+        false => columns.text_rows(heads, rows, style),
+    };
+    let answer = answer.table(table.heads_in_lines().names(1..replay.outcomes.len() + 1), &[]);
     match same.is_empty() {
         true => answer,
         false => answer.line(format!("The same under all engines: {}.", same.join("; "))),
@@ -66,7 +70,7 @@ fn caches(answer: Answer, outcome: &Outcome, top: usize) -> Answer {
     let answer = answer.table(table, &LEFT_OUT);
     match all.saturating_sub(top) {
         0 => answer,
-        more => answer.line(format!("... and {more} more caches (--top)")),
+        more => answer.line(format!("... and {} (--top)", counted(more as u64, "more cache"))),
     }
 }
 

@@ -13,6 +13,7 @@ use slablab_report::document::{Named, named};
 use slablab_report::html::chart::{Axis, Pair, Pairs, Scale};
 use slablab_report::html::{Cell, Head, Table, name_of, number};
 use slablab_report::text;
+use slablab_report::text::counted;
 
 /// Rows of a figure; its table has all.
 const ROWS: usize = 24;
@@ -113,7 +114,9 @@ fn shown(answer: Answer, rows: usize, top: usize, table: impl FnOnce() -> text::
     match rows.saturating_sub(top) {
         0 => answer.table(table(), &LEFT_OUT),
         hidden if top == 0 => answer.line(format!("Rows: none of {hidden} shown (--top 0)")),
-        hidden => answer.table(table(), &LEFT_OUT).line(format!("... and {hidden} more rows (--top)")),
+        hidden => answer
+            .table(table(), &LEFT_OUT)
+            .line(format!("... and {} (--top)", counted(hidden as u64, "more row"))),
     }
 }
 
