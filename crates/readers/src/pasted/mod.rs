@@ -9,6 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | `clean` | a line as its program printed it |
+//! | `prefix` | what a log puts before every line, learnt from the text |
 //! | `row` | rows of tables |
 //! | `tables` | rows become tables, parts of tables and snapshots |
 //! | `infer` | what rows do not say and their numbers imply |
@@ -19,6 +20,7 @@ mod clean;
 mod facts;
 mod infer;
 mod message;
+mod prefix;
 mod row;
 mod tables;
 
