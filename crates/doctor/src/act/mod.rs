@@ -3,6 +3,7 @@
 //! ```text
 //! act                 Measured and Found become a Report
 //!   verdict           the answer in one sentence
+//!     texts           what messages and other texts say by themselves
 //!   actions           what can be done about it here
 //!     knobs           what this kernel lets its user change
 //!     predict         what a change would save
@@ -12,6 +13,7 @@ pub mod actions;
 pub mod knobs;
 mod predict;
 mod report;
+mod texts;
 pub mod verdict;
 
 pub use report::{Report, act};

@@ -4,7 +4,8 @@
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 use super::builder::DumpBuilder;
-use super::{BundleError, moment};
+use super::BundleError;
+use crate::moment;
 use crate::compressed::Decompressed;
 use crate::pasted;
 use crate::slabinfo::Slabinfo;
@@ -112,6 +113,9 @@ impl DumpBuilder {
                     return Err(BundleError::NoBytes);
                 }
                 if found.is_empty() {
+                    if let Some(words) = found.not_of_slabs() {
+                        return Err(BundleError::OtherText(words));
+                    }
                     let (line, first) = found.first_unread.unwrap_or_default();
                     return Err(BundleError::NothingPasted { lines: found.lines, line, first });
                 }

@@ -1,6 +1,7 @@
 //! Evidence as people paste it: each sample of crates/readers/testdata/pasted with the question that was
 //! asked, and the same tables in other dress.
 
+mod cases;
 mod dress;
 
 use slablab_doctor::measure::SortKey;
