@@ -4,7 +4,7 @@
 use super::verdict::{Judgement, with_size};
 use crate::find::pasted::what_happened;
 use crate::measure::Measured;
-use crate::what::{Damaged, Failure, Users, blocks};
+use crate::what::{Base, Damaged, Failure, Users, blocks};
 use crate::words::{counted, part_of, percent, size};
 use slablab_readers::pasted::{Kind, MemoryReport, Pasted};
 
@@ -27,6 +27,7 @@ pub(super) fn of(measured: &Measured, pasted: &Pasted) -> Option<(Judgement, Str
     let report = pasted.reports.iter().rev().find(|report| report.tells());
     let found = report.and_then(|last| of_report(measured, last)).or_else(|| of_table(measured, pasted));
     let found = found.or_else(|| of_failure(measured, pasted)).or_else(|| of_cgroup(pasted));
+    let found = found.or_else(|| of_spl(measured, pasted));
     found.or_else(|| of_others(measured, pasted))
 }
 
@@ -52,11 +53,13 @@ fn of_failure(measured: &Measured, pasted: &Pasted) -> Option<(Judgement, String
 
 /// A report of the OOM killer or of a failed allocation of pages.
 fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, String)> {
-    let happened = what_happened(last)?;
+    let happened = what_happened(last).unwrap_or_else(|| "a report of the kernel about memory".into());
     if last.of_cgroup {
         return Some(of_limit(last, &happened));
     }
-    let Some(users) = Users::of(last, measured.state.page_size) else { return Some(without_counters(last, &happened)) };
+    let Some(users) = Users::of(last, measured.state.page_size) else {
+        return Some(without_counters(last, &happened));
+    };
     let share = users.share();
     if let Some(found) = of_order(measured, last, &happened, &users) {
         return Some(found);
@@ -64,6 +67,15 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
     let is_most = users.unreclaimable >= users.base / 100 * MOST_PERCENT;
     let is_little = users.unreclaimable < users.base / 100 * LITTLE_PERCENT;
     // The counters of a text that is cut are no whole: slabs are the first of what is counted.
+    if users.slabs_are_first() && users.from == Base::Counted && !is_little {
+        let text = format!(
+            "not reclaimable: {happened}; slabs are the largest user that the text counts: {share} are unreclaimable \
+             slabs, {} with the reclaimable ones; {}",
+            percent(users.slabs, users.base),
+            users.words()
+        );
+        return Some((Judgement::NotReclaimable, text));
+    }
     if users.slabs_are_first() && !is_little && (is_most || last.has_table) {
         let most = most(measured, &users);
         let text = format!(
@@ -79,7 +91,11 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
         );
         return Some((Judgement::NoProblem, text));
     }
-    let place = if users.slabs_are_first() { "slabs are the first of what is counted" } else { "slabs are not the first" };
+    let place = if users.slabs_are_first() {
+        "slabs are the first of what is counted"
+    } else {
+        "slabs are not the first"
+    };
     let text = format!(
         "not reclaimable: {happened}; {share} are unreclaimable slabs, and {place}: {}",
         users.words()
@@ -121,19 +137,32 @@ fn of_order(
         return None;
     }
     let text = format!(
-        "no problem of slabs, but fragmentation: {happened}{} with {} free, no block of {} or more among it; {} are \
-         slabs ({})",
+        "no problem of slabs, but fragmentation: {happened} ({}){} with {} free, no block of {} or more among it; {} \
+         are unreclaimable slabs",
+        size(bytes),
         for_whom(last),
         size(free),
         size(bytes),
-        part_of(users.slabs, users.base),
-        percent(users.slabs, users.base)
+        users.share()
     );
     Some((Judgement::NoProblem, text))
 }
 
 fn for_whom(last: &MemoryReport) -> String {
-    last.caller().map_or(String::new(), |caller| format!(", asked for by {caller},"))
+    caller(last).map_or(String::new(), |caller| format!(", asked for by {caller},"))
+}
+
+/// The code that asked, in words.
+fn caller(last: &MemoryReport) -> Option<String> {
+    let mut callers = last.callers();
+    let first = callers.next()?;
+    let by = callers.next().map_or(String::new(), |second| format!(", called by {second}"));
+    let is_network = last
+        .callers()
+        .take(4)
+        .any(|name| name.contains("skb") || name.contains("napi") || name.contains("_rx_"));
+    let path = if is_network { " (network receive path)" } else { "" };
+    Some(format!("{first}{by}{path}"))
 }
 
 /// A report whose counters are not in the text.
@@ -144,14 +173,18 @@ fn without_counters(last: &MemoryReport, happened: &str) -> (Judgement, String) 
         return (Judgement::Unknown, format!("{text}; {NEEDED}"));
     }
     let caller = for_whom(last);
-    (Judgement::Unknown, format!("unknown what holds memory: {happened}{}; {NEEDED}", caller.trim_end_matches(',')))
+    (
+        Judgement::Unknown,
+        format!("unknown what holds memory: {happened}{}; {NEEDED}", caller.trim_end_matches(',')),
+    )
 }
 
 /// What it means that the pages were for a new slab.
 fn for_a_slab(last: &MemoryReport) -> Option<String> {
     let order = last.failed_order.filter(|_| last.for_slab())?;
-    let caller = last.caller().map_or(String::new(), |caller| format!(" for {caller}"));
-    let atomic = last.gfp_names.as_deref().is_some_and(|names| names.contains("ATOMIC") || names.contains("NOWAIT"));
+    let caller = caller(last).map_or(String::new(), |caller| format!(" for {caller}"));
+    let atomic =
+        last.gfp_names.as_deref().is_some_and(|names| names.contains("ATOMIC") || names.contains("NOWAIT"));
     let cannot = if atomic { ", whose caller could not wait (atomic)" } else { "" };
     let pages = counted(1 << order.min(20), "page");
     Some(match order {
@@ -174,12 +207,15 @@ fn for_a_slab(last: &MemoryReport) -> Option<String> {
 /// A memory cgroup at its limit: its own counters tell.
 fn of_limit(last: &MemoryReport, happened: &str) -> (Judgement, String) {
     let Some(cgroup) = &last.cgroup else {
-        let text = format!("{happened}: a memory cgroup was at its limit, not the machine; its counters are needed \
-                            (\"memory: usage\", \"Memory cgroup stats\")");
+        let text = format!(
+            "{happened}: a memory cgroup was at its limit, not the machine; its counters are needed \
+                            (\"memory: usage\", \"Memory cgroup stats\")"
+        );
         return (Judgement::Unknown, text);
     };
     let name = cgroup.name.as_deref().unwrap_or("a memory cgroup");
-    let usage = cgroup.usage.map_or(String::new(), |(usage, limit)| format!(" ({} of {})", size(usage), size(limit)));
+    let usage =
+        cgroup.usage.map_or(String::new(), |(usage, limit)| format!(" ({} of {})", size(usage), size(limit)));
     let of = |keys: &[&str]| keys.iter().find_map(|key| cgroup.bytes.get(*key).copied());
     let slabs = of(&["slab_unreclaimable"]);
     // Version 1 counts shared memory in the cache.
@@ -194,13 +230,22 @@ fn of_limit(last: &MemoryReport, happened: &str) -> (Judgement, String) {
     ];
     ranked.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     ranked.retain(|(_, bytes)| *bytes > 0);
-    let all = cgroup.usage.map(|(usage, _)| usage).or_else(|| ranked.first().map(|(_, bytes)| *bytes)).unwrap_or(0);
-    let words: Vec<String> =
-        ranked.iter().map(|(name, bytes)| format!("{name} {} ({})", size(*bytes), percent(*bytes, all))).collect();
-    let slabs = slabs.map_or(String::new(), |bytes| format!("; of kernel memory {} are unreclaimable slabs", size(bytes)));
+    let all =
+        cgroup.usage.map(|(usage, _)| usage).or_else(|| ranked.first().map(|(_, bytes)| *bytes)).unwrap_or(0);
+    let words: Vec<String> = ranked
+        .iter()
+        .map(|(name, bytes)| format!("{name} {} ({})", size(*bytes), percent(*bytes, all)))
+        .collect();
+    let slabs = slabs
+        .map_or(String::new(), |bytes| format!("; of kernel memory {} are unreclaimable slabs", size(bytes)));
     let (kind, answer) = match ranked.first() {
         Some(("kernel memory", _)) => (Judgement::NotReclaimable, "kernel memory is the answer".to_string()),
-        Some((first, _)) => (Judgement::NoProblem, format!("{first} is the answer, not slabs").replace("processes is", "processes are").replace("files is", "files are")),
+        Some((first, _)) => (
+            Judgement::NoProblem,
+            format!("{first} is the answer, not slabs")
+                .replace("processes is", "processes are")
+                .replace("files is", "files are"),
+        ),
         None => (Judgement::Unknown, "its counters are not in the text".into()),
     };
     let lead = if kind == Judgement::NoProblem { "no problem of slabs: " } else { "" };
@@ -239,17 +284,47 @@ fn of_cgroup(pasted: &Pasted) -> Option<(Judgement, String)> {
     let user = of(&["anon"]).unwrap_or(0).saturating_add(of(&["file"]).unwrap_or(0));
     let all = kernel.saturating_add(user);
     let rest = format!(
-        "{} of kernel memory of the cgroup are reclaimable slabs, {} are not; processes and files have {}",
-        part_of(free, kernel),
+        "{} of {} of kernel memory of the cgroup are reclaimable slabs ({}), {} are not; processes and files have {}",
+        precise(free),
+        precise(kernel),
+        percent(free, kernel),
         size(stays),
         size(user)
     );
     if stays >= all / 100 * LITTLE_PERCENT && stays > free {
-        return Some((Judgement::NotReclaimable, format!("not reclaimable: {rest}; a second memory.stat tells whether it climbs")));
+        return Some((
+            Judgement::NotReclaimable,
+            format!("not reclaimable: {rest}; a second memory.stat tells whether it climbs"),
+        ));
     }
     let counts = "reclaimable slabs count into the cgroup's working set, and the kernel frees them before it kills a \
                   process at the limit";
     Some((Judgement::NoProblem, format!("no problem: {rest}; {counts}")))
+}
+
+/// Bytes with two places, where one would say that a part is the whole.
+fn precise(bytes: u64) -> String {
+    const GIB: u64 = 1 << 30;
+    if bytes < GIB { size(bytes) } else { format!("{:.2} GiB", bytes as f64 / GIB as f64) }
+}
+
+/// Caches of SPL alone: memory of ZFS, beside the kernel's own.
+fn of_spl(measured: &Measured, pasted: &Pasted) -> Option<(Judgement, String)> {
+    if pasted.tables.is_empty() || pasted.tables.iter().any(|table| table.kind != Kind::Spl) {
+        return None;
+    }
+    let line = measured.largest()?;
+    let (used, all) = (line.split.in_use, line.split.bytes);
+    let text = format!(
+        "unknown what ZFS can give back: its own slabs (SPL, beside /proc/slabinfo) have {}, most in {}, of which {} is in \
+         use ({}); the rest is free objects inside of slabs. The ARC's shrinker frees buffers when memory is short \
+         (zfs_arc_max limits it)",
+        size(measured.total.bytes),
+        with_size(line),
+        size(used.min(all)),
+        percent(used.min(all), all)
+    );
+    Some((Judgement::Unknown, text))
 }
 
 /// Texts of other tools, where nothing else is in the text.
@@ -271,7 +346,8 @@ fn of_others(measured: &Measured, pasted: &Pasted) -> Option<(Judgement, String)
         return Some((Judgement::Unknown, text));
     }
     pasted.asides.answer().map(|text| {
-        let judgement = if text.starts_with("memory is not short") { Judgement::NoProblem } else { Judgement::Unknown };
+        let judgement =
+            if text.starts_with("memory is not short") { Judgement::NoProblem } else { Judgement::Unknown };
         (judgement, text)
     })
 }

@@ -2,13 +2,14 @@
 //! holder frees. It names the cache or the caches that have most.
 
 use super::texts;
+use crate::find::told;
 use crate::measure::alike::{Alike, alike};
 use crate::measure::history::{History, Least};
 use crate::measure::partial::Partial;
 use crate::measure::reclaim::Reclaim;
 use crate::measure::{Line, Measured, named};
 use crate::what::Entry;
-use crate::words::{counted, part_of, percent, size};
+use crate::words::{capital, counted, part_of, percent, size};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slablab_report::html::name_of;
@@ -61,6 +62,21 @@ pub(crate) fn of(measured: &Measured) -> Verdict {
     let damaged = pasted.is_some_and(|pasted| !pasted.corruptions.is_empty());
     if let Some(history) = measured.history.as_ref().filter(|_| !damaged) {
         let (judgement, text) = of_growth(measured, history);
+        // Two lists in one text, of times that are not known: that they are alike says little.
+        let is_still =
+            judgement == Judgement::Steady && history.hours.is_none() && !measured.lines.is_empty();
+        if pasted.is_some() && is_still {
+            let (judgement, now) = of_little(measured).unwrap_or_else(|| of_state(measured));
+            let now = now.replace("; whether it climbs takes a second snapshot", "");
+            let lead = measured.largest().and_then(|line| Some((line, line.growth.as_ref()?)));
+            let lead = lead.map_or(String::new(), |(line, growth)| {
+                let kib = |bytes: Option<&u64>| grouped(bytes.copied().unwrap_or(0) / 1024);
+                let (first, last) = (kib(growth.points.first()), kib(growth.points.last()));
+                format!(" ({}: {first}, then {last} KiB)", named(line))
+            });
+            let all = of_all(history);
+            return said((judgement, format!("{now}; between the snapshots in the text {all}{lead}")));
+        }
         return said((judgement, text + &of_memory(measured)));
     }
     if let Some(found) = pasted.and_then(|pasted| texts::of(measured, pasted)) {
@@ -71,13 +87,18 @@ pub(crate) fn of(measured: &Measured) -> Verdict {
         Some(lost) => (Judgement::Unknown, format!("unknown: {lost}. Without it: {text}")),
         None => (judgement, text),
     };
+    let debugged = told::debugged(measured).filter(|_| pasted.is_some());
+    let text = text + &debugged.map_or(String::new(), |(why, _)| format!(". {}", capital(&why)));
     Verdict { judgement, text, takes_second: judgement == Judgement::NotReclaimable }
 }
 
 /// A row of a table that could not be read: what it has may be the answer. meminfo counts it all the same.
 fn lost_row(measured: &Measured) -> Option<String> {
     let (line, text) = measured.state.dump.pasted.as_ref()?.lost.first()?;
-    measured.meminfo.is_none().then(|| format!("line {line} looks like a row of the table and could not be read: `{text}`"))
+    measured
+        .meminfo
+        .is_none()
+        .then(|| format!("line {line} looks like a row of the table and could not be read: `{text}`"))
 }
 
 fn of_little(measured: &Measured) -> Option<(Judgement, String)> {
@@ -157,11 +178,12 @@ fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
         return (Judgement::Climbing, text);
     }
     let nothing = measured.lines.is_empty();
-    let (judgement, words) = match nothing || history.compared_bytes() < measured.total.bytes / 100 * MOST_PERCENT {
-        true => (Judgement::Unknown, "unknown"),
-        false if cached >= worth => (Judgement::NoProblem, "no problem"),
-        false => (Judgement::Steady, "steady"),
-    };
+    let (judgement, words) =
+        match nothing || history.compared_bytes() < measured.total.bytes / 100 * MOST_PERCENT {
+            true => (Judgement::Unknown, "unknown"),
+            false if cached >= worth => (Judgement::NoProblem, "no problem"),
+            false => (Judgement::Steady, "steady"),
+        };
     let found = match cached >= worth {
         true => format!("{} of growth is what the kernel frees when it needs memory", size(cached)),
         false => format!("no cache grew by {} or more", size(worth)),
@@ -256,6 +278,18 @@ fn of_state(measured: &Measured) -> (Judgement, String) {
     }
     let part = if covered(ENOUGH_PERCENT) || known.is_some() { String::new() } else { format!("; {part}") };
     // Slabs of caches that are known in no way tell nothing.
+    const FEW_PERCENT: u64 = 5;
+    let total = measured.meminfo.as_ref().and_then(|meminfo| meminfo.total);
+    if let Some(total) =
+        total.filter(|total| known.is_none() && measured.all_bytes() < total / 100 * FEW_PERCENT)
+    {
+        let all = measured.all_bytes();
+        let (part, share) = (part_of(all, total), percent(all, total));
+        return (
+            Judgement::NoProblem,
+            format!("no problem: slabs have {part} of the machine's memory ({share})"),
+        );
+    }
     if free.saturating_add(stays) == 0 || of(Reclaim::Unknown) > all / 2 {
         let most = measured.largest().map_or(String::new(), |line| format!("; most is {}", with_size(line)));
         let text =
@@ -288,6 +322,16 @@ fn holders(measured: &Measured, sum: &str, stays: u64, all: u64) -> String {
     let is_most = |bytes: u64| bytes >= all / 100 * MOST_PERCENT;
     if let Some(line) = lead.filter(|line| is_most(line.split.bytes)) {
         let bytes = line.split.bytes;
+        let pasted = measured.state.dump.pasted.is_some();
+        let copies = told::copies(measured).filter(|_| line.cache.name == "kmem_cache");
+        if let Some(why) = copies.or_else(|| told::no_suspect(line)).filter(|_| pasted) {
+            let (of, percent) = (part_of(bytes, all), percent(bytes, all));
+            return format!(
+                "{} holds {of} ({percent}), and no shrinker frees it. {}",
+                introduced(line),
+                capital(&why)
+            );
+        }
         return format!(
             "{} holds {} ({}), and no shrinker frees it: suspect of a leak",
             introduced(line),

@@ -1,11 +1,12 @@
 //! Findings about a text: what it says beyond a list of caches, and what its one moment can tell.
 
 use super::finding::{Finding, Kind};
+use super::told;
 use crate::measure::alike::{Alike, alike};
 use crate::measure::reclaim::Reclaim;
 use crate::measure::{Line, Measured, named};
 use crate::what::{Damaged, Failure, Users};
-use crate::words::{counted, listed, percent, size};
+use crate::words::{capital, counted, listed, percent, size};
 use slablab_readers::allocinfo::AllocSite;
 use slablab_readers::pasted::{MemoryReport, Pasted};
 use slablab_report::text::grouped;
@@ -19,6 +20,9 @@ pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
     found.extend(corruptions(measured, pasted));
     found.extend(call_sites(pasted));
     found.extend(unread(pasted));
+    found.extend(
+        told::debugged(measured).map(|(text, bytes)| Finding::of_machine(Kind::Debugging, bytes, text)),
+    );
     found.extend(dentries(measured, pasted));
     found.extend(held(measured, worth));
     found.extend(together(measured));
@@ -103,7 +107,8 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<Finding> {
     let reclaimable = last
         .slab_reclaimable
         .map_or(String::new(), |pages| format!(", {} reclaimable", size(pages.saturating_mul(page))));
-    let text = format!("{who}: {} of unreclaimable slabs{reclaimable}{of}{of_cgroup}{table}{has}", size(bytes));
+    let text =
+        format!("{who}: {} of unreclaimable slabs{reclaimable}{of}{of_cgroup}{table}{has}", size(bytes));
     Some(Finding::of_machine(Kind::OutOfMemory, bytes, text))
 }
 
@@ -187,9 +192,11 @@ fn held(measured: &Measured, worth: u64) -> Option<Finding> {
         Reclaim::Unknown => "it may be unreclaimable",
         _ => "no shrinker of the kernel frees it",
     };
-    let suspect = match measured.is_little() {
-        true => ". It is too little to matter now",
-        false => ": a suspect of a leak",
+    let weak = told::no_suspect(line).or_else(|| told::copies(measured).filter(|_| name == "kmem_cache"));
+    let suspect = match (measured.is_little(), weak) {
+        (true, _) => ". It is too little to matter now".to_string(),
+        (false, Some(why)) => format!(". {}", capital(&why)),
+        (false, None) => ": a suspect of a leak".to_string(),
     };
     let text = format!("{name}: {used}, and {verdict}{suspect}.{cannot}{grows}{once}");
     Some(Finding::of_caches(Kind::Suspect, &[line], bytes, text.trim_end_matches('.').to_string()))

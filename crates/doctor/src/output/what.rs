@@ -2,7 +2,9 @@
 
 use crate::measure::reclaim::Reclaim;
 use crate::state::Cache;
-use crate::what::{CorruptionDocument, Damaged, Entry, Failure, Flag, Known, Merged, MessageDocument, Part, Size};
+use crate::what::{
+    CorruptionDocument, Damaged, Entry, Failure, Flag, Known, Merged, MessageDocument, Part, Size,
+};
 use crate::words::{capital, counted, listed};
 use schemars::JsonSchema;
 use serde::Serialize;

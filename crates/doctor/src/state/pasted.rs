@@ -3,9 +3,9 @@
 use super::join;
 use super::machine::{Cache, Missing, State};
 use super::missing::COLLECT;
+use crate::words::listed;
 use slablab_readers::bundle::Dump;
 use slablab_readers::pasted::{Caches, Kind, Moment, Pasted};
-use crate::words::listed;
 use slablab_report::text::{counted, grouped};
 use std::path::PathBuf;
 
@@ -66,7 +66,9 @@ pub(super) fn earlier(state: &State) -> Vec<State> {
 /// Earlier moments of /proc/meminfo in the text, where it has no earlier tables.
 fn moments(state: &State) -> Vec<State> {
     // A table beside several moments is of one of them: which one is not known.
-    let Some(pasted) = state.dump.pasted.as_ref().filter(|_| state.caches.is_empty()) else { return Vec::new() };
+    let Some(pasted) = state.dump.pasted.as_ref().filter(|_| state.caches.is_empty()) else {
+        return Vec::new();
+    };
     let of = |(index, moment): (usize, &Moment)| {
         let mut then = without_caches(state);
         (then.taken_s, then.up_s) = (moment.taken_s, moment.up_s);
@@ -199,10 +201,7 @@ pub(super) fn found(pasted: &Pasted) -> Vec<String> {
         said.push("not used: the last /proc/meminfo, which ends before its lines about slabs".into());
     }
     if !pasted.alloc_sites.is_empty() {
-        said.push(format!(
-            "read: {} of /proc/allocinfo",
-            counted(pasted.alloc_sites.len() as u64, "line")
-        ));
+        said.push(format!("read: {} of /proc/allocinfo", counted(pasted.alloc_sites.len() as u64, "line")));
     }
     if !pasted.unreadable.is_empty() {
         said.push(format!("unreadable by crash itself: {}", listed(&pasted.unreadable)));

@@ -4,7 +4,7 @@
 use super::message::Part;
 use schemars::JsonSchema;
 use serde::Serialize;
-use slablab_readers::pasted::{Corruption, Damage, Track};
+use slablab_readers::pasted::{self, Corruption, Damage, Track};
 use slablab_report::text::{counted, grouped};
 use slablab_slabs::Release;
 
@@ -38,6 +38,11 @@ pub struct Damaged<'a> {
 const SLAB_DEBUG: Release = Release::new(6, 9, 0);
 /// Since then the call sites of a cache are in debugfs.
 const TRACES: Release = Release::new(5, 16, 0);
+
+/// The reports of damaged objects in a text.
+pub fn corruptions_in(text: &str) -> Vec<Corruption> {
+    pasted::scan(text.as_bytes()).corruptions
+}
 
 impl<'a> Damaged<'a> {
     /// The reports of a text, those that tell most first: kmemleak's list may have objects without end.
@@ -76,7 +81,10 @@ impl<'a> Damaged<'a> {
             }
             Damage::DoubleFree => {
                 let freed = track("freed first in", report.freed.as_ref());
-                format!("double free of an object{of_cache}{freed}{}", track("allocated in", report.allocated.as_ref()))
+                format!(
+                    "double free of an object{of_cache}{freed}{}",
+                    track("allocated in", report.allocated.as_ref())
+                )
             }
             Damage::InvalidFree => format!("a pointer that is no object{of_cache} was freed{place}"),
             Damage::WrongCache => format!(
@@ -129,8 +137,12 @@ impl<'a> Damaged<'a> {
         let size = report.size.map_or(String::new(), |size| format!(" of {size} bytes"));
         let freed = if report.damage == Damage::UseAfterFree { " that was freed" } else { "" };
         let at = match &report.distance {
-            Some((by, side)) if side == "right" => format!(", {} behind an object{size}", counted(*by, "byte")),
-            Some((by, side)) if side == "left" => format!(", {} before an object{size}", counted(*by, "byte")),
+            Some((by, side)) if side == "right" => {
+                format!(", {} behind an object{size}", counted(*by, "byte"))
+            }
+            Some((by, side)) if side == "left" => {
+                format!(", {} before an object{size}", counted(*by, "byte"))
+            }
             Some((by, _)) => format!(", {} inside of an object{size}", counted(*by, "byte")),
             None => format!(" at an object{size}"),
         };
@@ -188,7 +200,7 @@ impl<'a> Damaged<'a> {
     pub fn parts(&self) -> Vec<Part> {
         let report = self.report;
         let part = |label, text: String| Part { label, text, command: None };
-        let mut parts = vec![part("what", format!("{}.", crate::words::capital(&self.summary())))];
+        let mut parts = vec![part("what", format!("{}.", self.summary()))];
         parts.extend(self.who().map(|text| part("whose write", text)));
         for (label, found) in [("allocated", &report.allocated), ("freed", &report.freed)] {
             if let Some(track) = found.as_ref().filter(|track| !track.place.is_empty()) {

@@ -140,10 +140,13 @@ impl Failure {
         }
         let (slabs, objects) =
             (sum(&self.last.nodes, |node| node.slabs), sum(&self.last.nodes, |node| node.objects));
-        let Some(large) = self.last.order.and_then(|order| self.page_size.checked_mul(1u64.checked_shl(order)?)) else {
+        let Some(large) =
+            self.last.order.and_then(|order| self.page_size.checked_mul(1u64.checked_shl(order)?))
+        else {
             return Some(objects.saturating_mul(size));
         };
-        let small = self.last.min_order.and_then(|order| self.page_size.checked_mul(1u64.checked_shl(order)?));
+        let small =
+            self.last.min_order.and_then(|order| self.page_size.checked_mul(1u64.checked_shl(order)?));
         let small = small.unwrap_or(large).min(large);
         let (in_large, in_small) = (large / size, small / size);
         let of_large = match in_large.checked_sub(in_small).filter(|more| *more > 0) {
@@ -170,7 +173,9 @@ impl Failure {
             None => words::size(bytes),
         };
         let each = match bytes.checked_div(slabs) {
-            Some(each) if each * slabs == bytes => format!("{} slabs of {}", grouped(slabs), words::size(each)),
+            Some(each) if each * slabs == bytes => {
+                format!("{} slabs of {}", grouped(slabs), words::size(each))
+            }
             _ => format!("{} slabs", grouped(slabs)),
         };
         Some(format!(
@@ -413,9 +418,9 @@ impl Failure {
         } else {
             String::new()
         };
-        let bytes = self.bytes().map_or(String::new(), |bytes| {
-            format!(", {} in all{}", bytes_of(bytes), self.tails(bytes))
-        });
+        let bytes = self
+            .bytes()
+            .map_or(String::new(), |bytes| format!(", {} in all{}", bytes_of(bytes), self.tails(bytes)));
         let none = if free == 0 {
             "None of the objects is free in a partial slab: the cache is in use, not fragmented.".into()
         } else {

@@ -16,10 +16,12 @@ mod message;
 mod users;
 
 pub(crate) use corruption::CorruptionDocument;
-pub use corruption::Damaged;
+pub use corruption::{Damaged, corruptions_in};
+pub use slablab_readers::pasted::Corruption;
+
 pub use data::{Entry, Method, Size};
 pub use known::Known;
 pub use merged::{Flag, Merged};
 pub(crate) use message::MessageDocument;
 pub use message::{Failure, Part};
-pub(crate) use users::{Users, blocks};
+pub(crate) use users::{Base, Users, blocks};

@@ -89,7 +89,8 @@ impl Users {
 
     /// The share of unreclaimable slabs in words: `1.5 of 1.9 GiB of memory (80 %)`.
     pub(crate) fn share(&self) -> String {
-        let (part, percent) = (part_of(self.unreclaimable, self.base), percent(self.unreclaimable, self.base));
+        let (part, percent) =
+            (part_of(self.unreclaimable, self.base), percent(self.unreclaimable, self.base));
         match (self.from, self.present) {
             (Base::Ram, _) => format!("{part} of memory ({percent})"),
             (Base::Managed, Some(present)) => format!(

@@ -3,10 +3,10 @@
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 
-use super::builder::DumpBuilder;
 use super::BundleError;
-use crate::moment;
+use super::builder::DumpBuilder;
 use crate::compressed::Decompressed;
+use crate::moment;
 use crate::pasted;
 use crate::slabinfo::Slabinfo;
 use crate::tar::{TarError, is_tar};

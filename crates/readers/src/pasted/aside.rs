@@ -125,7 +125,8 @@ impl Asides {
             let is_scan = |(_, word): &(usize, &str)| matches!(*word, "pgscank/s" | "pgscand/s");
             // From the end: a time may be one word or two.
             let words: Vec<&str> = line.split_whitespace().rev().collect();
-            self.scanned.columns = words.iter().copied().enumerate().filter(is_scan).map(|(at, _)| at).collect();
+            self.scanned.columns =
+                words.iter().copied().enumerate().filter(is_scan).map(|(at, _)| at).collect();
         }
         true
     }
@@ -157,7 +158,9 @@ impl Asides {
         if self.scanned.columns.is_empty() {
             return false;
         }
-        let Some(values) = self.scanned.columns.iter().map(plain).collect::<Option<Vec<u64>>>() else { return false };
+        let Some(values) = self.scanned.columns.iter().map(plain).collect::<Option<Vec<u64>>>() else {
+            return false;
+        };
         self.scanned.rows += 1;
         self.scanned.pages = values.into_iter().fold(self.scanned.pages, u64::saturating_add);
         true
@@ -184,13 +187,19 @@ impl Asides {
             return None;
         }
         let blocks: u64 = pages.orders.values().sum();
-        let slabs: Vec<String> =
-            pages.slabs.iter().map(|(order, count)| format!("{count} slab {} of order {order}", word(*count))).collect();
+        let slabs: Vec<String> = pages
+            .slabs
+            .iter()
+            .map(|(order, count)| format!("{count} slab {} of order {order}", word(*count)))
+            .collect();
         let slabs = if slabs.is_empty() { "no slab page".into() } else { slabs.join(", ") };
         let mut cgroups: Vec<(&String, &u64)> = pages.cgroups.iter().collect();
         cgroups.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
-        let charged: Vec<String> =
-            cgroups.iter().take(3).map(|(name, count)| format!("{count} {} charged to {name}", word(**count))).collect();
+        let charged: Vec<String> = cgroups
+            .iter()
+            .take(3)
+            .map(|(name, count)| format!("{count} {} charged to {name}", word(**count)))
+            .collect();
         let charged = if charged.is_empty() { String::new() } else { format!("; {}", charged.join(", ")) };
         Some(format!("{blocks} blocks of pages by page_owner: {slabs}{charged}"))
     }
@@ -219,8 +228,12 @@ impl Asides {
             Aside::Vmallocinfo => {
                 "/proc/vmallocinfo: memory of vmalloc, which is no slab memory; its last column of names says who took it"
             }
-            Aside::Buddyinfo => "/proc/buddyinfo: free blocks of pages by order; it does not tell what holds memory",
-            Aside::Pressure => "/proc/pressure: how long tasks waited for memory; it does not tell what holds it",
+            Aside::Buddyinfo => {
+                "/proc/buddyinfo: free blocks of pages by order; it does not tell what holds memory"
+            }
+            Aside::Pressure => {
+                "/proc/pressure: how long tasks waited for memory; it does not tell what holds it"
+            }
             Aside::Vmstat => {
                 "vmstat: memory, paging and CPUs each second; it has no slabs. `vmstat -m` has, and /proc/meminfo"
             }

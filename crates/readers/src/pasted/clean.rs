@@ -231,7 +231,12 @@ fn unmarked(line: &str) -> &str {
 /// Without the marks that a person puts around a line or before it to show it: bold, brackets, an arrow, a
 /// list's dash.
 fn without_emphasis(line: &str) -> &str {
-    let around = [("**", "**"), ("__", "__"), ("<b>", "</b>"), ("<strong>", "</strong>"), ("<mark>", "</mark>")];
+    // Names in a stack begin with two underscores.
+    let marked = line.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(inside) = marked.filter(|inside| inside.contains(' ')) {
+        return inside;
+    }
+    let around = [("**", "**"), ("<b>", "</b>"), ("<strong>", "</strong>"), ("<mark>", "</mark>")];
     for (open, close) in around {
         if let Some(inside) = line.strip_prefix(open).map(|rest| rest.strip_suffix(close).unwrap_or(rest)) {
             return inside;

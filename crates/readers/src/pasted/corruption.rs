@@ -113,9 +113,30 @@ const FRAMES: usize = 32;
 
 /// Functions of the allocator itself: the caller is behind them.
 const ALLOCATOR: [&str; 24] = [
-    "kmalloc", "__kmalloc", "krealloc", "kfree", "kvfree", "kmem_cache", "__kmem_cache", "kasan", "__kasan",
-    "slab_", "__slab", "___slab", "cache_alloc", "save_stack", "set_track", "stack_trace", "kmemdup", "dump_stack",
-    "__do_kmalloc", "do_kmem", "qlist", "free_to_partial", "kzalloc", "kmemleak",
+    "kmalloc",
+    "__kmalloc",
+    "krealloc",
+    "kfree",
+    "kvfree",
+    "kmem_cache",
+    "__kmem_cache",
+    "kasan",
+    "__kasan",
+    "slab_",
+    "__slab",
+    "___slab",
+    "cache_alloc",
+    "save_stack",
+    "set_track",
+    "stack_trace",
+    "kmemdup",
+    "dump_stack",
+    "__do_kmalloc",
+    "do_kmem",
+    "qlist",
+    "free_to_partial",
+    "kzalloc",
+    "kmemleak",
 ];
 
 impl Corruption {
@@ -131,7 +152,8 @@ impl Corruption {
 
     /// Puts the first line to what was listed before it.
     pub(super) fn head(&mut self, found: Corruption) {
-        (self.damage, self.words, self.cache, self.line) = (found.damage, found.words, found.cache, found.line);
+        (self.damage, self.words, self.cache, self.line) =
+            (found.damage, found.words, found.cache, found.line);
         (self.other, self.place) = (found.other, found.place.or(self.place.take()));
     }
 }
@@ -194,7 +216,9 @@ fn slub(line: &str) -> Option<Corruption> {
         () if has("poison") || has("use after free") || has("use-after-free") => Damage::Poison,
         () if has("padding") => Damage::Padding,
         () if has("already free") || has("double free") => Damage::DoubleFree,
-        () if has("free pointer") || has("freepointer") || has("freechain") || has("freelist") => Damage::Freelist,
+        () if has("free pointer") || has("freepointer") || has("freechain") || has("freelist") => {
+            Damage::Freelist
+        }
         () if has("freelist") || has("wrong number of objects") || has("object count") => Damage::Freelist,
         () if has("objects remaining") || has("still") => Damage::Remaining,
         () if has("invalid") || has("not a valid") || has("outside") => Damage::InvalidFree,
@@ -304,7 +328,10 @@ fn oops(line: &str) -> Option<Corruption> {
         return Some(Corruption { damage: Damage::Page, words, process, ..Corruption::default() });
     }
     let starts = [
-        "general protection fault", "BUG: unable to handle", "Unable to handle kernel", "Oops: general protection fault",
+        "general protection fault",
+        "BUG: unable to handle",
+        "Unable to handle kernel",
+        "Oops: general protection fault",
     ];
     let start = starts.iter().find(|start| line.starts_with(**start))?;
     let words = format!("{start} in the allocator").replace("Oops: ", "");
@@ -439,7 +466,8 @@ fn common(report: &mut Corruption, line: &str) -> bool {
     }
     if let Some((_, rest)) = line.split_once("RIP: ").or_else(|| line.split_once("pc : ")) {
         let place = rest.split_once(':').map_or(rest, |(_, place)| place);
-        report.place = report.place.take().or_else(|| some(without_offset(place)));
+        let place = frame(place).or_else(|| some(without_offset(place)));
+        report.place = report.place.take().or(place);
         return true;
     }
     if let Some(frame) = frame(line) {
@@ -465,13 +493,27 @@ fn common(report: &mut Corruption, line: &str) -> bool {
         bytes.next().is_some_and(byte) && bytes.next().is_none_or(byte)
     });
     let known = [
-        "Disabling lock debugging", "Call Trace", "Call trace", "FIX ", "Redzone", "Padding", "Bytes b4", "Object ",
-        "invalid opcode", "WARNING: ", "------------[", "Modules linked in", "Hardware name", "<TASK>", "</TASK>",
+        "Disabling lock debugging",
+        "Call Trace",
+        "Call trace",
+        "FIX ",
+        "Redzone",
+        "Padding",
+        "Bytes b4",
+        "Object ",
+        "invalid opcode",
+        "WARNING: ",
+        "------------[",
+        "Modules linked in",
+        "Hardware name",
+        "<TASK>",
+        "</TASK>",
         "hex dump",
     ];
     let is_bytes = || {
         let words: Vec<&str> = line.split_whitespace().collect();
-        words.len() >= 8 && words.iter().take(8).all(|word| word.len() == 2 && word.bytes().all(|b| b.is_ascii_hexdigit()))
+        words.len() >= 8
+            && words.iter().take(8).all(|word| word.len() == 2 && word.bytes().all(|b| b.is_ascii_hexdigit()))
     };
     is_dump || known.iter().any(|start| line.starts_with(start)) || is_bytes()
 }

@@ -1,10 +1,10 @@
 //! Lines that say something of the whole machine: heads of tables, meminfo, dentry-state, the release.
 
 use super::Pasted;
-use crate::moment;
-use crate::procfs::Numbers;
 use super::row::{number, size};
 use super::tables::Kind;
+use crate::moment;
+use crate::procfs::Numbers;
 
 /// The head of slabtop: of all caches, whatever the list below it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,6 +154,8 @@ impl Facts {
         if line.len() > 200 || !line.contains(':') {
             return false;
         }
+        // The clock before it is taken away as that of a log.
+        let line = &format!(" {line}");
         let is_up = line.contains(" up ") && line.contains("load average");
         let up_s = moment::uptime(line).filter(|_| is_up);
         let is_date = line.split_whitespace().count() <= 7 && !line.contains(['[', '=', '(']);
@@ -173,12 +175,37 @@ impl Facts {
     /// A counter in a line of its own, as in memory.stat and /proc/vmstat: `slab_reclaimable 1676590856`.
     fn counter(&mut self, words: &[&str]) -> bool {
         let &[name, value] = words else { return false };
-        let is_name = name.len() > 3 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit());
+        let is_name = name.len() > 2
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit());
         let name_ends = name.starts_with(|c: char| c.is_ascii_lowercase());
-        let known = name.contains('_') || matches!(name, "anon" | "file" | "kernel" | "percpu" | "sock" | "shmem" | "zswap"
-            | "unevictable" | "slab" | "cache" | "swap" | "dirty" | "writeback" | "pagetables" | "pgfault" | "pgmajfault"
-            | "mapped" | "zswapped" | "vmalloc" | "pgpgin" | "pgpgout" | "rss");
-        let value = number::<u64>(value).filter(|_| is_name && name_ends && known && self.counters.len() < 1000);
+        let known = name.contains('_')
+            || matches!(
+                name,
+                "anon"
+                    | "file"
+                    | "kernel"
+                    | "percpu"
+                    | "sock"
+                    | "shmem"
+                    | "zswap"
+                    | "unevictable"
+                    | "slab"
+                    | "cache"
+                    | "swap"
+                    | "dirty"
+                    | "writeback"
+                    | "pagetables"
+                    | "pgfault"
+                    | "pgmajfault"
+                    | "mapped"
+                    | "zswapped"
+                    | "vmalloc"
+                    | "pgpgin"
+                    | "pgpgout"
+                    | "rss"
+            );
+        let value =
+            number::<u64>(value).filter(|_| is_name && name_ends && known && self.counters.len() < 1000);
         value.is_some_and(|value| {
             self.counters.insert(name.to_string(), value);
             true
@@ -269,12 +296,19 @@ fn crash(words: &[&str]) -> Option<(String, u64)> {
     // The size tells the bytes of a page, and is rounded: 4 KiB but for machines with larger ones.
     let size = size(&format!("{}{}", words.get(at + 1)?, words.get(at + 2).copied().unwrap_or("")));
     let page = size.map_or(4, |size| size.low.midpoint(size.high).checked_div(pages).unwrap_or(0) >> 10);
-    let page = if page >= 48 { 64 } else if page >= 12 { 16 } else { 4 };
+    let page = if page >= 48 {
+        64
+    } else if page >= 12 {
+        16
+    } else {
+        4
+    };
     Some((name.to_string(), pages.checked_mul(page)?))
 }
 
 fn release(pasted: &mut Pasted, words: &[&str], goes_on: bool) -> bool {
-    let words: Vec<&str> = words.iter().map(|word| word.trim_matches(['`', '(', ')', '"', '\'', ','])).collect();
+    let words: Vec<&str> =
+        words.iter().map(|word| word.trim_matches(['`', '(', ')', '"', '\'', ','])).collect();
     let version =
         words.windows(3).find(|words| words[0] == "Linux" && words[1] == "version").map(|words| words[2]);
     let is_build = |word: &str| {
@@ -282,7 +316,10 @@ fn release(pasted: &mut Pasted, words: &[&str], goes_on: bool) -> bool {
     };
     let of_a_report = || {
         let named = words.iter().any(|word| word.eq_ignore_ascii_case("kernel:"));
-        let told = goes_on || named || words.contains(&"Linux") || words.iter().any(|word| word.eq_ignore_ascii_case("tainted"));
+        let told = goes_on
+            || named
+            || words.contains(&"Linux")
+            || words.iter().any(|word| word.trim_end_matches(':').eq_ignore_ascii_case("tainted"));
         let before = |pair: &[&str]| is_release(pair[0]) && is_build(pair[1]);
         words.windows(2).find(|pair| before(pair)).filter(|_| told).map(|pair| pair[0])
     };

@@ -150,11 +150,11 @@ impl MemoryReport {
         of.fold(None, |sum: Option<u64>, kb| Some(sum.unwrap_or(0).saturating_add(*kb)))
     }
 
-    /// The code that asked: the first function of the trace that is not the page allocator's or the slab
-    /// allocator's.
-    pub fn caller(&self) -> Option<&str> {
+    /// The code that asked: the functions of the trace behind those of the page allocator and of the slab
+    /// allocator, the innermost first.
+    pub fn callers(&self) -> impl Iterator<Item = &str> {
         let is_own = |frame: &&String| PAGES.iter().any(|start| frame.starts_with(start)) || is_slab(frame);
-        self.trace.iter().find(|frame| !is_own(frame)).map(String::as_str)
+        self.trace.iter().skip_while(is_own).map(String::as_str)
     }
 
     /// Whether the pages were asked for by the slab allocator, for a new slab.
@@ -165,14 +165,40 @@ impl MemoryReport {
 
 /// Functions that get pages for a new slab, of SLUB and of SLAB, old and new.
 const NEW_SLAB: [&str; 10] = [
-    "new_slab", "allocate_slab", "alloc_slab_page", "___slab_alloc", "__slab_alloc", "cache_alloc_refill",
-    "cache_grow", "kmem_getpages", "fallback_alloc", "slab_alloc_node",
+    "new_slab",
+    "allocate_slab",
+    "alloc_slab_page",
+    "___slab_alloc",
+    "__slab_alloc",
+    "cache_alloc_refill",
+    "cache_grow",
+    "kmem_getpages",
+    "fallback_alloc",
+    "slab_alloc_node",
 ];
 /// Functions between the page allocator's caller and its report.
 const PAGES: [&str; 22] = [
-    "dump_stack", "show_stack", "dump_backtrace", "unwind_backtrace", "__dump_stack", "warn_alloc", "__alloc_pages",
-    "__alloc_frozen", "alloc_pages", "alloc_page", "__get_free_page", "get_free_page", "dump_header", "oom_kill",
-    "out_of_memory", "__folio_alloc", "folio_alloc", "__dma_direct", "dma_direct", "dma_alloc", "__iommu_dma",
+    "dump_stack",
+    "show_stack",
+    "dump_backtrace",
+    "unwind_backtrace",
+    "__dump_stack",
+    "warn_alloc",
+    "__alloc_pages",
+    "__alloc_frozen",
+    "alloc_pages",
+    "alloc_page",
+    "__get_free_page",
+    "get_free_page",
+    "dump_header",
+    "oom_kill",
+    "out_of_memory",
+    "__folio_alloc",
+    "folio_alloc",
+    "__dma_direct",
+    "dma_direct",
+    "dma_alloc",
+    "__iommu_dma",
     "alloc_single_sgt",
 ];
 
@@ -378,14 +404,20 @@ pub(super) fn more_of_report(report: &mut MemoryReport, within: &mut Within, lin
         return pages.is_some();
     }
     let others = [
-        "Mem-Info:", "lowmem_reserve[]", "Call Trace:", "Call trace:", "oom-kill:", "Memory allocations (profiling",
+        "Mem-Info:",
+        "lowmem_reserve[]",
+        "Call Trace:",
+        "Call trace:",
+        "oom-kill:",
+        "Memory allocations (profiling",
     ];
     if others.iter().any(|start| line.starts_with(start)) {
         report.of_cgroup |= line.contains("constraint=CONSTRAINT_MEMCG");
         *within = Within::Nothing;
         return true;
     }
-    let counts = [" pages HighMem", " pages cma reserved", " pages hwpoisoned", " pages non-shared", " pages shared"];
+    let counts =
+        [" pages HighMem", " pages cma reserved", " pages hwpoisoned", " pages non-shared", " pages shared"];
     if counts.iter().any(|words| line.contains(words)) || line.contains("hugepages_total=") {
         return true;
     }
@@ -422,7 +454,12 @@ fn of_cgroup_line(report: &mut MemoryReport, within: &mut Within, line: &str) ->
         let kb = leading(rest.trim_start())?;
         rest.trim_start().contains("kB").then(|| kb.saturating_mul(1024))
     };
-    for (start, is_all) in [("memory: usage ", true), ("kmem: usage ", false), ("swap: usage ", false), ("memory+swap: usage ", false)] {
+    for (start, is_all) in [
+        ("memory: usage ", true),
+        ("kmem: usage ", false),
+        ("swap: usage ", false),
+        ("memory+swap: usage ", false),
+    ] {
         if line.starts_with(start) {
             let usage = kb("usage ");
             let cgroup = report.cgroup.get_or_insert_default();
@@ -450,7 +487,8 @@ fn of_cgroup_line(report: &mut MemoryReport, within: &mut Within, line: &str) ->
     // Version 2 has a counter in each line.
     if *within == Within::Cgroup {
         let mut words = line.split_whitespace();
-        if let (Some(key), Some(value), None) = (words.next(), words.next().and_then(number::<u64>), words.next())
+        if let (Some(key), Some(value), None) =
+            (words.next(), words.next().and_then(number::<u64>), words.next())
             && let Some(cgroup) = report.cgroup.as_mut().filter(|cgroup| cgroup.bytes.len() < KEPT)
         {
             cgroup.bytes.insert(key.to_string(), value);
@@ -467,14 +505,20 @@ fn pairs(text: &str) -> Vec<(String, u64, bool)> {
         let (key, value) = word.trim_end_matches(',').rsplit_once(':')?;
         let value = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let is_key = key.starts_with(|c: char| c.is_ascii_lowercase());
-        Some((key.to_string(), number(value).filter(|_| is_key)?, word.trim_end_matches(',').ends_with("kB") || word.ends_with("KB")))
+        Some((
+            key.to_string(),
+            number(value).filter(|_| is_key)?,
+            word.trim_end_matches(',').ends_with("kB") || word.ends_with("KB"),
+        ))
     };
     text.split_whitespace().filter_map(of).collect()
 }
 
 /// Counters of Mem-Info, of nodes and of zones, and the lists of free blocks.
 fn counters(report: &mut MemoryReport, within: &mut Within, line: &str) -> bool {
-    if let Some((name, list)) = line.split_once(": ").filter(|(_, list)| list.contains("*4kB") || list.contains("*8kB")) {
+    if let Some((name, list)) =
+        line.split_once(": ").filter(|(_, list)| list.contains("*4kB") || list.contains("*8kB"))
+    {
         *within = Within::Nothing;
         return blocks(report, name, list);
     }
@@ -509,7 +553,18 @@ fn counters(report: &mut MemoryReport, within: &mut Within, line: &str) -> bool 
             true
         });
     }
-    let known = ["anon", "file", "slab_", "unevictable", "mapped", "pagetables", "free", "kernel_misc", "bounce", "dirty"];
+    let known = [
+        "anon",
+        "file",
+        "slab_",
+        "unevictable",
+        "mapped",
+        "pagetables",
+        "free",
+        "kernel_misc",
+        "bounce",
+        "dirty",
+    ];
     let is_known = pairs.iter().any(|(key, ..)| known.iter().any(|known| key.contains(known)));
     if !all || !is_known {
         return false;

@@ -155,21 +155,20 @@ pub fn is_allocinfo(head: &[u8]) -> bool {
     allocinfo::is_allocinfo(head) || found()
 }
 
+/// What a text of another tool is, and what it says about slabs; `None` for one that is not known. `head` is its
+/// beginning.
+pub fn other_tool(head: &[u8]) -> Option<String> {
+    let found = scan(head);
+    let words = found.asides.words()?;
+    Some(match found.asides.answer() {
+        Some(answer) => format!("{words} ({answer})"),
+        None => words.to_string(),
+    })
+}
+
 /// A name that a mail program broke ends so; no line of the file does.
 fn has_equals_sign_at_an_end(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"=\n")
-}
-
-/// The lines of a text without what stands around them, for readers of recordings: prompts and lines without
-/// anything are left out, and indentation with them.
-pub fn plain(bytes: &[u8]) -> String {
-    let text = decoded(bytes);
-    let mut plain = String::with_capacity(text.len());
-    for (_, line) in clean::lines(&text) {
-        plain += &line;
-        plain.push('\n');
-    }
-    plain
 }
 
 /// UTF-8, or UTF-16 with a mark that tells the order of its bytes.
@@ -278,7 +277,8 @@ impl Pasted {
 
     /// The last moment may be cut before the lines about slabs: then the one before it is the last.
     fn last_whole_moment(&mut self) {
-        let has_slabs = |meminfo: &Numbers| ["Slab", "SUnreclaim"].iter().any(|key| meminfo.contains_key(*key));
+        let has_slabs =
+            |meminfo: &Numbers| ["Slab", "SUnreclaim"].iter().any(|key| meminfo.contains_key(*key));
         if has_slabs(&self.meminfo) {
             self.moments.retain(|moment| has_slabs(&moment.meminfo));
             // A reply that quotes the numbers again.
@@ -395,18 +395,23 @@ impl Scan {
             let word = word.trim_matches(|c: char| !c.is_alphanumeric());
             row::number::<u64>(word).is_some() || row::size(word).is_some()
         };
-        if in_table && self.pasted.lost.len() < CUT && words.iter().filter(is_number).take(NUMBERS).count() == NUMBERS {
+        if in_table
+            && self.pasted.lost.len() < CUT
+            && words.iter().filter(is_number).take(NUMBERS).count() == NUMBERS
+        {
             self.pasted.lost.push((number, line.chars().take(SHOWN).collect()));
         }
     }
 
     /// A metric of node_exporter: `node_slabinfo_active_objects{slab="dentry"} 12`.
     fn exported(&mut self, number: usize, line: &str) -> bool {
-        let Some((metric, rest)) = line.strip_prefix("node_slabinfo_").and_then(|rest| rest.split_once('{')) else {
+        let Some((metric, rest)) = line.strip_prefix("node_slabinfo_").and_then(|rest| rest.split_once('{'))
+        else {
             return false;
         };
         let name = rest.split_once("slab=\"").and_then(|(_, rest)| rest.split_once('"'));
-        let value = rest.rsplit_once('}').and_then(|(_, value)| value.split_whitespace().next()?.parse::<f64>().ok());
+        let value =
+            rest.rsplit_once('}').and_then(|(_, value)| value.split_whitespace().next()?.parse::<f64>().ok());
         let (Some((name, _)), Some(value)) = (name, value.filter(|value| (0.0..1e18).contains(value))) else {
             return false;
         };
@@ -618,8 +623,12 @@ impl Scan {
         if line.contains(" invoked oom-killer") || line.contains("page allocation failure") {
             self.in_corruption = false;
         }
-        let starts = ["INFO: Object 0x", "INFO: Slab 0x", "INFO: Allocated in ", "INFO: Freed in ", "Object 0x"];
-        if !self.in_corruption && reports.len() < MESSAGES && starts.iter().any(|start| line.starts_with(start)) {
+        let starts =
+            ["INFO: Object 0x", "INFO: Slab 0x", "INFO: Allocated in ", "INFO: Freed in ", "Object 0x"];
+        if !self.in_corruption
+            && reports.len() < MESSAGES
+            && starts.iter().any(|start| line.starts_with(start))
+        {
             reports.push(Corruption { line: number, ..Corruption::default() });
             self.in_corruption = true;
         }

@@ -67,8 +67,8 @@ pub(super) struct Prefixes {
 impl Prefixes {
     /// Learns the prefixes of a text. `cleaned` takes away what stands around a line in a known way.
     pub(super) fn learn(text: &str, cleaned: impl Fn(&str) -> String) -> Prefixes {
-        // By the kinds of parts, so that lines that differ in a word have one shape.
-        let mut found: BTreeMap<Vec<Part>, Vec<Part>> = BTreeMap::new();
+        // By the kinds of parts, so that lines that differ in a word have one shape; with how often it is there.
+        let mut found: BTreeMap<Vec<Part>, (Vec<Part>, usize)> = BTreeMap::new();
         for start in STARTS {
             for (at, _) in text.match_indices(start).take(MATCHES) {
                 let begin = text[..at].rfind('\n').map_or(0, |at| at + 1);
@@ -77,16 +77,20 @@ impl Prefixes {
                 }
                 let line = cleaned(&text[begin..at + start.len()]);
                 let Some(prefix) = line.strip_suffix(start.trim_end()) else { continue };
-                let Some(parts) = parts(prefix).filter(|parts| is_prefix(parts)) else { continue };
-                let kind = |part: &Part| if matches!(part, Part::Word(_)) { Part::AnyWord } else { part.clone() };
+                let Some(parts) = parts(prefix).filter(|parts| !is_counter(parts)) else { continue };
+                let kind =
+                    |part: &Part| if matches!(part, Part::Word(_)) { Part::AnyWord } else { part.clone() };
                 let kinds: Vec<Part> = parts.iter().map(kind).collect();
                 if found.len() < SHAPES || found.contains_key(&kinds) {
-                    found.entry(kinds).and_modify(|known| merge(known, &parts)).or_insert(parts);
+                    let known = found.entry(kinds).or_insert_with(|| (parts.clone(), 0));
+                    merge(&mut known.0, &parts);
+                    known.1 += 1;
                 }
             }
         }
         // The longest first: one may be the beginning of another.
-        let mut shapes: Vec<Vec<Part>> = found.into_values().collect();
+        let shapes = found.into_values().filter(|(parts, times)| is_prefix(parts, *times));
+        let mut shapes: Vec<Vec<Part>> = shapes.map(|(parts, _)| parts).collect();
         shapes.sort_by_key(|shape| std::cmp::Reverse(shape.len()));
         Prefixes { shapes }
     }
@@ -97,17 +101,22 @@ impl Prefixes {
     }
 }
 
-/// Whether this can stand before every line of a log: it has a number and a mark. Words alone are a sentence,
-/// numbers alone are columns of a table.
-fn is_prefix(parts: &[Part]) -> bool {
+/// Whether this can stand before every line of a log: it has a mark, and a number or lines enough that have
+/// it. Words alone are a sentence, numbers alone are columns of a table.
+fn is_prefix(parts: &[Part], times: usize) -> bool {
+    const ENOUGH: usize = 3;
     let has_mark = parts.iter().any(|part| matches!(part, Part::Mark(_)));
     let has_number = parts.contains(&Part::Digits);
-    // A zone of an OOM report has these before its counters.
-    let is_counter = parts.windows(2).any(|pair| {
-        matches!(&pair[0], Part::Word(word) if word == "free" || word.ends_with("anon") || word == "min")
-            && pair[1] == Part::Mark(':')
-    });
-    has_mark && has_number && !is_counter
+    has_mark && (has_number || times >= ENOUGH)
+}
+
+/// Whether it ends in a counter and its number: then the start stands in the middle of the kernel's own line.
+fn is_counter(parts: &[Part]) -> bool {
+    let parts = match parts {
+        [rest @ .., Part::Word(unit)] if unit.eq_ignore_ascii_case("kb") => rest,
+        parts => parts,
+    };
+    matches!(parts, [.., Part::Word(_), Part::Mark(':' | ')'), Part::Digits])
 }
 
 fn merge(known: &mut [Part], parts: &[Part]) {
@@ -173,8 +182,7 @@ mod tests {
         #[track_caller]
         fn check(prefix: impl Fn(usize) -> String) {
             let lines = ["Mem-Info:", "MemTotal: 12 kB", "500 pages RAM", "dentry 1 2 3 4"];
-            let text: Vec<String> =
-                lines.iter().enumerate().map(|(at, line)| prefix(at) + line).collect();
+            let text: Vec<String> = lines.iter().enumerate().map(|(at, line)| prefix(at) + line).collect();
             let prefixes = Prefixes::learn(&text.join("\n"), |line| line.trim().into());
             for (line, text) in lines.iter().zip(&text) {
                 assert_eq!(prefixes.strip(text), *line, "{text}");

@@ -204,7 +204,7 @@ pub(super) fn crash(words: &[&str]) -> Option<Result<Row, String>> {
     let [cache, rest @ ..] = words else { return None };
     let is_address = cache.len() >= 8 && cache.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (name, columns) = match rest {
-        [columns @ .., name] if is_address && columns.len() == 5 && is_name(name) => (*name, columns),
+        [columns @ .., name] if is_address && columns.len() == 5 && is_number(columns[0]) => (*name, columns),
         [name, columns @ ..] if is_address && columns.len() == 5 && is_name(name) => (*name, columns),
         _ => return None,
     };
@@ -245,7 +245,9 @@ pub(super) fn spl(words: &[&str]) -> Option<Option<Row>> {
 /// another unit.
 pub(super) fn sized(words: &[&str]) -> Option<Row> {
     // What is in brackets repeats the size in round numbers: `22180873KB (21 GB)`.
-    let open = words.iter().position(|word| word.starts_with('(') && word[1..].starts_with(|c: char| c.is_ascii_digit()));
+    let open = words
+        .iter()
+        .position(|word| word.starts_with('(') && word[1..].starts_with(|c: char| c.is_ascii_digit()));
     let words = match open {
         Some(at) if at > 1 && words[words.len() - 1].ends_with(')') => &words[..at],
         _ => words,

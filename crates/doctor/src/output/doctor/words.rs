@@ -85,7 +85,11 @@ pub(crate) fn messages(report: &Report) -> Vec<Failure> {
 /// The reports of damaged objects in the input.
 pub(crate) fn damaged<'a>(report: &Report<'a>) -> Vec<Damaged<'a>> {
     let state = report.measured.state;
-    state.dump.pasted.as_ref().map_or_else(Vec::new, |pasted| Damaged::all(&pasted.corruptions, state.release))
+    state
+        .dump
+        .pasted
+        .as_ref()
+        .map_or_else(Vec::new, |pasted| Damaged::all(&pasted.corruptions, state.release))
 }
 
 /// The examined input in titles: its path, or the name of the running machine.
