@@ -109,7 +109,8 @@ impl Asked {
         let messages = what::Failure::all(&failures, state.release, state.page_size);
         let memory = state.dump.meminfo.get("MemTotal").map(|kb| kb.saturating_mul(1024));
         let messages: Vec<_> = messages.into_iter().map(|message| message.beside(memory)).collect();
-        let corruptions = state.dump.pasted.as_ref().map(|pasted| pasted.corruptions.clone()).unwrap_or_default();
+        let corruptions =
+            state.dump.pasted.as_ref().map(|pasted| pasted.corruptions.clone()).unwrap_or_default();
         let mut caches: Vec<_> =
             state.caches.iter().filter(|cache| known.find(&cache.name).is_some()).collect();
         caches.sort_by_key(|cache| std::cmp::Reverse(cache.bytes(state.page_size)));

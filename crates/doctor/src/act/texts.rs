@@ -91,6 +91,12 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
         );
         return Some((Judgement::NoProblem, text));
     }
+    if users.ranked.len() < 2 {
+        let text = format!(
+            "not reclaimable: {happened}; {share} are unreclaimable slabs, and the text does not count what has the rest"
+        );
+        return Some((Judgement::NotReclaimable, text));
+    }
     let place = if users.slabs_are_first() {
         "slabs are the first of what is counted"
     } else {

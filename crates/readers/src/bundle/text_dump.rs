@@ -30,6 +30,8 @@ pub enum Form {
 const FIRST: u64 = 4096;
 /// The longest line believed: `/proc/zoneinfo` and `/proc/slabinfo` have none of a kilobyte.
 const LINE_LIMIT: u64 = 1 << 20;
+/// The largest text that is searched: a log of months.
+const PASTED_LIMIT: u64 = 256 << 20;
 
 impl Form {
     /// Tells by the first kilobytes; `None` for what is no input of ours.
@@ -97,7 +99,7 @@ impl DumpBuilder {
                 None
             }
             Form::Pasted => {
-                let (mut content, limit) = (Vec::new(), Self::limit("proc/slabinfo"));
+                let (mut content, limit) = (Vec::new(), PASTED_LIMIT);
                 let read = reader.by_ref().take(limit + 1).read_to_end(&mut content);
                 let cut_off =
                     match read.map_err(|source| TarError::Io { offset: content.len() as u64, source }) {

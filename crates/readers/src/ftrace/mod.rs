@@ -176,8 +176,8 @@ impl<R: Read> Ftrace<R> {
         let kind = Fields(line.fields).kind(line.event, &mut self.names);
         let kind = match kind {
             Ok(kind) => kind,
-            // The last line of a text that was cut.
-            Err(_) if self.reader.fill_buf().is_ok_and(<[u8]>::is_empty) => {
+            // The last line of a text that was cut: the field is not wrong, it is not there.
+            Err((expected, _)) if self.tally.events > 0 && lacks(text, expected) && self.is_at_end() => {
                 let line = self.line;
                 self.header.warnings.push(format!("line {line} is cut off and left out"));
                 return Ok(None);
@@ -207,6 +207,10 @@ impl<R: Read> Ftrace<R> {
         self.early.reverse();
         self.waiting = Some(event);
         self.advance()
+    }
+
+    fn is_at_end(&mut self) -> bool {
+        self.reader.fill_buf().is_ok_and(<[u8]>::is_empty)
     }
 
     fn event(&mut self, event: Event) -> Item {
@@ -370,6 +374,11 @@ impl<R: Read> Source for Ftrace<R> {
     fn state(&self) -> (&Header, &Names, &Tally) {
         (&self.header, &self.names, &self.tally)
     }
+}
+
+/// Whether a line has no field of the name that was expected (`` `ptr=` and an address ``).
+fn lacks(line: &str, expected: &str) -> bool {
+    expected.split('`').nth(1).is_some_and(|key| !line.contains(&format!(" {key}")))
 }
 
 /// Whether an address is a hash, by the rule in the module's documentation; `None` if it does not say.

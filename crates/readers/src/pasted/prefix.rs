@@ -71,8 +71,13 @@ impl Prefixes {
         let mut found: BTreeMap<Vec<Part>, (Vec<Part>, usize)> = BTreeMap::new();
         for start in STARTS {
             for (at, _) in text.match_indices(start).take(MATCHES) {
-                let begin = text[..at].rfind('\n').map_or(0, |at| at + 1);
-                if at == begin || at - begin > LONGEST || text.as_bytes()[at - 1] == b'_' {
+                // No further back than a prefix is long: a line may be as long as the text.
+                let from = at.saturating_sub(LONGEST + 1);
+                let end = text.as_bytes()[from..at].iter().rposition(|byte| *byte == b'\n');
+                let Some(begin) = end.map(|end| from + end + 1).or((from == 0).then_some(0)) else {
+                    continue;
+                };
+                if at == begin || text.as_bytes()[at - 1] == b'_' {
                     continue;
                 }
                 let line = cleaned(&text[begin..at + start.len()]);
