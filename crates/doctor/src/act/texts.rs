@@ -1,7 +1,7 @@
 //! What messages and other texts say by themselves: reports of the OOM killer, failed allocations, damaged
 //! objects, counters of one memory cgroup, call sites.
 
-use super::verdict::{Judgement, with_size};
+use super::judgement::{Judgement, with_size};
 use crate::find::pasted::what_happened;
 use crate::measure::Measured;
 use crate::what::{Base, Damaged, Failure, Users, blocks};

@@ -1,6 +1,8 @@
 //! The answer in one sentence: memory that the kernel takes back by itself, or that climbs and that only its
 //! holder frees. It names the cache or the caches that have most.
 
+pub use super::judgement::Judgement;
+use super::judgement::{introduced, with_size};
 use super::texts;
 use crate::find::told;
 use crate::measure::alike::{Alike, alike};
@@ -8,33 +10,12 @@ use crate::measure::history::{History, Least};
 use crate::measure::partial::Partial;
 use crate::measure::reclaim::Reclaim;
 use crate::measure::{Line, Measured, named};
-use crate::what::Entry;
 use crate::words::{capital, counted, part_of, percent, size};
 use schemars::JsonSchema;
 use serde::Serialize;
 use slablab_report::html::name_of;
 use slablab_report::text::grouped;
 use std::cmp::Reverse;
-
-/// The kinds of answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Judgement {
-    /// It grew, and the kernel does not free what grew.
-    Climbing,
-    /// What is large, or grew, is what the kernel frees when it needs memory; or slabs are too little to
-    /// matter.
-    #[serde(rename = "benign_cache")]
-    NoProblem,
-    /// It did not grow.
-    Steady,
-    /// Most of it can only be freed by its holders; whether it grows takes a second snapshot.
-    NotReclaimable,
-    /// The input does not tell what can be reclaimed, or what grew.
-    Unknown,
-    /// Objects were damaged or lost: this is no answer about memory.
-    Corruption,
-}
 
 /// An answer and its words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -122,38 +103,6 @@ fn of_little(measured: &Measured) -> Option<(Judgement, String)> {
     Some((Judgement::NoProblem, format!("no problem: {of}, too little to matter{cgroup}{most}")))
 }
 
-/// A cache's name and its purpose in a few words.
-fn introduced(line: &Line) -> String {
-    let purpose = line.what.map(purpose);
-    purpose.map_or_else(|| named(line), |purpose| format!("{} ({purpose})", named(line)))
-}
-
-pub(super) fn with_size(line: &Line) -> String {
-    format!("{}, {}", introduced(line), size(line.split.bytes))
-}
-
-/// What a cache is for: the first words of the sentence that says it, or its subsystem.
-fn purpose(entry: &Entry) -> String {
-    const LONGEST: usize = 50;
-    let sentence = entry.what.split_once(". ").map_or(entry.what.as_str(), |(first, _)| first);
-    let sentence = sentence.trim_end_matches('.');
-    let end = match sentence.len() <= LONGEST {
-        true => Some(sentence.len()),
-        false => {
-            sentence.match_indices([':', ',', ';']).map(|(at, _)| at).take_while(|at| *at <= LONGEST).last()
-        }
-    };
-    let words = end.map_or(entry.subsystem.as_str(), |end| &sentence[..end]);
-    // A name in capitals stays as it is.
-    let mut chars = words.chars();
-    match (chars.next(), chars.next()) {
-        (Some(first), Some(second)) if second.is_lowercase() => {
-            first.to_lowercase().chain([second]).chain(chars).collect()
-        }
-        _ => words.to_string(),
-    }
-}
-
 fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
     let worth = measured.worth;
     let sum = |benign: bool| {
@@ -191,8 +140,8 @@ fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
     (judgement, format!("{words}: {found}; {all}"))
 }
 
-/// How the counters of /proc/meminfo grew, where they say more than the caches: a text may have no caches, and
-/// large kmallocs are in none.
+/// How the counters of /proc/meminfo grew, where they say more than the caches: a text may have no caches,
+/// and large kmallocs are in none.
 fn of_counters(measured: &Measured, history: &History, climbed: u64) -> Option<(Judgement, String)> {
     let (before, now) = history.counter("SUnreclaim").or_else(|| history.counter("Slab"))?;
     let grown = now.saturating_sub(before);

@@ -131,8 +131,8 @@ impl Failure {
         Failure { memory, ..self }
     }
 
-    /// Bytes of the cache's slabs by the message. Where slabs have two orders, so many have the larger one that
-    /// all objects fit; without an order, objects times the bytes of one.
+    /// Bytes of the cache's slabs by the message. Where slabs have two orders, so many have the larger one
+    /// that all objects fit; without an order, objects times the bytes of one.
     pub fn bytes(&self) -> Option<u64> {
         let size = self.last.size.or(self.last.object_size)?.max(1);
         if self.last.nodes.is_empty() {

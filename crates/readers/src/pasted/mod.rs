@@ -129,8 +129,8 @@ pub fn scan(text: &[u8]) -> Pasted {
     scan.finish()
 }
 
-/// Lines of /proc/allocinfo among others: after a prompt, quoted in a mail, with units, in the kernel's log. A
-/// text that begins as the kernel prints the file is read as that.
+/// Lines of /proc/allocinfo among others: after a prompt, quoted in a mail, with units, in the kernel's log.
+/// A text that begins as the kernel prints the file is read as that.
 ///
 /// # Errors
 /// A text without such lines, or a line of another form in a file as the kernel prints it.
@@ -155,8 +155,8 @@ pub fn is_allocinfo(head: &[u8]) -> bool {
     allocinfo::is_allocinfo(head) || found()
 }
 
-/// What a text of another tool is, and what it says about slabs; `None` for one that is not known. `head` is its
-/// beginning.
+/// What a text of another tool is, and what it says about slabs; `None` for one that is not known. `head` is
+/// its beginning.
 pub fn other_tool(head: &[u8]) -> Option<String> {
     let found = scan(head);
     let words = found.asides.words()?;
@@ -238,8 +238,8 @@ impl Pasted {
         self.moments.push(moment);
     }
 
-    /// Counters in lines of their own: those of a memory cgroup, or of /proc/vmstat, whose pages are put down as
-    /// lines of /proc/meminfo. Others were no counters.
+    /// Counters in lines of their own: those of a memory cgroup, or of /proc/vmstat, whose pages are put down
+    /// as lines of /proc/meminfo. Others were no counters.
     fn sort_counters(&mut self, counters: Numbers) {
         const PAGES: [(&str, &str); 9] = [
             ("nr_free_pages", "MemFree"),

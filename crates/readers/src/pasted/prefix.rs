@@ -67,7 +67,8 @@ pub(super) struct Prefixes {
 impl Prefixes {
     /// Learns the prefixes of a text. `cleaned` takes away what stands around a line in a known way.
     pub(super) fn learn(text: &str, cleaned: impl Fn(&str) -> String) -> Prefixes {
-        // By the kinds of parts, so that lines that differ in a word have one shape; with how often it is there.
+        // By the kinds of parts, so that lines that differ in a word have one shape; with how often it is
+        // there.
         let mut found: BTreeMap<Vec<Part>, (Vec<Part>, usize)> = BTreeMap::new();
         for start in STARTS {
             for (at, _) in text.match_indices(start).take(MATCHES) {

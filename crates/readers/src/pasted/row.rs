@@ -226,8 +226,8 @@ pub(super) fn crash(words: &[&str]) -> Option<Result<Row, String>> {
     }))
 }
 
-/// A row of /proc/spl/kmem/slab: name, flags, bytes of slabs, bytes of objects in use. Caches that SPL keeps in
-/// the kernel's own slabs have no numbers there.
+/// A row of /proc/spl/kmem/slab: name, flags, bytes of slabs, bytes of objects in use. Caches that SPL keeps
+/// in the kernel's own slabs have no numbers there.
 pub(super) fn spl(words: &[&str]) -> Option<Option<Row>> {
     let [name, flags, size, used, rest @ ..] = words else { return None };
     if !flags.starts_with("0x") || !is_name(name) || rest.len() < 2 {

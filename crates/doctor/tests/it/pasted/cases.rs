@@ -1,6 +1,6 @@
-//! Small texts made after public reports of 2010 to 2026 (trackers, lists, forums): the kernel's own lines, with
-//! hosts, containers and products replaced. Each has the sentences that its answer must have, and those that
-//! it must not have. Where a text is refused, the refusal is the answer.
+//! Small texts made after public reports of 2010 to 2026 (trackers, lists, forums): the kernel's own lines,
+//! with hosts, containers and products replaced. Each has the sentences that its answer must have, and those
+//! that it must not have. Where a text is refused, the refusal is the answer.
 
 use super::{Options, SHOWN, State, doctor_answer, examine, read, sample, state_of};
 use slablab_doctor::state::Input;
