@@ -51,8 +51,16 @@ pub(crate) fn of(measured: &Measured) -> Verdict {
             let now = now.replace("; whether it climbs takes a second snapshot", "");
             let lead = measured.largest().and_then(|line| Some((line, line.growth.as_ref()?)));
             let lead = lead.map_or(String::new(), |(line, growth)| {
-                let kib = |bytes: Option<&u64>| grouped(bytes.copied().unwrap_or(0) / 1024);
-                let (first, last) = (kib(growth.points.first()), kib(growth.points.last()));
+                // Of a cache whose bytes alone are known, they are its objects: slabs would round them to pages.
+                let now = line.cache.active_objects;
+                let (first, last) = match line.cache.bytes_only {
+                    true => (now.saturating_add_signed(growth.objects.saturating_neg()), now),
+                    false => {
+                        let point = |bytes: Option<&u64>| bytes.copied().unwrap_or(0);
+                        (point(growth.points.first()), point(growth.points.last()))
+                    }
+                };
+                let (first, last) = (grouped(first / 1024), grouped(last / 1024));
                 format!(" ({}: {first}, then {last} KiB)", named(line))
             });
             let all = of_all(history);
