@@ -231,6 +231,9 @@ impl Failure {
 
     /// What failed and for whom, and what it means, in a sentence.
     pub fn verdict(&self) -> String {
+        if let Some(text) = self.shortage(SHORTAGE_PERCENT) {
+            return format!("not reclaimable: {text}");
+        }
         let whom = match &self.last.cgroup {
             Some((id, name)) if is_container(name) => {
                 format!(" for memory cgroup {id}, container {}", &name[..12])

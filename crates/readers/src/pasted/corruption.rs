@@ -161,7 +161,7 @@ impl Corruption {
 /// Puts objects that kmemleak lists with one stack together, and leaves out what no line said the head of.
 pub(super) fn gather(reports: &mut Vec<Corruption>) {
     let mut gathered: Vec<Corruption> = Vec::new();
-    let mut known: FxHashMap<(Option<u64>, Option<String>, Vec<String>), usize> = FxHashMap::default();
+    let mut known: FxHashMap<_, usize> = FxHashMap::default();
     for report in std::mem::take(reports) {
         if report.is_headless() && report.allocated.is_none() {
             continue;
