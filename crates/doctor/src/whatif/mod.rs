@@ -8,10 +8,12 @@
 //!     PerCpu         what the kernel allocates for each CPU
 //!     Touches        how often programs touch caches (reach)
 //!   caches           each cache: bytes per object (layout), who shares slabs (merge), slabs (fill)
+//!   Holders          another release: sheaves instead of CPU slabs, and back (sheaves)
 //!   assumptions      what had to be assumed, in words
 //!   Range            how far such predictions were off (errors)
 //! Against            a Prediction, compared with the dump of a boot that had the change
 //! Grid               several values of several knobs
+//! released         every dump of a release predicts those of others
 //! boots              every dump of a kernel predicts every other one: the errors of the ranges
 //! ```
 //!
@@ -39,7 +41,9 @@ mod percpu;
 mod policy;
 mod predict;
 pub mod reach;
+pub mod released;
 mod rules;
+pub mod sheaves;
 pub mod touch;
 
 pub use against::{Against, Mismatch, Off};
@@ -51,3 +55,4 @@ pub use percpu::{COLUMNS as PER_CPU_COLUMNS, Kernel, PerCpu, Rate};
 pub use policy::Policy;
 pub use predict::{Prediction, evidence, missing, predict, predict_with};
 pub use rules::Rules;
+pub use sheaves::SheafCapacity;

@@ -56,7 +56,9 @@ pub(super) fn schemas() -> [Named; 2] {
 
 /// What the change that takes least does, and how a boot with it compares.
 fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
-    let Some(least) = predictions.iter().min_by_key(|prediction| prediction.whatif.bytes) else {
+    // Changes whose memory is not known come last.
+    let order = |prediction: &&Prediction| (prediction.range.unknown().is_some(), prediction.whatif.bytes);
+    let Some(least) = predictions.iter().min_by_key(order) else {
         return "No change was asked for.".into();
     };
     let (today, whatif) = (least.today.bytes, least.whatif.bytes);
@@ -71,6 +73,9 @@ fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
         }
         [one] if one.range == Range::Unchanged => {
             format!("With {label} slabs take {now}, as today: no cache is altered")
+        }
+        [one] if let Some(why) = one.range.unknown() => {
+            format!("Slab memory with {label} is not predicted: {why}; slabs take {now} today")
         }
         [_] => {
             format!("With {label} slabs would take {then} ({}){}", within(least), than(&now, today, whatif))
@@ -112,7 +117,8 @@ fn within(prediction: &Prediction) -> String {
     let [low, high] = [prediction.whatif.low, prediction.whatif.high].map(number::bytes);
     match prediction.range {
         Range::Unchanged => "no cache is altered".into(),
-        Range::Unknown => "for the objects of today; how far off is unknown".into(),
+        Range::Unknown(why) => format!("unknown: {why}"),
+        Range::Modelled { .. } => format!("{low} to {high}"),
         Range::Measured { .. } => format!("{low} to {high} in {:.0} % of measured boots", 100.0 * COVERAGE),
         Range::Guess { .. } => format!("{low} to {high}, a guess"),
     }
