@@ -36,7 +36,9 @@ const MOST: usize = 22;
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, folder] = args.as_slice() else {
-        return Err("usage: whatif_errors table|pairs|caches|tables|csv|per-cpu|touches|releases FOLDER".into());
+        return Err(
+            "usage: whatif_errors table|pairs|caches|tables|csv|per-cpu|touches|releases FOLDER".into()
+        );
     };
     let boots = boots(Path::new(folder))?;
     match what.as_str() {
@@ -56,10 +58,10 @@ fn main() -> Result<()> {
             rows.iter().for_each(|row| println!("{}", row.join(",")));
         }
         _ => {
-            return Err(
-                format!("{what}: expected table, pairs, caches, tables, csv, per-cpu, touches or releases")
-                    .into()
-            );
+            return Err(format!(
+                "{what}: expected table, pairs, caches, tables, csv, per-cpu, touches or releases"
+            )
+            .into());
         }
     }
     Ok(())

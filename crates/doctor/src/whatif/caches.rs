@@ -3,8 +3,8 @@
 use super::case::Case;
 use super::figures::{Figures, Row};
 use super::fill::Held;
-use super::touch::Cpus;
 use super::sheaves::Level;
+use super::touch::Cpus;
 use super::{layout, merge};
 use crate::state::Cache;
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! One machine and one change, with the rules that choose orders today and then.
 
 use super::change::Change;
-use super::layout::Debug;
 use super::held::SHEAVES_ONLY_SINCE;
+use super::layout::Debug;
 use super::rules::Rules;
 use super::sheaves::{Holders, KNOWN_SINCE, known_size, policy};
 use crate::state::{Cache, State};
@@ -162,7 +162,9 @@ impl Keeping {
             return Ok(Keeping::Same);
         }
         if own < KNOWN_SINCE || then.release < KNOWN_SINCE {
-            return Ok(Keeping::Unknown("what releases before 6.12 allocate is not in the dump of another one"));
+            return Ok(Keeping::Unknown(
+                "what releases before 6.12 allocate is not in the dump of another one",
+            ));
         }
         let Change { cpus, page_size, merge, debug, .. } = *change;
         if cpus.is_some() || page_size.is_some() || merge.is_some() || debug.is_some() {

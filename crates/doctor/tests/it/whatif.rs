@@ -2,7 +2,6 @@
 
 use slablab_doctor::output::whatif_answer;
 use slablab_doctor::state::{self, Input, State};
-use slablab_doctor::whatif::errors::Range;
 use slablab_doctor::whatif::fill::{Held, Then};
 use slablab_doctor::whatif::{Against, Change, Debug, Grid, Policy, Prediction, Row, Rules, predict};
 use slablab_slabs::Preset;
@@ -382,9 +381,7 @@ fn the_answer_is_one_sentence() {
         small,
         &[release],
         None,
-        &format!(
-            "Slab memory with engine=slub@6.12 is not predicted: {unknown}; slabs take 15.4 MiB today."
-        ),
+        &format!("Slab memory with engine=slub@6.12 is not predicted: {unknown}; slabs take 15.4 MiB today."),
     );
     check(
         large,

@@ -269,7 +269,11 @@ fn another_release_has_other_rules_and_unknown_objects() {
     check(
         "slub@6.12",
         false,
-        &["the order rule clamped becomes single", "What 6.12 allocates is not known", "unknown: what releases"],
+        &[
+            "the order rule clamped becomes single",
+            "What 6.12 allocates is not known",
+            "unknown: what releases",
+        ],
     );
     check(
         "slub@5.16",

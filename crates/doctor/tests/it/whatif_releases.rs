@@ -54,8 +54,9 @@ fn errors_are_those_of_the_page() {
     };
     check(false, false, 8, 3.3, 7.0, 8);
     check(true, false, 8, 1.0, 4.6, 8);
-    check(false, true, 6, 8.0, 12.0, 0);
-    check(true, true, 6, 4.0, 6.0, 4);
+    // 6.12 lacks caches and objects that 6.18 has, by a tenth of what is there after boot.
+    check(false, true, 6, 11.0, 13.1, 2);
+    check(true, true, 6, 3.5, 7.8, 4);
 }
 
 /// What the memory of sheaves is made of, cache by cache: objects that CPUs refill, and the sheaves

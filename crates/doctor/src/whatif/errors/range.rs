@@ -108,9 +108,9 @@ impl fmt::Display for Range {
                 write!(f, "{percent:.0} % of measured boots fall inside; {class}")
             }
             Range::Unknown(why) => write!(f, "unknown: {why}"),
-            Range::Modelled { .. } => {
-                f.write_str("from nothing parked to all filled, and 5 % by which two boots of a kernel differ")
-            }
+            Range::Modelled { .. } => f.write_str(
+                "from nothing parked to all filled, and 5 % by which two boots of a kernel differ",
+            ),
             Range::Guess { .. } => write!(
                 f,
                 "assumed: as wide as the widest measured range; no boot has measured such a prediction"

@@ -107,19 +107,20 @@ impl Today {
         // The same objects in slabs of the new size.
         let same = self.slabs as f64 * self.per_slab as f64 / per_slab;
         let slabs = match (self.layer.cpu_slabs, then.cpu_slabs) {
-            (true, false) => self.into_sheaves(&then, same, per_slab, level),
-            (false, true) => self.into_cpu_slabs(&then, same, per_slab),
+            (true, false) => self.with_sheaves(&then, same, per_slab, level),
+            (false, true) => self.with_cpu_slabs(&then, same, per_slab),
             _ => self.other_sheaves(&then, same, per_slab, level),
         };
         whole(slabs)
     }
 
     /// CPU slabs become sheaves.
-    fn into_sheaves(&self, then: &Kept, same: f64, per_slab: f64, level: Level) -> f64 {
+    fn with_sheaves(&self, then: &Kept, same: f64, per_slab: f64, level: Level) -> f64 {
         let (share, capacity) = (self.share(then), then.capacity);
         let few = self.holding - self.fillers;
         // A CPU without sheaves takes its few objects one by one.
-        let parked = share * (self.fillers * capacity * level.filled() + few * capacity) + few * (1.0 - share);
+        let parked =
+            share * (self.fillers * capacity * level.filled() + few * capacity) + few * (1.0 - share);
         let filled = (self.live + parked) / per_slab;
         match self.freed {
             Freed::Few => filled + self.sparse(then),
@@ -139,7 +140,7 @@ impl Today {
 
     /// Sheaves become CPU slabs: each CPU that has objects holds a slab, and slabs that only parked objects
     /// kept go back.
-    fn into_cpu_slabs(&self, then: &Kept, same: f64, per_slab: f64) -> f64 {
+    fn with_cpu_slabs(&self, then: &Kept, same: f64, per_slab: f64) -> f64 {
         let holding = (self.holding * self.share(then)).round();
         let filled = holding + beside(holding, self.live / per_slab).round();
         match self.freed {

@@ -25,15 +25,21 @@ impl SheafCapacity {
     /// Another text, and what was expected.
     pub fn parse(text: &str) -> std::result::Result<SheafCapacity, String> {
         let read = match text.strip_prefix('x') {
-            Some(factor) => {
-                factor.parse().ok().filter(|factor| (1..=MOST_FACTOR).contains(factor)).map(SheafCapacity::Factor)
-            }
-            None => {
-                text.parse().ok().filter(|count| (1..=MOST_OBJECTS).contains(count)).map(SheafCapacity::Objects)
-            }
+            Some(factor) => factor
+                .parse()
+                .ok()
+                .filter(|factor| (1..=MOST_FACTOR).contains(factor))
+                .map(SheafCapacity::Factor),
+            None => text
+                .parse()
+                .ok()
+                .filter(|count| (1..=MOST_OBJECTS).contains(count))
+                .map(SheafCapacity::Objects),
         };
         read.ok_or_else(|| {
-            format!("{text}: expected objects in a sheaf, 1 to {MOST_OBJECTS}, or a factor, x1 to x{MOST_FACTOR}")
+            format!(
+                "{text}: expected objects in a sheaf, 1 to {MOST_OBJECTS}, or a factor, x1 to x{MOST_FACTOR}"
+            )
         })
     }
 

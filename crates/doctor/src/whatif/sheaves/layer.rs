@@ -77,8 +77,8 @@ impl Layer {
         let debugged = attrs.is_some_and(|attrs| {
             [attrs.red_zone, attrs.poison, attrs.store_user, attrs.sanity_checks].contains(&Some(true))
         });
-        let flags = CacheFlags::NONE
-            .with(CacheFlags::NO_SHEAVES, is_without_sheaves(&cache.name) || debugged);
+        let flags =
+            CacheFlags::NONE.with(CacheFlags::NO_SHEAVES, is_without_sheaves(&cache.name) || debugged);
         let sheaf_capacity = if debugged { 0 } else { asked_capacity(&cache.name) };
         let spec = CacheSpec { flags, sheaf_capacity, ..CacheSpec::of_size(size) };
         self.policy.sheaf_capacity_of(&spec, size, page_size, self.cpus)

@@ -15,9 +15,9 @@ fn size(row: &[&str], columns: &[&str], release: Release) -> Option<u64> {
         let (major, minor) = column.split_once('.')?;
         Some((major.parse::<u16>().ok()?, minor.parse::<u16>().ok()?))
     };
-    let after = columns.iter().position(|column| {
-        number_of(column).is_some_and(|known| known > (release.major.into(), release.minor.into()))
-    })?;
+    let after = columns
+        .iter()
+        .position(|column| number_of(column).is_some_and(|known| known > (release.major, release.minor)))?;
     let before = after.checked_sub(1)?;
     number(before).filter(|size| number(after) == Some(*size))
 }
