@@ -171,6 +171,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
     let predict = |state: &State, change| predict_with(state, change, &tables);
     let predictions = changes.iter().map(|change| predict(state, change)).collect::<Result<Vec<_>, _>>()?;
+    let unknown = predictions.iter().find_map(|one| Some((one.change, one.range.unknown()?)));
+    if let (Format::Mail, Some((change, why))) = (args.out.format, unknown) {
+        return Err(format!("--format mail: slab memory with {change} is not predicted: {why}").into());
+    }
     let against = args.against.map(|path| match predictions.as_slice() {
         [one] => {
             let real =

@@ -1,8 +1,8 @@
 //! What is asked: the knobs that are not as today.
 
+use super::capacity::SheafCapacity;
 use super::layout::Debug;
 use super::policy::Policy;
-use super::sheaves::SheafCapacity;
 use slablab_slabs::Preset;
 use std::fmt;
 

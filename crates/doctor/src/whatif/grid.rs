@@ -1,9 +1,9 @@
 //! Several values of several knobs: every combination is a change.
 
+use super::capacity::SheafCapacity;
 use super::change::Change;
 use super::layout::Debug;
 use super::policy::Policy;
-use super::sheaves::SheafCapacity;
 use slablab_report::error::{Error, Result};
 use slablab_slabs::Preset;
 

@@ -5,7 +5,6 @@
 //! Today     where the objects of a cache are: in use, parked, free in slabs
 //! Level     how much is parked: the least, what is expected, the most
 //! Holders   the two layers: the slabs of each cache under the other one
-//! capacity  another capacity of sheaves, as it is asked for
 //! own       the memory of sheaves and barns themselves: objects of kmalloc
 //! sizes     objects that have another size in the other release, where dumps tell
 //! ```
@@ -26,13 +25,11 @@
 //!    ones; they and the barns are objects of kmalloc.
 
 mod cache;
-mod capacity;
 mod layer;
 mod level;
 mod own;
 mod sizes;
 
-pub use capacity::SheafCapacity;
 pub use layer::{asked_capacity, is_without_sheaves};
 pub(super) use level::Level;
 pub use level::{ROOM, SCATTER};

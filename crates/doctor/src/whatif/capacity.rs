@@ -47,7 +47,7 @@ impl SheafCapacity {
     ///
     /// # Errors
     /// A release before 7.0, whose caches have no sheaves by their size.
-    pub(in crate::whatif) fn of(self, policy: SlubPolicy) -> Result<SlubPolicy> {
+    pub(super) fn of(self, policy: SlubPolicy) -> Result<SlubPolicy> {
         if policy.sheaves != Sheaves::All {
             let what = format!(
                 "{} has no sheaf for every cache, expected 7.0 or later: add --release 7.0",
