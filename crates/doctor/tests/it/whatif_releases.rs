@@ -1,26 +1,15 @@
 //! Predictions of other releases, beside boots of the same guest under both (examples/releases).
 
+use crate::whatif_errors::boots;
 use slablab_doctor::output::whatif_answer;
-use slablab_doctor::state::{self, Input, State};
+use slablab_doctor::state::State;
 use slablab_doctor::whatif::boots::Boot;
 use slablab_doctor::whatif::released::{Released, released};
 use slablab_doctor::whatif::{Change, Prediction, SheafCapacity, predict};
 use slablab_slabs::Preset;
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-static ALL: LazyLock<Vec<Boot>> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/releases");
-    let paths = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|end| end == "xz")).collect();
-    paths.sort();
-    let boot = |path: PathBuf| {
-        let name = path.file_name().expect("a name").to_string_lossy().replace(".tar.xz", "");
-        Boot { name, state: state::read(&Input { path: Some(path), ..Input::default() }).expect("a dump") }
-    };
-    paths.into_iter().map(boot).collect()
-});
+static ALL: LazyLock<Vec<Boot>> = LazyLock::new(|| boots("releases"));
 
 fn state_of(name: &str) -> &'static State {
     &ALL.iter().find(|boot| boot.name == name).unwrap_or_else(|| panic!("no dump {name}")).state

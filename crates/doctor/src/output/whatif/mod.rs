@@ -74,7 +74,7 @@ fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
         [one] if one.range == Range::Unchanged => {
             format!("With {label} slabs take {now}, as today: no cache is altered")
         }
-        [one] if let Some(why) = one.range.unknown() => {
+        _ if let Some(why) = least.range.unknown() => {
             format!("Slab memory with {label} is not predicted: {why}; slabs take {now} today")
         }
         [_] => {
@@ -88,12 +88,12 @@ fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
         several if whatif >= today => format!(
             "None of {} changes makes slabs take less than the {now} of today: with the best, {label}, they would \
              take {then} ({})",
-            several.len(),
+            predicted(several),
             within(least)
         ),
         several => format!(
             "Of {} changes {label} gives the least slab memory: {then} ({}){}",
-            several.len(),
+            predicted(several),
             within(least),
             than(&now, today, whatif)
         ),
@@ -110,6 +110,11 @@ fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
         }
     });
     said + &real + "."
+}
+
+/// How many of the changes are predicted.
+fn predicted(predictions: &[Prediction]) -> usize {
+    predictions.iter().filter(|one| one.range.unknown().is_none()).count()
 }
 
 /// The range of a prediction, and what it contains.
