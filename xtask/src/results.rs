@@ -137,6 +137,8 @@ const RESULTS: &[Made] = &[
          "slablab reproduce turin512-mmap1-threads --format markdown"),
     made("whatif", "range", ByName, "a release build",
          "cargo run --release -p slablab-doctor --example whatif_errors -- table examples/dumps"),
+    made("whatif", "releases", ByName, "a release build",
+         "cargo run --release -p slablab-doctor --example whatif_errors -- releases examples/releases"),
     made("whatif", "tables", ByName, "a release build",
          "cargo run --release -p slablab-doctor --example whatif_errors -- tables examples/dumps"),
 ];

@@ -6,7 +6,7 @@ use crate::outcome::{Done, Failure};
 use crate::output::{Form, OutputArgs, named};
 use slablab_doctor::output::{per_cpu_answer, whatif_answer};
 use slablab_doctor::state::{Input, State, read};
-use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, missing, predict_with};
+use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, SheafCapacity, missing, predict_with};
 use slablab_engines::parse;
 use slablab_report::visible;
 use std::path::PathBuf;
@@ -44,6 +44,12 @@ pub(crate) struct Args {
     /// Engine, as `engine[@release][,knob=value]...`; may be repeated (see `slablab list engines`)
     #[arg(long = "engine", value_name = "ENGINE")]
     engines: Vec<String>,
+    /// Linux release, as 7.1: what its CPUs and nodes keep instead; short for --engine slub@7.1
+    #[arg(long, value_name = "RELEASE", value_delimiter = ',')]
+    release: Vec<String>,
+    /// Objects in a sheaf, or a factor as x2: what sheaves of another capacity would keep (7.0 and later)
+    #[arg(long, value_name = "N|xF", value_delimiter = ',', value_parser = SheafCapacity::parse)]
+    sheaf_capacity: Vec<SheafCapacity>,
     /// Predict with cache merging (caches of one size share slabs) on or off
     #[arg(long, value_name = "on|off", value_delimiter = ',', value_parser = on_off)]
     merge: Vec<bool>,
@@ -118,8 +124,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let inputs = inputs.chain(named("--against", &args.against));
     args.out.check(inputs.chain(named("--after", &args.after)))?;
     let engine = |text: &String| parse(text).map_err(|bad| format!("--engine {text}: {bad}"));
+    let release = |release: &String| {
+        parse(&format!("slub@{release}")).map_err(|bad| format!("--release {release}: {bad}"))
+    };
+    let engines = args.engines.iter().map(engine).chain(args.release.iter().map(release));
     let grid = Grid {
-        engines: args.engines.iter().map(engine).collect::<Result<_, _>>()?,
+        engines: engines.collect::<Result<_, _>>()?,
+        sheaf_capacities: args.sheaf_capacity,
         policies: args.policy,
         max_orders: args.max_order,
         min_orders: args.min_order,
@@ -160,6 +171,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
     let predict = |state: &State, change| predict_with(state, change, &tables);
     let predictions = changes.iter().map(|change| predict(state, change)).collect::<Result<Vec<_>, _>>()?;
+    let unknown = predictions.iter().find_map(|one| Some((one.change, one.range.unknown()?)));
+    if let (Format::Mail, Some((change, why))) = (args.out.format, unknown) {
+        return Err(format!("--format mail: slab memory with {change} is not predicted: {why}").into());
+    }
     let against = args.against.map(|path| match predictions.as_slice() {
         [one] => {
             let real =

@@ -8,6 +8,7 @@
 //! whatif_errors csv FOLDER        data/whatif-errors.csv
 //! whatif_errors per-cpu FOLDER    data/per-cpu.csv
 //! whatif_errors touches FOLDER    the distribution of touches
+//! whatif_errors releases FOLDER   predictions of other releases, a line for each
 //! ```
 //!
 //! FOLDER has the dumps as files `*.tar.xz`, or as folders with such files.
@@ -18,6 +19,7 @@ use slablab_doctor::whatif::boots::{
 };
 use slablab_doctor::whatif::errors::{COLUMNS, Question};
 use slablab_doctor::whatif::reach::{Touches, slope};
+use slablab_doctor::whatif::released::{Released, released};
 use slablab_doctor::whatif::touch::touched;
 use slablab_doctor::whatif::{Kernel, PER_CPU_COLUMNS, PerCpu};
 use std::collections::BTreeMap;
@@ -34,7 +36,9 @@ const MOST: usize = 22;
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, folder] = args.as_slice() else {
-        return Err("usage: whatif_errors table|pairs|caches|tables|csv|per-cpu|touches FOLDER".into());
+        return Err(
+            "usage: whatif_errors table|pairs|caches|tables|csv|per-cpu|touches|releases FOLDER".into()
+        );
     };
     let boots = boots(Path::new(folder))?;
     match what.as_str() {
@@ -42,6 +46,7 @@ fn main() -> Result<()> {
         "pairs" => measure(&boots)?.iter().for_each(pair),
         "touches" => touches(&boots),
         "caches" => caches(&measure(&boots)?),
+        "releases" => releases(&released(&boots)?),
         "tables" => tables(&boots)?,
         "csv" => {
             println!("{}", COLUMNS.join(","));
@@ -53,9 +58,10 @@ fn main() -> Result<()> {
             rows.iter().for_each(|row| println!("{}", row.join(",")));
         }
         _ => {
-            return Err(
-                format!("{what}: expected table, pairs, caches, tables, csv, per-cpu or touches").into()
-            );
+            return Err(format!(
+                "{what}: expected table, pairs, caches, tables, csv, per-cpu, touches or releases"
+            )
+            .into());
         }
     }
     Ok(())
@@ -200,4 +206,38 @@ fn table(measured: &[Comparison]) {
         }
     }
     line(["any", "all", "all"], &|one| one.class.question != Question::Nothing);
+}
+
+/// Predictions of other releases as rows of Markdown, in KiB, and what they amount to.
+fn releases(all: &[Released]) {
+    println!("| from | to | today | predicted | range | real | off | unchanged | inside |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for one in all {
+        let [today, predicted, low, high, real] =
+            [one.today, one.predicted, one.range.0, one.range.1, one.real].map(|bytes| bytes >> 10);
+        let [off, unchanged] = [one.error(), one.error_unchanged()].map(|error| 100.0 * error);
+        let inside = if one.is_inside() { "yes" } else { "no" };
+        let Released { from, to, .. } = one;
+        println!(
+            "| {from} | {to} | {today} | {predicted} | {low} to {high} | {real} | {off:+.1} % | \
+             {unchanged:+.1} % | {inside} |"
+        );
+    }
+    for (name, loaded) in [("after boot", false), ("after a load", true)] {
+        let of: Vec<&Released> = all.iter().filter(|one| one.loaded == loaded).collect();
+        let median = |error: fn(&Released) -> f64| {
+            let mut errors: Vec<f64> = of.iter().map(|one| 100.0 * error(one).abs()).collect();
+            errors.sort_by(f64::total_cmp);
+            errors.get(errors.len() / 2).copied().unwrap_or_default()
+        };
+        let worst = of.iter().map(|one| 100.0 * one.error()).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+        println!(
+            "\n{name}: {} predictions, median error {:.1} % (unchanged {:.1} %), worst {:+.1} %, {} inside",
+            of.len(),
+            median(Released::error),
+            median(Released::error_unchanged),
+            worst.unwrap_or_default(),
+            of.iter().filter(|one| one.is_inside()).count()
+        );
+    }
 }

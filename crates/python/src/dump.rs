@@ -10,7 +10,9 @@ use slablab_doctor::measure::SortKey;
 use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::output::{Shown, changes_frame, doctor_answer, doctor_frame, whatif_answer};
 use slablab_doctor::state::{Input, Moment, State, read, read_at};
-use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, Prediction, missing, predict_with};
+use slablab_doctor::whatif::{
+    Against, Debug, Grid, PerCpu, Policy, Prediction, SheafCapacity, missing, predict_with,
+};
 use slablab_doctor::{Options, examine};
 use slablab_slabs::Preset;
 use std::path::PathBuf;
@@ -264,7 +266,8 @@ fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
 #[pyfunction]
 #[pyo3(signature = (
     dump = None, *, engine = None, policy = None, max_order = None, min_order = None, min_objects = None,
-    page_size = None, cpus = None, merge = None, debug = None, calibrate = vec![], against = None
+    page_size = None, cpus = None, merge = None, debug = None, sheaf_capacity = None, calibrate = vec![],
+    against = None
 ))]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub(crate) fn whatif(
@@ -279,6 +282,7 @@ pub(crate) fn whatif(
     cpus: Option<OneOrMore<u32>>,
     merge: Option<OneOrMore<bool>>,
     debug: Option<OneOrMore<String>>,
+    sheaf_capacity: Option<OneOrMore<String>>,
     calibrate: Vec<Of<'_>>,
     against: Option<Of<'_>>,
 ) -> PyResult<Py<Whatif>> {
@@ -291,6 +295,9 @@ pub(crate) fn whatif(
     let debug = all(debug)
         .into_iter()
         .map(|text| Debug::parse(&text).map_err(|bad| usage(format!("debug {text}: {}", bad.what))));
+    let capacity = all(sheaf_capacity)
+        .into_iter()
+        .map(|text| SheafCapacity::parse(&text).map_err(|bad| usage(format!("sheaf_capacity {bad}"))));
     let page_sizes = all(page_size);
     if let Some(bytes) = page_sizes.iter().find(|bytes| !is_page_size(**bytes)) {
         return Err(usage(format!("page_size {bytes}: expected 4096, 8192, 16384, .. or 262144")));
@@ -305,6 +312,7 @@ pub(crate) fn whatif(
         cpus: all(cpus),
         merge: all(merge),
         debug: debug.collect::<PyResult<_>>()?,
+        sheaf_capacities: capacity.collect::<PyResult<_>>()?,
     };
     let changes = grid.changes().map_err(|error| usage(error.what))?;
     if against.is_some() && changes.len() != 1 {

@@ -156,7 +156,7 @@ fn a_range_says_what_it_contains() {
     check(&[&small, "--max-order", "0"], &["90 % of measured", "order, up to 8 CPUs"]);
     let said = check(
         &[&small, "--engine", "slub@6.12"],
-        &["range unknown", "clamped becomes single", "6.12 allocates is not"],
+        &["unknown: what releases before 6.12", "clamped becomes single", "6.12 allocates is not"],
     );
     assert!(!said.contains("0 % at most"), "{said}");
     let json: Value =
@@ -167,6 +167,23 @@ fn a_range_says_what_it_contains() {
     let factor = range["factor"].as_f64().expect("a number");
     assert!((bytes("total_high_bytes") / bytes("total_bytes") - factor).abs() < 1e-6);
     assert!((bytes("total_bytes") / bytes("total_low_bytes") - factor).abs() < 1e-6);
+}
+
+/// Another release, or another capacity of sheaves, of a kernel from 6.12 on.
+#[test]
+fn releases_and_capacities() {
+    let of = |name: &str| format!("{}/../../examples/releases/{name}.tar.xz", env!("CARGO_MANIFEST_DIR"));
+    let (old, new) = (of("amd64_6.18.15_smp4.after"), of("amd64_7.3.4_smp4.after"));
+    check(
+        &[&old, "--release", "7.0"],
+        &["With engine=slub@7.0 slabs would take", "from nothing parked", "more."],
+    );
+    check(&[&old, "--release", "7.0,6.1"], &["engine=slub@6.1", " ? ", "with the best, engine=slub@7.0"]);
+    check(&[&new, "--sheaf-capacity", "x2"], &["sheaf_capacity=x2", "more."]);
+    check_error(&[&old, "--sheaf-capacity", "x2"], &["--sheaf-capacity", "6.18", "--release 7.0"]);
+    check_error(&[&new, "--sheaf-capacity", "none"], &["--sheaf-capacity", "1 to 1020"]);
+    check_error(&[&old, "--release", "8"], &["--release 8"]);
+    check_error(&[&old, "--release", "6.1", "--format", "mail"], &["--format mail", "not predicted"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use super::percpu::Kernel;
+use super::sheaves::known_releases;
 use super::touch::{Cpus, THREADS_PER_CPU};
 
 /// Caches that one sentence names.
@@ -51,9 +52,19 @@ fn orders(case: &Case, unexplained: &[String]) -> Option<String> {
 
 /// Objects of another release.
 fn objects(case: &Case) -> Option<String> {
-    let release = case.other_release()?;
     let own = Kernel::of(case.state).release;
     let own = if own.is_empty() { "the kernel of the input".into() } else { own };
+    if case.holders().is_some() {
+        return Some(format!(
+            "{} Objects in use are as many as in {own}. Objects have other sizes where those of Debian's kernels \
+             for amd64 ({}) have, and this kernel's sizes are those: {} caches. A cache that only one \
+             release has is not predicted.",
+            case.rules.differences(&case.rules_whatif),
+            known_releases(),
+            case.resized()
+        ));
+    }
+    let release = case.other_release()?;
     Some(format!(
         "{} What {}.{} allocates is not known: objects, their sizes and their number are those of {own}.",
         case.rules.differences(&case.rules_whatif),

@@ -3,6 +3,7 @@
 use super::case::Case;
 use super::figures::{Figures, Row};
 use super::fill::Held;
+use super::sheaves::Level;
 use super::touch::Cpus;
 use super::{layout, merge};
 use crate::state::Cache;
@@ -12,6 +13,8 @@ use std::collections::HashMap;
 struct Caches<'a> {
     case: &'a Case<'a>,
     cpus: &'a Cpus<'a>,
+    /// How much another release parks.
+    level: Level,
     /// If merging is turned on: for each cache that is merged into another, by place, that other cache's
     /// place.
     folded: HashMap<usize, usize>,
@@ -21,8 +24,8 @@ struct Caches<'a> {
 }
 
 /// Every cache today and with the change, in the order of the input; behind each cache the names that come
-/// apart from it.
-pub(super) fn rows(case: &Case, cpus: &Cpus) -> Vec<Row> {
+/// apart from it. `level` is how much another release parks.
+pub(super) fn rows(case: &Case, cpus: &Cpus, level: Level) -> Vec<Row> {
     let folded = match case.change.merge {
         Some(true) => merge::folded(case.state),
         _ => HashMap::new(),
@@ -31,12 +34,13 @@ pub(super) fn rows(case: &Case, cpus: &Cpus) -> Vec<Row> {
     for (from, into) in &folded {
         folded_into.entry(*into).or_default().push(*from);
     }
-    let caches = Caches { case, cpus, folded, folded_into };
+    let caches = Caches { case, cpus, level, folded, folded_into };
     let mut rows = Vec::with_capacity(case.state.caches.len());
     for (at, cache) in case.state.caches.iter().enumerate() {
         rows.push(caches.predict(at, cache));
         rows.extend(caches.apart(cache));
     }
+    caches.with_own_objects(&mut rows);
     rows
 }
 
@@ -67,8 +71,28 @@ impl<'a> Caches<'a> {
         asked.unwrap_or((cache.order, cache.objects_per_slab))
     }
 
+    /// Adds the objects of kmalloc that sheaves and barns are.
+    fn with_own_objects(&self, rows: &mut [Row]) {
+        let Some(holders) = self.case.holders() else { return };
+        let state = self.case.state;
+        for (bytes, objects) in holders.own(&state.caches, state, self.level) {
+            let classes = rows.iter_mut().filter(|row| row.today.size >= bytes && is_kmalloc(&row.cache));
+            let Some(row) = classes.min_by_key(|row| row.today.size) else { continue };
+            let Figures { size, order, objects_per_slab, slabs, .. } = row.whatif;
+            let more = (objects / objects_per_slab.max(1) as f64).round() as i64;
+            let slabs = slabs.saturating_add_signed(more);
+            row.whatif = Figures::new(size, order, objects_per_slab, slabs, self.case.rules_whatif.page_size);
+        }
+    }
+
     /// Slabs with the change.
     fn slabs(&self, cache: &Cache, mut held: Held, per_slab: u64) -> u64 {
+        let holders = self.case.holders();
+        if let Some(slabs) =
+            holders.and_then(|holders| holders.slabs(cache, self.case.state, per_slab, self.level))
+        {
+            return slabs;
+        }
         let mut then = self.cpus.change(&cache.name, &mut held, per_slab);
         let debugged = layout::of_cache(cache).is_on();
         match self.case.change.debug {
@@ -84,6 +108,9 @@ impl<'a> Caches<'a> {
 
     /// Bytes from one object to the next.
     fn size(&self, cache: &Cache) -> u64 {
+        if let Some(size) = self.case.size_then(cache) {
+            return size;
+        }
         let asked = self.case.change.debug.filter(|debug| *debug != layout::of_cache(cache));
         asked.and_then(|debug| debug.size(cache, self.case.release())).unwrap_or(cache.size)
     }
@@ -103,4 +130,9 @@ impl<'a> Caches<'a> {
         let row = |name: &String| Row { cache: name.clone(), ordinal: 0, today, whatif };
         cache.aliases.iter().map(row).collect()
     }
+}
+
+/// Whether a cache is one of kmalloc's for any use: `kmalloc-64`, not `kmalloc-cg-64`.
+fn is_kmalloc(name: &str) -> bool {
+    name.strip_prefix("kmalloc-").is_some_and(|size| size.starts_with(|first: char| first.is_ascii_digit()))
 }

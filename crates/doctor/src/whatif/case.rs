@@ -4,9 +4,10 @@ use super::change::Change;
 use super::held::SHEAVES_ONLY_SINCE;
 use super::layout::Debug;
 use super::rules::Rules;
-use crate::state::State;
+use super::sheaves::{Holders, KNOWN_SINCE, known_size, policy};
+use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
-use slablab_slabs::engines::slub::Sheaves;
+use slablab_slabs::engines::slub::SlubPolicy;
 use slablab_slabs::{Preset, Release};
 
 /// What is predicted.
@@ -17,6 +18,18 @@ pub(super) struct Case<'a> {
     pub(super) rules: Rules,
     /// The rules with the change.
     pub(super) rules_whatif: Rules,
+    /// What another release or engine would keep.
+    pub(super) kept: Keeping,
+}
+
+/// What CPUs and nodes keep with the change.
+pub(super) enum Keeping {
+    /// What they keep today.
+    Same,
+    /// What the release asked for keeps.
+    Known(Holders),
+    /// It is not known: why.
+    Unknown(&'static str),
 }
 
 impl<'a> Case<'a> {
@@ -30,7 +43,9 @@ impl<'a> Case<'a> {
             return Err(Error::new(&state.path, what));
         }
         let rules = Rules::of(state, assumed)?;
-        let case = Case { state, change, rules, rules_whatif: rules.with(change)? };
+        let rules_whatif = rules.with(change)?;
+        let kept = Keeping::new(state, change, &rules)?;
+        let case = Case { state, change, rules, rules_whatif, kept };
         case.check()?;
         assumed.extend(case.debug().assumed(case.release()));
         Ok(case)
@@ -77,6 +92,30 @@ impl<'a> Case<'a> {
         (!same).then_some(policy.release)
     }
 
+    /// The holders of objects with the change, if they are another release's.
+    pub(super) fn holders(&self) -> Option<&Holders> {
+        match &self.kept {
+            Keeping::Known(holders) => Some(holders),
+            Keeping::Same | Keeping::Unknown(_) => None,
+        }
+    }
+
+    /// Bytes from one object of the cache to the next in the release asked for, if dumps tell.
+    pub(super) fn size_then(&self, cache: &Cache) -> Option<u64> {
+        match (self.holders(), self.state.release, self.change.engine) {
+            (Some(_), Some(today), Some(Preset::Slub(then))) => {
+                known_size(&cache.name, (cache.size, today), then.release)
+            }
+            _ => None,
+        }
+    }
+
+    /// Caches whose objects have another size in the release asked for.
+    pub(super) fn resized(&self) -> usize {
+        let other = |cache: &&Cache| self.size_then(cache).is_some_and(|size| size != cache.size);
+        self.state.caches.iter().filter(other).count()
+    }
+
     /// Whether pages have another size.
     pub(super) fn other_pages(&self) -> bool {
         self.rules.page_size != self.rules_whatif.page_size
@@ -93,10 +132,7 @@ impl<'a> Case<'a> {
         match self.change.engine {
             Some(Preset::Slqb(_)) => Some("SLQB's queues are taken to hold as much as SLUB's CPU slabs."),
             Some(Preset::Slab(_)) => Some("SLAB's arrays are taken to hold as much as SLUB's CPU slabs."),
-            Some(Preset::Slub(policy)) if !policy.cpu_slab || policy.sheaves == Sheaves::All => {
-                Some("Sheaves are not predicted: they are taken to hold as much as CPU slabs do today.")
-            }
-            _ if self.has_sheaves_only() => {
+            _ if self.has_sheaves_only() && !matches!(self.kept, Keeping::Known(_)) => {
                 Some("Sheaves are not predicted: slabs are taken for as full as today.")
             }
             _ => None,
@@ -107,4 +143,44 @@ impl<'a> Case<'a> {
     pub(super) fn has_sheaves_only(&self) -> bool {
         self.state.release.is_some_and(|release| release >= SHEAVES_ONLY_SINCE)
     }
+}
+
+impl Keeping {
+    fn new(state: &State, change: &Change, rules: &Rules) -> Result<Keeping> {
+        let then = match change.engine {
+            None if change.sheaf_capacity.is_none() => return Ok(Keeping::Same),
+            None => policy(state),
+            Some(Preset::Slub(then)) => then,
+            Some(_) => return Ok(Keeping::Unknown("what another engine keeps for CPUs is not predicted")),
+        };
+        let Some(own) = state.release else {
+            return Ok(Keeping::Unknown("the input does not tell its kernel's release"));
+        };
+        let then = change.sheaf_capacity.map_or(Ok(then), |capacity| capacity.of(then))?;
+        let minor = |release: Release| (release.major, release.minor);
+        if minor(own) == minor(then.release) && keeps_as(&policy(state), &then) {
+            return Ok(Keeping::Same);
+        }
+        if own < KNOWN_SINCE || then.release < KNOWN_SINCE {
+            return Ok(Keeping::Unknown(
+                "what releases before 6.12 allocate is not in the dump of another one",
+            ));
+        }
+        let Change { cpus, page_size, merge, debug, .. } = *change;
+        if cpus.is_some() || page_size.is_some() || merge.is_some() || debug.is_some() {
+            return Ok(Keeping::Unknown(
+                "another release is predicted on the same CPUs and pages, with the same merging and debugging",
+            ));
+        }
+        Ok(Keeping::Known(Holders::new(state, rules, then)))
+    }
+}
+
+/// Whether two policies keep the same for CPUs and nodes.
+fn keeps_as(one: &SlubPolicy, other: &SlubPolicy) -> bool {
+    let kept = |policy: &SlubPolicy| {
+        let sizes = (policy.sheaf_rule, policy.sheaf_capacity, policy.sheaf_factor, policy.max_full_sheaves);
+        (policy.cpu_slab, policy.sheaves, policy.barns, sizes)
+    };
+    kept(one) == kept(other)
 }

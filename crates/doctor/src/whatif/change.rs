@@ -1,5 +1,6 @@
 //! What is asked: the knobs that are not as today.
 
+use super::capacity::SheafCapacity;
 use super::layout::Debug;
 use super::policy::Policy;
 use slablab_slabs::Preset;
@@ -26,6 +27,8 @@ pub struct Change {
     pub merge: Option<bool>,
     /// Debugging of all caches.
     pub debug: Option<Debug>,
+    /// Objects in a sheaf.
+    pub sheaf_capacity: Option<SheafCapacity>,
 }
 
 impl fmt::Display for Change {
@@ -42,6 +45,7 @@ impl fmt::Display for Change {
             number("cpus", self.cpus.map(u64::from)),
             self.merge.map(|on| format!("merge={}", if on { "on" } else { "off" })),
             self.debug.map(|debug| format!("debug={debug}")),
+            self.sheaf_capacity.map(|capacity| format!("sheaf_capacity={capacity}")),
         ];
         let said: Vec<String> = words.into_iter().flatten().collect();
         f.write_str(if said.is_empty() { "as today" } else { "" })?;

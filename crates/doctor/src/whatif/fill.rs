@@ -131,7 +131,7 @@ impl Held {
 
 /// Slabs that CPUs have filled, if those and the halves of the CPUs' next slabs are this many slabs' objects:
 /// the `f` of `f + d / 2` with `d` of `f`, by halving an interval.
-fn beside(cpu_slabs: f64, objects: f64) -> f64 {
+pub(super) fn beside(cpu_slabs: f64, objects: f64) -> f64 {
     let (mut low, mut high) = (0.0, objects);
     for _ in 0..64 {
         let middle = (low + high) / 2.0;
@@ -142,7 +142,7 @@ fn beside(cpu_slabs: f64, objects: f64) -> f64 {
 }
 
 /// Rounds up. A difference to a whole number that is only a rounding error of the arithmetic does not count.
-fn whole(slabs: f64) -> u64 {
+pub(super) fn whole(slabs: f64) -> u64 {
     (slabs - 1e-9).ceil().max(0.0) as u64
 }
 

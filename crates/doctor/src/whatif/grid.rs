@@ -1,5 +1,6 @@
 //! Several values of several knobs: every combination is a change.
 
+use super::capacity::SheafCapacity;
 use super::change::Change;
 use super::layout::Debug;
 use super::policy::Policy;
@@ -27,6 +28,8 @@ pub struct Grid {
     pub merge: Vec<bool>,
     /// Debugging of all caches.
     pub debug: Vec<Debug>,
+    /// Objects in a sheaf.
+    pub sheaf_capacities: Vec<SheafCapacity>,
 }
 
 /// Combinations at most: a table of more is not readable.
@@ -43,6 +46,9 @@ impl Grid {
         vary(&mut changes, &self.policies, |change, policy| change.policy = Some(policy))?;
         vary(&mut changes, &self.merge, |change, on| change.merge = Some(on))?;
         vary(&mut changes, &self.debug, |change, debug| change.debug = Some(debug))?;
+        vary(&mut changes, &self.sheaf_capacities, |change, capacity| {
+            change.sheaf_capacity = Some(capacity);
+        })?;
         vary(&mut changes, &self.cpus, |change, cpus| change.cpus = Some(cpus))?;
         vary(&mut changes, &self.page_sizes, |change, bytes| change.page_size = Some(bytes))?;
         vary(&mut changes, &self.min_objects, |change, objects| change.min_objects = Some(objects))?;

@@ -8,10 +8,12 @@
 //!     PerCpu         what the kernel allocates for each CPU
 //!     Touches        how often programs touch caches (reach)
 //!   caches           each cache: bytes per object (layout), who shares slabs (merge), slabs (fill)
+//!   Holders          another release: sheaves instead of CPU slabs, and back (sheaves)
 //!   assumptions      what had to be assumed, in words
 //!   Range            how far such predictions were off (errors)
 //! Against            a Prediction, compared with the dump of a boot that had the change
 //! Grid               several values of several knobs
+//! released         every dump of a release predicts those of others
 //! boots              every dump of a kernel predicts every other one: the errors of the ranges
 //! ```
 //!
@@ -26,6 +28,7 @@ mod against;
 mod assumptions;
 pub mod boots;
 mod caches;
+mod capacity;
 mod case;
 mod change;
 pub mod errors;
@@ -39,10 +42,13 @@ mod percpu;
 mod policy;
 mod predict;
 pub mod reach;
+pub mod released;
 mod rules;
+pub mod sheaves;
 pub mod touch;
 
 pub use against::{Against, Mismatch, Off};
+pub use capacity::SheafCapacity;
 pub use change::Change;
 pub use figures::{Figures, Row, Total};
 pub use grid::Grid;

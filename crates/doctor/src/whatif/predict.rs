@@ -1,11 +1,12 @@
 //! A state and a change become a prediction.
 
-use super::case::Case;
+use super::case::{Case, Keeping};
 use super::change::Change;
 use super::errors::{Class, Range};
 use super::figures::{Row, Total};
 use super::percpu::PerCpu;
 use super::rules::Rules;
+use super::sheaves::{Level, SCATTER};
 use super::touch::Cpus;
 use super::{assumptions, caches};
 use crate::state::{Missing, State};
@@ -66,7 +67,7 @@ pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result
     let mut assumed = Vec::new();
     let case = Case::new(state, change, &mut assumed)?;
     let cpus = Cpus::new(state, case.cpus(), tables);
-    let rows = caches::rows(&case, &cpus);
+    let rows = caches::rows(&case, &cpus, Level::Expected);
     let unexplained = case.rules.unexplained(state);
     assumed.extend(assumptions::of(&case, &cpus, &unexplained));
     let range = range(&case, &cpus, &rows);
@@ -86,8 +87,10 @@ pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result
 /// Where the range of the prediction is from. Boots measured predictions where CPUs hold objects in CPU
 /// slabs, which the input counts, pages keep their size, and the kernel stays the same one.
 fn range(case: &Case, cpus: &Cpus, rows: &[Row]) -> Range {
-    if case.other_release().is_some() {
-        return Range::Unknown;
+    match case.kept {
+        Keeping::Same => {}
+        Keeping::Unknown(why) => return Range::Unknown(why),
+        Keeping::Known(_) => return modelled(case, cpus),
     }
     if case.holds_otherwise().is_some() || !cpus.are_counted() || case.other_pages() {
         return Range::guess();
@@ -96,4 +99,18 @@ fn range(case: &Case, cpus: &Cpus, rows: &[Row]) -> Range {
         true => Range::Unchanged,
         false => Range::measured(Class::of(case.state, case.change, &case.rules_whatif)),
     }
+}
+
+/// The range of another release: everything parked as little, or as much, as can be, and the scatter of
+/// boots.
+fn modelled(case: &Case, cpus: &Cpus) -> Range {
+    let bytes = |level| {
+        let rows = caches::rows(case, cpus, level);
+        Total::of(rows.iter().map(|row| &row.whatif), Range::Unchanged).bytes as f64
+    };
+    // Where the change takes sheaves away, the most of today's leaves the least.
+    let [least, expected, most] = [Level::Least, Level::Expected, Level::Most].map(bytes);
+    let low = least.min(expected).min(most) / (1.0 + SCATTER);
+    let high = least.max(expected).max(most) * (1.0 + SCATTER);
+    Range::Modelled { low: low as u64, high: high as u64 }
 }

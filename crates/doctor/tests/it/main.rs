@@ -15,3 +15,4 @@ mod state;
 mod what;
 mod whatif;
 mod whatif_errors;
+mod whatif_releases;

@@ -332,3 +332,15 @@ fn names_of_the_askers_kernel() {
     // Where nothing but `cannot_shrink` tells who frees the objects.
     check(&self::said("ebitmap_node"), &["- reclaimable: no: no shrinker frees the objects"], &[]);
 }
+
+/// Copies of kmalloc's caches that are chosen by call site or type have a text of their own.
+#[test]
+fn copies_of_kmalloc_are_known() {
+    for (name, words) in [
+        ("kmalloc-part-07-96", "One of sixteen copies of the kmalloc caches"),
+        ("kmalloc-rnd-07-96", "One of several copies of the kmalloc caches"),
+        ("kmalloc-96", "Objects that the kernel asks for by size alone"),
+    ] {
+        assert!(said(name).contains(words), "{name}: {}", said(name));
+    }
+}

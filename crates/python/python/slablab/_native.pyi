@@ -243,6 +243,7 @@ def whatif(
     cpus: _OneOrMore[int] | None = None,
     merge: _OneOrMore[bool] | None = None,
     debug: _OneOrMore[str] | None = None,
+    sheaf_capacity: _OneOrMore[str] | None = None,
     calibrate: Sequence[Dump | _Path] = ...,
     against: Dump | _Path | None = None,
 ) -> Whatif: ...

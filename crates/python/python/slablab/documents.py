@@ -3944,17 +3944,18 @@ class Whatif1VariantChange(TypedDict):
     min_order: int | None
     page_size_bytes: int | None
     policy: str | None
+    sheaf_capacity: str | None
 
 
 class Whatif1VariantRange(TypedDict):
-    """Where `total_low_bytes` and `total_high_bytes` are from. Null if the change has no effect (`measured` is true), or if the range is unknown (`measured` is false)."""
+    """Where `total_low_bytes` and `total_high_bytes` are from. Null if the change has no effect (`measured` is true), or if slab memory is not predicted (`measured` is false; `unknown` says why)."""
 
     after_load: bool | None
     """Whether the dump was taken after a load; this and the other two are null for a guess."""
     coverage: float | None
     """The share of measured boots that fall inside."""
-    factor: float
-    """The ends are the prediction divided by this, and multiplied by it."""
+    factor: float | None
+    """The ends are the prediction divided by this, and multiplied by it; null where the two differ."""
     more_than_8_cpus: bool | None
     question: str | None
     """What kind of change was measured."""
@@ -4028,7 +4029,7 @@ class Whatif1Variant(TypedDict):
     measured: bool
     """Whether boots measured predictions of this kind."""
     range: Whatif1VariantRange | None
-    """Where `total_low_bytes` and `total_high_bytes` are from. Null if the change has no effect (`measured` is true), or if the range is unknown (`measured` is false)."""
+    """Where `total_low_bytes` and `total_high_bytes` are from. Null if the change has no effect (`measured` is true), or if slab memory is not predicted (`measured` is false; `unknown` says why)."""
     rules: Whatif1VariantRules
     """What chooses orders today."""
     rules_whatif: Whatif1VariantRulesWhatif
@@ -4039,6 +4040,8 @@ class Whatif1Variant(TypedDict):
     """All caches with the change."""
     unexplained: list[str]
     """Caches whose order today is not what the rules give."""
+    unknown: str | None
+    """Why slab memory is not predicted: `total` is then for the objects of today. Null if it is predicted."""
     whatif: str
     """The change in words."""
 

@@ -8,6 +8,7 @@
 use super::before::{Before, CacheBefore};
 use super::tuned::Tuned;
 use crate::machine::Chosen;
+use slablab_doctor::whatif::sheaves::{asked_capacity, is_without_sheaves};
 use slablab_platform::Gfp;
 use slablab_slabs::cache::WORD;
 use slablab_slabs::engines::slab::{Management, SlabPolicy};
@@ -17,14 +18,6 @@ use slablab_slabs::order::{MAX_ORDER, OrderInput};
 use slablab_slabs::preset::Preset;
 use slablab_slabs::{CacheFlags, CacheSpec};
 use slablab_trace::{Metadata, NONE};
-
-/// Caches that opted into sheaves in 6.18, and the capacity they asked for (docs/theory/sheaves.md 2). A dump
-/// of sysfs says the same; presets without sheaves ignore it.
-const OPT_IN_SHEAVES: [&str; 2] = ["vm_area_struct", "maple_node"];
-const OPT_IN_CAPACITY: u32 = 32;
-
-/// Caches that are there before sheaves can be, and have none in 7.0 either (docs/theory/sheaves.md 2).
-const BOOT_CACHES: [&str; 2] = ["kmem_cache", "kmem_cache_node"];
 
 /// Where a row's object lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,11 +212,11 @@ impl CacheTable {
         };
         let mut entry = entry;
         entry.also_called(name);
-        if OPT_IN_SHEAVES.contains(&entry.name.as_str()) && entry.spec.sheaf_capacity == 0 {
-            entry.spec.sheaf_capacity = OPT_IN_CAPACITY;
+        // A dump of sysfs says the same; presets without sheaves ignore it.
+        if entry.spec.sheaf_capacity == 0 {
+            entry.spec.sheaf_capacity = asked_capacity(&entry.name);
         }
-        entry.spec.flags =
-            entry.spec.flags.with(CacheFlags::NO_SHEAVES, BOOT_CACHES.contains(&entry.name.as_str()));
+        entry.spec.flags = entry.spec.flags.with(CacheFlags::NO_SHEAVES, is_without_sheaves(&entry.name));
         if let Some((_, cache)) = found {
             entry.tuned = Tuned::of(cache, &self.kernel, 1 << self.page_shift);
         }

@@ -423,3 +423,27 @@ fn a_replay_is_the_same_every_time() {
     let (first, second) = (all_engines(&reader, &path), all_engines(&reader, &path));
     assert_eq!(text(&first), text(&second));
 }
+
+/// The room in slabs that each parked object needs where a load's peak is gone: what `whatif` takes for other
+/// releases (docs/whatif.md), over the caches of which the recording frees more than a thousand objects.
+/// Frees of maple nodes are not recorded.
+#[test]
+fn room_of_parked_objects_is_what_whatif_takes() {
+    let (reader, path) = bundled();
+    let engines = vec![Preset::parse("slub@7.1").expect("a preset").into()];
+    let answer = replay(&reader, &path, &Options { engines, ..Options::default() }, &|_, _| {});
+    let outcome = &answer.expect("it can be replayed").outcomes[0];
+    let freed =
+        outcome.caches.iter().filter(|cache| cache.traffic.frees > 1000 && cache.name != "maple_node");
+    let rooms: Vec<f64> = freed
+        .map(|cache| (cache.end.parked + cache.end.free_in_partial) as f64 / cache.end.parked as f64)
+        .map(f64::ln)
+        .collect();
+    let count = rooms.len() as f64;
+    let mean = rooms.iter().sum::<f64>() / count;
+    let deviation = (rooms.iter().map(|ln| (ln - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
+    let (room, factor) = slablab_doctor::whatif::sheaves::ROOM;
+    assert_eq!(rooms.len(), 6, "{rooms:?}");
+    assert!((mean.exp() - room).abs() < 0.05, "{} {room}", mean.exp());
+    assert!((deviation.exp() - factor).abs() < 0.05, "{} {factor}", deviation.exp());
+}

@@ -39,7 +39,7 @@ struct Variant<'a> {
     /// Whether boots measured predictions of this kind.
     measured: bool,
     /// Where `total_low_bytes` and `total_high_bytes` are from. Null if the change has no effect (`measured`
-    /// is true), or if the range is unknown (`measured` is false).
+    /// is true), or if slab memory is not predicted (`measured` is false; `unknown` says why).
     range: Option<RangeDocument>,
     /// What chooses orders today.
     rules: RulesDocument,
@@ -51,6 +51,8 @@ struct Variant<'a> {
     total: Total,
     /// Caches whose order today is not what the rules give.
     unexplained: &'a [String],
+    /// Why slab memory is not predicted: `total` is then for the objects of today. Null if it is predicted.
+    unknown: Option<&'static str>,
     /// The change in words.
     whatif: String,
 }
@@ -67,6 +69,7 @@ struct ChangeDocument {
     min_order: Option<u8>,
     page_size_bytes: Option<u64>,
     policy: Option<&'static str>,
+    sheaf_capacity: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -75,8 +78,8 @@ struct RangeDocument {
     after_load: Option<bool>,
     /// The share of measured boots that fall inside.
     coverage: Option<f64>,
-    /// The ends are the prediction divided by this, and multiplied by it.
-    factor: f64,
+    /// The ends are the prediction divided by this, and multiplied by it; null where the two differ.
+    factor: Option<f64>,
     more_than_8_cpus: Option<bool>,
     /// What kind of change was measured.
     question: Option<&'static str>,
@@ -132,20 +135,21 @@ fn variant(prediction: &Prediction) -> Variant<'_> {
         today: prediction.today,
         total: prediction.whatif,
         unexplained: &prediction.unexplained,
+        unknown: prediction.range.unknown(),
         whatif: prediction.change.to_string(),
     }
 }
 
 fn range(range: Range) -> Option<RangeDocument> {
     let class = match range {
-        Range::Unchanged | Range::Unknown => return None,
+        Range::Unchanged | Range::Unknown(_) => return None,
         Range::Measured { class, .. } => Some(class),
-        Range::Guess { .. } => None,
+        Range::Guess { .. } | Range::Modelled { .. } => None,
     };
     Some(RangeDocument {
         after_load: class.map(|class| class.loaded),
         coverage: class.map(|_| COVERAGE),
-        factor: range.ln().exp(),
+        factor: (!matches!(range, Range::Modelled { .. })).then(|| range.ln().exp()),
         more_than_8_cpus: class.map(|class| class.large),
         question: class.map(|class| class.question.name()),
     })
@@ -162,6 +166,7 @@ fn change(change: &Change) -> ChangeDocument {
         min_order: change.min_order,
         page_size_bytes: change.page_size,
         policy: change.policy.map(|policy| policy.name()),
+        sheaf_capacity: change.sheaf_capacity.map(|capacity| capacity.to_string()),
     }
 }
 

@@ -56,7 +56,9 @@ pub(super) fn schemas() -> [Named; 2] {
 
 /// What the change that takes least does, and how a boot with it compares.
 fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
-    let Some(least) = predictions.iter().min_by_key(|prediction| prediction.whatif.bytes) else {
+    // Changes whose memory is not known come last.
+    let order = |prediction: &&Prediction| (prediction.range.unknown().is_some(), prediction.whatif.bytes);
+    let Some(least) = predictions.iter().min_by_key(order) else {
         return "No change was asked for.".into();
     };
     let (today, whatif) = (least.today.bytes, least.whatif.bytes);
@@ -72,6 +74,9 @@ fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
         [one] if one.range == Range::Unchanged => {
             format!("With {label} slabs take {now}, as today: no cache is altered")
         }
+        _ if let Some(why) = least.range.unknown() => {
+            format!("Slab memory with {label} is not predicted: {why}; slabs take {now} today")
+        }
         [_] => {
             format!("With {label} slabs would take {then} ({}){}", within(least), than(&now, today, whatif))
         }
@@ -83,12 +88,12 @@ fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
         several if whatif >= today => format!(
             "None of {} changes makes slabs take less than the {now} of today: with the best, {label}, they would \
              take {then} ({})",
-            several.len(),
+            predicted(several),
             within(least)
         ),
         several => format!(
             "Of {} changes {label} gives the least slab memory: {then} ({}){}",
-            several.len(),
+            predicted(several),
             within(least),
             than(&now, today, whatif)
         ),
@@ -107,12 +112,18 @@ fn sentence(predictions: &[Prediction], against: Option<&Against>) -> String {
     said + &real + "."
 }
 
+/// How many of the changes are predicted.
+fn predicted(predictions: &[Prediction]) -> usize {
+    predictions.iter().filter(|one| one.range.unknown().is_none()).count()
+}
+
 /// The range of a prediction, and what it contains.
 fn within(prediction: &Prediction) -> String {
     let [low, high] = [prediction.whatif.low, prediction.whatif.high].map(number::bytes);
     match prediction.range {
         Range::Unchanged => "no cache is altered".into(),
-        Range::Unknown => "for the objects of today; how far off is unknown".into(),
+        Range::Unknown(why) => format!("unknown: {why}"),
+        Range::Modelled { .. } => format!("{low} to {high}"),
         Range::Measured { .. } => format!("{low} to {high} in {:.0} % of measured boots", 100.0 * COVERAGE),
         Range::Guess { .. } => format!("{low} to {high}, a guess"),
     }

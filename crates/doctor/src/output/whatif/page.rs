@@ -145,7 +145,8 @@ fn bars(predictions: &[Prediction]) -> Bars {
         values: vec![total.bytes.saturating_sub(total.waste) as f64, total.waste as f64],
     };
     let today = predictions.first().map(|prediction| bar("today".into(), &prediction.today));
-    let then = predictions.iter().map(|prediction| bar(prediction.change.to_string(), &prediction.whatif));
+    let known = predictions.iter().filter(|prediction| prediction.range.unknown().is_none());
+    let then = known.map(|prediction| bar(prediction.change.to_string(), &prediction.whatif));
     Bars {
         parts: PARTS.map(String::from).to_vec(),
         first_colour: 0,
@@ -157,6 +158,11 @@ fn bars(predictions: &[Prediction]) -> Bars {
 
 fn change(today: u64, then: u64) -> Cell {
     Cell::Percent((today > 0).then(|| 100.0 * (then as f64 / today as f64 - 1.0)))
+}
+
+/// A figure of a prediction, or a question mark where slab memory is not predicted.
+fn known(prediction: &Prediction, cell: Cell) -> Cell {
+    if prediction.range.unknown().is_some() { Cell::Text("?".into()) } else { cell }
 }
 
 fn overview(predictions: &[Prediction]) -> Table {
@@ -180,12 +186,12 @@ fn overview(predictions: &[Prediction]) -> Table {
         table.row([
             Cell::Name(prediction.change.to_string()),
             Cell::Count(reordered(prediction) as u64),
-            Cell::Count(then.slabs),
-            Cell::Bytes(then.bytes),
-            change(prediction.today.bytes, then.bytes),
-            Cell::Bytes(then.low),
-            Cell::Bytes(then.high),
-            Cell::Bytes(then.waste),
+            known(prediction, Cell::Count(then.slabs)),
+            known(prediction, Cell::Bytes(then.bytes)),
+            known(prediction, change(prediction.today.bytes, then.bytes)),
+            known(prediction, Cell::Bytes(then.low)),
+            known(prediction, Cell::Bytes(then.high)),
+            known(prediction, Cell::Bytes(then.waste)),
         ]);
     }
     table
@@ -213,10 +219,10 @@ fn detail(answer: Answer, prediction: &Prediction, listed: usize) -> Answer {
     let (today, then) = (&prediction.today, &prediction.whatif);
     let answer = answer.facts([
         ("Slab memory today", Cell::Bytes(today.bytes)),
-        ("then", Cell::Bytes(then.bytes)),
-        ("change", change(today.bytes, then.bytes)),
+        ("then", known(prediction, Cell::Bytes(then.bytes))),
+        ("change", known(prediction, change(today.bytes, then.bytes))),
         ("Waste today", Cell::Bytes(today.waste)),
-        ("then", Cell::Bytes(then.waste)),
+        ("then", known(prediction, Cell::Bytes(then.waste))),
         ("Orders changed", Cell::Count(reordered(prediction) as u64)),
     ]);
     let mut rows: Vec<&Row> = prediction.rows.iter().filter(|row| row.today != row.whatif).collect();

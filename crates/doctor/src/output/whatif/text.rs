@@ -2,6 +2,7 @@
 
 use super::columns::counts;
 use crate::whatif::errors::Range;
+use crate::whatif::sheaves::SCATTER;
 use crate::whatif::{Against, Prediction, Row};
 use slablab_report::Answer;
 use slablab_report::text::{Table, cut, grouped};
@@ -46,7 +47,11 @@ fn totals(prediction: &Prediction) -> Table {
     let (today, then) = (&prediction.today, &prediction.whatif);
     let mut table = Table::new(["All caches", "today", "then", "change"]);
     let mut add = |name: &str, today: u64, then: u64| {
-        table.row([name.into(), grouped(today), grouped(then), percent(today, then)]);
+        let (then, change) = match prediction.range.unknown() {
+            Some(_) => ("?".into(), "?".into()),
+            None => (grouped(then), self::change(prediction, today, then)),
+        };
+        table.row([name.into(), grouped(today), then, change]);
     };
     add("slab memory, KiB", today.bytes >> 10, then.bytes >> 10);
     add("waste, KiB", today.waste >> 10, then.waste >> 10);
@@ -59,11 +64,9 @@ fn range(prediction: &Prediction) -> String {
     let (then, changed) = (&prediction.whatif, reordered(prediction));
     match prediction.range {
         Range::Unchanged => format!("predicted: no change of slab memory: {}", prediction.range),
-        Range::Unknown => format!(
-            "predicted for the objects of today: {} KiB of slab memory ({}); {changed} caches change order",
-            grouped(then.bytes >> 10),
-            prediction.range
-        ),
+        Range::Unknown(_) => {
+            format!("slab memory is {}; {changed} caches change order", prediction.range)
+        }
         range => format!(
             "predicted: {} to {} KiB of slab memory ({range}); {changed} caches change order",
             grouped(then.low >> 10),
@@ -135,13 +138,14 @@ fn overview(predictions: &[Prediction]) -> Table {
     ]);
     for prediction in predictions {
         let then = &prediction.whatif;
+        let known = |text: String| if prediction.range.unknown().is_some() { "?".into() } else { text };
         table.row([
             prediction.change.to_string(),
             reordered(prediction).to_string(),
-            then.slabs.to_string(),
-            (then.bytes >> 10).to_string(),
-            percent(today.bytes, then.bytes),
-            (then.waste >> 10).to_string(),
+            known(then.slabs.to_string()),
+            known((then.bytes >> 10).to_string()),
+            known(change(prediction, today.bytes, then.bytes)),
+            known((then.waste >> 10).to_string()),
         ]);
     }
     table
@@ -150,6 +154,17 @@ fn overview(predictions: &[Prediction]) -> Table {
 /// `3>0`, or one number where nothing changes.
 fn beside([today, then]: [u64; 2]) -> String {
     if today == then { today.to_string() } else { format!("{today}>{then}") }
+}
+
+/// The change of a figure in percent. A model never tells that nothing changes: boots of one kernel differ.
+fn change(prediction: &Prediction, today: u64, then: u64) -> String {
+    let said = percent(today, then);
+    match prediction.range {
+        Range::Modelled { .. } if said.ends_with("0.0 %") && said.len() == "+0.0 %".len() => {
+            format!("within {:.0} %", 100.0 * SCATTER)
+        }
+        _ => said,
+    }
 }
 
 fn percent(today: u64, then: u64) -> String {

@@ -41,8 +41,15 @@ pub enum Range {
         /// Half of the width, as a logarithm.
         ln: f64,
     },
-    /// Another release was asked for: what it allocates is not known, and the dump is no bound.
-    Unknown,
+    /// What is asked is not predicted: why. The dump is no bound.
+    Unknown(&'static str),
+    /// Another release: from nothing parked to all filled, and the scatter of boots.
+    Modelled {
+        /// The least bytes of all slabs.
+        low: u64,
+        /// The most bytes of all slabs.
+        high: u64,
+    },
     /// No boot was there for comparison. The range is the widest of any class, a guess.
     Guess {
         /// Half of the width, as a logarithm.
@@ -61,16 +68,27 @@ impl Range {
         Range::Guess { ln: *WIDEST }
     }
 
-    /// Half of the width, as a logarithm.
+    /// Half of the width, as a logarithm; 0 where the range has none.
     pub fn ln(self) -> f64 {
         match self {
-            Range::Unchanged | Range::Unknown => 0.0,
+            Range::Unchanged | Range::Unknown(_) | Range::Modelled { .. } => 0.0,
             Range::Measured { ln, .. } | Range::Guess { ln } => ln,
+        }
+    }
+
+    /// Why slab memory is not predicted, if it is not.
+    pub fn unknown(self) -> Option<&'static str> {
+        match self {
+            Range::Unknown(why) => Some(why),
+            _ => None,
         }
     }
 
     /// The least and the most bytes around a prediction.
     pub fn around(self, bytes: u64) -> (u64, u64) {
+        if let Range::Modelled { low, high } = self {
+            return (low, high);
+        }
         let factor = self.ln().exp();
         ((bytes as f64 / factor) as u64, (bytes as f64 * factor) as u64)
     }
@@ -89,9 +107,10 @@ impl fmt::Display for Range {
             Range::Measured { class, .. } => {
                 write!(f, "{percent:.0} % of measured boots fall inside; {class}")
             }
-            Range::Unknown => {
-                f.write_str("range unknown: what another release allocates is not in the dump of this one")
-            }
+            Range::Unknown(why) => write!(f, "unknown: {why}"),
+            Range::Modelled { .. } => f.write_str(
+                "from nothing parked to all filled, and 5 % by which two boots of a kernel differ",
+            ),
             Range::Guess { .. } => write!(
                 f,
                 "assumed: as wide as the widest measured range; no boot has measured such a prediction"
