@@ -126,7 +126,7 @@ pub fn parse_choice(text: &str) -> Result<Choice, BadPreset<'_>> {
             given: part,
             nearest: [""; 3],
         })?;
-        parse(format!("{engine},{knob}").leak())?;
+        parse((engine.to_owned() + "," + knob).leak())?;
     }
     Ok(Choice { of_caches: caches, ..parse(engine)? })
 }

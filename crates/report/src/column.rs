@@ -279,8 +279,8 @@ impl<R> Columns<R> {
         self.turned(heads, rows, style, |_| None)
     }
 
-    /// As [`Columns::text_rows`], and as the last column the change from the first row to the last: percent of
-    /// an amount, points of a percentage.
+    /// As [`Columns::text_rows`], and as the last column the change from the first row to the last: percent
+    /// of an amount, points of a percentage.
     pub fn text_rows_and_change(
         &self,
         heads: impl IntoIterator<Item = String>,

@@ -48,8 +48,9 @@ impl Program<'_> {
     }
 }
 
-/// Reads from the disk in a program: `loop`, a file is read five times; `columns`, each eighth page of one is;
-/// `warm` and `hot`, a set that was read twice or four times is read beside a stream, whose misses do not count.
+/// Reads from the disk in a program: `loop`, a file is read five times; `columns`, each eighth page of one
+/// is; `warm` and `hot`, a set that was read twice or four times is read beside a stream, whose misses do not
+/// count.
 #[track_caller]
 fn misses(preset: &str, program: &str, expected: u64) {
     let machine = Machine::of(preset, FRAMES, 0, [16, 32, 48], 0);

@@ -308,7 +308,8 @@ fn a_page_whose_write_ended_is_evicted_next() {
 }
 
 /// All pages of a file of 64 are dirty, and nobody writes them; an allocation reclaims. Whether the eviction
-/// meets them and makes them active, and whether flushers are woken. Reclaim wants them when they are written.
+/// meets them and makes them active, and whether flushers are woken. Reclaim wants them when they are
+/// written.
 #[track_caller]
 fn meets_dirty(preset: &str, expected: (bool, bool)) {
     let machine = Machine::new(preset, 1024, 0);
@@ -454,8 +455,8 @@ fn kswapd_kills_a_task_if_all_pages_are_younger_than_min_ttl() {
         // Not for a block: memory may be in pieces only.
         assert_eq!(kills(&preset, 500, 5, true).0, 0, "{release}");
         assert_eq!(kills(&format!("vm@{release},lru_gen"), 0, 0, true).0, 0, "{release}");
-        // Pages are evicted all the same. Since 6.3 nobody is killed at the first priority; since 7.2 that one
-        // is not enough here.
+        // Pages are evicted all the same. Since 6.3 nobody is killed at the first priority; since 7.2 that
+        // one is not enough here.
         let (times, evicts) = kills(&preset, 500, 0, false);
         assert_eq!((times > 0, evicts), (["6.1", "7.2"].contains(&release), true), "{release}");
     }

@@ -142,7 +142,7 @@ fn a_build_that_gets_a_signal_twice_leaves_nothing() {
     assert!(builds(&at).is_empty(), "{:?}", builds(&at));
     let is_sleep = |entry: std::fs::DirEntry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        line.starts_with(b"sleep\0300.25\0")
+        line.starts_with(b"sleep\x00300.25\x00")
     };
     let left = std::fs::read_dir("/proc").expect("/proc").flatten().any(is_sleep);
     assert!(!left, "the processes of the build go on");

@@ -51,7 +51,8 @@ pub(crate) fn of(measured: &Measured) -> Verdict {
             let now = now.replace("; whether it climbs takes a second snapshot", "");
             let lead = measured.largest().and_then(|line| Some((line, line.growth.as_ref()?)));
             let lead = lead.map_or(String::new(), |(line, growth)| {
-                // Of a cache whose bytes alone are known, they are its objects: slabs would round them to pages.
+                // Of a cache whose bytes alone are known, they are its objects: slabs would round them to
+                // pages.
                 let now = line.cache.active_objects;
                 let (first, last) = match line.cache.bytes_only {
                     true => (now.saturating_add_signed(growth.objects.saturating_neg()), now),

@@ -7,7 +7,7 @@ use crate::words::listed;
 use slablab_readers::bundle::Dump;
 use slablab_readers::pasted::{Caches, Kind, Moment, Pasted};
 use slablab_report::text::{counted, grouped};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most places that one sentence names.
 const NAMED: usize = 3;
@@ -57,10 +57,15 @@ pub(super) fn earlier(state: &State) -> Vec<State> {
         let mut joined = join::join(dump).caches;
         joined.extend(sized(dump, state.page_size));
         state_then.caches = joined;
-        state_then.path = format!("{} (snapshot {})", state.path.display(), index + 1).into();
+        state_then.path = part(&state.path, "snapshot", index);
         state_then
     };
     snapshots.into_iter().enumerate().map(of).collect()
+}
+
+/// The name of one of several states in a text.
+fn part(of: &Path, what: &str, index: usize) -> PathBuf {
+    format!("{} ({what} {})", of.display(), index + 1).into()
 }
 
 /// Earlier moments of /proc/meminfo in the text, where it has no earlier tables.
@@ -73,7 +78,7 @@ fn moments(state: &State) -> Vec<State> {
         let mut then = without_caches(state);
         (then.taken_s, then.up_s) = (moment.taken_s, moment.up_s);
         then.dump.meminfo = moment.meminfo.clone();
-        then.path = format!("{} (moment {})", state.path.display(), index + 1).into();
+        then.path = part(&state.path, "moment", index);
         then
     };
     pasted.moments.iter().enumerate().map(of).collect()

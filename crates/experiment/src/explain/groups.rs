@@ -1,5 +1,5 @@
-//! What tells two presets apart, in at most six groups, of page replacement seven: an experiment or a script is
-//! run for each of their combinations.
+//! What tells two presets apart, in at most six groups, of page replacement seven: an experiment or a script
+//! is run for each of their combinations.
 //!
 //! A group is a policy, or policies of one theme if there are too many. The last group is the kernel of the
 //! release: an experiment has its scheduler, its kernel objects and the prices of its paths too, a script

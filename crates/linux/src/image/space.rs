@@ -31,9 +31,9 @@ impl Area {
             Error::new(Path::new("linux:"), format!("no address space for {bytes} bytes of {what}: {error}"))
         })?;
         if bytes >= HUGE {
-            // Calls touch objects all over it: with pages of 4 KiB a translation is missing at most of them. A
-            // system without huge pages refuses, and does without.
-            // SAFETY: the mapping is new and whole; the advice changes no contents.
+            // Calls touch objects all over it: with pages of 4 KiB a translation is missing at most of them.
+            // A system without huge pages refuses, and does without. SAFETY: the mapping is new and whole;
+            // the advice changes no contents.
             let _ = unsafe { madvise(start, bytes, Advice::LinuxHugepage) };
         }
         Ok(Area { start: NonNull::new(start).expect("mmap gives no null"), bytes })

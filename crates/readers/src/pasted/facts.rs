@@ -165,8 +165,8 @@ impl Facts {
         up_s.is_some() || taken_s.is_some()
     }
 
-    /// `Linux version 6.1.0 ..`, `Linux host 6.1.0 #1 SMP ..`, `.. Not tainted 5.4.0-42-generic #46-Ubuntu`. A
-    /// line that was broken after "Tainted:" goes on in the next one.
+    /// `Linux version 6.1.0 ..`, `Linux host 6.1.0 #1 SMP ..`, `.. Not tainted 5.4.0-42-generic #46-Ubuntu`.
+    /// A line that was broken after "Tainted:" goes on in the next one.
     fn release(&mut self, pasted: &mut Pasted, line: &str, words: &[&str]) -> bool {
         let goes_on = std::mem::replace(&mut self.tainted, line.contains("ainted"));
         release(pasted, words, goes_on)

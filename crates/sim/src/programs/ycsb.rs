@@ -1,5 +1,5 @@
-//! YCSB's workload B on MongoDB, scaled down: a database whose own cache and whose files share a memory that is
-//! too small for its data.
+//! YCSB's workload B on MongoDB, scaled down: a database whose own cache and whose files share a memory that
+//! is too small for its data.
 //!
 //! ```text
 //! operation ── leaf in the database's cache (anonymous memory) ── there: touched
@@ -200,8 +200,8 @@ struct Cache {
 }
 
 impl Cache {
-    /// Takes the slot of the next leaf that was not used since the hand came by, for another leaf. Returns the
-    /// slot, and the leaf that leaves if it is dirty. `None`: all are busy.
+    /// Takes the slot of the next leaf that was not used since the hand came by, for another leaf. Returns
+    /// the slot, and the leaf that leaves if it is dirty. `None`: all are busy.
     fn take(&mut self, leaf: u32) -> Option<(u32, Option<u32>)> {
         for _ in 0..2 * self.slots.len() {
             let at = self.hand;

@@ -8,7 +8,8 @@
 //! | [`v24`] | 2.4: walks over page tables, page ages; 2.4.10's two lists |
 //! | [`cache_ext`] | no kernel: policies of papers, a file each, with the reclaimers of 6.x |
 //!
-//! A family of a kernel has these files, in this order, where it has these parts. What else it has comes after them.
+//! A family of a kernel has these files, in this order, where it has these parts. What else it has comes
+//! after them.
 //!
 //! | file | contents |
 //! |---|---|

@@ -5,7 +5,7 @@ pub const SCATTER: f64 = 0.05;
 
 /// Room in slabs for each parked object of a cache whose slabs were filled at a peak that is gone, the
 /// object included: geometric mean, and one standard deviation as a factor, over the six caches of which
-/// examples/data/hackbench-6.18 frees more than a thousand objects, replayed under `slub@7.1`. A test of
+/// the bundled recording frees more than a thousand objects, replayed under `slub@7.1`. A test of
 /// the replay checks both.
 pub const ROOM: (f64, f64) = (3.3, 2.3);
 

@@ -117,7 +117,8 @@ pub(super) fn policy(state: &State) -> SlubPolicy {
 /// has been under load. Each list keeps as many empty slabs as it wants to have slabs.
 const LOADED: f64 = 0.0625;
 
-/// Whether the machine was under load. Without sysfs that does not show, and it is taken for one that was not.
+/// Whether the machine was under load. Without sysfs that does not show, and it is taken for one that was
+/// not.
 pub(super) fn is_loaded(state: &State) -> bool {
     let Ok(rules) = Rules::of(state, &mut Vec::new()) else { return false };
     let layer = Layer::new(state, &rules, policy(state));

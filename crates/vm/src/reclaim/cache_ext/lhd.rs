@@ -1,10 +1,10 @@
 //! LHD, the least hit density (Beckmann, Chen, Cidon: "LHD: Improving Cache Hit Rate by Maximizing Hit
 //! Density", NSDI 2018).
 //!
-//! A page's hit density is the hits that it can expect over the time that it will be in memory. It is known by
-//! the page's age (accesses of all pages since its last one) and by its class (its age at that access): of how
-//! many pages of this class and age, or older, were hit, and how many were evicted. Of a sample of pages the
-//! one with the lowest density goes.
+//! A page's hit density is the hits that it can expect over the time that it will be in memory. It is known
+//! by the page's age (accesses of all pages since its last one) and by its class (its age at that access): of
+//! how many pages of this class and age, or older, were hit, and how many were evicted. Of a sample of pages
+//! the one with the lowest density goes.
 //!
 //! ```text
 //! access ── hit at this age: counted ── class: by this age; age 0
@@ -12,9 +12,9 @@
 //! each so many accesses: densities from the counts, which then count nine tenths
 //! ```
 //!
-//! A few pages explore: they stay until they are hit. Without them no hit is seen at an age that no page gets to.
-//! Ages are counted in sixteenths of the number of pages. Until the first densities are known the oldest page
-//! of the sample goes.
+//! A few pages explore: they stay until they are hit. Without them no hit is seen at an age that no page gets
+//! to. Ages are counted in sixteenths of the number of pages. Until the first densities are known the oldest
+//! page of the sample goes.
 
 use super::{BATCH, Order, Ordered, counts, presets};
 use crate::ids::Frame;

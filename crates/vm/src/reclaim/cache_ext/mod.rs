@@ -1,6 +1,6 @@
-//! Policies of papers in a kernel of 6.12 or 7.2: what `cache_ext` (SOSP 2025) brings to the page cache as eBPF
-//! programs, here for all pages. A policy says which pages are next to go; the reclaimers, the eviction of a
-//! page, page cache and write-back are the kernel's.
+//! Policies of papers in a kernel of 6.12 or 7.2: what `cache_ext` (SOSP 2025) brings to the page cache as
+//! eBPF programs, here for all pages. A policy says which pages are next to go; the reclaimers, the eviction
+//! of a page, page cache and write-back are the kernel's.
 //!
 //! | word | policy | source |
 //! |---|---|---|

@@ -1,9 +1,9 @@
 //! Stride: the pages behind a reader of constant stride go first.
 //!
 //! SEQ (Glass and Cao, "Adaptive Page Replacement Based on Memory Reference Behavior", SIGMETRICS 1997) finds
-//! long runs of consecutive pages and evicts in each the most recent page but a few; elsewhere it is LRU. Here
-//! the pages of a run may be any constant distance apart, as in a scan of one column of a table. The reader
-//! needs the pages behind it last: not before it has gone through the file once more.
+//! long runs of consecutive pages and evicts in each the most recent page but a few; elsewhere it is LRU.
+//! Here the pages of a run may be any constant distance apart, as in a scan of one column of a table. The
+//! reader needs the pages behind it last: not before it has gone through the file once more.
 //!
 //! ```text
 //! access: as far from the file's last one as that from the one before, `run` times ──► run ── goes, but for
@@ -69,8 +69,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// The reader after an access. One of the same page changes nothing; from a file's end it may go on at the
-    /// begin: a step back to where no stride led breaks the row once.
+    /// The reader after an access. One of the same page changes nothing; from a file's end it may go on at
+    /// the begin: a step back to where no stride led breaks the row once.
     fn goes(self, page: u32) -> Reader {
         let stride = i64::from(page) - i64::from(self.page);
         match stride {

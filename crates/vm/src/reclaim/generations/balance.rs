@@ -4,11 +4,8 @@
 //! since the oldest generation began; and an average of the generations before, in which each counts half of
 //! the next. One position is compared with another: the first is the set point, the second the value.
 
-use super::policy::Margin;
+use super::policy::{BATCH, Margin};
 use super::word::{TIERS, Type};
-
-/// Pages of a batch, and refaults below which a tier is fine (from memory: `MIN_LRU_BATCH`).
-pub const BATCH: u64 = 64;
 
 /// What is counted of one tier of a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -44,7 +44,7 @@ mod walk;
 mod walker;
 mod word;
 
-pub use balance::{BATCH, Control, Position, Tier};
+pub use balance::{Control, Position, Tier};
 pub use policy::*;
 pub use word::{GENERATIONS, TIERS, Type, YOUNG};
 

@@ -7,13 +7,12 @@
 
 use super::Generations;
 use super::aging::due;
-use super::balance::BATCH;
 use super::lists::list;
 use super::pass::{
     Dirty, Late, Next, Stops, Turn, after_aging, batch_wakes_flushers, pass_wakes_flushers, priority_for,
     progress, turn,
 };
-use super::policy::{Budget, DirtyFiles, Placement, Rules, Stop};
+use super::policy::{BATCH, Budget, DirtyFiles, Placement, Rules, Stop};
 use super::scan::{May, Taken};
 use super::word::{GENERATIONS, Type, YOUNG, forget};
 use crate::frames::Flags;

@@ -1,8 +1,7 @@
 //! What a pass decides: whether it ages, at which priority it begins, what counts, when it stops, whether it
 //! wakes the flushers. Facts go in, and a decision comes out. Rules: docs/theory/vm.md 4.6, 4.10 and 4.11.
 
-use super::balance::BATCH;
-use super::policy::{AfterAging, Ager, Budget, FirstPriority, Flushers, Rules};
+use super::policy::{AfterAging, Ager, BATCH, Budget, FirstPriority, Flushers, Rules};
 use crate::reclaimers::FIRST;
 
 /// What decides in 6.1 whether a pass stops before it scanned its share.

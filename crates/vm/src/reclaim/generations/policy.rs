@@ -4,7 +4,8 @@
 //! description of the model that was read, "from memory" is what the author remembers of the release.
 //! Nothing here was fitted. Rules: docs/theory/vm.md 4.
 
-use super::balance::BATCH;
+/// Pages of a batch, and refaults below which a tier is fine (from memory: `MIN_LRU_BATCH`).
+pub const BATCH: u64 = 64;
 
 /// Most pages that a batch looked at until 7.1 (from memory: `MAX_LRU_BATCH`).
 const LOOK_MOST: u32 = 4096;

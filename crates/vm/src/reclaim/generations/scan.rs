@@ -1,9 +1,8 @@
 //! The choice of pages to evict: a type, a tier, and the pages at the tail of its oldest generation.
 
-use super::balance::BATCH;
 use super::lists::{Node, list, modulo};
 use super::pass::counted;
-use super::policy::{Counted, DirtyFiles, Placement, Rules, TypeRule};
+use super::policy::{BATCH, Counted, DirtyFiles, Placement, Rules, TypeRule};
 use super::word::{Type, Word, YOUNG, accesses, forget};
 use crate::counters::Counter;
 use crate::frames::Flags;
