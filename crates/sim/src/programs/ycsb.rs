@@ -14,8 +14,10 @@
 
 use super::draws::Draws;
 use super::measures::{KERNEL, sample, with_kernel};
-use super::program::{Estimate, Metric, Object, Observed, Pair, Program, SECOND, US, ppm};
+use super::program::{Estimate, Metric, Object as Described, Observed, Pair, Program, SECOND, US, ppm};
 use crate::block::disk::queue::QueueSpec;
+use crate::kernel::era::Era;
+use crate::kernel::objects::Object;
 use crate::kernel::tally::{Failed, Outcome};
 use crate::kernel::{Mark, Task};
 use crate::memory::{Guest, Here, Memory, with_recorded_memory};
@@ -121,8 +123,15 @@ impl Program for Ycsb {
     const SUITE: &'static [Pair] =
         &[Pair { machine: "laptop", parameters: "part = 256", why: "a database whose files do not fit" }];
 
-    fn objects(_release: Release) -> Vec<Object> {
-        Vec::new()
+    fn objects(release: Release) -> Vec<Described> {
+        let row = Object::TreeNode.row(Era { release });
+        let described = row.map(|row| Described {
+            cache: row.name,
+            bytes: row.bytes,
+            per_operation: "1 for each 64 pages of a file".into(),
+            source: row.source,
+        });
+        described.into_iter().collect()
     }
 
     fn check(_machine: &MachineSpec, params: &Params) -> Result<(), String> {
