@@ -93,7 +93,7 @@ fn what_is_nearly_known_is_answered_or_refused() {
     );
     check(&["engines", "sheaves"], 0, &["slub@7.3\n"], &[]);
     check(&["vm", "vm@6.18"], 0, &["vm@6.18: "], &[]);
-    check(&["vm", "vm@9.0"], 0, &["vm@6.18: "], &["vm@9.0: the newest preset that is not newer is vm@6.18"]);
+    check(&["vm", "vm@9.0"], 0, &["vm@7.2: "], &["vm@9.0: the newest preset that is not newer is vm@7.2"]);
     check(
         &["vm", "vm@6.12.117+deb12"],
         0,
@@ -103,8 +103,8 @@ fn what_is_nearly_known_is_answered_or_refused() {
     check(
         &["pressure", "run", "examples/data/vm/scan2.t", "--vm", "vm@9.0"],
         0,
-        &["vm@6.18"],
-        &["--vm vm@9.0: the newest preset that is not newer is vm@6.18"],
+        &["vm@7.2"],
+        &["--vm vm@9.0: the newest preset that is not newer is vm@7.2"],
     );
     for (args, words) in [
         (&["engines", "slub@1.0"][..], &["slub@1.0", "no release that has a preset"][..]),

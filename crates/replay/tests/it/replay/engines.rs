@@ -125,10 +125,10 @@ fn a_cache_has_knobs_of_its_own() {
     let check = |of_caches, expected: Result<[u8; 4], &str>| {
         assert_eq!(orders(of_caches), expected.map_err(String::from), "{of_caches}");
     };
-    check("", Ok([1, 1, 3, 2]));
-    check(",bio/max_order=2", Ok([1, 1, 2, 2]));
-    check(",bio/max_order=2,kmalloc-*/max_order=1", Ok([1, 1, 2, 1]));
-    check(",*/max_order=0,dentry/max_order=3", Ok([0, 1, 0, 0]));
+    check("", Ok([0, 0, 3, 1]));
+    check(",bio/max_order=2", Ok([0, 0, 2, 1]));
+    check(",bio/max_order=2,kmalloc-*/max_order=0", Ok([0, 0, 2, 0]));
+    check(",*/max_order=0,bio/max_order=3", Ok([0, 0, 3, 0]));
     let unmet = "program: dentri of slub@6.1: expected a cache of the recording";
     check(",dentri/max_order=0", Err(unmet));
 }
