@@ -8,7 +8,6 @@
 
 mod bytes;
 mod lines;
-mod moment;
 mod tar;
 
 pub mod allocinfo;

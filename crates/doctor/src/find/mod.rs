@@ -24,7 +24,6 @@ mod holders;
 mod machine;
 pub(crate) mod pasted;
 mod rounding;
-pub(crate) mod told;
 mod trust;
 
 pub use finding::{Finding, Kind};
