@@ -174,11 +174,8 @@ fn a_range_says_what_it_contains() {
 fn releases_and_capacities() {
     let of = |name: &str| format!("{}/../../examples/releases/{name}.tar.xz", env!("CARGO_MANIFEST_DIR"));
     let (old, new) = (of("amd64_6.18.15_smp4.after"), of("amd64_7.3.4_smp4.after"));
-    check(
-        &[&old, "--release", "7.0"],
-        &["With engine=slub@7.0 slabs would take", "more."],
-    );
-    check(&[&old, "--release", "7.0,6.1"], &["engine=slub@6.1", " ? ", "with the best, engine=slub@7.0"]);
+    check(&[&old, "--release", "7.0"], &["With engine=slub@7.0 slabs would take", "more."]);
+    check(&[&old, "--release", "7.0,6.1"], &["best, engine=slub@7.0", "engine=slub@6.1", " ? "]);
     check(&[&new, "--sheaf-capacity", "x2"], &["sheaf_capacity=x2", "more."]);
     check_error(&[&old, "--sheaf-capacity", "x2"], &["--sheaf-capacity", "6.18", "--release 7.0"]);
     check_error(&[&new, "--sheaf-capacity", "none"], &["--sheaf-capacity", "1 to 1020"]);
