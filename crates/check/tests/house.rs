@@ -84,7 +84,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     // The Python package is another user interface.
-    ("python", &["slabs", "trace", "report", "machines", "doctor", "replay", "experiment"]),
+    ("python", &["slabs", "engines", "trace", "report", "machines", "doctor", "replay", "experiment"]),
 ];
 
 /// Crates that can be part of a kernel: no dependencies but each other, no `std`, no `alloc`.

@@ -4,7 +4,7 @@ use crate::outcome::{Failure, tell};
 use crate::output::{Named, named};
 use indicatif::{ProgressBar, ProgressStyle};
 use slablab_doctor::state::{self, State};
-use slablab_engines::{parse, parse_choice, parse_with};
+use slablab_engines::{ByCache, parse, parse_choice, parse_with};
 use slablab_experiment::Pulse;
 use slablab_experiment::Simulated;
 use slablab_experiment::pressure::preset as vm;
@@ -12,7 +12,7 @@ use slablab_machines as machine;
 use slablab_replay::import::{self, Input};
 use slablab_replay::replay::Options;
 use slablab_replay::replay::before::Before;
-use slablab_slabs::preset::{Choice as Wrapped, Text};
+use slablab_slabs::preset::Text;
 use slablab_slabs::{Preset, Release};
 use slablab_trace::Reader;
 use std::io::IsTerminal;
@@ -164,9 +164,9 @@ pub(crate) fn costed(text: &str, what: &str) -> Result<Preset, Failure> {
 
 /// Understands the choice of an engine and of the debugging around it; `what` is its name on the command
 /// line.
-pub(crate) fn engine(text: &str, what: &str) -> Result<Wrapped, Failure> {
+pub(crate) fn engine(text: &str, what: &str) -> Result<ByCache, Failure> {
     let choice = parse_choice(text).map_err(|bad| format!("{what} {text}: {bad}"))?;
-    tell_stand_in(text, what, choice.preset);
+    tell_stand_in(text, what, choice.choice.preset);
     Ok(choice)
 }
 

@@ -100,11 +100,33 @@ pub fn parse_with<T: Any>(text: &str) -> Result<Preset, BadPreset<'_>> {
     }
 }
 
+/// A choice of an engine for a recording, whose caches may have knobs of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByCache {
+    /// The engine, and the wrappers around it.
+    pub choice: Choice,
+    /// Knobs of single caches, `,CACHE/knob=value` for each, as the grammar has them.
+    pub of_caches: &'static str,
+}
+
+impl<T: Into<Choice>> From<T> for ByCache {
+    fn from(choice: T) -> ByCache {
+        ByCache { choice: choice.into(), of_caches: "" }
+    }
+}
+
+/// As [`parse_choice`] takes it: knobs of single caches come last.
+impl fmt::Display for ByCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.choice, self.of_caches)
+    }
+}
+
 /// [`Choice::parse`], with the registered engines, and with knobs of single caches: `CACHE/knob=value`.
 ///
 /// # Errors
 /// As [`Choice::parse`].
-pub fn parse_choice(text: &str) -> Result<Choice, BadPreset<'_>> {
+pub fn parse_choice(text: &str) -> Result<ByCache, BadPreset<'_>> {
     let known = known(text)?;
     let text = as_registered(text, &known);
     let parse = |text| Choice::parse_among(text, &known);
@@ -115,7 +137,7 @@ pub fn parse_choice(text: &str) -> Result<Choice, BadPreset<'_>> {
         *of += part;
     }
     if caches.is_empty() {
-        return parse(text);
+        return parse(text).map(ByCache::from);
     }
     // Few texts of a program's arguments or files: they may stay.
     let [engine, caches] = [engine, caches].map(|text| &*text.leak());
@@ -128,7 +150,7 @@ pub fn parse_choice(text: &str) -> Result<Choice, BadPreset<'_>> {
         })?;
         parse((engine.to_owned() + "," + knob).leak())?;
     }
-    Ok(Choice { of_caches: caches, ..parse(engine)? })
+    Ok(ByCache { choice: parse(engine)?, of_caches: caches })
 }
 
 /// The text with the name by which its engine was registered: one that is found may be asked for by another,

@@ -8,6 +8,7 @@ use crate::table::Table;
 use crate::values::python;
 use crate::work::{Work, work};
 use pyo3::prelude::*;
+use slablab_engines::parse_choice;
 use slablab_machines as machines;
 use slablab_replay::map::slab_map;
 use slablab_replay::output::{
@@ -18,7 +19,6 @@ use slablab_replay::replay::before::Before;
 use slablab_replay::replay::hotplug::{Command, nanoseconds};
 use slablab_replay::replay::{Evidence, Options};
 use slablab_slabs::Release;
-use slablab_slabs::preset::Choice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -156,7 +156,7 @@ pub(crate) fn replay(
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Py<Replay>> {
-    let engine = |text: &String| Choice::parse(text).map_err(|bad| usage(format!("engine {text}: {bad}")));
+    let engine = |text: &String| parse_choice(text).map_err(|bad| usage(format!("engine {text}: {bad}")));
     let engines = engines.unwrap_or_default().iter().map(engine).collect::<PyResult<_>>()?;
     let command = |(time, what): &(String, String)| {
         Command::parse(time, what).map_err(|bad| usage(format!("at {time} {what}: {bad}")))

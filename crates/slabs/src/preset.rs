@@ -211,13 +211,11 @@ pub struct Choice {
     pub preset: Preset,
     /// The wrappers around it.
     pub wrap: Wrap,
-    /// Knobs of single caches, `,CACHE/knob=value` for each, where a program reads them.
-    pub of_caches: &'static str,
 }
 
 impl From<Preset> for Choice {
     fn from(preset: Preset) -> Choice {
-        Choice { preset, wrap: Wrap::default(), of_caches: "" }
+        Choice { preset, wrap: Wrap::default() }
     }
 }
 
@@ -262,16 +260,14 @@ impl Choice {
             };
             return Err(needs.into());
         }
-        Ok(Choice { preset, wrap, of_caches: "" })
+        Ok(Choice { preset, wrap })
     }
 }
 
-/// As [`Choice::parse`] takes it: what is around the engine comes behind its knobs,
-/// and those of single caches last.
+/// As [`Choice::parse`] takes it: what is around the engine comes last.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.preset.fmt(f)?;
-        print_changed(f, &With(self.wrap, Wrap::KNOBS), &With(Wrap::default(), Wrap::KNOBS))?;
-        f.write_str(self.of_caches)
+        print_changed(f, &With(self.wrap, Wrap::KNOBS), &With(Wrap::default(), Wrap::KNOBS))
     }
 }

@@ -3,11 +3,11 @@
 use super::{Measured, Number};
 use crate::run::{Options, run};
 use crate::source::Experiment;
+use slablab_engines::ByCache;
 use slablab_replay::explain::measures::{Unit, of_run};
 use slablab_replay::replay::{self, replay};
 use slablab_report::Result;
 use slablab_slabs::Preset;
-use slablab_slabs::preset::Choice;
 use slablab_stats::table::Better;
 use slablab_trace::Reader;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub enum Ran {
 pub fn of_recording(
     (reader, path): (&Reader, &Path),
     options: &replay::Options,
-    engine: Choice,
+    engine: ByCache,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Ran> {
     let options = replay::Options { engines: vec![engine], ..options.clone() };
@@ -47,7 +47,7 @@ pub fn of_recording(
         Ok(replayed) => replayed,
         // An engine's own fault is said under its name.
         Err(error) => {
-            return match error.what.strip_prefix(&format!("{}: ", engine.preset)) {
+            return match error.what.strip_prefix(&format!("{}: ", engine.choice.preset)) {
                 Some(words) => Ok(Ran::Ended(words.to_string())),
                 None => Err(error),
             };

@@ -138,7 +138,7 @@ mod tests {
         let reader = import::open(Input { path: &path, recording: None, formats: None }, &mut |_| {});
         let reader = reader.expect("the recording is right");
         let engines = ["slub@6.1", "slub@7.1", "slab@6.1", "slqb", "slob"];
-        let engines = engines.map(|text| Choice::parse(text).expect("a preset")).to_vec();
+        let engines = engines.map(|text| Choice::parse(text).expect("a preset").into()).to_vec();
         let options = Options { engines, ..Options::default() };
         let run = replay(&reader, &path, &options, &|_, _| {}).expect("it can be replayed");
         let json = replay_answer(&run, 0).json();

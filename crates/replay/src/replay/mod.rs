@@ -46,13 +46,12 @@ use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use own::Own;
 use rayon::prelude::*;
-use slablab_engines as engines;
+use slablab_engines::{self as engines, ByCache};
 use slablab_machines::MachineFile;
 use slablab_model::Model;
 use slablab_report::error::{Error, Result};
 use slablab_slabs::order::MAX_ORDER;
-use slablab_slabs::preset::Choice;
-use slablab_slabs::preset::Preset;
+use slablab_slabs::preset::{Choice, Preset};
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::{
     CacheSpec, Common, Engine, Release, engines::slab::SlabEngine, engines::slob::Slob, engines::slqb::Slqb,
@@ -66,7 +65,7 @@ pub(crate) use suited::check_after;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Engines; none means the recording kernel's own and the others.
-    pub engines: Vec<Choice>,
+    pub engines: Vec<ByCache>,
     /// Changes to the machine.
     pub machine: MachineFile,
     /// The state before the recording.
@@ -152,19 +151,19 @@ pub struct Variant {
     pub orders: Option<Preset>,
     /// What is around it.
     pub wrap: Wrap,
-    /// Knobs of single caches, as in a [`Choice`].
+    /// Knobs of single caches, as in a [`ByCache`].
     pub of_caches: &'static str,
 }
 
-impl From<Choice> for Variant {
-    fn from(Choice { preset, wrap, of_caches }: Choice) -> Variant {
+impl From<ByCache> for Variant {
+    fn from(ByCache { choice: Choice { preset, wrap }, of_caches }: ByCache) -> Variant {
         Variant { preset, pages: preset, orders: None, wrap, of_caches }
     }
 }
 
 impl From<Preset> for Variant {
     fn from(preset: Preset) -> Variant {
-        Choice::from(preset).into()
+        ByCache::from(preset).into()
     }
 }
 
@@ -472,11 +471,11 @@ fn recorded_kernel(
 }
 
 /// The recording kernel's own preset, the newest of every other engine, and the newest of SLUB with sheaves.
-fn default_engines(kernel: Preset) -> Vec<Choice> {
+fn default_engines(kernel: Preset) -> Vec<ByCache> {
     let others = slablab_slabs::preset::ENGINES.iter().filter(|engine| **engine != kernel.engine());
     let own = engines::registered().iter().map(|own| own.engine());
     let newest = others.copied().chain(own).map(|engine| engines::parse(engine).expect("an engine"));
-    std::iter::once(kernel).chain(newest.filter(|preset| *preset != kernel)).map(Choice::from).collect()
+    std::iter::once(kernel).chain(newest.filter(|preset| *preset != kernel)).map(ByCache::from).collect()
 }
 
 #[cfg(test)]
@@ -487,7 +486,7 @@ mod tests {
     fn no_engine_is_run_twice_unasked() {
         let check = |kernel: &str, expected: &[&str]| {
             let found = default_engines(Preset::parse(kernel).expect("a preset"));
-            assert_eq!(found.iter().map(Choice::to_string).collect::<Vec<_>>(), expected, "{kernel}");
+            assert_eq!(found.iter().map(ByCache::to_string).collect::<Vec<_>>(), expected, "{kernel}");
         };
         check("slub@6.18", &["slub@6.18", "slqb@2009-09", "slab@6.1", "slob@6.1", "slub@7.3"]);
         check("slub@7.1", &["slub@7.1", "slqb@2009-09", "slab@6.1", "slob@6.1", "slub@7.3"]);

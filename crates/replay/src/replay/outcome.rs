@@ -1,6 +1,7 @@
 //! The outcome of a run: counters, memory, and the parts that depend on assumptions.
 
 use super::timeline::Timeline;
+use slablab_engines::ByCache;
 use slablab_platform::Event;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
@@ -76,8 +77,9 @@ impl Outcome {
     }
 
     /// The engine and what was around it, as it is written.
-    pub fn engine(&self) -> Choice {
-        Choice { preset: self.preset, wrap: self.wrap, of_caches: self.of_caches }
+    pub fn engine(&self) -> ByCache {
+        let choice = Choice { preset: self.preset, wrap: self.wrap };
+        ByCache { choice, of_caches: self.of_caches }
     }
 }
 

@@ -36,7 +36,7 @@ fn check(answer: &Answer, expected: &str) {
 }
 
 fn options(engines: &[&str]) -> Options {
-    let engines = engines.iter().map(|text| Choice::parse(text).expect("a preset")).collect();
+    let engines = engines.iter().map(|text| Choice::parse(text).expect("a preset").into()).collect();
     Options { engines, evidence: Evidence::Pages, ..Options::default() }
 }
 

@@ -17,7 +17,7 @@ fn open() -> (Reader, PathBuf) {
 
 fn map(engines: &[&str], cache: Option<&str>) -> Result<(SlabMap, Replay), String> {
     let (reader, path) = open();
-    let engines = engines.iter().map(|text| Choice::parse(text).expect("a preset")).collect();
+    let engines = engines.iter().map(|text| Choice::parse(text).expect("a preset").into()).collect();
     let options = Options { engines, ..Options::default() };
     let answer = replay(&reader, &path, &options, &|_, _| {}).expect("it can be replayed");
     let map = slab_map((&reader, &path), &options, &answer, cache, &|_, _| {});

@@ -33,7 +33,7 @@ fn open(path: &Path, recording: Option<&str>) -> Reader {
 
 fn replayed(engines: &[&str]) -> Replay {
     let path = root("../../examples/data/hackbench-6.18.perf.data.xz");
-    let engines = engines.iter().map(|text| Choice::parse(text).expect("a preset")).collect();
+    let engines = engines.iter().map(|text| Choice::parse(text).expect("a preset").into()).collect();
     let options = Options { engines, ..Options::default() };
     replay(&open(&path, None), &path, &options, &|_, _| {}).expect("it can be replayed")
 }

@@ -2,12 +2,13 @@
 
 use super::program::{open, record, trace};
 use super::{FOUR_CPUS, PRESETS, machine, presets, run};
+use slablab_engines::ByCache;
 use slablab_platform::Event;
 use slablab_replay::output::{caches_frame, replay_answer};
 use slablab_replay::replay::outcome::Outcome;
 use slablab_replay::replay::{Options, replay};
 use slablab_slabs::Usage;
-use slablab_slabs::preset::{Choice, Preset};
+use slablab_slabs::preset::Preset;
 use std::path::Path;
 
 /// Objects that engines allocate and free without a row: sheaves, which have events, and SLAB's arrays and
@@ -115,7 +116,7 @@ fn a_cache_has_knobs_of_its_own() {
     let reader = trace("6.1.0", &mixture(3000));
     let orders = |of_caches| {
         let engines =
-            presets(&["slub@6.1"]).into_iter().map(|choice| Choice { of_caches, ..choice }).collect();
+            presets(&["slub@6.1"]).into_iter().map(|choice| ByCache { of_caches, ..choice }).collect();
         let options = Options { engines, machine: machine(FOUR_CPUS), ..Options::default() };
         let replay =
             replay(&reader, Path::new("program"), &options, &|_, _| {}).map_err(|bad| bad.to_string())?;

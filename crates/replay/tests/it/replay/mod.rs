@@ -14,6 +14,7 @@ mod sizes;
 mod start;
 
 use program::trace;
+use slablab_engines::ByCache;
 use slablab_machines::MachineFile;
 use slablab_replay::output::replay_answer;
 use slablab_replay::replay::{Options, Replay, replay};
@@ -29,8 +30,8 @@ static PRESETS: LazyLock<Vec<&str>> =
 
 const FOUR_CPUS: &str = "cpus = 4\n[[nodes]]\nmemory = \"1G\"\n[[nodes]]\nmemory = \"1G\"";
 
-fn presets(texts: &[&str]) -> Vec<Choice> {
-    texts.iter().map(|text| Choice::parse(text).expect("a preset")).collect()
+fn presets(texts: &[&str]) -> Vec<ByCache> {
+    texts.iter().map(|text| Choice::parse(text).expect("a preset").into()).collect()
 }
 
 fn machine(toml: &str) -> MachineFile {

@@ -10,7 +10,6 @@ use slablab_replay::output::{explain_answer, import_answer, replay_answer};
 use slablab_replay::replay::before::{Before, Windows};
 use slablab_replay::replay::{Options, replay};
 use slablab_slabs::Preset;
-use slablab_slabs::preset::Choice;
 use slablab_trace::Reader;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,7 +112,7 @@ fn answers(reader: &Reader, options: &Options) -> String {
 
 fn options(engines: &[&str], page_size: u64, before: Option<Before>) -> Options {
     let machine = machine(&format!("page_size = {page_size}\ncpus = 2\n[[nodes]]\nmemory = \"1G\""));
-    let engines: Vec<Choice> = presets(engines);
+    let engines = presets(engines);
     Options { engines, machine, before, ..Options::default() }
 }
 
