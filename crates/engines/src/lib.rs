@@ -232,7 +232,10 @@ mod tests {
             "slub@7.3,a*/min_partial=9,max_order=1,b/leftover=head",
             Ok("slub@7.3,max_order=1,a*/min_partial=9,b/leftover=head"),
         );
-        check("slub@7.3,dentry/min_partail=9", Err("no knob is called `min_partail`; near it: min_partial"));
+        check(
+            "slub@7.3,dentry/min_partail=9",
+            Err("no knob is called `min_partail`; near it: min_partial, cpu_partial, min_partial_most"),
+        );
         check("slub@7.3,/min_partial=9", Err("expected CACHE/knob=value, as in dentry/sheaf_capacity=30"));
         check(
             "slub@7.3,dentry/min_partial=x",
