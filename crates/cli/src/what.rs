@@ -7,6 +7,7 @@ use slablab_doctor::output::{what_answer, what_list_answer};
 use slablab_doctor::state;
 use slablab_doctor::what::{self, Entry, Known, Merged};
 use slablab_report::{Answer, json};
+use slablab_slabs::Release;
 use std::path::{Path, PathBuf};
 
 /// How many names an unknown one is answered with.
@@ -76,6 +77,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 struct Asked {
     names: Vec<String>,
     messages: Vec<what::Failure>,
+    corruptions: Vec<what::Corruption>,
+    release: Option<Release>,
 }
 
 impl Asked {
@@ -85,12 +88,14 @@ impl Asked {
         for argument in arguments {
             let is_name = Merged::parse(argument).is_some() || known.find(argument).is_some();
             let messages = what::Failure::in_text(argument, PAGE);
+            let corruptions = what::corruptions_in(argument);
             if !is_name && (argument == "-" || Path::new(argument).is_file()) {
                 asked.file(known, argument)?;
-            } else if messages.is_empty() {
+            } else if messages.is_empty() && corruptions.is_empty() {
                 asked.names.push(argument.clone());
             } else {
                 asked.messages.extend(messages);
+                asked.corruptions.extend(corruptions);
             }
         }
         Ok(asked)
@@ -102,16 +107,22 @@ impl Asked {
         let failures = state.dump.pasted.iter().flat_map(|pasted| &pasted.failures).cloned();
         let failures: Vec<_> = failures.collect();
         let messages = what::Failure::all(&failures, state.release, state.page_size);
+        let memory = state.dump.meminfo.get("MemTotal").map(|kb| kb.saturating_mul(1024));
+        let messages: Vec<_> = messages.into_iter().map(|message| message.beside(memory)).collect();
+        let corruptions =
+            state.dump.pasted.as_ref().map(|pasted| pasted.corruptions.clone()).unwrap_or_default();
         let mut caches: Vec<_> =
             state.caches.iter().filter(|cache| known.find(&cache.name).is_some()).collect();
         caches.sort_by_key(|cache| std::cmp::Reverse(cache.bytes(state.page_size)));
-        if messages.is_empty() && caches.is_empty() {
+        if messages.is_empty() && caches.is_empty() && corruptions.is_empty() {
             return Err(format!(
                 "{path}: no message about slabs and no known cache is in it; see slablab doctor {path}"
             )
             .into());
         }
         self.messages.extend(messages);
+        self.release = state.release.or(self.release);
+        self.corruptions.extend(corruptions);
         for cache in caches.into_iter().take(LARGEST) {
             if !self.names.contains(&cache.name) {
                 self.names.push(cache.name.clone());
@@ -124,14 +135,15 @@ impl Asked {
 /// Explains the messages and the known caches, and complains of each unknown name. It is an error if nothing
 /// is known.
 fn explain(known: &Known, arguments: &[String]) -> Result<(Answer, Vec<String>), Failure> {
-    let Asked { names, messages } = Asked::of(known, arguments)?;
+    let Asked { names, messages, corruptions, release } = Asked::of(known, arguments)?;
     let is_known = |name: &String| Merged::parse(name).is_some() || known.find(name).is_some();
     let (names, unknown): (Vec<String>, Vec<String>) = names.into_iter().partition(is_known);
     let unknown: Vec<String> = unknown.iter().map(|name| complaint(known, name)).collect();
-    if names.is_empty() && messages.is_empty() {
+    if names.is_empty() && messages.is_empty() && corruptions.is_empty() {
         return Err(unknown.join("\n").into());
     }
-    Ok((what_answer(known, &names, &messages), unknown))
+    let damaged = what::Damaged::all(&corruptions, release);
+    Ok((what_answer(known, &names, &messages, &damaged), unknown))
 }
 
 fn complaint(known: &Known, name: &str) -> String {

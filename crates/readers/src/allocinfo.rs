@@ -64,9 +64,58 @@ pub fn parse(bytes: &[u8]) -> Result<Allocinfo, LineError> {
     Ok(found)
 }
 
+/// Lines of the file among others, some of which a mail program may have broken.
+#[derive(Debug, Default)]
+pub(crate) struct Loose {
+    /// A line that goes on.
+    open: Option<String>,
+    sites: Vec<AllocSite>,
+}
+
+impl Loose {
+    /// All lines.
+    pub(crate) fn finish(mut self) -> Vec<AllocSite> {
+        let open = self.open.take();
+        self.sites.extend(open.and_then(|open| site(open.trim_end_matches('='))));
+        self.sites
+    }
+
+    /// Takes a line that stands by itself; false if it is none of the file.
+    pub(crate) fn line(&mut self, line: &str) -> bool {
+        if let Some(open) = self.open.take() {
+            // A name that was broken has the sign of quoted-printable text.
+            let joined = match open.strip_suffix('=') {
+                Some(open) => format!("{open}{line}"),
+                None => format!("{open} {line}"),
+            };
+            if let Some(found) = site(&joined).filter(|_| site(line).is_none()) {
+                self.sites.push(found);
+                return true;
+            }
+            // The name as far as it is there.
+            self.sites.extend(site(open.trim_end_matches('=')));
+        }
+        match site(line) {
+            Some(found) if !found.function.ends_with('=') => self.sites.push(found),
+            Some(_) => self.open = Some(line.to_string()),
+            None if begins(line) => self.open = Some(line.to_string()),
+            None => return false,
+        }
+        true
+    }
+}
+
+/// Whether a line has the numbers and the place of a line of the file, and not its end.
+fn begins(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let numbers = amount(&mut words).is_some() && words.next().and_then(signed).is_some();
+    let place = words.next().and_then(|place| place.rsplit_once(':'));
+    numbers && place.is_some_and(|(file, line)| file.ends_with(".c") && number::<u32>(line).is_some())
+}
+
 fn site(line: &str) -> Option<AllocSite> {
     let mut words = line.split_whitespace();
-    let (bytes, calls) = (signed(words.next()?)?, signed(words.next()?)?);
+    let (bytes, calls) = (amount(&mut words)?, signed(words.next()?)?);
     let (file, line) = words.next()?.rsplit_once(':')?;
     let mut next = words.next()?;
     let module = next.strip_prefix('[').and_then(|name| name.strip_suffix(']')).map(str::to_string);
@@ -76,6 +125,27 @@ fn site(line: &str) -> Option<AllocSite> {
     let function = next.strip_prefix("func:")?.to_string();
     let accurate = !words.any(|word| word == "accurate:no");
     Some(AllocSite { bytes, calls, file: file.into(), line: number(line)?, function, module, accurate })
+}
+
+/// Bytes: a number, one with a unit as numfmt prints it (`2.8M`), or one with a unit after it as the kernel's
+/// log has it (`38.4 MiB`).
+fn amount<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<i64> {
+    let word = words.next()?;
+    if let Some(bytes) = signed(word) {
+        return Some(bytes);
+    }
+    let digits = word.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(word.len());
+    let unit = if digits == word.len() { words.next()? } else { &word[digits..] };
+    let shift = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return None,
+    };
+    let value: f64 = word[..digits].parse().ok()?;
+    Some((value * (1u64 << shift) as f64) as i64)
 }
 
 fn signed(word: &str) -> Option<i64> {

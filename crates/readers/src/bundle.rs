@@ -8,7 +8,6 @@
 mod builder;
 mod listing;
 mod machine;
-mod moment;
 mod page_size;
 mod supportconfig;
 mod text_dump;
@@ -92,6 +91,9 @@ pub enum BundleError {
         /// What is there, shortened.
         first: String,
     },
+    /// A text of another tool about memory.
+    #[error("{0}")]
+    OtherText(String),
     /// A recording, where a dump is expected.
     #[error(
         "a {0}: expected a tar of the kernel's files or a support bundle, the text of /proc/slabinfo, or the output \

@@ -125,11 +125,12 @@ pub fn input(data: &[u8]) {
     }
 }
 
-/// [`pasted::scan`], with everything that is inferred from it.
+/// [`pasted::scan`], with everything that is inferred from it, and call sites among other lines.
 pub fn pasted(data: &[u8]) {
     let found = pasted::scan(data);
     assert!(found.unread <= found.lines + found.meminfo.len(), "more lines unread than there are");
-    let _ = (found.is_empty(), found.caches(), found.earlier());
+    let _ = (found.is_empty(), found.caches(), found.earlier(), found.not_of_slabs());
+    let _ = (pasted::allocinfo(data), pasted::is_allocinfo(data), pasted::other_tool(data));
 }
 
 /// [`Tidy`].

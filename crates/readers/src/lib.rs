@@ -8,6 +8,7 @@
 
 mod bytes;
 mod lines;
+mod moment;
 mod tar;
 
 pub mod allocinfo;

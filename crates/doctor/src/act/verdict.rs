@@ -1,38 +1,21 @@
 //! The answer in one sentence: memory that the kernel takes back by itself, or that climbs and that only its
 //! holder frees. It names the cache or the caches that have most.
 
-use crate::find::pasted::what_happened;
+pub use super::judgement::Judgement;
+use super::judgement::{introduced, with_size};
+use super::texts;
+use crate::find::told;
 use crate::measure::alike::{Alike, alike};
 use crate::measure::history::{History, Least};
 use crate::measure::partial::Partial;
 use crate::measure::reclaim::Reclaim;
 use crate::measure::{Line, Measured, named};
-use crate::what::{Entry, Failure};
-use crate::words::{counted, part_of, percent, size};
+use crate::words::{capital, counted, part_of, percent, size};
 use schemars::JsonSchema;
 use serde::Serialize;
-use slablab_readers::pasted::{MemoryReport, Pasted};
 use slablab_report::html::name_of;
 use slablab_report::text::grouped;
 use std::cmp::Reverse;
-
-/// The kinds of answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Judgement {
-    /// It grew, and the kernel does not free what grew.
-    Climbing,
-    /// What is large, or grew, is what the kernel frees when it needs memory; or slabs are too little to
-    /// matter.
-    #[serde(rename = "benign_cache")]
-    NoProblem,
-    /// It did not grow.
-    Steady,
-    /// Most of it can only be freed by its holders; whether it grows takes a second snapshot.
-    NotReclaimable,
-    /// The input does not tell what can be reclaimed, or what grew.
-    Unknown,
-}
 
 /// An answer and its words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -57,16 +40,55 @@ const ENOUGH_PERCENT: u64 = 75;
 pub(crate) fn of(measured: &Measured) -> Verdict {
     let pasted = measured.state.dump.pasted.as_ref();
     let said = |(judgement, text)| Verdict { judgement, text, takes_second: false };
-    if let Some(history) = &measured.history {
+    let damaged = pasted.is_some_and(|pasted| !pasted.corruptions.is_empty());
+    if let Some(history) = measured.history.as_ref().filter(|_| !damaged) {
         let (judgement, text) = of_growth(measured, history);
+        // Two lists in one text, of times that are not known: that they are alike says little.
+        let is_still =
+            judgement == Judgement::Steady && history.hours.is_none() && !measured.lines.is_empty();
+        if pasted.is_some() && is_still {
+            let (judgement, now) = of_little(measured).unwrap_or_else(|| of_state(measured));
+            let now = now.replace("; whether it climbs takes a second snapshot", "");
+            let lead = measured.largest().and_then(|line| Some((line, line.growth.as_ref()?)));
+            let lead = lead.map_or(String::new(), |(line, growth)| {
+                // Of a cache whose bytes alone are known, they are its objects: slabs would round them to
+                // pages.
+                let now = line.cache.active_objects;
+                let (first, last) = match line.cache.bytes_only {
+                    true => (now.saturating_add_signed(growth.objects.saturating_neg()), now),
+                    false => {
+                        let point = |bytes: Option<&u64>| bytes.copied().unwrap_or(0);
+                        (point(growth.points.first()), point(growth.points.last()))
+                    }
+                };
+                let (first, last) = (grouped(first / 1024), grouped(last / 1024));
+                format!(" ({}: {first}, then {last} KiB)", named(line))
+            });
+            let all = of_all(history);
+            return said((judgement, format!("{now}; between the snapshots in the text {all}{lead}")));
+        }
         return said((judgement, text + &of_memory(measured)));
     }
-    let messages = pasted.and_then(|pasted| of_messages(measured, pasted));
-    if let Some(found) = messages.or_else(|| of_little(measured)) {
+    if let Some(found) = pasted.and_then(|pasted| texts::of(measured, pasted)) {
         return said(found);
     }
-    let (judgement, text) = of_state(measured);
+    let (judgement, text) = of_little(measured).unwrap_or_else(|| of_state(measured));
+    let (judgement, text) = match lost_row(measured).filter(|_| judgement == Judgement::NoProblem) {
+        Some(lost) => (Judgement::Unknown, format!("unknown: {lost}. Without it: {text}")),
+        None => (judgement, text),
+    };
+    let debugged = told::debugged(measured).filter(|_| pasted.is_some());
+    let text = text + &debugged.map_or(String::new(), |(why, _)| format!(". {}", capital(&why)));
     Verdict { judgement, text, takes_second: judgement == Judgement::NotReclaimable }
+}
+
+/// A row of a table that could not be read: what it has may be the answer. meminfo counts it all the same.
+fn lost_row(measured: &Measured) -> Option<String> {
+    let (line, text) = measured.state.dump.pasted.as_ref()?.lost.first()?;
+    measured
+        .meminfo
+        .is_none()
+        .then(|| format!("line {line} looks like a row of the table and could not be read: `{text}`"))
 }
 
 fn of_little(measured: &Measured) -> Option<(Judgement, String)> {
@@ -90,80 +112,6 @@ fn of_little(measured: &Measured) -> Option<(Judgement, String)> {
     Some((Judgement::NoProblem, format!("no problem: {of}, too little to matter{cgroup}{most}")))
 }
 
-/// A cache's name and its purpose in a few words.
-fn introduced(line: &Line) -> String {
-    let purpose = line.what.map(purpose);
-    purpose.map_or_else(|| named(line), |purpose| format!("{} ({purpose})", named(line)))
-}
-
-fn with_size(line: &Line) -> String {
-    format!("{}, {}", introduced(line), size(line.split.bytes))
-}
-
-/// What a cache is for: the first words of the sentence that says it, or its subsystem.
-fn purpose(entry: &Entry) -> String {
-    const LONGEST: usize = 50;
-    let sentence = entry.what.split_once(". ").map_or(entry.what.as_str(), |(first, _)| first);
-    let sentence = sentence.trim_end_matches('.');
-    let end = match sentence.len() <= LONGEST {
-        true => Some(sentence.len()),
-        false => {
-            sentence.match_indices([':', ',', ';']).map(|(at, _)| at).take_while(|at| *at <= LONGEST).last()
-        }
-    };
-    let words = end.map_or(entry.subsystem.as_str(), |end| &sentence[..end]);
-    // A name in capitals stays as it is.
-    let mut chars = words.chars();
-    match (chars.next(), chars.next()) {
-        (Some(first), Some(second)) if second.is_lowercase() => {
-            first.to_lowercase().chain([second]).chain(chars).collect()
-        }
-        _ => words.to_string(),
-    }
-}
-
-/// Messages of the kernel answer by themselves: what memory was short for, and whether slabs are the cause.
-fn of_messages(measured: &Measured, pasted: &Pasted) -> Option<(Judgement, String)> {
-    if let Some(found) = pasted.reports.last().and_then(|last| of_report(measured, last)) {
-        return Some(found);
-    }
-    if !measured.lines.is_empty() || measured.meminfo.is_some() {
-        return None;
-    }
-    let failures = Failure::all(&pasted.failures, measured.state.release, measured.state.page_size);
-    let most = failures.iter().rev().max_by_key(|failure| failure.count())?;
-    let more = match failures.len() {
-        1 => String::new(),
-        many => format!("; {}", counted(many as u64 - 1, "other failure")),
-    };
-    Some((Judgement::Unknown, format!("{}{more}", most.verdict())))
-}
-
-/// A report of the OOM killer: slabs are the cause if they have most of memory, or if the kernel says so by
-/// printing the table of caches. They are not if they have little.
-fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, String)> {
-    const LITTLE: u64 = 10;
-    let bytes = |pages: u64| pages.saturating_mul(measured.state.page_size);
-    let (slabs, ram) = (last.slab_unreclaimable.map(bytes)?, last.ram.map(bytes));
-    let happened = what_happened(last)?;
-    let of = match ram {
-        Some(ram) => format!("{} of memory ({})", part_of(slabs, ram), percent(slabs, ram)),
-        None => size(slabs),
-    };
-    if last.has_table || ram.is_some_and(|ram| slabs >= ram / 100 * MOST_PERCENT) {
-        let most = measured.largest().map_or(String::new(), |line| format!(", most in {}", with_size(line)));
-        let text = format!(
-            "not reclaimable, and slabs are the cause: {happened}; {of} are unreclaimable slabs{most}"
-        );
-        return Some((Judgement::NotReclaimable, text));
-    }
-    let little = ram.is_some_and(|ram| slabs < ram / 100 * LITTLE);
-    little.then(|| {
-        let text = format!("no problem of slabs: {happened}, but only {of} are unreclaimable slabs");
-        (Judgement::NoProblem, text)
-    })
-}
-
 fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
     let worth = measured.worth;
     let sum = |benign: bool| {
@@ -171,6 +119,9 @@ fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
         groups.fold(0u64, |sum, group| sum.saturating_add(group.bytes))
     };
     let (climbed, cached, all) = (sum(false), sum(true), of_all(history));
+    if let Some(found) = of_counters(measured, history, climbed) {
+        return found;
+    }
     if let Some(lead) = measured.grown.iter().find(|group| !group.benign && group.bytes >= worth) {
         let most = match lead.names.len() {
             1 => lead.names[0].clone(),
@@ -184,16 +135,56 @@ fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
         );
         return (Judgement::Climbing, text);
     }
-    let (judgement, words) = match history.compared_bytes() < measured.total.bytes / 100 * MOST_PERCENT {
-        true => (Judgement::Unknown, "unknown"),
-        false if cached >= worth => (Judgement::NoProblem, "no problem"),
-        false => (Judgement::Steady, "steady"),
-    };
+    let nothing = measured.lines.is_empty();
+    let (judgement, words) =
+        match nothing || history.compared_bytes() < measured.total.bytes / 100 * MOST_PERCENT {
+            true => (Judgement::Unknown, "unknown"),
+            false if cached >= worth => (Judgement::NoProblem, "no problem"),
+            false => (Judgement::Steady, "steady"),
+        };
     let found = match cached >= worth {
         true => format!("{} of growth is what the kernel frees when it needs memory", size(cached)),
         false => format!("no cache grew by {} or more", size(worth)),
     };
     (judgement, format!("{words}: {found}; {all}"))
+}
+
+/// How the counters of /proc/meminfo grew, where they say more than the caches: a text may have no caches,
+/// and large kmallocs are in none.
+fn of_counters(measured: &Measured, history: &History, climbed: u64) -> Option<(Judgement, String)> {
+    let (before, now) = history.counter("SUnreclaim").or_else(|| history.counter("Slab"))?;
+    let grown = now.saturating_sub(before);
+    let span = history.span_words();
+    let has_caches = !measured.lines.is_empty();
+    if grown >= measured.worth.max(now / 100) && grown > climbed.saturating_mul(2) {
+        let rate = match history.span_hours().filter(|_| history.has_rates()) {
+            Some(hours) => format!(", {} an hour", size((grown as f64 / hours) as u64)),
+            None => String::new(),
+        };
+        let caches = match (has_caches, climbed) {
+            (false, _) => String::new(),
+            (true, 0) => "; no cache has it: large kmallocs, which are in none".into(),
+            (true, climbed) => format!("; caches have {} of it", size(climbed)),
+        };
+        let text = format!(
+            "climbing and not reclaimable: unreclaimable slab memory grew by {}{span}, from {} to {}{rate} \
+             (/proc/meminfo){caches}",
+            size(grown),
+            size(before),
+            size(now)
+        );
+        return Some((Judgement::Climbing, text));
+    }
+    (!has_caches).then(|| {
+        let (first, last) = history.counter("Slab").unwrap_or((before, now));
+        let grew = match last.checked_sub(first) {
+            Some(0) => "did not grow".to_string(),
+            Some(grown) => format!("grew by {}", size(grown)),
+            None => format!("shrank by {}", size(first - last)),
+        };
+        let what = "what the kernel does not free did not grow by something worth it";
+        (Judgement::Steady, format!("steady: slab memory {grew}{span} (/proc/meminfo), and {what}"))
+    })
 }
 
 /// How all caches whose growth is known grew; which snapshot has a part of them, if one has.
@@ -245,6 +236,18 @@ fn of_state(measured: &Measured) -> (Judgement, String) {
     }
     let part = if covered(ENOUGH_PERCENT) || known.is_some() { String::new() } else { format!("; {part}") };
     // Slabs of caches that are known in no way tell nothing.
+    const FEW_PERCENT: u64 = 5;
+    let total = measured.meminfo.as_ref().and_then(|meminfo| meminfo.total);
+    if let Some(total) =
+        total.filter(|total| known.is_none() && measured.all_bytes() < total / 100 * FEW_PERCENT)
+    {
+        let all = measured.all_bytes();
+        let (part, share) = (part_of(all, total), percent(all, total));
+        return (
+            Judgement::NoProblem,
+            format!("no problem: slabs have {part} of the machine's memory ({share})"),
+        );
+    }
     if free.saturating_add(stays) == 0 || of(Reclaim::Unknown) > all / 2 {
         let most = measured.largest().map_or(String::new(), |line| format!("; most is {}", with_size(line)));
         let text =
@@ -277,6 +280,16 @@ fn holders(measured: &Measured, sum: &str, stays: u64, all: u64) -> String {
     let is_most = |bytes: u64| bytes >= all / 100 * MOST_PERCENT;
     if let Some(line) = lead.filter(|line| is_most(line.split.bytes)) {
         let bytes = line.split.bytes;
+        let pasted = measured.state.dump.pasted.is_some();
+        let copies = told::copies(measured).filter(|_| line.cache.name == "kmem_cache");
+        if let Some(why) = copies.or_else(|| told::no_suspect(line)).filter(|_| pasted) {
+            let (of, percent) = (part_of(bytes, all), percent(bytes, all));
+            return format!(
+                "{} holds {of} ({percent}), and no shrinker frees it. {}",
+                introduced(line),
+                capital(&why)
+            );
+        }
         return format!(
             "{} holds {} ({}), and no shrinker frees it: suspect of a leak",
             introduced(line),

@@ -71,6 +71,12 @@ pub enum Kind {
     Benign,
     /// Caches with nearly the same number of objects.
     Together,
+    /// Objects of a cache were damaged or lost.
+    Corruption,
+    /// A row of a table that could not be read.
+    UnreadRow,
+    /// Lines of code that allocate, and how much of it lives.
+    CallSites,
 }
 
 /// A finding.

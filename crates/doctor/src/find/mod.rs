@@ -24,6 +24,7 @@ mod holders;
 mod machine;
 pub(crate) mod pasted;
 mod rounding;
+pub(crate) mod told;
 mod trust;
 
 pub use finding::{Finding, Kind};

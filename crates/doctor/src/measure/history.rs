@@ -138,6 +138,12 @@ impl<'a> History<'a> {
         known.fold(0, |sum, cache| sum.saturating_add(cache.bytes(state.page_size)))
     }
 
+    /// A counter of /proc/meminfo in bytes, in the oldest and in the newest snapshot, if both have it.
+    pub(crate) fn counter(&self, name: &str) -> Option<(u64, u64)> {
+        let of = |state: &State| state.dump.meminfo.get(name).map(|kb| kb.saturating_mul(1024));
+        of(self.first()).zip(of(self.last()))
+    }
+
     /// The newest state.
     pub fn last(&self) -> &'a State {
         self.states[self.states.len() - 1]

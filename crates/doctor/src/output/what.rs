@@ -2,7 +2,9 @@
 
 use crate::measure::reclaim::Reclaim;
 use crate::state::Cache;
-use crate::what::{Entry, Failure, Flag, Known, Merged, MessageDocument, Part, Size};
+use crate::what::{
+    CorruptionDocument, Damaged, Entry, Failure, Flag, Known, Merged, MessageDocument, Part, Size,
+};
 use crate::words::{capital, counted, listed};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +22,8 @@ const NAMES: usize = 4;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct WhatDocument<'a> {
     caches: Vec<CacheDocument<'a>>,
+    /// Reports of damaged or lost objects.
+    corruptions: Vec<CorruptionDocument<'a>>,
     messages: Vec<MessageDocument<'a>>,
 }
 
@@ -162,20 +166,23 @@ fn entry_document<'a>(known: &'a Known, entry: &'a Entry, asked: &'a str) -> Ent
 
 /// The answer of `what`: messages of the kernel, and caches by their names. A name of which nothing is known
 /// is left out.
-pub fn what_answer(known: &Known, names: &[String], messages: &[Failure]) -> Answer {
+pub fn what_answer(known: &Known, names: &[String], messages: &[Failure], damaged: &[Damaged]) -> Answer {
     let named: Vec<Named> = names.iter().filter_map(|name| Named::of(known, name)).collect();
     let document = WhatDocument {
         caches: named.iter().map(|named| named.document(known)).collect(),
+        corruptions: damaged.iter().map(Damaged::document).collect(),
         messages: messages.iter().map(|message| message.document(known)).collect(),
     };
+    let of_damaged = damaged.first().map(|one| format!("{}.", capital(&one.verdict())));
     let caches = (!named.is_empty()).then(|| match &named[..] {
         [one] => one.sentence(known),
         many => of_many(many),
     });
     let of_messages = (!messages.is_empty()).then(|| message_sentence(messages));
-    let mut said = of_messages.into_iter().chain(caches);
+    let mut said = of_damaged.into_iter().chain(of_messages).chain(caches);
     let answer = Answer::new("What caches are for", said.next().unwrap_or_default()).document(&document);
     let answer = said.fold(answer, Answer::line);
+    let answer = damaged.iter().fold(answer, explained_damage);
     let answer = messages.iter().fold(answer, |answer, message| explained(answer, known, message));
     named.iter().fold(answer, |answer, named| named.blocks(answer, known))
 }
@@ -187,6 +194,7 @@ pub fn what_list_answer(known: &Known, pattern: &str, entries: &[&Entry]) -> Ans
             .iter()
             .map(|entry| CacheDocument::Known(entry_document(known, entry, &entry.name)))
             .collect(),
+        corruptions: Vec::new(),
         messages: Vec::new(),
     };
     let all = known.entries().len();
@@ -261,6 +269,11 @@ fn message_sentence(messages: &[Failure]) -> String {
 /// A message of the kernel, part by part, in the text and on the page.
 pub(super) fn explained(answer: Answer, known: &Known, message: &Failure) -> Answer {
     parts(answer, &format!("{} (message of the kernel)", message.title()), message.parts(known))
+}
+
+/// A report of damaged objects, part by part.
+pub(super) fn explained_damage(answer: Answer, damaged: &Damaged) -> Answer {
+    parts(answer, &format!("{} (report of the kernel)", damaged.title()), damaged.parts())
 }
 
 fn parts(answer: Answer, title: &str, parts: Vec<Part>) -> Answer {

@@ -3,10 +3,11 @@
 use super::join;
 use super::machine::{Cache, Missing, State};
 use super::missing::COLLECT;
+use crate::words::listed;
 use slablab_readers::bundle::Dump;
-use slablab_readers::pasted::{Caches, Kind, Pasted};
-use slablab_report::text::grouped;
-use std::path::PathBuf;
+use slablab_readers::pasted::{Caches, Kind, Moment, Pasted};
+use slablab_report::text::{counted, grouped};
+use std::path::{Path, PathBuf};
 
 /// Most places that one sentence names.
 const NAMED: usize = 3;
@@ -44,6 +45,9 @@ pub(super) fn sized(dump: &Dump, page_size: u64) -> Vec<Cache> {
 
 /// The earlier snapshots of a text, which share everything but the caches.
 pub(super) fn earlier(state: &State) -> Vec<State> {
+    if state.dump.earlier.is_empty() {
+        return moments(state);
+    }
     let mut rest = without_caches(state);
     let snapshots = std::mem::take(&mut rest.dump.earlier);
     let of = |(index, caches): (usize, Caches)| {
@@ -53,10 +57,31 @@ pub(super) fn earlier(state: &State) -> Vec<State> {
         let mut joined = join::join(dump).caches;
         joined.extend(sized(dump, state.page_size));
         state_then.caches = joined;
-        state_then.path = format!("{} (snapshot {})", state.path.display(), index + 1).into();
+        state_then.path = part(&state.path, "snapshot", index);
         state_then
     };
     snapshots.into_iter().enumerate().map(of).collect()
+}
+
+/// The name of one of several states in a text.
+fn part(of: &Path, what: &str, index: usize) -> PathBuf {
+    format!("{} ({what} {})", of.display(), index + 1).into()
+}
+
+/// Earlier moments of /proc/meminfo in the text, where it has no earlier tables.
+fn moments(state: &State) -> Vec<State> {
+    // A table beside several moments is of one of them: which one is not known.
+    let Some(pasted) = state.dump.pasted.as_ref().filter(|_| state.caches.is_empty()) else {
+        return Vec::new();
+    };
+    let of = |(index, moment): (usize, &Moment)| {
+        let mut then = without_caches(state);
+        (then.taken_s, then.up_s) = (moment.taken_s, moment.up_s);
+        then.dump.meminfo = moment.meminfo.clone();
+        then.path = part(&state.path, "moment", index);
+        then
+    };
+    pasted.moments.iter().enumerate().map(of).collect()
 }
 
 /// A state without the caches of its text, which may be many.
@@ -170,7 +195,27 @@ pub(super) fn found(pasted: &Pasted) -> Vec<String> {
         ));
     }
     if !pasted.meminfo.is_empty() {
-        said.push(format!("read: {} lines of /proc/meminfo", pasted.meminfo.len()));
+        let file = if pasted.of_vmstat { "/proc/vmstat" } else { "/proc/meminfo" };
+        let moments = match pasted.moments.len() {
+            0 => String::new(),
+            earlier => format!(", the last of {} moments", earlier + 1),
+        };
+        said.push(format!("read: {} lines of {file}{moments}", pasted.meminfo.len()));
+    }
+    if pasted.cut_moment {
+        said.push("not used: the last /proc/meminfo, which ends before its lines about slabs".into());
+    }
+    if !pasted.alloc_sites.is_empty() {
+        said.push(format!("read: {} of /proc/allocinfo", counted(pasted.alloc_sites.len() as u64, "line")));
+    }
+    if !pasted.unreadable.is_empty() {
+        said.push(format!("unreadable by crash itself: {}", listed(&pasted.unreadable)));
+    }
+    if let Some((line, text)) = pasted.lost.first() {
+        said.push(format!(
+            "{} of a table could not be read, the first is line {line}: `{text}`",
+            rows(pasted.lost.len())
+        ));
     }
     if let Some((line, text)) = pasted.cut.first() {
         let are = if pasted.cut.len() == 1 { "is" } else { "are" };
@@ -193,6 +238,8 @@ fn rows(count: usize) -> String {
 fn words(kind: Kind) -> &'static str {
     match kind {
         Kind::Slabinfo => "/proc/slabinfo",
+        Kind::Crash => "crash's kmem -s",
+        Kind::Spl => "/proc/spl/kmem/slab",
         Kind::Columns => "vmstat -m or columns of /proc/slabinfo",
         Kind::Slabtop => "slabtop",
         Kind::Oom => "an OOM report",

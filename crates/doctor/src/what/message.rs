@@ -4,6 +4,7 @@
 //! the same.
 
 use super::known::Known;
+use crate::words::{self, part_of};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub struct Failure {
     lines: Vec<usize>,
     release: Option<Release>,
     page_size: u64,
+    /// Bytes of the machine's memory, if the text tells.
+    memory: Option<u64>,
 }
 
 /// A part of the explanation.
@@ -81,6 +84,9 @@ struct NodeDocument {
     slabs: u64,
 }
 
+/// Per cent of memory from which on the cache is the shortage itself.
+const SHORTAGE_PERCENT: u64 = 25;
+
 /// Whether a caller could sleep.
 enum Caller {
     /// Reclaim was possible.
@@ -105,7 +111,10 @@ impl Failure {
                     failure.lines.push(one.line);
                     failure.last = one.clone();
                 }
-                None => all.push(Failure { last: one.clone(), lines: vec![one.line], release, page_size }),
+                None => {
+                    let lines = vec![one.line];
+                    all.push(Failure { last: one.clone(), lines, release, page_size, memory: None });
+                }
             }
         }
         all
@@ -117,10 +126,74 @@ impl Failure {
         Failure::all(&found.failures, found.release.as_deref().and_then(Release::parse), page_size)
     }
 
-    /// Bytes of the cache's slabs by the message: objects times the bytes of one.
+    /// The message on a machine with so much memory.
+    pub fn beside(self, memory: Option<u64>) -> Failure {
+        Failure { memory, ..self }
+    }
+
+    /// Bytes of the cache's slabs by the message. Where slabs have two orders, so many have the larger one
+    /// that all objects fit; without an order, objects times the bytes of one.
     pub fn bytes(&self) -> Option<u64> {
-        let size = self.last.size.or(self.last.object_size)?;
-        (!self.last.nodes.is_empty()).then(|| sum(&self.last.nodes, |node| node.objects).saturating_mul(size))
+        let size = self.last.size.or(self.last.object_size)?.max(1);
+        if self.last.nodes.is_empty() {
+            return None;
+        }
+        let (slabs, objects) =
+            (sum(&self.last.nodes, |node| node.slabs), sum(&self.last.nodes, |node| node.objects));
+        let Some(large) =
+            self.last.order.and_then(|order| self.page_size.checked_mul(1u64.checked_shl(order)?))
+        else {
+            return Some(objects.saturating_mul(size));
+        };
+        let small =
+            self.last.min_order.and_then(|order| self.page_size.checked_mul(1u64.checked_shl(order)?));
+        let small = small.unwrap_or(large).min(large);
+        let (in_large, in_small) = (large / size, small / size);
+        let of_large = match in_large.checked_sub(in_small).filter(|more| *more > 0) {
+            Some(more) => (objects.saturating_sub(in_small.saturating_mul(slabs)).div_ceil(more)).min(slabs),
+            None => slabs,
+        };
+        Some(of_large.saturating_mul(large).saturating_add((slabs - of_large).saturating_mul(small)))
+    }
+
+    /// Whether the cache itself is the shortage: it has this part of memory, or where that is not known, more
+    /// than a request that failed could explain.
+    fn is_shortage(&self, percent: u64) -> bool {
+        const MUCH: u64 = 1 << 30;
+        let bytes = self.bytes().unwrap_or(0);
+        self.memory.map_or(bytes >= MUCH, |memory| bytes >= memory / 100 * percent)
+    }
+
+    /// What the cache has, where it is the shortage itself.
+    pub(crate) fn shortage(&self, percent: u64) -> Option<String> {
+        let bytes = self.bytes().filter(|_| self.is_shortage(percent))?;
+        let slabs = sum(&self.last.nodes, |node| node.slabs);
+        let of = match self.memory {
+            Some(memory) => format!("{} ({})", part_of(bytes, memory), words::percent(bytes, memory)),
+            None => words::size(bytes),
+        };
+        let each = match bytes.checked_div(slabs) {
+            Some(each) if each * slabs == bytes => {
+                format!("{} slabs of {}", grouped(slabs), words::size(each))
+            }
+            _ => format!("{} slabs", grouped(slabs)),
+        };
+        Some(format!(
+            "{} is the shortage itself: {each} have {of}{}; what owns it leaks objects, or keeps too many",
+            self.cache(),
+            self.tails(bytes)
+        ))
+    }
+
+    /// The part of the slabs behind their objects, if it is worth a word.
+    fn tails(&self, bytes: u64) -> String {
+        let size = self.last.size.or(self.last.object_size).unwrap_or(0);
+        let used = sum(&self.last.nodes, |node| node.objects).saturating_mul(size);
+        let tails = bytes.saturating_sub(used);
+        if size == 0 || tails < bytes / 8 {
+            return String::new();
+        }
+        format!(", {} of it tails of slabs that hold no object", words::percent(tails, bytes))
     }
 
     fn cache(&self) -> &str {
@@ -158,6 +231,9 @@ impl Failure {
 
     /// What failed and for whom, and what it means, in a sentence.
     pub fn verdict(&self) -> String {
+        if let Some(text) = self.shortage(SHORTAGE_PERCENT) {
+            return format!("not reclaimable: {text}");
+        }
         let whom = match &self.last.cgroup {
             Some((id, name)) if is_container(name) => {
                 format!(" for memory cgroup {id}, container {}", &name[..12])
@@ -198,6 +274,18 @@ impl Failure {
         parts.extend(self.orders().map(|text| part("tried", text)));
         parts.extend(self.counts().map(|text| part("the cache", text)));
         parts.extend(self.cgroup());
+        if let Some(text) = self.shortage(SHORTAGE_PERCENT) {
+            parts.push(part("cause", format!("{text}.")));
+            parts.push(part(
+                "do",
+                format!(
+                    "Find the code that allocates from {0} and does not free: its module, or slab_debug=U,{0} \
+                     (slub_debug before 6.9) and its alloc_traces. More free pages would be taken too.",
+                    self.cache()
+                ),
+            ));
+            return parts;
+        }
         parts.push(part(
             "harm",
             "The one request failed, not the machine: callers that cannot wait expect it, drop a packet or try \
@@ -333,7 +421,9 @@ impl Failure {
         } else {
             String::new()
         };
-        let bytes = self.bytes().map_or(String::new(), |bytes| format!(", {} in all", bytes_of(bytes)));
+        let bytes = self
+            .bytes()
+            .map_or(String::new(), |bytes| format!(", {} in all{}", bytes_of(bytes), self.tails(bytes)));
         let none = if free == 0 {
             "None of the objects is free in a partial slab: the cache is in use, not fragmented.".into()
         } else {

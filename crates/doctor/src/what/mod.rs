@@ -8,13 +8,20 @@
 //! pattern (`ext4_*`), of which the one with the longest fixed part wins. A merged cache's made-up name
 //! (`:a-0000104`) has no entry: [`Merged`] reads it.
 
+mod corruption;
 mod data;
 mod known;
 mod merged;
 mod message;
+mod users;
+
+pub(crate) use corruption::CorruptionDocument;
+pub use corruption::{Damaged, corruptions_in};
+pub use slablab_readers::pasted::Corruption;
 
 pub use data::{Entry, Method, Size};
 pub use known::Known;
 pub use merged::{Flag, Merged};
 pub(crate) use message::MessageDocument;
 pub use message::{Failure, Part};
+pub(crate) use users::{Base, Users, blocks};

@@ -143,11 +143,11 @@ fn of_caches_and_messages() {
     ];
     for (names, messages, sentence) in cases {
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
-        check(&what_answer(known, &names, messages), sentence);
+        check(&what_answer(known, &names, messages, &[]), sentence);
     }
     // Every cache that is known, each by itself.
     for entry in known.entries() {
-        check(&what_answer(known, std::slice::from_ref(&entry.name), &[]), &entry.name);
+        check(&what_answer(known, std::slice::from_ref(&entry.name), &[], &[]), &entry.name);
     }
     let all: Vec<&Entry> = known.entries().iter().collect();
     check(&what_list_answer(known, "*", &all), &format!("{} caches are known.", all.len()));

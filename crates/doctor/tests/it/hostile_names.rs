@@ -76,7 +76,7 @@ fn what_passes_on_no_control_characters() {
         std::fs::write(&path, format!("{method}[[cache]]\n{texts}shrink = [\"m\"]\n")).expect("a file");
         let known = Known::read(&path).expect("a file of caches");
         let entry = known.find(name).expect("the entry");
-        let one = what_answer(&known, &[name.into(), ":0000024".into()], &[]);
+        let one = what_answer(&known, &[name.into(), ":0000024".into()], &[], &[]);
         let list = what_list_answer(&known, name, &[entry]);
         for (what, answer) in [("what", one), ("the list", list)] {
             for form in ["table", "json"] {

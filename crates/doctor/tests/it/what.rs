@@ -38,7 +38,7 @@ fn rows() -> Vec<Row> {
 
 /// What is said of a cache, in one line of single blanks.
 fn said(name: &str) -> String {
-    let text = what_answer(Known::builtin(), &[name.into()], &[]).text(false);
+    let text = what_answer(Known::builtin(), &[name.into()], &[], &[]).text(false);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -513,7 +513,7 @@ class Description1(_Description1, total=False):
 class Doctor1Action(TypedDict):
     basis: str
     """How the range is known."""
-    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"]]
+    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"]]
     """The findings that it is for."""
     command: str
     """The command to type, or the words to add to the kernel's command line."""
@@ -595,6 +595,36 @@ class Doctor1Cgroup(TypedDict):
     unreclaimable_bytes: int | None
 
 
+class Doctor1CorruptionExplainedItem(TypedDict):
+    """A part of the explanation."""
+
+    about: str
+    """What it is about, in a word or two; empty if it is about the same as the part before."""
+    command: str | None
+    """A command that shows or changes it."""
+    text: str
+    """The words."""
+
+
+class Doctor1Corruption(TypedDict):
+    """The report for programs."""
+
+    allocated_in: str | None
+    cache: str | None
+    explained: list[Doctor1CorruptionExplainedItem]
+    freed_in: str | None
+    line: int
+    """The line of the text where it begins."""
+    object: int | None
+    """The address of the object."""
+    object_is_of: str | None
+    """The cache that the object is of, where it was freed to another."""
+    words: str
+    """The kernel's words."""
+    written: list[int] | None
+    """The first and the last byte that was written."""
+
+
 class Doctor1FindingCache(TypedDict):
     cache: str
     ordinal: int
@@ -606,7 +636,7 @@ class Doctor1Finding(TypedDict):
     """0 where it is not about bytes."""
     caches: list[Doctor1FindingCache]
     """Empty if it is about the machine."""
-    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"]
+    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"]
     """The kinds of findings."""
     text: str
 
@@ -801,7 +831,7 @@ class Doctor1Total(TypedDict):
 class Doctor1Verdict(TypedDict):
     """An answer and its words."""
 
-    kind: Literal["climbing"] | Literal["benign_cache"] | Literal["steady"] | Literal["not_reclaimable"] | Literal["unknown"]
+    kind: Literal["climbing"] | Literal["benign_cache"] | Literal["steady"] | Literal["not_reclaimable"] | Literal["unknown"] | Literal["corruption"]
     """The kind."""
     text: str
     """The sentence."""
@@ -822,6 +852,8 @@ class Doctor1(TypedDict):
     """Every cache, in the order of the input."""
     cgroups: list[Doctor1Cgroup]
     """Memory cgroups without children."""
+    corruptions: list[Doctor1Corruption]
+    """Reports of damaged or lost objects."""
     cpus_online: int | None
     """CPUs that were online."""
     dying_cgroups: int | None
@@ -3691,6 +3723,36 @@ class What1Cache2(TypedDict):
     name: str
 
 
+class What1CorruptionExplainedItem(TypedDict):
+    """A part of the explanation."""
+
+    about: str
+    """What it is about, in a word or two; empty if it is about the same as the part before."""
+    command: str | None
+    """A command that shows or changes it."""
+    text: str
+    """The words."""
+
+
+class What1Corruption(TypedDict):
+    """The report for programs."""
+
+    allocated_in: str | None
+    cache: str | None
+    explained: list[What1CorruptionExplainedItem]
+    freed_in: str | None
+    line: int
+    """The line of the text where it begins."""
+    object: int | None
+    """The address of the object."""
+    object_is_of: str | None
+    """The cache that the object is of, where it was freed to another."""
+    words: str
+    """The kernel's words."""
+    written: list[int] | None
+    """The first and the last byte that was written."""
+
+
 class What1MessageCgroup(TypedDict):
     """The memory cgroup whose copy of the cache it was."""
 
@@ -3760,6 +3822,8 @@ class What1(TypedDict):
     answer: str
     """The answer in one sentence."""
     caches: list[What1Cache | What1Cache2]
+    corruptions: list[What1Corruption]
+    """Reports of damaged or lost objects."""
     messages: list[What1Message]
     program: What1Program
     """The program that wrote the answer, and its version."""

@@ -5,9 +5,10 @@ use std::io::Read;
 
 use super::page_size::page_size;
 use super::wanted::{self, below_root};
-use super::{BundleError, CpusFrom, Dump, Node, listing, machine, moment, supportconfig};
+use super::{BundleError, CpusFrom, Dump, Node, listing, machine, supportconfig};
 use crate::cgroups::{self, Cgroup};
 use crate::compressed::Decompressed;
+use crate::moment;
 use crate::pasted::Pasted;
 use crate::procfs;
 use crate::recording::{self, Moment};
@@ -165,6 +166,8 @@ impl DumpBuilder {
         }
         dump.release = dump.release.take().or_else(|| found.release.clone());
         self.lscpu = self.lscpu.or(found.cpus);
+        dump.date_s = dump.date_s.or(found.taken_s);
+        dump.up_s = dump.up_s.or(found.up_s);
         dump.pasted = Some(Box::new(found));
     }
 

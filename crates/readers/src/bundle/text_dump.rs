@@ -3,9 +3,10 @@
 
 use std::io::{BufRead, BufReader, Cursor, Read};
 
+use super::BundleError;
 use super::builder::DumpBuilder;
-use super::{BundleError, moment};
 use crate::compressed::Decompressed;
+use crate::moment;
 use crate::pasted;
 use crate::slabinfo::Slabinfo;
 use crate::tar::{TarError, is_tar};
@@ -29,6 +30,8 @@ pub enum Form {
 const FIRST: u64 = 4096;
 /// The longest line believed: `/proc/zoneinfo` and `/proc/slabinfo` have none of a kilobyte.
 const LINE_LIMIT: u64 = 1 << 20;
+/// The largest text that is searched: a log of months.
+const PASTED_LIMIT: u64 = 256 << 20;
 
 impl Form {
     /// Tells by the first kilobytes; `None` for what is no input of ours.
@@ -96,7 +99,7 @@ impl DumpBuilder {
                 None
             }
             Form::Pasted => {
-                let (mut content, limit) = (Vec::new(), Self::limit("proc/slabinfo"));
+                let (mut content, limit) = (Vec::new(), PASTED_LIMIT);
                 let read = reader.by_ref().take(limit + 1).read_to_end(&mut content);
                 let cut_off =
                     match read.map_err(|source| TarError::Io { offset: content.len() as u64, source }) {
@@ -112,6 +115,9 @@ impl DumpBuilder {
                     return Err(BundleError::NoBytes);
                 }
                 if found.is_empty() {
+                    if let Some(words) = found.not_of_slabs() {
+                        return Err(BundleError::OtherText(words));
+                    }
                     let (line, first) = found.first_unread.unwrap_or_default();
                     return Err(BundleError::NothingPasted { lines: found.lines, line, first });
                 }

@@ -57,6 +57,10 @@ pub struct Ftrace<R> {
     failed: Option<ReadError>,
     frames: Frames,
     last_ns: u64,
+    /// A mail quotes it.
+    is_quoted: bool,
+    /// There are lines that are no events: it was pasted.
+    has_others: bool,
     ended: bool,
 }
 
@@ -69,8 +73,16 @@ pub fn is_text(head: &[u8]) -> bool {
         let report = line.strip_prefix("cpus=").is_some_and(|count| number::<u32>(count).is_some());
         report || line.starts_with("# tracer: ") || line.starts_with("# captured on")
     };
-    text.lines().any(|line| begins(line) || line::parse(line).is_some())
+    text.lines().map(unquoted).any(|line| begins(line) || line::parse(line).is_some())
 }
+
+/// A line without the marks of a mail that quotes it.
+fn unquoted(line: &str) -> &str {
+    if line.starts_with('>') { line.trim_start_matches(['>', ' ']) } else { line }
+}
+
+/// Lines that may stand before the first event of a text that was pasted: a prompt, a sentence.
+const BEFORE_LIMIT: usize = 200;
 
 impl<R: Read> Ftrace<R> {
     /// Losses kept until the first event.
@@ -94,6 +106,8 @@ impl<R: Read> Ftrace<R> {
             failed: None,
             frames: Frames::default(),
             last_ns: 0,
+            is_quoted: false,
+            has_others: false,
             ended: false,
         }
     }
@@ -148,13 +162,28 @@ impl<R: Read> Ftrace<R> {
     }
 
     fn item(&mut self, text: &str) -> Result<Option<Item>, ReadError> {
+        self.is_quoted |= text.starts_with('>');
+        // The indentation of a frame stays.
+        let text = match text.trim_start_matches('>') {
+            inside if inside.len() < text.len() => inside.strip_prefix(' ').unwrap_or(inside),
+            text => text,
+        };
         let text = text.trim_end();
         let Some(line) = line::parse(text) else { return self.between(text) };
         if line.event.is_empty() {
             return Ok(self.tracer_line(&line));
         }
         let kind = Fields(line.fields).kind(line.event, &mut self.names);
-        let kind = kind.map_err(|(expected, found)| LineError::new(self.line, expected, &found))?;
+        let kind = match kind {
+            Ok(kind) => kind,
+            // The last line of a text that was cut: the field is not wrong, it is not there.
+            Err((expected, _)) if self.tally.events > 0 && lacks(text, expected) && self.is_at_end() => {
+                let line = self.line;
+                self.header.warnings.push(format!("line {line} is cut off and left out"));
+                return Ok(None);
+            }
+            Err((expected, found)) => return Err(LineError::new(self.line, expected, &found).into()),
+        };
         let Some((kind, pointer)) = kind else {
             self.tally.skipped += 1;
             if !stack::is_head(&line) {
@@ -178,6 +207,10 @@ impl<R: Read> Ftrace<R> {
         self.early.reverse();
         self.waiting = Some(event);
         self.advance()
+    }
+
+    fn is_at_end(&mut self) -> bool {
+        self.reader.fill_buf().is_ok_and(<[u8]>::is_empty)
     }
 
     fn event(&mut self, event: Event) -> Item {
@@ -252,6 +285,17 @@ impl<R: Read> Ftrace<R> {
         }
         let empty_cpu = trimmed.strip_prefix("CPU ").is_some_and(|rest| rest.ends_with(" is empty"));
         if trimmed.is_empty() || trimmed.starts_with("version = ") || empty_cpu {
+            return Ok(None);
+        }
+        // A text that was pasted has a prompt or a sentence before its events, and may have some after them.
+        let is_before = self.tally.events == 0 && self.tally.skipped == 0 && self.line <= BEFORE_LIMIT;
+        if is_before || self.is_quoted || self.has_others {
+            if !self.has_others {
+                let line = self.line;
+                let warning = format!("lines that are no events are left out, the first is line {line}");
+                self.header.warnings.push(warning);
+            }
+            self.has_others = true;
             return Ok(None);
         }
         Err(LineError::new(self.line, "an event as in `bash-12 [000] 3.141592: kmalloc: ..`", trimmed).into())
@@ -330,6 +374,11 @@ impl<R: Read> Source for Ftrace<R> {
     fn state(&self) -> (&Header, &Names, &Tally) {
         (&self.header, &self.names, &self.tally)
     }
+}
+
+/// Whether a line has no field of the name that was expected (`` `ptr=` and an address ``).
+fn lacks(line: &str, expected: &str) -> bool {
+    expected.split('`').nth(1).is_some_and(|key| !line.contains(&format!(" {key}")))
 }
 
 /// Whether an address is a hash, by the rule in the module's documentation; `None` if it does not say.

@@ -70,7 +70,9 @@ fn frame(line: &str) -> Option<String> {
         let name = words.next()?;
         return (!name.starts_with('<')).then(|| name.to_string());
     }
-    let address = u64::from_str_radix(first, 16).ok().filter(|address| address >> 63 == 1)?;
+    // Of a kernel's image the addresses may be those of the file.
+    let is_kernel = line.ends_with("vmlinux)") || line.ends_with("[kernel.kallsyms])");
+    let address = u64::from_str_radix(first, 16).ok().filter(|address| is_kernel || address >> 63 == 1)?;
     match words.next() {
         Some(name) if !name.starts_with(['[', '(']) => Some(name.to_string()),
         _ => Some(format!("{address:#x}")),
@@ -92,6 +94,7 @@ mod tests {
         check("\tffffffffc0123456 ext4_alloc+0x6 ([ext4])", Some("ext4_alloc+0x6"));
         check("\tffffffffc0123456 [unknown] ([unknown])", Some("0xffffffffc0123456"));
         check("\t          401000 main+0x10 (/usr/bin/ls)", None);
+        check("\t 27f1dc .__kmalloc (/boot/vmlinux)", Some(".__kmalloc"));
         check("\t0 [unknown] ([unknown])", None);
         check(" => kmem_cache_alloc", Some("kmem_cache_alloc"));
         check("=> getname_flags (ffffffff816349cd)", Some("getname_flags"));

@@ -1,6 +1,7 @@
 //! One line of a text as its program printed it: without terminal control, quote marks, time stamps and
 //! markup that mails, logs and web pages put around it.
 
+use super::prefix::Prefixes;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -8,6 +9,7 @@ use std::ops::Range;
 /// cursor to another row ends a line too; the number is that of the text's line.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
     let counted = counted(text);
+    let prefixes = Prefixes::learn(text, |line| cleaned(without_control(line)).into_owned());
     physical(text).flat_map(move |(index, line)| {
         let line = match line.contains("<br") {
             true => Cow::Owned(line.replace("<br />", "\r").replace("<br/>", "\r").replace("<br>", "\r")),
@@ -23,11 +25,14 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
         };
         let at = counted.partition_point(|run| run.end <= index);
         let is_counted = counted.get(at).is_some_and(|run| run.contains(&index));
-        pieces.into_iter().map(move |piece| {
+        let clean = |piece| {
             let line = cleaned(piece);
             let line = if is_counted { Cow::Owned(without_count(&line).to_string()) } else { line };
+            let rest = prefixes.strip(&line);
+            let line = if rest.len() < line.len() { Cow::Owned(stripped(rest).to_string()) } else { line };
             (index + 1, line)
-        })
+        };
+        pieces.into_iter().map(clean).collect::<Vec<_>>()
     })
 }
 
@@ -200,7 +205,7 @@ fn stripped(line: &str) -> &str {
     let mut line = line.trim();
     for _ in 0..LAYERS {
         let before = line.len();
-        line = unmarked(line).trim();
+        line = without_emphasis(unmarked(line).trim()).trim();
         line = without_stamp(line).trim_start();
         line = without_service(without_path(line));
         if line.len() == before {
@@ -221,6 +226,42 @@ fn unmarked(line: &str) -> &str {
         line = close.unwrap_or(line);
     }
     line
+}
+
+/// Without the marks that a person puts around a line or before it to show it: bold, brackets, an arrow, a
+/// list's dash.
+fn without_emphasis(line: &str) -> &str {
+    // Names in a stack begin with two underscores.
+    let marked = line.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(inside) = marked.filter(|inside| inside.contains(' ')) {
+        return inside;
+    }
+    let around = [("**", "**"), ("<b>", "</b>"), ("<strong>", "</strong>"), ("<mark>", "</mark>")];
+    for (open, close) in around {
+        if let Some(inside) = line.strip_prefix(open).map(|rest| rest.strip_suffix(close).unwrap_or(rest)) {
+            return inside;
+        }
+        if let Some(inside) = line.strip_suffix(close).filter(|_| line.split_whitespace().nth(3).is_some()) {
+            return inside;
+        }
+    }
+    for arrow in ["-->", "==>", "->", "=>", "- ", "* ", "\u{2022}", "\u{2192}", "+ "] {
+        if let Some(rest) = line.strip_prefix(arrow) {
+            return rest;
+        }
+    }
+    for arrow in ["<---", "<--", "<-", "\u{2190}"] {
+        if let Some(rest) = line.strip_suffix(arrow) {
+            return rest.trim_end_matches(['-', '<']);
+        }
+    }
+    let row = |rest: &str| {
+        let mut words = rest.split_whitespace();
+        let named = words.next().is_some_and(|name| name.contains(char::is_alphabetic));
+        named && words.by_ref().take(4).filter(|word| is_digits(word)).count() == 4
+    };
+    let bracketed = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    bracketed.or_else(|| line.strip_prefix("# ")).filter(|rest| row(rest)).unwrap_or(line)
 }
 
 /// Without the time stamp at the start of a log's line, and the names of machine and program after it.
@@ -390,6 +431,12 @@ mod tests {
         check("SLUB: Unable to allocate", &["SLUB: Unable to allocate"]);
         check("1015644 1015620  99% x", &["1015644 1015620  99% x"]);
         check("zs_handle-zram0: 5", &["zs_handle-zram0: 5"]);
+        check("**dentry 1 2 3 4**", &["dentry 1 2 3 4"]);
+        check("<b>dentry 1 2 3 4</b>", &["dentry 1 2 3 4"]);
+        check("[dentry 1 2 3 4]", &["dentry 1 2 3 4"]);
+        check("# dentry 1 2 3 4", &["dentry 1 2 3 4"]);
+        check("--> dentry 1 2 3 4  <---", &["dentry 1 2 3 4"]);
+        check("# name <active_objs>", &["# name <active_objs>"]);
         check("node 0: slabs: 1", &["node 0: slabs: 1"]);
     }
 }

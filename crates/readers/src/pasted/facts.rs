@@ -3,6 +3,8 @@
 use super::Pasted;
 use super::row::{number, size};
 use super::tables::Kind;
+use crate::moment;
+use crate::procfs::Numbers;
 
 /// The head of slabtop: of all caches, whatever the list below it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,11 +47,24 @@ pub(super) struct Facts {
     uname: bool,
     /// Numbers of lines of slabtop's head in this screen.
     head: usize,
+    /// The line before had a kernel's taint.
+    tainted: bool,
+    /// Rows of crash's `kmem -i` follow.
+    in_crash: bool,
+    /// The time of what follows, in seconds since 1970 and since the boot.
+    taken_s: Option<u64>,
+    up_s: Option<f64>,
+    /// Counters in lines of their own.
+    pub(super) counters: Numbers,
 }
 
 impl Facts {
     /// Takes a line; `None` if it says nothing.
     pub(super) fn line(&mut self, pasted: &mut Pasted, line: &str, words: &[&str]) -> Option<Fact> {
+        if words == ["PAGES", "TOTAL", "PERCENTAGE"] {
+            self.in_crash = true;
+            return Some(Fact::Other);
+        }
         let uname = std::mem::replace(&mut self.uname, words.contains(&"uname"));
         if uname
             && let [release] = words
@@ -66,9 +81,11 @@ impl Facts {
             return Some(Fact::Heading(heading));
         }
         let understood = self.totals(pasted, line)
-            || meminfo(pasted, words)
+            || self.meminfo(pasted, words)
+            || self.time(line)
             || self.dentry_state(pasted, line, words)
-            || release(pasted, words)
+            || self.release(pasted, line, words)
+            || self.counter(words)
             || cpus(pasted, line)
             || source(pasted, line);
         understood.then_some(Fact::Other)
@@ -109,6 +126,92 @@ impl Facts {
         true
     }
 
+    /// A name that is there already begins a new moment, as a table that is there already does.
+    fn meminfo(&mut self, pasted: &mut Pasted, words: &[&str]) -> bool {
+        let pairs = match crash(words).filter(|_| self.in_crash) {
+            Some(pair) => vec![pair],
+            None => match meminfo(words) {
+                Some(pairs) => pairs,
+                None => return false,
+            },
+        };
+        if pasted.meminfo.len() > 1000 {
+            return false;
+        }
+        if pairs.iter().any(|(name, _)| pasted.meminfo.contains_key(name)) {
+            pasted.next_moment();
+        }
+        if pasted.meminfo.is_empty() {
+            (pasted.taken_s, pasted.up_s) = (self.taken_s.take(), self.up_s.take());
+        }
+        pasted.meminfo.extend(pairs);
+        true
+    }
+
+    /// The time of what follows: the output of date or uptime.
+    fn time(&mut self, line: &str) -> bool {
+        // Longer lines are of something else.
+        if line.len() > 200 || !line.contains(':') {
+            return false;
+        }
+        // The clock before it is taken away as that of a log.
+        let line = &format!(" {line}");
+        let is_up = line.contains(" up ") && line.contains("load average");
+        let up_s = moment::uptime(line).filter(|_| is_up);
+        let is_date = line.split_whitespace().count() <= 7 && !line.contains(['[', '=', '(']);
+        let taken_s = moment::date(line).filter(|_| is_date && !is_up);
+        self.up_s = up_s.or(self.up_s);
+        self.taken_s = taken_s.or(self.taken_s);
+        up_s.is_some() || taken_s.is_some()
+    }
+
+    /// `Linux version 6.1.0 ..`, `Linux host 6.1.0 #1 SMP ..`, `.. Not tainted 5.4.0-42-generic #46-Ubuntu`.
+    /// A line that was broken after "Tainted:" goes on in the next one.
+    fn release(&mut self, pasted: &mut Pasted, line: &str, words: &[&str]) -> bool {
+        let goes_on = std::mem::replace(&mut self.tainted, line.contains("ainted"));
+        release(pasted, words, goes_on)
+    }
+
+    /// A counter in a line of its own, as in memory.stat and /proc/vmstat: `slab_reclaimable 1676590856`.
+    fn counter(&mut self, words: &[&str]) -> bool {
+        let &[name, value] = words else { return false };
+        let is_name = name.len() > 2
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit());
+        let name_ends = name.starts_with(|c: char| c.is_ascii_lowercase());
+        let known = name.contains('_')
+            || matches!(
+                name,
+                "anon"
+                    | "file"
+                    | "kernel"
+                    | "percpu"
+                    | "sock"
+                    | "shmem"
+                    | "zswap"
+                    | "unevictable"
+                    | "slab"
+                    | "cache"
+                    | "swap"
+                    | "dirty"
+                    | "writeback"
+                    | "pagetables"
+                    | "pgfault"
+                    | "pgmajfault"
+                    | "mapped"
+                    | "zswapped"
+                    | "vmalloc"
+                    | "pgpgin"
+                    | "pgpgout"
+                    | "rss"
+            );
+        let value =
+            number::<u64>(value).filter(|_| is_name && name_ends && known && self.counters.len() < 1000);
+        value.is_some_and(|value| {
+            self.counters.insert(name.to_string(), value);
+            true
+        })
+    }
+
     /// Six numbers, or three at least of a line that was cut, after a line that names the file.
     fn dentry_state(&mut self, pasted: &mut Pasted, line: &str, words: &[&str]) -> bool {
         if let Some((_, rest)) = line.split_once("dentry-state") {
@@ -147,6 +250,8 @@ fn heading(line: &str, words: &[&str]) -> Option<Kind> {
     let has =
         |all: &[&str]| all.iter().all(|word| words.iter().any(|found| found.eq_ignore_ascii_case(word)));
     match () {
+        () if has(&["OBJSIZE", "ALLOCATED", "SSIZE"]) => Some(Kind::Crash),
+        () if has(&["name", "flags", "slabsize", "objsize"]) => Some(Kind::Spl),
         () if has(&["Cache", "Num", "Total", "Size", "Pages"]) => Some(Kind::Columns),
         () if has(&["OBJS", "SLABS", "NAME"]) || has(&["OBJ/SLAB", "NAME"]) => Some(Kind::Slabtop),
         () if line.contains("Unreclaimable slab info") || has(&["Name", "Used", "Total"]) => Some(Kind::Oom),
@@ -155,40 +260,66 @@ fn heading(line: &str, words: &[&str]) -> Option<Kind> {
 }
 
 /// Names and numbers of /proc/meminfo: one pair as the kernel prints it, or several that were put in a line.
-fn meminfo(pasted: &mut Pasted, words: &[&str]) -> bool {
+/// `None` if the line is of something else.
+fn meminfo(words: &[&str]) -> Option<Vec<(String, u64)>> {
     let mut pairs = Vec::new();
     let mut rest = words;
     while let [name, value, more @ ..] = rest {
         let is_capital = name.starts_with(|c: char| c.is_ascii_uppercase());
         let name = name.strip_suffix(':').filter(|_| is_capital);
-        let Some((name, value)) = name.zip(number::<u64>(value.trim_end_matches([',', ';']))) else {
-            return false;
-        };
+        let (name, value) = name.zip(number::<u64>(value.trim_end_matches([',', ';'])))?;
         let unit = more.first().map(|unit| unit.trim_end_matches([',', ';']));
         let has_unit = unit.is_some_and(|unit| unit.eq_ignore_ascii_case("kB"));
         // Counts without a unit are few, and none is about slabs.
         if !has_unit && !name.starts_with("HugePages_") {
-            return false;
+            return None;
         }
         pairs.push((name.to_string(), value));
         rest = if has_unit { &more[1..] } else { more };
     }
-    if pairs.is_empty() || !rest.is_empty() || pasted.meminfo.len() > 1000 {
-        return false;
-    }
-    pasted.meminfo.extend(pairs);
-    true
+    (!pairs.is_empty() && rest.is_empty()).then_some(pairs)
 }
 
-/// `Linux version 6.1.0 ..`, `Linux host 6.1.0 #1 SMP ..`, `.. Not tainted 5.4.0-42-generic #46-Ubuntu`.
-fn release(pasted: &mut Pasted, words: &[&str]) -> bool {
+/// `SLAB    19758      77.2 MB    1% of TOTAL MEM` of crash's `kmem -i`: pages as kB of /proc/meminfo's names.
+fn crash(words: &[&str]) -> Option<(String, u64)> {
+    const NAMES: [(&str, &str); 6] = [
+        ("TOTAL MEM", "MemTotal"),
+        ("FREE", "MemFree"),
+        ("BUFFERS", "Buffers"),
+        ("CACHED", "Cached"),
+        ("SLAB", "Slab"),
+        ("TOTAL SWAP", "SwapTotal"),
+    ];
+    let at = words.iter().position(|word| number::<u64>(word).is_some()).filter(|at| (1..=2).contains(at))?;
+    let (_, name) = NAMES.iter().find(|(name, _)| *name == words[..at].join(" "))?;
+    let pages: u64 = number(words[at])?;
+    // The size tells the bytes of a page, and is rounded: 4 KiB but for machines with larger ones.
+    let size = size(&format!("{}{}", words.get(at + 1)?, words.get(at + 2).copied().unwrap_or("")));
+    let page = size.map_or(4, |size| size.low.midpoint(size.high).checked_div(pages).unwrap_or(0) >> 10);
+    let page = if page >= 48 {
+        64
+    } else if page >= 12 {
+        16
+    } else {
+        4
+    };
+    Some((name.to_string(), pages.checked_mul(page)?))
+}
+
+fn release(pasted: &mut Pasted, words: &[&str], goes_on: bool) -> bool {
+    let words: Vec<&str> =
+        words.iter().map(|word| word.trim_matches(['`', '(', ')', '"', '\'', ','])).collect();
     let version =
         words.windows(3).find(|words| words[0] == "Linux" && words[1] == "version").map(|words| words[2]);
     let is_build = |word: &str| {
         word.strip_prefix('#').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
     let of_a_report = || {
-        let told = words.contains(&"Linux") || words.iter().any(|word| word.eq_ignore_ascii_case("tainted"));
+        let named = words.iter().any(|word| word.eq_ignore_ascii_case("kernel:"));
+        let told = goes_on
+            || named
+            || words.contains(&"Linux")
+            || words.iter().any(|word| word.trim_end_matches(':').eq_ignore_ascii_case("tainted"));
         let before = |pair: &[&str]| is_release(pair[0]) && is_build(pair[1]);
         words.windows(2).find(|pair| before(pair)).filter(|_| told).map(|pair| pair[0])
     };

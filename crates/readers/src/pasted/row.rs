@@ -198,9 +198,60 @@ pub(super) fn oom(words: &[&str]) -> Option<Row> {
     is_name(name).then_some(row)
 }
 
+/// A row of `kmem -s` of crash, old and new: `at` is whether the name comes last. Address, size of an object,
+/// objects in use, objects, slabs, size of a slab.
+pub(super) fn crash(words: &[&str]) -> Option<Result<Row, String>> {
+    let [cache, rest @ ..] = words else { return None };
+    let is_address = cache.len() >= 8 && cache.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (name, columns) = match rest {
+        [columns @ .., name] if is_address && columns.len() == 5 && is_number(columns[0]) => (*name, columns),
+        [name, columns @ ..] if is_address && columns.len() == 5 && is_name(name) => (*name, columns),
+        _ => return None,
+    };
+    let [objsize, active, total, slabs, slab] = columns else { return None };
+    if [objsize, active, total, slabs].iter().any(|word| **word == "?") {
+        return Some(Err(name.to_string()));
+    }
+    let slab = size(slab)?.low;
+    let (total, slabs): (u64, u64) = (number(total)?, number(slabs)?);
+    Some(Ok(Row {
+        name: name.to_string(),
+        active: number(active),
+        total: Some(total),
+        size: Some(Size::exact(number(objsize)?)),
+        per_slab: Some(total.checked_div(slabs).unwrap_or(slab / number::<u64>(objsize)?.max(1)).max(1)),
+        slabs: Some(slabs),
+        bytes: Some(slabs.checked_mul(slab)?),
+        ..Row::default()
+    }))
+}
+
+/// A row of /proc/spl/kmem/slab: name, flags, bytes of slabs, bytes of objects in use. Caches that SPL keeps
+/// in the kernel's own slabs have no numbers there.
+pub(super) fn spl(words: &[&str]) -> Option<Option<Row>> {
+    let [name, flags, size, used, rest @ ..] = words else { return None };
+    if !flags.starts_with("0x") || !is_name(name) || rest.len() < 2 {
+        return None;
+    }
+    if *size == "-" {
+        return Some(None);
+    }
+    let (size, used) = (number(size)?, number(used).unwrap_or(0));
+    let row = Row { name: name.to_string(), bytes: Some(size), used_bytes: Some(used), ..Row::default() };
+    Some(Some(row))
+}
+
 /// A name and a size, in whatever order: a size without a unit counts only if a second one says the same in
 /// another unit.
 pub(super) fn sized(words: &[&str]) -> Option<Row> {
+    // What is in brackets repeats the size in round numbers: `22180873KB (21 GB)`.
+    let open = words
+        .iter()
+        .position(|word| word.starts_with('(') && word[1..].starts_with(|c: char| c.is_ascii_digit()));
+    let words = match open {
+        Some(at) if at > 1 && words[words.len() - 1].ends_with(')') => &words[..at],
+        _ => words,
+    };
     let (mut name, mut sizes, mut has_unit) = (None, Vec::new(), false);
     let mut at = 0;
     while at < words.len() {

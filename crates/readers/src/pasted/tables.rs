@@ -13,6 +13,10 @@ use rustc_hash::FxHashSet;
 pub enum Kind {
     /// /proc/slabinfo.
     Slabinfo,
+    /// `kmem -s` of crash.
+    Crash,
+    /// /proc/spl/kmem/slab: caches of SPL, beside those of the kernel.
+    Spl,
     /// `vmstat -m`, or the first columns of /proc/slabinfo.
     Columns,
     /// slabtop.

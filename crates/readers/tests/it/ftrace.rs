@@ -216,6 +216,22 @@ fn what_is_damaged_is_said_with_its_line_unless_it_is_the_cut_end() {
     );
 }
 
+/// What people put around a text when they paste it.
+#[test]
+fn pasted_texts() {
+    #[track_caller]
+    fn check(text: &str, count: usize, warning: &str) {
+        let Found { events, header, .. } = read(text).unwrap();
+        assert_eq!(events.len(), count, "{header:?}");
+        assert!(header.warnings.iter().any(|found| found == warning), "{header:?}");
+    }
+    let left_out = "lines that are no events are left out, the first is line 1";
+    check(&format!("root@host:/sys# cat trace\n{FREE}"), 1, left_out);
+    check(&format!("> ./perf script\n>\n> {FREE}> ....\n"), 1, left_out);
+    let cut = format!("{}\n", &FREE[..FREE.find(" ptr").unwrap()]);
+    check(&format!("{FREE}{cut}"), 1, "line 2 is cut off and left out");
+}
+
 #[test]
 fn the_first_address_that_can_tell_says_whether_they_are_hashed() {
     #[track_caller]

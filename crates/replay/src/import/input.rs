@@ -10,6 +10,7 @@ use slablab_readers::Source as Events;
 use slablab_readers::compressed::{Compression, Decompressed};
 use slablab_readers::event::FormatText;
 use slablab_readers::ftrace::{self, Ftrace};
+use slablab_readers::pasted;
 use slablab_readers::perfdata::PerfData;
 use slablab_readers::recording::{self, Member, TRACE_DAT};
 use slablab_readers::tidy::Tidy;
@@ -168,6 +169,9 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
         () if head.is_empty() => Err("the file is empty: expected a perf.data, a trace.dat, a text of events or a CSV of them".into()),
         () if ftrace::is_text(head) => Ok(Kind::Ftrace),
         () => {
+            if let Some(words) = pasted::other_tool(head) {
+                return Err(format!("expected a recording, found {words}"));
+            }
             let start: String = head
                 .iter()
                 .take(16)

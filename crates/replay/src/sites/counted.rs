@@ -2,7 +2,8 @@
 
 use super::text::contents;
 use rustc_hash::FxHashMap;
-use slablab_readers::allocinfo::{self, AllocSite};
+use slablab_readers::allocinfo::AllocSite;
+use slablab_readers::pasted;
 use slablab_report::error::{At, Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -55,7 +56,7 @@ impl Counted {
     /// # Errors
     /// Files that are no /proc/allocinfo, or in which profiling is off.
     pub fn read(path: &Path, since: Option<&Path>) -> Result<Counted> {
-        let load = |path: &Path| allocinfo::parse(&contents(path)?).at(path);
+        let load = |path: &Path| pasted::allocinfo(&contents(path)?).at(path);
         let now = load(path)?;
         let mut sites: Vec<Growth> =
             now.sites.into_iter().map(|now| Growth { now, before: since.map(|_| (0, 0)) }).collect();

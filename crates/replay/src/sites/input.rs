@@ -6,7 +6,7 @@ use super::recorded::Recorded;
 use super::tracked::{FILES, TrackedSites};
 use crate::import;
 use slablab_readers::compressed::Decompressed;
-use slablab_readers::{allocinfo, tracked};
+use slablab_readers::{pasted, tracked};
 use slablab_report::error::{At, Error, Result};
 use slablab_report::files;
 use std::fs::File;
@@ -94,7 +94,7 @@ fn recognise(path: &Path) -> Result<(PathBuf, Kind)> {
     }
     let name = path.file_name().unwrap_or_default();
     let kind = match () {
-        () if allocinfo::is_allocinfo(&head) => Kind::Allocinfo,
+        () if pasted::is_allocinfo(&head) => Kind::Allocinfo,
         () if tracked::is_tracked(&head) || FILES.iter().any(|(file, _)| name == *file) => Kind::Traces,
         () => Kind::Recording,
     };

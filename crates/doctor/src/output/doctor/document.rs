@@ -2,7 +2,7 @@
 
 use super::columns;
 use super::parts::PARTS;
-use super::words::evidence;
+use super::words::{damaged, evidence};
 use crate::act::Report;
 use crate::act::actions::Action;
 use crate::act::knobs::knobs;
@@ -17,7 +17,7 @@ use crate::measure::rounding::Rounding;
 use crate::measure::split::{Metadata, Split};
 use crate::measure::{Line, Measured};
 use crate::state::{Cache, Missing, State};
-use crate::what::{Failure, Known, MessageDocument};
+use crate::what::{CorruptionDocument, Damaged, Failure, Known, MessageDocument};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -38,6 +38,8 @@ pub(in crate::output) struct DoctorDocument<'a> {
     caches: Vec<LineDocument<'a>>,
     /// Memory cgroups without children.
     cgroups: Vec<CgroupDocument<'a>>,
+    /// Reports of damaged or lost objects.
+    corruptions: Vec<CorruptionDocument<'a>>,
     /// CPUs that were online.
     cpus_online: Option<u32>,
     /// Removed cgroups that still hold memory.
@@ -230,6 +232,7 @@ impl<'a> DoctorDocument<'a> {
             boot_id: state.dump.boot_id.as_deref(),
             caches: measured.lines.iter().map(|line| cache(&columns, line)).collect(),
             cgroups: measured.charged.iter().map(cgroup).collect(),
+            corruptions: damaged(report).iter().map(Damaged::document).collect(),
             cpus_online: state.cpus.map(|cpus| cpus.online),
             dying_cgroups: state.dump.owners.dying(),
             evidence: evidence(report),

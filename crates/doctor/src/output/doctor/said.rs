@@ -1,7 +1,7 @@
 //! What the text and the page both say: findings, the kernel's messages, what can be done.
 
-use super::super::what::explained;
-use super::words::{remedies, saving};
+use super::super::what::{explained, explained_damage};
+use super::words::{damaged, remedies, saving};
 use crate::act::Report;
 use crate::act::actions::Action;
 use crate::what::{Failure, Known};
@@ -13,7 +13,9 @@ use slablab_report::html::{Cell, Head, Table};
 /// Findings, messages and actions.
 pub(super) fn said(answer: Answer, report: &Report, messages: &[Failure]) -> Answer {
     let answer = findings(answer, report);
+    const MOST: usize = 3;
     let explain = |answer, message| explained(answer, Known::builtin(), message);
+    let answer = damaged(report).iter().take(MOST).fold(answer, explained_damage);
     actions(messages.iter().fold(answer, explain), report)
 }
 

@@ -4,7 +4,7 @@ use crate::act::Report;
 use crate::measure::history::Least;
 use crate::measure::partial::Partial;
 use crate::state::{Missing, State};
-use crate::what::Failure;
+use crate::what::{Damaged, Failure};
 use crate::words::{counted, size};
 use slablab_report::html::name_of;
 use slablab_report::text::grouped;
@@ -77,7 +77,19 @@ pub(crate) fn remedies<'a>(report: &'a Report) -> Vec<&'a str> {
 pub(crate) fn messages(report: &Report) -> Vec<Failure> {
     let state = report.measured.state;
     let failures = state.dump.pasted.iter().flat_map(|pasted| &pasted.failures).cloned();
-    Failure::all(&failures.collect::<Vec<_>>(), state.release, state.page_size)
+    let memory = state.dump.meminfo.get("MemTotal").map(|kb| kb.saturating_mul(1024));
+    let all = Failure::all(&failures.collect::<Vec<_>>(), state.release, state.page_size);
+    all.into_iter().map(|failure| failure.beside(memory)).collect()
+}
+
+/// The reports of damaged objects in the input.
+pub(crate) fn damaged<'a>(report: &Report<'a>) -> Vec<Damaged<'a>> {
+    let state = report.measured.state;
+    state
+        .dump
+        .pasted
+        .as_ref()
+        .map_or_else(Vec::new, |pasted| Damaged::all(&pasted.corruptions, state.release))
 }
 
 /// The examined input in titles: its path, or the name of the running machine.

@@ -3,7 +3,7 @@
 /// Seconds since 1970 of the first line that date or timedatectl wrote in universal time or with an offset:
 /// `Sat Nov 21 06:42:04 UTC 2026`, `Universal time: Sat 2026-11-21 06:42:04 UTC`. `None` for a zone that is
 /// only a name, since several share one.
-pub(super) fn date(text: &str) -> Option<u64> {
+pub(crate) fn date(text: &str) -> Option<u64> {
     text.lines().filter(|line| !line.contains("Local time")).find_map(date_of_line)
 }
 
@@ -82,7 +82,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Seconds up, of `06:42:04 up 12 days,  3:04,  1 user, ...`; to the minute, as uptime writes it.
-pub(super) fn uptime(text: &str) -> Option<f64> {
+pub(crate) fn uptime(text: &str) -> Option<f64> {
     let (_, rest) = text.lines().next()?.split_once(" up ")?;
     let mut minutes = None;
     for part in rest.split(',').map(str::trim) {
