@@ -7,7 +7,7 @@ use crate::record::dead_instances;
 use crate::watch;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::measure::rounding::Rounding;
-use slablab_doctor::output::{Shown, doctor_answer};
+use slablab_doctor::output::{Shown, doctor_answer, doctor_text};
 use slablab_doctor::state::save;
 use slablab_doctor::{Options, examine};
 use std::path::PathBuf;
@@ -156,7 +156,8 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         sort_key(args.sort.unwrap_or(if since.is_empty() { 'c' } else { 'r' }))?
     };
     let shown = Shown { sort, lines: args.lines, aliases: args.aliases, bytes: args.bytes };
-    args.out.answer(&doctor_answer(&report, &shown), &command_line(), args.wide)?;
+    let answer = if args.out.format == Format::Table { doctor_text } else { doctor_answer };
+    args.out.answer(&answer(&report, &shown), &command_line(), args.wide)?;
     if args.input.input.is_none() {
         tell_dead_recorders();
     }

@@ -5,7 +5,7 @@ mod orders;
 mod what;
 mod whatif;
 
-pub use doctor::{Shown, doctor_answer, doctor_frame};
+pub use doctor::{Shown, doctor_answer, doctor_frame, doctor_text};
 pub use orders::orders_answer;
 pub use what::{what_answer, what_list_answer};
 pub use whatif::{changes_frame, per_cpu_answer, whatif_answer};

@@ -20,12 +20,18 @@ pub(super) use words::{machine, title};
 
 /// The answer of `doctor`: text and page have as many caches as `shown` says.
 pub fn doctor_answer(report: &Report, shown: &Shown) -> Answer {
+    doctor_text(report, shown)
+        .document(&DoctorDocument::new(report, &messages(report)))
+        .rows(doctor_frame(report))
+        .form("prometheus", prometheus::metrics(report))
+}
+
+/// The answer of `doctor` as text and page, without the forms for programs: of a large slabinfo those take
+/// most of the time, and gigabytes.
+pub fn doctor_text(report: &Report, shown: &Shown) -> Answer {
     let (state, messages) = (report.measured.state, messages(report));
     let title = format!("Slab memory of {}", machine(state));
     let answer = Answer::new(title, format!("{}.", capital(&report.verdict.text)))
-        .document(&DoctorDocument::new(report, &messages))
-        .rows(doctor_frame(report))
-        .form("prometheus", prometheus::metrics(report))
         .remarks(evidence(report))
         .line(format!("{}: {}", words::title(state), subject(report)))
         .paragraph(&page::lede(report))
