@@ -53,6 +53,7 @@ installed! {
     "brouer",
     "cpu-partial",
     "fork-exec-7.0",
+    "fork-exec-7.0-arm64",
     "joonsoo-4.7",
     "lkp-remote-refill",
     "maple-6.18",
