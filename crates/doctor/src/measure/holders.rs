@@ -66,6 +66,9 @@ pub(crate) struct Explained {
     pub(crate) of: &'static HolderKind,
 }
 
+/// A number that only the whole machine has.
+type Count = fn(&State) -> Option<u64>;
+
 /// Everything that is held, and how it grew.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holding {
@@ -111,7 +114,7 @@ impl Holding {
             held.who.more = held.who.more.map(|more| more + holder.count as i64 - had(holder) as i64);
         }
         let mut held: Vec<Held> = found.into_values().collect();
-        let counters: [(&str, fn(&State) -> Option<u64>); 2] = [
+        let counters: [(&str, Count); 2] = [
             ("memory cgroup", |state| state.dump.owners.counted),
             ("negative dentry", |state| Some(state.dump.dentry_state?.negative)),
         ];

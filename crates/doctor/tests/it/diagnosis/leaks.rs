@@ -85,3 +85,65 @@ fn every_kind_is_told_by_its_number() {
     check("lock", Climbing, "file_lock_cache", "60,000 file locks", "lslocks");
     check("key", Climbing, "key_jar", "40,010 keys", "key-users");
 }
+
+/// One snapshot: of a cache with a tenth of all slabs, who holds as many objects as it has.
+#[test]
+fn one_snapshot_names_who_holds_a_large_cache() {
+    #[track_caller]
+    fn check(edit: fn(&mut State), who: &str, action: &str) {
+        let mut now = snapshot("tcp", "after");
+        edit(&mut now);
+        let report = examine(&now, &Options::default()).expect("examined");
+        let words: &[&str] = if who.is_empty() { &[] } else { &["TCP", who] };
+        super::check_in("tcp", &report, super::Kind::Holders, words);
+        check_action(&report, action, &report.verdict.text);
+        assert!(who.is_empty() || report.verdict.text.contains("held by"), "{}", report.verdict.text);
+    }
+    /// Most of what is left is of the sockets.
+    fn no_files(state: &mut State) {
+        let freed = ["ext4_inode_cache", "buffer_head", "dentry", "radix_tree_node", "proc_inode_cache"];
+        state.caches.retain(|cache| !freed.contains(&cache.name.as_str()));
+        state.dump.meminfo.clear();
+    }
+    check(
+        no_files,
+        "4 processes python3 (most: pid 847, cgroup /leaks) hold about 60,016 TCP sockets",
+        "ss -s",
+    );
+    let fewer = |state: &mut State| {
+        no_files(state);
+        state.dump.owners.holders.truncate(1);
+    };
+    check(fewer, "", "");
+}
+
+/// A merged cache whose growth nothing confirms has all its names, and no action of any of them.
+#[test]
+fn unconfirmed_names_are_all_said() {
+    let (mut now, before) = (snapshot("timer", "after"), [snapshot("timer", "before")]);
+    now.dump.owners.holders.clear();
+    let report = examine(&now, &Options { since: &before, ..Options::default() }).expect("examined");
+    let group = &report.measured.grown[0];
+    assert_eq!(group.names, ["mnt_cache or posix_timers_cache (merged: mnt_cache in slabinfo)"]);
+    assert!(group.what.is_none() && group.who.is_none() && group.ends.is_none(), "{group:?}");
+    check_action(&report, "slablab record -g", &report.verdict.text);
+}
+
+/// Without the table of holders, as in a support bundle, what a `struct file` keeps is held all the same, and
+/// inodes of /proc neither lead nor absolve.
+#[test]
+fn files_hold_without_a_table() {
+    for (kind, lead) in
+        [("signalfd", "filp"), ("file", "filp"), ("eventfd", "filp"), ("netlink", "sock_inode_cache")]
+    {
+        let (mut now, before) = (snapshot(kind, "after"), [snapshot(kind, "before")]);
+        now.dump.owners.holders.clear();
+        let report = examine(&now, &Options { since: &before, ..Options::default() }).expect("examined");
+        let held = report.measured.grown.iter().find(|group| !group.benign).expect("what is held");
+        assert_eq!((held.names[0].as_str(), &held.who), (lead, &None), "{kind}");
+        assert!(
+            report.measured.grown.iter().all(|group| group.names[0] != "proc_inode_cache" || group.benign),
+            "{kind}"
+        );
+    }
+}
