@@ -174,7 +174,12 @@ def zombie(count):
 def timer(count):
     class Event(ctypes.Structure):
         # SIGEV_NONE: no signal, so that no limit of queued signals ends it early.
-        _fields_ = [("value", ctypes.c_uint64), ("signo", ctypes.c_int), ("notify", ctypes.c_int), ("pad", ctypes.c_char * 48)]
+        _fields_ = [
+            ("value", ctypes.c_uint64),
+            ("signo", ctypes.c_int),
+            ("notify", ctypes.c_int),
+            ("pad", ctypes.c_char * 48),
+        ]
 
     event, number = Event(0, 0, 1), ctypes.c_int()
     create = {"x86_64": 222, "aarch64": 107}[os.uname().machine]
@@ -371,14 +376,14 @@ def row(answer):
     found = next((one["text"] for one in answer["findings"]), "")
     who = found.split("Who: ", 1)[1] if "Who: " in found else "-"
     must = [action for action in answer["actions"] if not action.get("optional")]
-    group = ", ".join(one["cache"] for one in groups[0]["caches"]) if groups else "-"
+    group = ", ".join(groups[0]["names"]) if groups else "-"
     return [answer["verdict"]["kind"], group, who, must[0]["command"] if must else "-"]
 
 
 # Files of sysfs that a kept snapshot has.
 ATTRIBUTES = {"object_size", "slab_size", "objs_per_slab", "order", "reclaim_account"}
 # Files of the machine that tell nothing of a leak.
-LEFT_OUT = {"proc/cmdline", "proc/zoneinfo", "proc/buddyinfo", "proc/vmstat", "proc/cpuinfo", "proc/cgroups", "proc/config.gz"}
+LEFT_OUT = {f"proc/{name}" for name in "cmdline zoneinfo buddyinfo vmstat cpuinfo cgroups config.gz".split()}
 
 
 def cut(path, into):

@@ -5,8 +5,8 @@ use crate::measure::Measured;
 use crate::words::{percent, size};
 use slablab_report::text::grouped;
 
-/// Per cent of all entries from which on those of names that do not exist are worth saying. A text that has the
-/// numbers was pasted for them.
+/// Per cent of all entries from which on those of names that do not exist are worth saying. A text that has
+/// the numbers was pasted for them.
 const NEGATIVE_PERCENT: u64 = 25;
 
 /// Directory entries: how many of them the kernel can free.

@@ -29,7 +29,8 @@ fn finding(measured: &Measured, held: &Held) -> Finding {
     Finding::of_caches(Kind::Holders, &lines, held.bytes, text)
 }
 
-/// Who holds how many: `3 processes python3 (most: pid 7) hold about 40,000 sockets, 39,000 more than before`.
+/// Who holds how many: `3 processes python3 (most: pid 7) hold about 40,000 sockets, 39,000 more than
+/// before`.
 pub(crate) fn held_by(measured: &Measured, who: &Who) -> String {
     let owners = &measured.state.dump.owners;
     let cgroup = match who.cgroup.as_str() {

@@ -2,13 +2,14 @@
 //!
 //! One open socket is an inode, a directory entry, a file and a protocol's socket, each in a cache of its
 //! own: caches that grew by the same number of objects are one thing that grew. Such a group has up to two
-//! parts. One is what a shrinker can free, the other what only its holder frees, with the names and inodes that
-//! the holder keeps: an open file's inode has a shrinker, which frees it once the file is closed. What only
-//! looks at others (an inode of /proc for each descriptor that a monitor lists) is in the first part.
+//! parts. One is what a shrinker can free, the other what only its holder frees, with the names and inodes
+//! that the holder keeps: an open file's inode has a shrinker, which frees it once the file is closed. What
+//! only looks at others (an inode of /proc for each descriptor that a monitor lists) is in the first part.
 //!
-//! A merged cache has many names, and slabinfo has one of them. A name is meant if the kind of objects that the
-//! growth is of takes it ([`holders`](super::holders)), if as many sockets of that protocol were opened, or if
-//! its data shares a way to free objects with a cache that grew equally and is not merged. Else all are said.
+//! A merged cache has many names, and slabinfo has one of them. A name is meant if the kind of objects that
+//! the growth is of takes it ([`holders`](super::holders)), if as many sockets of that protocol were opened,
+//! or if its data shares a way to free objects with a cache that grew equally and is not merged. Else all are
+//! said.
 
 use super::history::Growth;
 use super::holders::{Explained, Holding, Who};

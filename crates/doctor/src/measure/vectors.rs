@@ -1,6 +1,6 @@
-//! Tables of memory cgroups: for each slab whose objects are charged, the kernel keeps an array with a word for
-//! each object (since 5.9), in a kmalloc cache. So a kmalloc cache grows by as many objects as other caches
-//! grow by slabs, and goes when they go.
+//! Tables of memory cgroups: for each slab whose objects are charged, the kernel keeps an array with a word
+//! for each object (since 5.9), in a kmalloc cache. So a kmalloc cache grows by as many objects as other
+//! caches grow by slabs, and goes when they go.
 
 use super::line::Line;
 use crate::state::State;

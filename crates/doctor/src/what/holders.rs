@@ -1,5 +1,5 @@
-//! Kinds of kernel objects that something holds: which caches an object takes, which file of the kernel counts
-//! them, and what ends them.
+//! Kinds of kernel objects that something holds: which caches an object takes, which file of the kernel
+//! counts them, and what ends them.
 //!
 //! The knowledge is data, not code: `data/holders.toml`, one table per kind (docs/holders.md). The code that
 //! counts is `state::holders`, one function for each [`Counter`].

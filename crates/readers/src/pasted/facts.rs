@@ -265,7 +265,8 @@ fn meminfo(words: &[&str]) -> Option<Vec<(String, u64)>> {
     (!pairs.is_empty() && rest.is_empty()).then_some(pairs)
 }
 
-/// `SLAB    19758      77.2 MB    1% of TOTAL MEM` of crash's `kmem -i`: pages as kB of /proc/meminfo's names.
+/// `SLAB    19758      77.2 MB    1% of TOTAL MEM` of crash's `kmem -i`: pages as kB of /proc/meminfo's
+/// names.
 fn crash(words: &[&str]) -> Option<(String, u64)> {
     const NAMES: [(&str, &str); 6] = [
         ("TOTAL MEM", "MemTotal"),

@@ -1,5 +1,5 @@
-//! Tables of the whole machine that name the process or the user: SysV shared memory, file locks, keys, queued
-//! signals.
+//! Tables of the whole machine that name the process or the user: SysV shared memory, file locks, keys,
+//! queued signals.
 
 use super::process::Process;
 use super::{Counts, text_of};

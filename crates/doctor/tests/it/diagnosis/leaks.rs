@@ -11,8 +11,8 @@ fn snapshot(kind: &str, moment: &str) -> State {
     super::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
 }
 
-/// The answer to two snapshots around the leak of a kind. The first cache of the group, a part of who holds it
-/// and a part of the first action that is needed are these; empty where there must be none.
+/// The answer to two snapshots around the leak of a kind. The first cache of the group, a part of who holds
+/// it and a part of the first action that is needed are these; empty where there must be none.
 #[track_caller]
 fn check(kind: &str, judgement: Judgement, group: &str, who: &str, action: &str) {
     let (now, before) = (snapshot(kind, "after"), [snapshot(kind, "before")]);
@@ -32,8 +32,8 @@ fn largest<'a>(report: &'a Report) -> &'a slablab_doctor::measure::grown::Grown 
     report.measured.grown.iter().max_by_key(|group| group.bytes).expect("growth")
 }
 
-/// The first action that something needs has this in its command; with nothing, no action is needed. What only
-/// frees what the kernel frees by itself never is.
+/// The first action that something needs has this in its command; with nothing, no action is needed. What
+/// only frees what the kernel frees by itself never is.
 #[track_caller]
 fn check_action(report: &Report, action: &str, shown: &str) {
     let needed: Vec<_> = report.actions.iter().filter(|action| !action.optional).collect();
