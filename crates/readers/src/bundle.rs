@@ -25,7 +25,7 @@ pub use wanted::{WANTED, cgroup_file, fits};
 
 use crate::cgroups::Owners;
 use crate::pasted::{Caches, Pasted};
-use crate::procfs::{FreeBlocks, Numbers, PageTypes, Zone};
+use crate::procfs::{DentryState, FreeBlocks, Numbers, PageTypes, Zone};
 use crate::slabinfo::{Slabinfo, SlabinfoError};
 use crate::sysfs::SlabAttrs;
 use crate::tar::TarError;
@@ -179,6 +179,10 @@ pub struct Dump {
     pub boot_id: Option<String>,
     /// The machine's name.
     pub host: Option<String>,
+    /// /proc/sys/fs/dentry-state, of the machine or in a text.
+    pub dentry_state: Option<DentryState>,
+    /// /proc/net/protocols: sockets by protocol.
+    pub protocols: Numbers,
     /// Cgroups and processes that hold kernel memory.
     pub owners: Owners,
     /// Paths of files that are there and have nothing in them, from `proc`, `sys` or `sos_commands` on.

@@ -40,12 +40,12 @@ impl Cgroup {
     }
 }
 
-/// A process that has many of a kind.
+/// A process, or something else with a name, that has many of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// Its number.
+    /// Its number; 0 for what is no process: a user, mounts, ended processes.
     pub pid: u32,
-    /// Of what: `socket`, `pipe`, `file`, `thread`, or the name of an anonymous inode such as `eventpoll`.
+    /// Of what: `socket`, `thread`, `mapping`, or the name of an anonymous inode such as `eventpoll`.
     pub kind: String,
     /// How many.
     pub count: u64,

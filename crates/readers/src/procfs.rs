@@ -108,6 +108,53 @@ pub fn parse_numbers(text: &[u8]) -> Result<Numbers, LineError> {
     Ok(numbers)
 }
 
+/// /proc/sys/fs/dentry-state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DentryState {
+    /// All directory entries.
+    pub all: u64,
+    /// Those that nothing uses: the kernel frees them when it needs memory.
+    pub unused: u64,
+    /// Those of names that do not exist (since 5.0; 0 before).
+    pub negative: u64,
+}
+
+impl DentryState {
+    /// The six numbers of the file; `None` if these words are others.
+    pub(crate) fn of(words: &[&str]) -> Option<DentryState> {
+        let values: Option<Vec<u64>> = words.iter().map(|word| number(word)).collect();
+        let &[all, unused, _, _, negative, _] = values.as_deref()? else { return None };
+        (unused <= all && negative <= all).then_some(DentryState { all, unused, negative })
+    }
+}
+
+/// Reads /proc/sys/fs/dentry-state. Counters of CPUs that are read while they move can add up to what cannot
+/// be: such a file tells nothing.
+///
+/// # Errors
+/// Something else than numbers.
+pub fn parse_dentry_state(text: &[u8]) -> Result<Option<DentryState>, LineError> {
+    let text = utf8(text)?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.iter().all(|word| word.parse::<i64>().is_ok()) {
+        true => Ok(DentryState::of(&words)),
+        false => Err(LineError::new(1, "six numbers", text)),
+    }
+}
+
+/// Reads /proc/net/protocols: open sockets by protocol, in the network namespace of the reader.
+///
+/// # Errors
+/// A line without a name and, in the third column, a number.
+pub fn parse_protocols(text: &[u8]) -> Result<Numbers, LineError> {
+    let row = |(index, line): (usize, &str)| {
+        let mut words = line.split_whitespace();
+        let pair = words.next().map(str::to_string).zip(words.nth(1).and_then(number));
+        pair.ok_or_else(|| LineError::new(index + 1, "a protocol, a size and a number of sockets", line))
+    };
+    utf8(text)?.lines().enumerate().skip(1).map(row).collect()
+}
+
 /// Reads /proc/zoneinfo of 2.6 and later. Lines it does not know are passed over, since every release adds
 /// some.
 ///

@@ -114,6 +114,7 @@ pub const KNOBS: &[Knob] = &[
     knob("noaliencache", "noaliencache", at(2, 6, 18), Some(at(6, 8, 0)), Way::Boot, Of::Slab),
     knob("drop_caches", "/proc/sys/vm/drop_caches", at(2, 6, 16), None, Way::Now, Of::Kernel),
     knob("cache_pressure", "vm.vfs_cache_pressure", at(2, 6, 0), None, Way::Now, Of::Kernel),
+    knob("sites", "slablab record", at(3, 10, 0), None, Way::Now, Of::Kernel),
     knob("owner", "owner", at(2, 6, 0), None, Way::Owner, Of::Kernel),
     knob("nokmem", "cgroup.memory=nokmem", at(4, 5, 0), None, Way::Boot, Of::Kernel),
 ];

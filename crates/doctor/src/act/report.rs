@@ -14,13 +14,13 @@ pub struct Report<'a> {
     pub found: Found,
     /// The answer in one sentence.
     pub verdict: Verdict,
-    /// Actions that this kernel allows, most likely savings first.
+    /// Actions that this kernel allows: those that are needed first, then most likely savings first.
     pub actions: Vec<Action>,
 }
 
 /// Judges a measured machine and the findings about it, and offers actions.
 pub fn act<'a>(measured: Measured<'a>, found: Found) -> Report<'a> {
     let verdict = verdict::of(&measured);
-    let actions = actions::offer(&measured, &found);
+    let actions = actions::offer(&measured, &found, &verdict);
     Report { measured, found, verdict, actions }
 }

@@ -4,7 +4,7 @@
 pub use super::judgement::Judgement;
 use super::judgement::{introduced, with_size};
 use super::texts;
-use crate::find::told;
+use crate::find::{dentries, told, who};
 use crate::measure::alike::{Alike, alike};
 use crate::measure::history::{History, Least};
 use crate::measure::partial::Partial;
@@ -129,8 +129,9 @@ fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
                 format!("{} and {} that grew with it", lead.names[0], counted(count as u64 - 1, "cache"))
             }
         };
+        let by = lead.who.as_ref().map_or(String::new(), |who| format!(", {}", who::briefly(who)));
         let text = format!(
-            "climbing and not reclaimable: {} of growth in caches that no shrinker frees, most in {most}; {all}",
+            "climbing and not reclaimable: {} of growth in caches that no shrinker frees, most in {most}{by}; {all}",
             size(climbed)
         );
         return (Judgement::Climbing, text);
@@ -143,7 +144,12 @@ fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
             false => (Judgement::Steady, "steady"),
         };
     let found = match cached >= worth {
-        true => format!("{} of growth is what the kernel frees when it needs memory", size(cached)),
+        true => {
+            let negative = dentries::more(measured).map_or(String::new(), |more| {
+                format!(", with {} directory entries of names that do not exist", grouped(more))
+            });
+            format!("{} of growth is what the kernel frees when it needs memory{negative}", size(cached))
+        }
         false => format!("no cache grew by {} or more", size(worth)),
     };
     (judgement, format!("{words}: {found}; {all}"))
@@ -291,10 +297,11 @@ fn holders(measured: &Measured, sum: &str, stays: u64, all: u64) -> String {
             );
         }
         return format!(
-            "{} holds {} ({}), and no shrinker frees it: suspect of a leak",
+            "{} holds {} ({}), and no shrinker frees it: suspect of a leak{}",
             introduced(line),
             part_of(bytes, all),
-            percent(bytes, all)
+            percent(bytes, all),
+            held_by(measured, line)
         );
     }
     let group = measured.state.dump.pasted.as_ref().and_then(|_| alike(measured));
@@ -309,8 +316,16 @@ fn holders(measured: &Measured, sum: &str, stays: u64, all: u64) -> String {
             percent(group.bytes, all)
         );
     }
-    let most = lead.map_or(String::new(), |line| format!(", most by {}", with_size(line)));
+    let most = lead
+        .map_or(String::new(), |line| format!(", most by {}{}", with_size(line), held_by(measured, line)));
     format!("{} of {sum}, {}, can only be freed by what holds it{most}", percent(stays, all), size(stays))
+}
+
+/// What holds the objects of a cache now, in a few words; empty if that is not known.
+fn held_by(measured: &Measured, line: &Line) -> String {
+    let is_it = |at: &usize| std::ptr::eq(&measured.lines[*at], line);
+    let held = measured.held.iter().find(|held| held.lines.iter().any(is_it));
+    held.map_or(String::new(), |held| format!(", {}", who::briefly(&held.who)))
 }
 
 /// How much of the total in slabtop's head the caches of the text have.

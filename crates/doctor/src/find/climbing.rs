@@ -1,12 +1,12 @@
 //! Findings of growth: which caches grew, whether along a line, what for, and who holds the objects.
 
 use super::finding::{Finding, Kind};
-use super::holders::{self, Who};
+use super::who::held_by;
 use crate::measure::grown::Grown;
 use crate::measure::history::{Fit, Growth, History};
-use crate::measure::{Line, Measured};
+use crate::measure::{Line, Measured, named};
 use crate::what::Entry;
-use crate::words::{listed, size};
+use crate::words::{counted, listed, size};
 use slablab_report::text::grouped;
 
 /// Least part of the variance that a line must explain to make a suspect.
@@ -32,6 +32,12 @@ fn finding(measured: &Measured, history: &History, group: &Grown) -> Finding {
             format!("{names}, new or not in the earlier snapshot, has {bytes} and {objects} active objects")
         }
         1 => format!("{names} grew by {bytes}{span}, with {objects} active objects {more}"),
+        count if group.spreads => {
+            let others = counted(count as u64 - 1, "cache");
+            format!(
+                "{names} grew by {objects} objects, and {others} grew with it, up to {bytes} together{span}"
+            )
+        }
         count => {
             format!("{names} grew together, by {objects} objects each: {bytes} in {count} caches{span}")
         }
@@ -41,9 +47,12 @@ fn finding(measured: &Measured, history: &History, group: &Grown) -> Finding {
         text += "; the kernel frees unused ones when it needs memory";
     } else {
         text += "; no shrinker frees them";
+        if !group.arrays.is_empty() {
+            let arrays: Vec<String> = group.arrays.iter().map(|at| named(&measured.lines[*at])).collect();
+            text += &format!(" ({}: arrays of cgroups, one for each of their slabs)", listed(&arrays));
+        }
         text += &group.what.map_or(String::new(), about);
-        let who = group.what.and_then(|entry| holders::who(entry, measured.state, history.first()));
-        text += &who.map_or(String::new(), |who| holds(measured, &who));
+        text += &group.who.as_ref().map_or(String::new(), |who| format!(". Who: {}", held_by(measured, who)));
     }
     Finding::of_caches(kind, &lines, group.bytes, text)
 }
@@ -86,24 +95,4 @@ fn about(entry: &Entry) -> String {
     let what = entry.what.split_once(". ").map_or(entry.what.as_str(), |(first, _)| first);
     let grows = entry.grows_with.as_ref().map_or(String::new(), |with| format!("; grows with {with}"));
     format!(". {}{grows}", what.trim_end_matches('.'))
-}
-
-/// Who holds them.
-fn holds(measured: &Measured, who: &Who) -> String {
-    let owners = &measured.state.dump.owners;
-    let cgroup = match who.cgroup.as_str() {
-        "" | "/" => String::new(),
-        path => format!(", cgroup {}", owners.name_of(path)),
-    };
-    let more = match who.more {
-        Some(more) if more > 0 => format!(", {} more than before", grouped(more.unsigned_abs())),
-        _ => String::new(),
-    };
-    let plural = if who.count == 1 { "" } else { "s" };
-    let (count, kind) = (grouped(who.count), &who.kind);
-    let holder = match who.processes {
-        1 => format!("{} (pid {}{cgroup}) holds", who.comm, who.pid),
-        many => format!("{many} processes {} (most: pid {}{cgroup}) hold", who.comm, who.pid),
-    };
-    format!(". Who: {holder} about {count} {kind}{plural}{more}")
 }

@@ -63,6 +63,8 @@ pub enum Kind {
     AllocFailed,
     /// A report of the OOM killer, or of an allocation of pages that failed.
     OutOfMemory,
+    /// What holds the objects of a large cache.
+    Holders,
     /// Directory entries, and how many of them the kernel can free.
     Dentries,
     /// The largest cache of a text cannot be reclaimed.

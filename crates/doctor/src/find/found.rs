@@ -1,10 +1,10 @@
 //! All findings about a machine, in their order.
 
 use super::finding::{Finding, Kind};
-use super::{caches, climbing, dying, machine, pasted, rounding, trust};
+use super::{caches, climbing, dentries, dying, machine, pasted, rounding, trust, who};
 use crate::measure::Measured;
 
-/// The findings about a machine: growth first, then most bytes first.
+/// The findings about a machine: growth and holders first, then most bytes first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// The findings.
@@ -18,10 +18,12 @@ pub fn find(measured: &Measured) -> Found {
     found.extend(machine::find(measured, worth));
     found.extend(trust::find(measured));
     found.extend(pasted::find(measured, worth));
+    found.extend(dentries::find(measured, worth));
     found.extend(dying::find(measured));
     found.extend(measured.rounding.and_then(|rounding| rounding::find(rounding, worth)));
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.kind.cmp(&b.kind)).then(a.caches.cmp(&b.caches)));
     let mut findings = climbing::find(measured, worth);
+    findings.extend(who::find(measured, worth));
     findings.append(&mut found);
     Found { findings }
 }

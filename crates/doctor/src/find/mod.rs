@@ -3,7 +3,8 @@
 //! ```text
 //! find                Measured becomes Found
 //!   climbing          caches that grew
-//!     holders         which processes hold what grew
+//!   who               what holds the objects of large caches
+//!   dentries          names that do not exist
 //!   caches            where the bytes of caches are
 //!   machine           meminfo, nodes, free blocks
 //!   trust             the numbers themselves
@@ -17,15 +18,16 @@
 
 mod caches;
 mod climbing;
+pub(crate) mod dentries;
 mod dying;
 mod finding;
 mod found;
-mod holders;
 mod machine;
 pub(crate) mod pasted;
 mod rounding;
 pub(crate) mod told;
 mod trust;
+pub(crate) mod who;
 
 pub use finding::{Finding, Kind};
 pub use found::{Found, find};

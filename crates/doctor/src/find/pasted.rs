@@ -23,7 +23,6 @@ pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
     found.extend(
         told::debugged(measured).map(|(text, bytes)| Finding::of_machine(Kind::Debugging, bytes, text)),
     );
-    found.extend(dentries(measured, pasted));
     found.extend(held(measured, worth));
     found.extend(together(measured));
     found
@@ -121,39 +120,6 @@ pub(crate) fn what_happened(report: &MemoryReport) -> Option<String> {
         (None, None, Some(order)) => Some(format!("an allocation of pages of order {order} failed")),
         (None, None, None) => None,
     }
-}
-
-/// Directory entries: how many of them the kernel can free.
-fn dentries(measured: &Measured, pasted: &Pasted) -> Option<Finding> {
-    let state = pasted.dentry_state?;
-    let line = measured.lines.iter().find(|line| line.cache.name == "dentry" && !line.cache.bytes_only);
-    // Unused ones as a part of the slabs.
-    let bytes = line.map_or(0, |line| {
-        let share = u128::from(line.split.bytes) * u128::from(state.unused) / u128::from(state.all.max(1));
-        u64::try_from(share).unwrap_or(u64::MAX)
-    });
-    let about = if bytes > 0 { format!(", about {}", size(bytes)) } else { String::new() };
-    let negative = match state.negative {
-        0 => String::new(),
-        count => format!(
-            " {} are negative ({}): names that were looked up and do not exist, kept so that the next look-up \
-             is fast.",
-            grouped(count),
-            percent(count, state.all)
-        ),
-    };
-    Some(Finding::of_machine(
-        Kind::Dentries,
-        bytes,
-        format!(
-            "of {} directory entries {} are unused ({}){about}: the kernel frees them by itself when it needs \
-             memory, and until then they cost nothing else. Many are normal.{negative} A program that looks up \
-             ever new names that do not exist makes more",
-            grouped(state.all),
-            grouped(state.unused),
-            percent(state.unused, state.all)
-        ),
-    ))
 }
 
 /// The cache that dominates: whether the kernel can free it, and what one moment says of a leak.

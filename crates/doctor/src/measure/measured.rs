@@ -3,6 +3,7 @@
 use super::allocator::Allocator;
 use super::cgroups::{self, Charged};
 use super::grown::{self, Grown};
+use super::held::{self, Held};
 use super::history::History;
 use super::line::Line;
 use super::meminfo::Meminfo;
@@ -56,6 +57,8 @@ pub struct Measured<'a> {
     pub history: Option<History<'a>>,
     /// Caches that grew, those of equal growth together: first those that the kernel does not free by itself.
     pub grown: Vec<Grown>,
+    /// Large caches whose objects something holds, by the number of both now.
+    pub held: Vec<Held>,
     /// Memory cgroups that are charged for kernel memory.
     pub charged: Vec<Charged<'a>>,
     /// What kmalloc's classes cost, if a recording tells.
@@ -85,7 +88,8 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
         state,
         unknown_sizes: state.caches.iter().filter(|cache| cache.object_size.is_none()).count(),
         meminfo: Meminfo::of(state, total.bytes),
-        grown: grown::grown(&lines),
+        grown: grown::grown(&lines, state, history.as_ref().map(History::first)),
+        held: held::held(&lines, state, total.bytes),
         charged: cgroups::charged(&state.dump.owners, first),
         rounding: options.rounding,
         worth: (total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES),

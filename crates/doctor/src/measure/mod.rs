@@ -23,7 +23,9 @@ pub mod allocator;
 pub mod cgroups;
 mod comparable;
 pub mod grown;
+pub mod held;
 pub mod history;
+pub mod holders;
 mod line;
 mod measured;
 pub mod meminfo;
@@ -33,6 +35,7 @@ pub mod reclaim;
 pub mod rounding;
 mod sort;
 pub mod split;
+mod vectors;
 
 pub use line::{Line, named};
 pub use measured::{Measured, Options, WORTH_BYTES, WORTH_PERCENT, measure};

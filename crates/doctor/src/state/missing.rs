@@ -31,7 +31,8 @@ impl Origin {
 /// A shell command that writes all files that this module reads into one text, on any machine. If this
 /// program is on the machine, `slablab doctor --save FILE` writes them too.
 pub const COLLECT: &str = "sudo sh -c 'grep -rs . /proc/[bmsz]*info /proc/vmstat /proc/cmdline /proc/version /proc/uptime \
-                           /proc/sys/kernel/arch /proc/sys/kernel/hostname /proc/sys/kernel/random/boot_id /sys/devices/system/cpu/p* /sys/devices/system/cpu/online \
+                           /proc/sys/kernel/arch /proc/sys/kernel/hostname /proc/sys/kernel/random/boot_id \
+                           /proc/sys/fs/dentry-state /proc/net/protocols /sys/devices/system/cpu/p* /sys/devices/system/cpu/online \
                            /sys/devices/system/node /sys/kernel/slab /boot/config-$(uname -r); ls -l \
                            /sys/kernel/slab; \
                            LC_ALL=C date -u' | gzip > slabs.txt.gz";

@@ -7,7 +7,8 @@
 //!   join                rows of /proc/slabinfo with directories of /sys/kernel/slab
 //!   sane                refuses numbers that no machine has
 //!   pasted              a text with tables of caches in it: what it lacks, what was inferred
-//!   owners              processes and containers that hold kernel memory, on the running machine
+//!   holders             what processes, files and users hold, on the running machine
+//!   owners              memory cgroups and containers there
 //!   missing             what could not be read, and the command that would make it readable
 //!   State               caches, and the machine they are on
 //! save                  the live machine's files as a tar, for another day or another machine
@@ -21,6 +22,7 @@
 
 mod archive;
 mod folder;
+mod holders;
 mod input;
 mod join;
 mod machine;

@@ -5,7 +5,7 @@ use super::input::Input;
 use super::join::{self, Joined};
 use super::machine::{Missing, REST, State};
 use super::missing::{self, Origin};
-use super::{owners, pasted, sane};
+use super::{holders, owners, pasted, sane};
 use slablab_readers::bundle::{BundleError, CpusFrom, Dump, DumpBuilder, Form, PageSizeFrom};
 use slablab_readers::recording::Moment;
 use slablab_report::error::{At, Error, Result};
@@ -167,7 +167,7 @@ fn live() -> Result<Gathered> {
 pub(super) fn live_from(folder: &mut Folder) -> Result<Gathered> {
     let root = Path::new("/");
     let mut builder = folder.take(root)?;
-    let owners = [("containers", owners::containers(root)), ("holders", owners::holders(Path::new("/proc")))];
+    let owners = [("containers", owners::containers(root)), ("holders", holders::table(Path::new("/proc")))];
     for (name, text) in owners {
         folder.one(&mut builder, root, format!("slablab/{name}"), Ok(text.into_bytes()))?;
     }

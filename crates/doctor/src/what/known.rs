@@ -92,6 +92,11 @@ impl Known {
         &self.entries
     }
 
+    /// The way to free objects that has this name.
+    pub fn method(&self, id: &str) -> Option<&Method> {
+        self.methods.get(id)
+    }
+
     /// The entry for a cache: its own, or that of the family it belongs to.
     pub fn find(&self, name: &str) -> Option<&Entry> {
         let exact = self.exact.get(name).copied();

@@ -10,6 +10,7 @@
 
 mod corruption;
 mod data;
+mod holders;
 mod known;
 mod merged;
 mod message;
@@ -20,6 +21,7 @@ pub use corruption::{Damaged, corruptions_in};
 pub use slablab_readers::pasted::Corruption;
 
 pub use data::{Entry, Method, Size};
+pub use holders::{Counter, HolderKind, Holders};
 pub use known::Known;
 pub use merged::{Flag, Merged};
 pub(crate) use message::MessageDocument;

@@ -513,12 +513,14 @@ class Description1(_Description1, total=False):
 class Doctor1Action(TypedDict):
     basis: str
     """How the range is known."""
-    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"]]
+    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"]]
     """The findings that it is for."""
     command: str
     """The command to type, or the words to add to the kernel's command line."""
     cost: str
     knob: str
+    optional: bool
+    """Nothing needs it: it is for those who want memory back all the same."""
     saves_high_bytes: int
     """Below 0 it takes memory."""
     saves_low_bytes: int
@@ -636,7 +638,7 @@ class Doctor1Finding(TypedDict):
     """0 where it is not about bytes."""
     caches: list[Doctor1FindingCache]
     """Empty if it is about the machine."""
-    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"]
+    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"]
     """The kinds of findings."""
     text: str
 

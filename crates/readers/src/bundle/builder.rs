@@ -166,6 +166,7 @@ impl DumpBuilder {
         }
         dump.release = dump.release.take().or_else(|| found.release.clone());
         self.lscpu = self.lscpu.or(found.cpus);
+        dump.dentry_state = dump.dentry_state.or(found.dentry_state);
         dump.date_s = dump.date_s.or(found.taken_s);
         dump.up_s = dump.up_s.or(found.up_s);
         dump.pasted = Some(Box::new(found));
@@ -350,6 +351,8 @@ impl DumpBuilder {
             ["proc", "sys", "kernel", "random", "boot_id"] => {
                 dump.boot_id = Some(utf8(content)?.trim().to_string());
             }
+            ["proc", "sys", "fs", "dentry-state"] => dump.dentry_state = procfs::parse_dentry_state(content)?,
+            ["proc", "net", "protocols"] => dump.protocols = procfs::parse_protocols(content)?,
             ["proc", "cgroups"] => dump.owners.counted = cgroups::counted(content)?,
             ["slablab", "containers"] => dump.owners.containers = cgroups::containers(content)?,
             ["slablab", "holders"] => dump.owners.holders = cgroups::holders(content)?,

@@ -20,6 +20,8 @@ pub const WANTED: &[&str] = &[
     "proc/sys/kernel/arch",
     "proc/sys/kernel/hostname",
     "proc/sys/kernel/random/boot_id",
+    "proc/sys/fs/dentry-state",
+    "proc/net/protocols",
     "proc/cgroups",
     "slablab/containers",
     "slablab/holders",

@@ -4,7 +4,7 @@ use super::Pasted;
 use super::row::{number, size};
 use super::tables::Kind;
 use crate::moment;
-use crate::procfs::Numbers;
+use crate::procfs::{DentryState, Numbers};
 
 /// The head of slabtop: of all caches, whatever the list below it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,17 +17,6 @@ pub struct Totals {
     pub caches: Option<(u64, u64)>,
     /// Bytes of objects in use, and of all objects: without the tails of slabs.
     pub bytes: Option<(u64, u64)>,
-}
-
-/// /proc/sys/fs/dentry-state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DentryState {
-    /// All directory entries.
-    pub all: u64,
-    /// Those that nothing uses: the kernel frees them when it needs memory.
-    pub unused: u64,
-    /// Those of names that do not exist (since 5.0; 0 before).
-    pub negative: u64,
 }
 
 /// What a line is.
@@ -226,12 +215,8 @@ impl Facts {
 }
 
 fn dentry_values(pasted: &mut Pasted, words: &[&str]) -> bool {
-    let values: Option<Vec<u64>> = words.iter().map(|word| number(word)).collect();
-    let Some(&[all, unused, _, _, negative, _]) = values.as_deref() else { return false };
-    if unused > all || negative > all {
-        return false;
-    }
-    pasted.dentry_state = Some(DentryState { all, unused, negative });
+    let Some(state) = DentryState::of(words) else { return false };
+    pasted.dentry_state = Some(state);
     true
 }
 
@@ -280,7 +265,8 @@ fn meminfo(words: &[&str]) -> Option<Vec<(String, u64)>> {
     (!pairs.is_empty() && rest.is_empty()).then_some(pairs)
 }
 
-/// `SLAB    19758      77.2 MB    1% of TOTAL MEM` of crash's `kmem -i`: pages as kB of /proc/meminfo's names.
+/// `SLAB    19758      77.2 MB    1% of TOTAL MEM` of crash's `kmem -i`: pages as kB of /proc/meminfo's
+/// names.
 fn crash(words: &[&str]) -> Option<(String, u64)> {
     const NAMES: [(&str, &str); 6] = [
         ("TOTAL MEM", "MemTotal"),

@@ -28,9 +28,10 @@ mod prefix;
 mod row;
 mod tables;
 
+pub use crate::procfs::DentryState;
 pub use aside::{Aside, Asides};
 pub use corruption::{Corruption, Damage, Track};
-pub use facts::{DentryState, Totals};
+pub use facts::Totals;
 pub use infer::{Caches, Inferred};
 pub use message::{AllocFailure, CgroupCounts, MemoryReport, NodeCounts, ZoneCounts};
 pub use row::{Row, Size};

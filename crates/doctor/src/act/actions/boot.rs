@@ -21,6 +21,7 @@ pub(super) fn max_order(offer: &Offer) -> Option<Action> {
     let because = [Kind::Parked, Kind::BigPages, Kind::Fallback, Kind::HighOrder, Kind::Tail];
     let because: Vec<Kind> = because.into_iter().filter(|kind| offer.finding(*kind).is_some()).collect();
     (!because.is_empty()).then(|| Action {
+        optional: false,
         knob: knob.key,
         way: knob.way,
         command: format!("{}={order}", knob.name),
@@ -55,6 +56,7 @@ pub(super) fn debug_off(offer: &Offer) -> Option<Action> {
     // change with the slabs.
     let off = (offer.measured.total.tail + offer.measured.total.parked.high) as i64;
     Some(Action {
+        optional: false,
         knob: knob.key,
         way: knob.way,
         command,
@@ -71,6 +73,7 @@ pub(super) fn nokmem(offer: &Offer) -> Option<Action> {
     let twins = offer.measured.lines.iter().filter(|line| line.cache.name.starts_with("kmalloc-cg-"));
     let at_most: u64 = twins.map(|line| line.split.loss().max(0) as u64 + line.split.parked.high).sum();
     (at_most >= offer.worth && offer.finding(Kind::Parked).is_some()).then(|| Action {
+        optional: false,
         knob: knob.key,
         way: knob.way,
         command: knob.name.into(),
@@ -98,6 +101,7 @@ pub(super) fn nomerge(offer: &Offer) -> Option<Action> {
         })
         .sum();
     Some(Action {
+        optional: false,
         knob: knob.key,
         way: knob.way,
         command: knob.name.into(),

@@ -21,6 +21,7 @@ pub(super) fn shrink(offer: &Offer) -> Vec<Action> {
         let (low, high) = empty_slabs(line, attrs);
         let bytes = |slabs: u64| slabs.saturating_mul(line.cache.slab_bytes(page)) as i64;
         Action {
+            optional: false,
             knob: knob.key,
             way: knob.way,
             command: format!("echo 1 > {}", file(line, attrs, knob.name)),
@@ -49,6 +50,7 @@ pub(super) fn min_partial(offer: &Offer) -> Vec<Action> {
         let (_, empty) = empty_slabs(line, attrs);
         let slabs = (now - MIN_PARTIAL).saturating_mul(nodes).min(empty);
         Some(Action {
+            optional: false,
             knob: knob.key,
             way: knob.way,
             command: format!("echo {MIN_PARTIAL} > {}", file(line, attrs, knob.name)),
@@ -78,6 +80,7 @@ pub(super) fn order(offer: &Offer) -> Vec<Action> {
         let slabs = cache.total_objects.div_ceil(((page << order) / cache.size).max(1));
         let left = slabs.saturating_mul(tail(order));
         Some(Action {
+            optional: false,
             knob: knob.key,
             way: knob.way,
             command: format!("echo {order} > {}", file(line, attrs, knob.name)),
@@ -105,6 +108,7 @@ pub(super) fn cpu_partial(offer: &Offer) -> Vec<Action> {
         let on = attrs.cpu_partial? > 0;
         let slabs = attrs.slabs_cpu_partial.as_ref()?.total.slabs?.min(line.cache.slabs);
         on.then(|| Action {
+            optional: false,
             knob: knob.key,
             way: knob.way,
             command: format!("echo 0 > {}", file(line, attrs, knob.name)),
@@ -129,6 +133,7 @@ pub(super) fn tunables(offer: &Offer) -> Vec<Action> {
         let (limit, batch) = (row.limit / 2, (row.limit / 2).div_ceil(2));
         let setting = format!("{} {limit} {batch} {}", row.name, row.sharedfactor);
         Some(Action {
+            optional: false,
             knob: knob.key,
             way: knob.way,
             command: format!("echo {} > {}", shell_word(&setting, ""), knob.name),

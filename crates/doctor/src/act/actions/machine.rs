@@ -1,32 +1,10 @@
-//! Actions on the whole machine, which act now: the caches of files, and the holders of what climbs.
+//! Actions on the whole machine, which act now: the caches of files.
 
-use super::offer::{Action, CACHES, Offer};
+use super::offer::{Action, Offer};
 use crate::find::Kind;
-use crate::measure::grown::Grown;
 use crate::measure::reclaim::Reclaim;
 use crate::measure::{Line, named};
 use crate::words::listed;
-
-/// What frees the objects that climb: the ways of the data about caches.
-pub(super) fn owners(offer: &Offer) -> Vec<Action> {
-    let Some(knob) = offer.knob("owner") else { return Vec::new() };
-    let climbing = offer.measured.grown.iter().filter(|group| !group.benign && group.bytes >= offer.worth);
-    let action = |group: &Grown| {
-        let method = group.what?.shrink.iter().find(|method| method.run.is_some())?;
-        let because = offer.found.findings.iter().map(|finding| finding.kind);
-        let because = because.filter(|kind| matches!(kind, Kind::Leak | Kind::Growth)).take(1).collect();
-        Some(Action {
-            knob: knob.key,
-            way: knob.way,
-            command: method.run.clone()?,
-            because,
-            saves: (0, group.bytes as i64),
-            basis: format!("what {} grew by. {}", listed(&group.names), method.how.trim_end_matches('.')),
-            cost: method.cost.clone().unwrap_or_else(|| "none to look".into()),
-        })
-    };
-    climbing.filter_map(action).take(CACHES).collect()
-}
 
 /// Directory entries and inodes alone, or with the page cache and what goes with it.
 pub(super) fn drop_caches(offer: &Offer) -> Vec<Action> {
@@ -37,6 +15,7 @@ pub(super) fn drop_caches(offer: &Offer) -> Vec<Action> {
     let (without, held) = held(offer);
     let freed = finding.bytes.saturating_sub(held);
     let action = |what: u8, saves: u64, basis: String, cost: &str| Action {
+        optional: false,
         knob: knob.key,
         way: knob.way,
         command: format!("sync; echo {what} > /proc/sys/vm/drop_caches"),
@@ -71,6 +50,7 @@ pub(super) fn cache_pressure(offer: &Offer) -> Option<Action> {
     let (without, held) = held(offer);
     let saves = finding.bytes.saturating_sub(bytes).saturating_sub(held);
     (saves > 0).then(|| Action {
+        optional: false,
         knob: knob.key,
         way: knob.way,
         command: "sysctl vm.vfs_cache_pressure=200".into(),

@@ -2,7 +2,8 @@
 //! saving and its cost.
 //!
 //! ```text
-//! offer       all of them, most likely savings first
+//! offer       all of them, those that are needed first
+//!   holders   on what holds the objects
 //!   caches    on one cache, now
 //!   machine   on the whole machine, now
 //!   boot      on the whole machine, at the next boot
@@ -16,6 +17,7 @@
 mod all;
 mod boot;
 mod caches;
+mod holders;
 mod machine;
 mod offer;
 

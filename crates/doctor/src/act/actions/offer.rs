@@ -22,6 +22,8 @@ pub struct Action {
     pub basis: String,
     /// What it costs.
     pub cost: String,
+    /// Nothing needs it: it is for those who want memory back all the same.
+    pub optional: bool,
 }
 
 /// Caches that one kind of action is offered for.

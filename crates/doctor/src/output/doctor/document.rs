@@ -88,6 +88,8 @@ struct ActionDocument<'a> {
     command: &'a str,
     cost: &'a str,
     knob: &'static str,
+    /// Nothing needs it: it is for those who want memory back all the same.
+    optional: bool,
     /// Below 0 it takes memory.
     saves_high_bytes: i64,
     saves_low_bytes: i64,
@@ -266,6 +268,7 @@ fn action(action: &Action) -> ActionDocument<'_> {
         command: &action.command,
         cost: &action.cost,
         knob: action.knob,
+        optional: action.optional,
         saves_high_bytes: action.saves.1,
         saves_low_bytes: action.saves.0,
         when: action.way.words(),

@@ -74,11 +74,20 @@ fn actions(answer: Answer, report: &Report) -> Answer {
         chart,
         table,
     );
-    (1u64..).zip(&report.actions).fold(answer, |answer, (number, action)| {
+    let say = |answer: Answer, (number, action): (u64, &Action)| {
         let Action { way, saves, basis, cost, .. } = action;
         let words = format!("{}; {}: {basis}. Costs: {cost}.", capital(way.words()), saving(*saves));
         answer.paragraph(&format!("{number}. {words}")).list([words]).command(&action.command)
-    })
+    };
+    let needed = report.actions.iter().filter(|action| !action.optional).count();
+    let (needed, optional): (Vec<_>, Vec<_>) =
+        (1u64..).zip(&report.actions).partition(|(number, _)| *number <= needed as u64);
+    let answer = needed.into_iter().fold(answer, say);
+    if optional.is_empty() {
+        return answer;
+    }
+    const OPTIONAL: &str = "Nothing needs these; if you still want memory back:";
+    optional.into_iter().fold(answer.heading(OPTIONAL).paragraph(OPTIONAL), say)
 }
 
 /// The commands of a second snapshot, where it would tell more.

@@ -2,6 +2,7 @@
 
 mod actions;
 mod leak;
+mod leaks;
 mod truth;
 mod verdict;
 
