@@ -2,15 +2,8 @@
 
 use crate::error::{At, Error, Result};
 use crate::text::grouped;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-use std::fs::{File, Metadata};
-use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::io::Read;
 use std::path::Path;
-
-/// How long a FIFO may have no writer. A shell's `program > fifo &` opens it within milliseconds.
-const PATIENCE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
 
 /// The largest file of a kind that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,42 +62,18 @@ pub fn read_text_at_most(path: &Path, limit: Limit) -> Result<String> {
     String::from_utf8(read_at_most(path, limit)?).map_err(|_| Error::new(path, "expected text in UTF-8"))
 }
 
-/// Opens a file for reading. A FIFO that gets no writer within three seconds is refused: an ordinary open
-/// would wait for ever.
+#[cfg(unix)]
+mod fifo;
+#[cfg(unix)]
+pub use fifo::open;
+
+/// Opens a file for reading.
 ///
 /// # Errors
-/// Those of the system; a FIFO without a writer.
-pub fn open(path: &Path) -> io::Result<File> {
-    // The links of /proc/PID/fd and most FIFOs (`<(command)` in a shell) are opened in this way, too.
-    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
-    if file.metadata().is_ok_and(|found| is_fifo(&found)) {
-        await_writer(&file)?;
-    }
-    let flags = rustix::fs::fcntl_getfl(&file)?;
-    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-    Ok(file)
-}
-
-fn is_fifo(found: &Metadata) -> bool {
-    found.file_type().is_fifo()
-}
-
-/// Waits until a FIFO has a writer.
-fn await_writer(file: &File) -> io::Result<()> {
-    let mut waiting = [PollFd::new(file, PollFlags::IN)];
-    poll(&mut waiting, Some(&PATIENCE))?;
-    // There are bytes, or all writers have closed it.
-    if !waiting[0].revents().is_empty() {
-        return Ok(());
-    }
-    // No bytes yet: the kernel answers "try again" if a program has it open for writing, and otherwise that
-    // it is at its end.
-    match rustix::io::read(file, &mut [0; 1]) {
-        Ok(0) => Err(io::Error::other("no program writes to this FIFO: expected a file")),
-        // The byte is gone.
-        Ok(_) => Err(io::Error::other("the FIFO's writer came late: try again")),
-        Err(_) => Ok(()),
-    }
+/// Those of the system, which may have no files.
+#[cfg(not(unix))]
+pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::File::open(path)
 }
 
 #[cfg(test)]
