@@ -1,7 +1,20 @@
-//! Files that are read whole, each up to a stated size.
+//! Files that are read whole, each up to a stated size. A page in a browser reads those that it was given.
+
+#[cfg(unix)]
+mod fifo;
+#[cfg(not(unix))]
+mod given;
 
 use crate::error::{At, Error, Result};
 use crate::text::grouped;
+#[cfg(unix)]
+use fifo::length;
+#[cfg(unix)]
+pub use fifo::open;
+#[cfg(not(unix))]
+use given::length;
+#[cfg(not(unix))]
+pub use given::{File, forget, give, open};
 use std::io::Read;
 use std::path::Path;
 
@@ -47,9 +60,9 @@ impl Limit {
 /// What cannot be read, or is larger than the limit; a FIFO without a writer.
 pub fn read_at_most(path: &Path, limit: Limit) -> Result<Vec<u8>> {
     let file = open(path).at(path)?;
-    let found = file.metadata().at(path)?;
-    if found.is_file() && found.len() > limit.bytes {
-        return Err(limit.refused(path, Some(found.len())));
+    let length = length(&file).at(path)?;
+    if length.is_some_and(|length| length > limit.bytes) {
+        return Err(limit.refused(path, length));
     }
     limit.read(file, path)
 }
@@ -60,20 +73,6 @@ pub fn read_at_most(path: &Path, limit: Limit) -> Result<Vec<u8>> {
 /// Those of [`read_at_most`]; bytes that are no UTF-8.
 pub fn read_text_at_most(path: &Path, limit: Limit) -> Result<String> {
     String::from_utf8(read_at_most(path, limit)?).map_err(|_| Error::new(path, "expected text in UTF-8"))
-}
-
-#[cfg(unix)]
-mod fifo;
-#[cfg(unix)]
-pub use fifo::open;
-
-/// Opens a file for reading.
-///
-/// # Errors
-/// Those of the system, which may have no files.
-#[cfg(not(unix))]
-pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
-    std::fs::File::open(path)
 }
 
 #[cfg(test)]

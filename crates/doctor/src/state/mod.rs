@@ -37,7 +37,7 @@ mod sane;
 mod save;
 
 pub use folder::{read as read_folder, reads};
-pub use input::Input;
+pub use input::{Input, page_size};
 pub use join::{Joined, join};
 pub use machine::{Cache, Missing, State};
 pub use missing::COLLECT;

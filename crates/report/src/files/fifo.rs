@@ -26,6 +26,12 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// The bytes of a file; `None` for what is no file.
+pub(super) fn length(file: &File) -> io::Result<Option<u64>> {
+    let found = file.metadata()?;
+    Ok(found.is_file().then(|| found.len()))
+}
+
 fn is_fifo(found: &Metadata) -> bool {
     found.file_type().is_fifo()
 }
