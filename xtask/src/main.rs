@@ -68,7 +68,10 @@ fn main() -> ExitCode {
             }
         },
         Ok(Request::Page) => match page::build(run::root()) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok((page, bytes)) => {
+                println!("{page}: {bytes} bytes");
+                ExitCode::SUCCESS
+            }
             Err(what) => {
                 eprintln!("xtask: {what}");
                 ExitCode::FAILURE
