@@ -10,6 +10,7 @@
 //!   run            runs steps, prints seconds
 //!     counts         adds up the summaries of the test runner
 //!   book           `cargo xtask book`: the documents as a book
+//!   page           `cargo xtask page`: slablab in a page
 //!   results        `cargo xtask results`: the tables of docs/results, made again
 //! ```
 //!
@@ -17,6 +18,7 @@
 
 mod book;
 mod counts;
+mod page;
 mod results;
 mod run;
 mod steps;
@@ -26,12 +28,16 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask ci [--only STEP]... [--list]
        cargo xtask book
+       cargo xtask page
        cargo xtask results [NAME]... [--check] [--list] [--program PATH]
 
   --only STEP   run this step only; may be given several times
   --list        print every step with its commands, and run none
 
   book          write the documents as a book with search to target/book/html (needs mdbook)
+
+  page          write slablab as a page for a browser to target/page/slablab.html (needs rustup's
+                target wasm32-unknown-unknown)
 
   results       make the tables of docs/results again: those that take less than a minute
   NAME          those of a page (reproduce), or one (reproduce/000), however long it takes
@@ -54,6 +60,16 @@ fn main() -> ExitCode {
         Ok(Request::Book) => match book::build(run::root()) {
             Ok((pages, links)) => {
                 println!("target/book/html: {pages} pages, {links} links with a target");
+                ExitCode::SUCCESS
+            }
+            Err(what) => {
+                eprintln!("xtask: {what}");
+                ExitCode::FAILURE
+            }
+        },
+        Ok(Request::Page) => match page::build(run::root()) {
+            Ok((page, bytes)) => {
+                println!("{page}: {bytes} bytes");
                 ExitCode::SUCCESS
             }
             Err(what) => {
@@ -87,6 +103,8 @@ enum Request {
     Help,
     /// Build the book.
     Book,
+    /// Build the page.
+    Page,
     /// Make the tables of docs/results.
     Results(results::Options),
     /// Run these steps.
@@ -97,16 +115,16 @@ fn parse(arguments: &[String]) -> Result<Request, String> {
     let mut arguments = arguments.iter().map(String::as_str);
     match arguments.next() {
         Some("ci") => {}
-        Some("book") => {
+        Some(command @ ("book" | "page")) => {
             return match arguments.next() {
-                None => Ok(Request::Book),
-                Some(other) => Err(format!("unknown argument {other:?} of book; expected none")),
+                None => Ok(if command == "book" { Request::Book } else { Request::Page }),
+                Some(other) => Err(format!("unknown argument {other:?} of {command}; expected none")),
             };
         }
         Some("results") => return results::parse(arguments).map(Request::Results),
         Some("-h" | "--help" | "help") => return Ok(Request::Help),
-        Some(other) => return Err(format!("unknown command {other:?}; expected ci, book or results")),
-        None => return Err("expected a command: ci, book or results".into()),
+        Some(other) => return Err(format!("unknown command {other:?}; expected ci, book, page or results")),
+        None => return Err("expected a command: ci, book, page or results".into()),
     }
     let mut only = Vec::new();
     while let Some(argument) = arguments.next() {

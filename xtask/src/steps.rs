@@ -123,9 +123,20 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[],
     },
     Step {
-        name: "deny",
-        about: "licences and sources of dependencies (needs cargo-deny)",
+        name: "page",
+        about: "slablab in a page gives the program's answers in a browser (needs the target wasm32-unknown-unknown)",
         in_ci: true,
+        commands: &[
+            "cargo xtask page",
+            "cargo build --locked --workspace",
+            "scripts/page.py target/page/slablab.html --program target/debug/slablab",
+        ],
+        needs: &[Need::Target("wasm32-unknown-unknown"), BROWSER, PYTHON],
+    },
+    Step {
+        name: "deny",
+        about: "licences and sources of dependencies, when Cargo.lock changes (needs cargo-deny)",
+        in_ci: false,
         commands: &["cargo deny --locked check --hide-inclusion-graph licenses bans sources"],
         needs: &[DENY],
     },

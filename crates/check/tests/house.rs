@@ -36,6 +36,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("stats", &[]),
     ("compare", &["report", "stats"]),
     ("doctor", &["slabs", "readers", "trace", "report"]),
+    ("page", &["slabs", "engines", "report", "doctor"]),
     ("machines", &["model", "report"]),
     ("calibrate", &["report", "stats"]),
     ("vm", &["choices"]),
@@ -103,6 +104,7 @@ const PARTS_OF_WORLDS: [&str; 2] = ["crates/platform/src/real.rs", "crates/platf
 /// Files that may contain `unsafe`, by their paths in the repository. The first lines of each file say why.
 const UNSAFE: &[&str] = &[
     "crates/platform/src/memory.rs",
+    "crates/page/src/abi.rs",
     "crates/model/src/calls.rs",
     "crates/linux/src/image/call.rs",
     "crates/linux/src/image/fault.rs",
@@ -457,6 +459,8 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("cli", 1, 1),
     // With the blocks of recorded programs, which have sizes, alignments and changes of size.
     ("bench", 5, 34),
+    // Names that JavaScript calls.
+    ("page", 1, 6),
     ("recorder", 8, 115),
 ];
 

@@ -3,7 +3,7 @@
 use crate::outcome::{Failure, tell};
 use crate::output::{Named, named};
 use indicatif::{ProgressBar, ProgressStyle};
-use slablab_doctor::state::{self, State};
+use slablab_doctor::state::{self, State, page_size};
 use slablab_engines::{ByCache, parse, parse_choice, parse_with};
 use slablab_experiment::Pulse;
 use slablab_experiment::Simulated;
@@ -51,16 +51,6 @@ impl InputArgs {
         let input = state::Input { path: Some(path), page_size: self.page_size, cpus: self.cpus };
         Ok(state::read_at(&input, state::Moment::Before)?)
     }
-}
-
-/// Bytes of a page, perhaps in K, of the sizes Linux runs with.
-pub(crate) fn page_size(text: &str) -> Result<u64, String> {
-    let error = || format!("expected 4K, 8K, 16K, .. or 256K, found {text:?}");
-    let bytes = match text.strip_suffix(['K', 'k']) {
-        Some(number) => number.parse::<u64>().ok().and_then(|number| number.checked_mul(1024)),
-        None => text.parse().ok(),
-    };
-    bytes.filter(|bytes| bytes.is_power_of_two() && (12..=18).contains(&bytes.ilog2())).ok_or_else(error)
 }
 
 /// Which engines, from which start.

@@ -1,10 +1,11 @@
 //! `slablab orders`: what order rules say about sizes, and which sizes two of them treat differently.
 
-use crate::input::{command_line, page_size};
+use crate::input::command_line;
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs};
 use slablab_doctor::orders::{CPUS_MOST, Question, Sizes, classes, machines};
 use slablab_doctor::output::orders_answer;
+use slablab_doctor::state::page_size;
 use slablab_slabs::order::{COSTLY_ORDER, MAX_ORDER, OrderRule};
 
 /// Lists slab orders by size.

@@ -3,19 +3,10 @@
 use crate::input::expect_file;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
-use slablab_doctor::output::{what_answer, what_list_answer};
-use slablab_doctor::state;
-use slablab_doctor::what::{self, Entry, Known, Merged};
+use slablab_doctor::output::what_list_answer;
+use slablab_doctor::what::{Asked, Entry, Known};
 use slablab_report::{Answer, json};
-use slablab_slabs::Release;
 use std::path::{Path, PathBuf};
-
-/// How many names an unknown one is answered with.
-const NEAREST: usize = 5;
-/// How many caches of a file are explained: the largest.
-const LARGEST: usize = 5;
-/// Bytes of a page where no machine is known.
-const PAGE: u64 = 4096;
 
 /// Explains caches by name, and the kernel's messages about slabs.
 #[derive(clap::Args)]
@@ -72,88 +63,18 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     Ok(if unknown.is_empty() { Done::Complete } else { Done::Incomplete })
 }
 
-/// What the user asked for: names of caches, and messages.
-#[derive(Default)]
-struct Asked {
-    names: Vec<String>,
-    messages: Vec<what::Failure>,
-    corruptions: Vec<what::Corruption>,
-    release: Option<Release>,
-}
-
-impl Asked {
-    /// Reads the arguments: a name, a message, or a file with either.
-    fn of(known: &Known, arguments: &[String]) -> Result<Asked, Failure> {
-        let mut asked = Asked::default();
-        for argument in arguments {
-            let is_name = Merged::parse(argument).is_some() || known.find(argument).is_some();
-            let messages = what::Failure::in_text(argument, PAGE);
-            let corruptions = what::corruptions_in(argument);
-            if !is_name && (argument == "-" || Path::new(argument).is_file()) {
-                asked.file(known, argument)?;
-            } else if messages.is_empty() && corruptions.is_empty() {
-                asked.names.push(argument.clone());
-            } else {
-                asked.messages.extend(messages);
-                asked.corruptions.extend(corruptions);
-            }
-        }
-        Ok(asked)
-    }
-
-    /// All messages of a file, and the largest of its caches that are known.
-    fn file(&mut self, known: &Known, path: &str) -> Result<(), Failure> {
-        let state = state::read(&state::Input { path: Some(path.into()), ..state::Input::default() })?;
-        let failures = state.dump.pasted.iter().flat_map(|pasted| &pasted.failures).cloned();
-        let failures: Vec<_> = failures.collect();
-        let messages = what::Failure::all(&failures, state.release, state.page_size);
-        let memory = state.dump.meminfo.get("MemTotal").map(|kb| kb.saturating_mul(1024));
-        let messages: Vec<_> = messages.into_iter().map(|message| message.beside(memory)).collect();
-        let corruptions =
-            state.dump.pasted.as_ref().map(|pasted| pasted.corruptions.clone()).unwrap_or_default();
-        let mut caches: Vec<_> =
-            state.caches.iter().filter(|cache| known.find(&cache.name).is_some()).collect();
-        caches.sort_by_key(|cache| std::cmp::Reverse(cache.bytes(state.page_size)));
-        if messages.is_empty() && caches.is_empty() && corruptions.is_empty() {
-            return Err(format!(
-                "{path}: no message about slabs and no known cache is in it; see slablab doctor {path}"
-            )
-            .into());
-        }
-        self.messages.extend(messages);
-        self.release = state.release.or(self.release);
-        self.corruptions.extend(corruptions);
-        for cache in caches.into_iter().take(LARGEST) {
-            if !self.names.contains(&cache.name) {
-                self.names.push(cache.name.clone());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Explains the messages and the known caches, and complains of each unknown name. It is an error if nothing
-/// is known.
+/// Explains the arguments: a name, a message, or a file with either.
 fn explain(known: &Known, arguments: &[String]) -> Result<(Answer, Vec<String>), Failure> {
-    let Asked { names, messages, corruptions, release } = Asked::of(known, arguments)?;
-    let is_known = |name: &String| Merged::parse(name).is_some() || known.find(name).is_some();
-    let (names, unknown): (Vec<String>, Vec<String>) = names.into_iter().partition(is_known);
-    let unknown: Vec<String> = unknown.iter().map(|name| complaint(known, name)).collect();
-    if names.is_empty() && messages.is_empty() && corruptions.is_empty() {
-        return Err(unknown.join("\n").into());
+    let mut asked = Asked::of(known);
+    for argument in arguments {
+        let is_file = argument == "-" || Path::new(argument).is_file();
+        if is_file && !asked.is_name(argument) {
+            asked.file(Path::new(argument))?;
+        } else {
+            asked.text(argument);
+        }
     }
-    let damaged = what::Damaged::all(&corruptions, release);
-    Ok((what_answer(known, &names, &messages, &damaged), unknown))
-}
-
-fn complaint(known: &Known, name: &str) -> String {
-    let nearest = known.nearest(name, NEAREST);
-    let hint = if nearest.is_empty() {
-        "`slablab what --list` has all names".to_string()
-    } else {
-        format!("did you mean {}?", nearest.join(", "))
-    };
-    format!("nothing is known about a cache {name:?}; {hint}")
+    Ok(asked.answer()?)
 }
 
 fn list(known: &Known, pattern: &str) -> Result<Answer, Failure> {

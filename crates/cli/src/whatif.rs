@@ -1,12 +1,14 @@
 //! `slablab whatif`: the same machine with another policy, other boot parameters, other pages, more or fewer
 //! CPUs.
 
-use crate::input::{command_line, page_size};
+use crate::input::command_line;
 use crate::outcome::{Done, Failure};
 use crate::output::{Form, OutputArgs, named};
 use slablab_doctor::output::{per_cpu_answer, whatif_answer};
-use slablab_doctor::state::{Input, State, read};
-use slablab_doctor::whatif::{Against, Debug, Grid, PerCpu, Policy, SheafCapacity, missing, predict_with};
+use slablab_doctor::state::{Input, State, page_size, read};
+use slablab_doctor::whatif::{
+    Against, Debug, Grid, PerCpu, Policy, SheafCapacity, missing, on_off, predict_with,
+};
 use slablab_engines::parse;
 use slablab_report::visible;
 use std::path::PathBuf;
@@ -92,14 +94,6 @@ enum Format {
 }
 
 impl Form for Format {}
-
-fn on_off(text: &str) -> Result<bool, String> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("expected on or off".into()),
-    }
-}
 
 fn debug(letters: &str) -> Result<Debug, String> {
     Debug::parse(letters).map_err(|error| error.what)

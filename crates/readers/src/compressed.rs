@@ -5,10 +5,9 @@
 
 use std::io::{BufReader, Chain, Cursor, Error, ErrorKind, Read, Result};
 
+use crate::decoders::{self, Xz, Zstd};
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
-use liblzma::bufread::XzDecoder;
-use liblzma::stream::{CONCATENATED, Stream};
 
 /// How an input is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +80,8 @@ enum Inner<R: Read> {
     Plain(Input<R>),
     Gzip(Box<MultiGzDecoder<Input<R>>>),
     Bzip2(Box<MultiBzDecoder<Input<R>>>),
-    Zstd(Box<zstd::stream::read::Decoder<'static, Input<R>>>),
-    Xz(Box<XzDecoder<Input<R>>>),
+    Zstd(Box<Zstd<Input<R>>>),
+    Xz(Box<Xz<Input<R>>>),
 }
 
 impl<R: Read> Decompressed<R> {
@@ -105,16 +104,8 @@ impl<R: Read> Decompressed<R> {
             Compression::Plain => Inner::Plain(input),
             Compression::Gzip => Inner::Gzip(Box::new(MultiGzDecoder::new(input))),
             Compression::Bzip2 => Inner::Bzip2(Box::new(MultiBzDecoder::new(input))),
-            Compression::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(input)?;
-                decoder.window_log_max(Self::ZSTD_WINDOW_LOG)?;
-                Inner::Zstd(Box::new(decoder))
-            }
-            Compression::Xz => {
-                let stream =
-                    Stream::new_stream_decoder(Self::XZ_MEMORY, CONCATENATED).map_err(Error::other)?;
-                Inner::Xz(Box::new(XzDecoder::new_stream(input, stream)))
-            }
+            Compression::Zstd => Inner::Zstd(Box::new(decoders::zstd(input, Self::ZSTD_WINDOW_LOG)?)),
+            Compression::Xz => Inner::Xz(Box::new(decoders::xz(input, Self::XZ_MEMORY)?)),
         };
         Ok(Decompressed { inner, out: 0 })
     }

@@ -7,6 +7,7 @@
 //! ([`fuzz`]).
 
 mod bytes;
+mod decoders;
 mod lines;
 mod moment;
 mod tar;

@@ -1,16 +1,22 @@
-//! Files that are read whole, each up to a stated size.
+//! Files that are read whole, each up to a stated size. A page in a browser reads those that it was given.
+
+#[cfg(unix)]
+mod fifo;
+#[cfg(not(unix))]
+mod given;
 
 use crate::error::{At, Error, Result};
 use crate::text::grouped;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
-use std::fs::{File, Metadata};
-use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+#[cfg(unix)]
+use fifo::length;
+#[cfg(unix)]
+pub use fifo::open;
+#[cfg(not(unix))]
+use given::length;
+#[cfg(not(unix))]
+pub use given::{File, forget, give, open};
+use std::io::Read;
 use std::path::Path;
-
-/// How long a FIFO may have no writer. A shell's `program > fifo &` opens it within milliseconds.
-const PATIENCE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
 
 /// The largest file of a kind that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +60,9 @@ impl Limit {
 /// What cannot be read, or is larger than the limit; a FIFO without a writer.
 pub fn read_at_most(path: &Path, limit: Limit) -> Result<Vec<u8>> {
     let file = open(path).at(path)?;
-    let found = file.metadata().at(path)?;
-    if found.is_file() && found.len() > limit.bytes {
-        return Err(limit.refused(path, Some(found.len())));
+    let length = length(&file).at(path)?;
+    if length.is_some_and(|length| length > limit.bytes) {
+        return Err(limit.refused(path, length));
     }
     limit.read(file, path)
 }
@@ -67,44 +73,6 @@ pub fn read_at_most(path: &Path, limit: Limit) -> Result<Vec<u8>> {
 /// Those of [`read_at_most`]; bytes that are no UTF-8.
 pub fn read_text_at_most(path: &Path, limit: Limit) -> Result<String> {
     String::from_utf8(read_at_most(path, limit)?).map_err(|_| Error::new(path, "expected text in UTF-8"))
-}
-
-/// Opens a file for reading. A FIFO that gets no writer within three seconds is refused: an ordinary open
-/// would wait for ever.
-///
-/// # Errors
-/// Those of the system; a FIFO without a writer.
-pub fn open(path: &Path) -> io::Result<File> {
-    // The links of /proc/PID/fd and most FIFOs (`<(command)` in a shell) are opened in this way, too.
-    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
-    if file.metadata().is_ok_and(|found| is_fifo(&found)) {
-        await_writer(&file)?;
-    }
-    let flags = rustix::fs::fcntl_getfl(&file)?;
-    rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-    Ok(file)
-}
-
-fn is_fifo(found: &Metadata) -> bool {
-    found.file_type().is_fifo()
-}
-
-/// Waits until a FIFO has a writer.
-fn await_writer(file: &File) -> io::Result<()> {
-    let mut waiting = [PollFd::new(file, PollFlags::IN)];
-    poll(&mut waiting, Some(&PATIENCE))?;
-    // There are bytes, or all writers have closed it.
-    if !waiting[0].revents().is_empty() {
-        return Ok(());
-    }
-    // No bytes yet: the kernel answers "try again" if a program has it open for writing, and otherwise that
-    // it is at its end.
-    match rustix::io::read(file, &mut [0; 1]) {
-        Ok(0) => Err(io::Error::other("no program writes to this FIFO: expected a file")),
-        // The byte is gone.
-        Ok(_) => Err(io::Error::other("the FIFO's writer came late: try again")),
-        Err(_) => Ok(()),
-    }
 }
 
 #[cfg(test)]

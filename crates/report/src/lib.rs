@@ -18,6 +18,7 @@
 //! | [`sink`] | the way of text to a terminal, a pipe, a file: no control character passes |
 
 pub mod answer;
+#[cfg(unix)]
 mod atomic_file;
 pub mod column;
 pub mod csv;
@@ -37,6 +38,7 @@ pub mod typed_dict;
 pub mod visible;
 
 pub use answer::Answer;
+#[cfg(unix)]
 pub use atomic_file::{AtomicFile, end_of_links};
 pub use document::Document;
 pub use error::{Error, Result};

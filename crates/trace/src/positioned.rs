@@ -1,4 +1,4 @@
-//! A file that several threads can read at once.
+//! A file that several threads can read at once, or bytes in memory.
 //!
 //! `parquet` reads a `File` by moving its offset, which clones of the handle share: two threads would read
 //! each other's bytes. Here every read names its own position.
@@ -7,15 +7,20 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use std::fs::File;
-use std::io::{BufReader, Read};
-use std::os::unix::fs::FileExt;
+use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
-/// A file read by position.
+/// What is read by position.
 #[derive(Clone, Debug)]
 pub struct Positioned {
-    file: Arc<File>,
+    source: Source,
     len: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    File(Arc<File>),
+    Memory(Bytes),
 }
 
 impl Positioned {
@@ -23,9 +28,31 @@ impl Positioned {
     ///
     /// # Errors
     /// The file's metadata cannot be read.
-    pub fn new(file: File) -> std::io::Result<Positioned> {
+    pub fn new(file: File) -> io::Result<Positioned> {
         let len = file.metadata()?.len();
-        Ok(Positioned { file: Arc::new(file), len })
+        Ok(Positioned { source: Source::File(Arc::new(file)), len })
+    }
+}
+
+impl std::convert::From<Bytes> for Positioned {
+    fn from(bytes: Bytes) -> Positioned {
+        Positioned { len: bytes.len() as u64, source: Source::Memory(bytes) }
+    }
+}
+
+impl Source {
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        match self {
+            #[cfg(unix)]
+            Source::File(file) => std::os::unix::fs::FileExt::read_at(&**file, buffer, at),
+            // On a system without files no such value is made.
+            #[cfg(not(unix))]
+            Source::File(_) => Err(io::ErrorKind::Unsupported.into()),
+            Source::Memory(bytes) => {
+                let from = usize::try_from(at).map_or(bytes.len(), |at| at.min(bytes.len()));
+                (&bytes[from..]).read(buffer)
+            }
+        }
     }
 }
 
@@ -38,13 +65,13 @@ impl Length for Positioned {
 /// Reads on from a position.
 #[derive(Debug)]
 pub struct From {
-    file: Arc<File>,
+    source: Source,
     at: u64,
 }
 
 impl Read for From {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.file.read_at(buffer, self.at)?;
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read_at(buffer, self.at)?;
         self.at += read as u64;
         Ok(read)
     }
@@ -54,7 +81,7 @@ impl ChunkReader for Positioned {
     type T = BufReader<From>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        Ok(BufReader::new(From { file: self.file.clone(), at: start }))
+        Ok(BufReader::new(From { source: self.source.clone(), at: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -64,7 +91,8 @@ impl ChunkReader for Positioned {
             return Err(ParquetError::EOF(what));
         }
         let mut buffer = vec![0; length];
-        self.file.read_exact_at(&mut buffer, start).map_err(|error| ParquetError::External(error.into()))?;
+        let mut from = From { source: self.source.clone(), at: start };
+        from.read_exact(&mut buffer).map_err(|error| ParquetError::External(error.into()))?;
         Ok(buffer.into())
     }
 }

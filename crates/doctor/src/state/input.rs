@@ -13,3 +13,16 @@ pub struct Input {
     /// CPUs, which some inputs do not tell.
     pub cpus: Option<u32>,
 }
+
+/// Bytes of a page, perhaps in K, of the sizes Linux runs with.
+///
+/// # Errors
+/// Another text; the error says what is expected.
+pub fn page_size(text: &str) -> std::result::Result<u64, String> {
+    let error = || format!("expected 4K, 8K, 16K, .. or 256K, found {text:?}");
+    let bytes = match text.strip_suffix(['K', 'k']) {
+        Some(number) => number.parse::<u64>().ok().and_then(|number| number.checked_mul(1024)),
+        None => text.parse().ok(),
+    };
+    bytes.filter(|bytes| bytes.is_power_of_two() && (12..=18).contains(&bytes.ilog2())).ok_or_else(error)
+}

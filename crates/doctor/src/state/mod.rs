@@ -20,6 +20,7 @@
 //!
 //! The reading of the running machine is the only one that looks at a clock.
 
+#[cfg(unix)]
 mod archive;
 mod folder;
 mod holders;
@@ -29,20 +30,24 @@ mod machine;
 mod missing;
 mod one;
 mod owners;
+#[cfg(unix)]
 mod package;
 mod pasted;
 mod read;
 mod sane;
+#[cfg(unix)]
 mod save;
 
 pub use folder::{read as read_folder, reads};
-pub use input::Input;
+pub use input::{Input, page_size};
 pub use join::{Joined, join};
 pub use machine::{Cache, Missing, State};
 pub use missing::COLLECT;
 pub use one::one_cache;
 pub use owners::live_cgroups;
+#[cfg(unix)]
 pub use package::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, TRACE_DAT};
 pub use read::{read, read_at};
+#[cfg(unix)]
 pub use save::{dump, save};
 pub use slablab_readers::recording::Moment;

@@ -76,3 +76,15 @@ fn vary<T: Copy>(changes: &mut Vec<Change>, values: &[T], set: fn(&mut Change, T
     *changes = changes.iter().flat_map(with).collect();
     Ok(())
 }
+
+/// A switch of the command line.
+///
+/// # Errors
+/// Another word; the error says what is expected.
+pub fn on_off(text: &str) -> std::result::Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".into()),
+    }
+}

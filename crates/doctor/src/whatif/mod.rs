@@ -51,7 +51,7 @@ pub use against::{Against, Mismatch, Off};
 pub use capacity::SheafCapacity;
 pub use change::Change;
 pub use figures::{Figures, Row, Total};
-pub use grid::Grid;
+pub use grid::{Grid, on_off};
 pub use layout::Debug;
 pub use percpu::{COLUMNS as PER_CPU_COLUMNS, Kernel, PerCpu, Rate};
 pub use policy::Policy;

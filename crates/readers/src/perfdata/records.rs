@@ -11,7 +11,7 @@
 
 use std::io::{ErrorKind, Read};
 
-use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+use crate::decoders::Pieces;
 
 use crate::bytes::{Short, uint};
 use crate::error::{At, ReadError};
@@ -63,7 +63,7 @@ struct Outer<R> {
 }
 
 struct Inflated {
-    decoder: Option<Decoder<'static>>,
+    decoder: Option<Pieces>,
     input: Vec<u8>,
     input_at: usize,
     output: Vec<u8>,
@@ -279,7 +279,7 @@ impl Inflated {
         self.input.extend_from_slice(data);
         (self.input_at, self.offset, self.state) = (0, offset, State::Inflating);
         if self.decoder.is_none() {
-            self.decoder = Some(Decoder::new().map_err(|error| self.error(&error))?);
+            self.decoder = Some(Pieces::new().map_err(|error| self.error(&error))?);
         }
         Ok(())
     }
@@ -316,11 +316,8 @@ impl Inflated {
         self.output_at = 0;
         let kept = self.output.len();
         self.output.resize(kept + CHUNK, 0);
-        let mut input = InBuffer::around(&self.input[self.input_at..]);
-        let mut output = OutBuffer::around(&mut self.output[kept..]);
         let decoder = self.decoder.as_mut().expect("begin made it");
-        let result = decoder.run(&mut input, &mut output);
-        let (read, written) = (input.pos(), output.pos());
+        let (read, written, result) = decoder.run(&self.input[self.input_at..], &mut self.output[kept..]);
         self.output.truncate(kept + written);
         self.input_at += read;
         if let Err(error) = result {

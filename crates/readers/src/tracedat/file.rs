@@ -3,6 +3,7 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::bytes::{Bytes, Short, uint};
+use crate::decoders;
 use crate::error::{At, ReadError};
 
 /// The largest part of a file that is not its events, as it is and decompressed.
@@ -48,10 +49,8 @@ impl Algorithm {
         let done = match self {
             Algorithm::None => return Err(error("the file's header names no compression".into())),
             Algorithm::Zlib => flate2::bufread::ZlibDecoder::new(packed).take(size + 1).read_to_end(&mut out),
-            Algorithm::Zstd => zstd::stream::read::Decoder::with_buffer(packed).and_then(|mut decoder| {
-                decoder.window_log_max(WINDOW_LOG)?;
-                decoder.take(size + 1).read_to_end(&mut out)
-            }),
+            Algorithm::Zstd => decoders::zstd(packed, WINDOW_LOG)
+                .and_then(|decoder| decoder.take(size + 1).read_to_end(&mut out)),
         };
         done.map_err(|source| error(source.to_string()))?;
         if out.len() as u64 != size {

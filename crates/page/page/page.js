@@ -1,0 +1,252 @@
+"use strict";
+const $ = (id) => document.getElementById(id);
+const PASTED = "pasted.txt";
+
+/** Files by name. */
+const files = new Map();
+let worker, last;
+
+// ---- bytes and text -------------------------------------------------------------------------------------
+
+const bytesOf = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+
+async function through(bytes, stream) {
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+}
+
+async function packed(text) {
+  const bytes = await through(new TextEncoder().encode(text), new CompressionStream("deflate-raw"));
+  let letters = "";
+  bytes.forEach((byte) => (letters += String.fromCharCode(byte)));
+  return btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+async function unpacked(text) {
+  const bytes = bytesOf(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return new TextDecoder().decode(await through(bytes, new DecompressionStream("deflate-raw")));
+}
+
+// ---- the module -----------------------------------------------------------------------------------------
+
+async function start() {
+  const source = new Blob([$("worker").textContent], { type: "text/javascript" });
+  worker = new Worker(URL.createObjectURL(source));
+  const module = await through(bytesOf($("module").textContent.trim()), new DecompressionStream("gzip"));
+  worker.postMessage({ module: module.buffer }, [module.buffer]);
+  worker.onmessage = ({ data }) => (data.reply ? show(data.reply, data.ms) : progress(data));
+}
+
+let ready = start();
+
+function busy(is) {
+  document.body.setAttribute("aria-busy", is);
+  $("progress").hidden = $("stop").hidden = !is;
+  $("progress").removeAttribute("value");
+}
+
+function progress({ done, all }) {
+  $("progress").max = all;
+  $("progress").value = done;
+}
+
+async function ask() {
+  const question = asked();
+  if (!question) return;
+  $("answer").hidden = true;
+  $("error").textContent = "";
+  busy(true);
+  last = question;
+  await ready;
+  const given = [...files].map(([name, file]) => ({ name, file }));
+  worker.postMessage({ question, files: given });
+}
+
+/** Ends the question that runs. */
+function stop() {
+  worker.terminate();
+  ready = start();
+  busy(false);
+}
+
+// ---- the question ---------------------------------------------------------------------------------------
+
+const verb = () => document.querySelector("[name=verb]:checked").value;
+const filled = (id) => $(id).value.trim();
+
+/** The question that the form has, or nothing if something is missing, which is said. */
+function asked() {
+  const [input, ...since] = files.keys();
+  const missing = (words) => {
+    $("error").textContent = words;
+    busy(false);
+  };
+  const machine = {};
+  if (filled("page-size")) machine["page-size"] = filled("page-size");
+  if (filled("cpus")) machine.cpus = Number(filled("cpus"));
+  switch (verb()) {
+    case "what": {
+      const names = filled("names").split(/\s+/).filter(Boolean);
+      if (!names.length && !input) return missing("Name a cache, or paste a message of the kernel.");
+      return { verb: "what", names, ...(input && !names.length ? { input } : {}) };
+    }
+    case "orders": {
+      const question = { verb: "orders", policy: filled("policy") || "clamped" };
+      if (filled("against")) question.against = filled("against");
+      if (filled("order-page-size")) question["page-size"] = filled("order-page-size").split(",");
+      if (filled("order-cpus")) question.cpus = filled("order-cpus").split(",").map(Number);
+      return question;
+    }
+    default:
+      if (!input) return missing("Drop, paste or choose what your machine says first.");
+      if (verb() === "doctor") return { verb: "doctor", input, since, ...machine };
+      const change = {};
+      for (const field of document.querySelectorAll("[data-change]"))
+        if (field.value.trim()) change[field.dataset.change] = field.value.trim();
+      return { verb: "whatif", input, change, ...machine };
+  }
+}
+
+function taken(list) {
+  for (const file of list) files.set(file.name, file);
+  listed();
+}
+
+function listed() {
+  $("files").replaceChildren(
+    ...[...files.keys()].map((name) => {
+      const item = document.createElement("li");
+      const drop = document.createElement("button");
+      drop.type = "button";
+      drop.textContent = "remove";
+      drop.setAttribute("aria-label", `remove ${name}`);
+      drop.onclick = () => (files.delete(name), name === PASTED && ($("paste").value = ""), listed());
+      item.append(`${name}, ${files.get(name).size.toLocaleString("en")} bytes `, drop);
+      return item;
+    }),
+  );
+}
+
+function pasted() {
+  files.delete(PASTED);
+  if ($("paste").value.trim()) files.set(PASTED, new File([$("paste").value], PASTED));
+  listed();
+}
+
+function chosen() {
+  for (const part of document.querySelectorAll("[data-verb]"))
+    part.hidden = !part.dataset.verb.split(" ").includes(verb());
+}
+
+// ---- the answer -----------------------------------------------------------------------------------------
+
+function show(reply, ms) {
+  busy(false);
+  $("error").textContent = reply.error ?? "";
+  $("answer").hidden = Boolean(reply.error);
+  if (reply.error) return;
+  last.reply = reply;
+  $("sentence").textContent = reply.sentence;
+  $("command").textContent = reply.command;
+  $("text").textContent = reply.text;
+  $("frame").srcdoc = reply.page;
+  $("time").textContent = `${Math.round(ms)} ms`;
+  $("sentence").focus();
+}
+
+function save(name, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+/** Bytes of a fragment that mail programs leave whole. */
+const LONGEST = 16000;
+
+/** A link to this page that carries the question with its files, if those are small texts. */
+async function link() {
+  const { reply, ...question } = last;
+  const texts = {};
+  for (const [name, file] of files) texts[name] = await file.text();
+  const fragment = await packed(JSON.stringify({ question, texts }));
+  if (fragment.length > LONGEST || Object.values(texts).some((text) => text.includes("\u{fffd}"))) {
+    $("linked").textContent = "The input is too large for a link: send the file, or this page saved with its answer.";
+    return;
+  }
+  location.hash = `q=${fragment}`;
+  await navigator.clipboard?.writeText(location.href).catch(() => {});
+  $("linked").textContent = `The address of this page has the question and its input: ${fragment.length} bytes.`;
+}
+
+/** Puts a question into the form, as a link or an example has it, and asks it. */
+function put({ question, texts }, blobs = []) {
+  files.clear();
+  $("paste").value = texts?.[PASTED] ?? "";
+  for (const [name, text] of Object.entries(texts ?? {})) files.set(name, new File([text], name));
+  for (const file of blobs) files.set(file.name, file);
+  document.querySelector(`[name=verb][value="${question.verb}"]`).checked = true;
+  chosen();
+  for (const field of document.querySelectorAll("[data-change]"))
+    field.value = question.change?.[field.dataset.change] ?? "";
+  $("names").value = (question.names ?? []).join(" ");
+  $("page-size").value = question.verb === "orders" ? "" : (question["page-size"] ?? "");
+  $("cpus").value = question.verb === "orders" ? "" : (question.cpus ?? "");
+  if (question.verb === "orders") {
+    $("policy").value = question.policy;
+    $("against").value = question.against ?? "";
+    $("order-page-size").value = (question["page-size"] ?? []).join(",");
+    $("order-cpus").value = (question.cpus ?? []).join(",");
+  }
+  listed();
+  return ask();
+}
+
+async function fragment() {
+  const found = /^#(q|example)=(.*)$/.exec(location.hash);
+  if (!found) return;
+  try {
+    if (found[1] === "q") await put(JSON.parse(await unpacked(found[2])));
+    else example(Number(found[2]));
+  } catch {
+    $("error").textContent = "The link is not whole: it was cut where it was copied.";
+  }
+}
+
+function example(number) {
+  const { question, files: bundled } = EXAMPLES[number];
+  const blobs = Object.entries(bundled).map(([name, base64]) => new File([bytesOf(base64)], name));
+  return put({ question }, blobs);
+}
+
+const EXAMPLES = JSON.parse($("examples-data").textContent);
+$("examples").append(
+  ...EXAMPLES.map(({ title }, number) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = title;
+    button.onclick = () => example(number);
+    return button;
+  }),
+);
+
+document.querySelectorAll("[name=verb]").forEach((radio) => (radio.onchange = chosen));
+$("form").onsubmit = (event) => (event.preventDefault(), ask());
+$("paste").oninput = pasted;
+$("choose").onchange = () => (taken($("choose").files), ($("choose").value = ""));
+$("stop").onclick = stop;
+$("link").onclick = link;
+$("save-json").onclick = () => save("slablab.json", "application/json", last.reply.json);
+$("save-text").onclick = () => save("slablab.txt", "text/plain", last.reply.text);
+$("save-page").onclick = () => save("slablab.html", "text/html", last.reply.page);
+document.ondragover = (event) => (event.preventDefault(), document.body.classList.add("over"));
+document.ondragleave = () => document.body.classList.remove("over");
+document.ondrop = (event) => {
+  event.preventDefault();
+  document.body.classList.remove("over");
+  taken(event.dataTransfer.files);
+  if (files.size && verb() !== "orders") ask();
+};
+window.onhashchange = fragment;
+chosen();
+fragment();

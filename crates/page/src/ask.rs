@@ -1,0 +1,294 @@
+//! Questions and replies.
+
+use serde::{Deserialize, Serialize};
+use slablab_doctor::measure::SortKey;
+use slablab_doctor::orders::{Question as Orders, classes, machines};
+use slablab_doctor::output::{Shown, doctor_answer, orders_answer, whatif_answer};
+use slablab_doctor::state::{Input, Moment, State, read, read_at};
+use slablab_doctor::what::{Asked, Known};
+use slablab_doctor::whatif::{Debug, Grid, PerCpu, Policy, SheafCapacity, predict_with};
+use slablab_doctor::{Options, examine};
+use slablab_report::{Answer, html, json};
+use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
+use std::path::PathBuf;
+
+/// Caches that a text or a page lists, as the program does.
+const LINES: usize = 15;
+
+/// A question: a verb with its options, by the names that the program has. Files are those that were given.
+#[derive(Deserialize)]
+#[serde(tag = "verb", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+enum Question {
+    /// What holds slab memory, and what grew since earlier snapshots.
+    Doctor {
+        input: String,
+        #[serde(default)]
+        since: Vec<String>,
+        #[serde(flatten)]
+        machine: Machine,
+    },
+    /// Slab memory with something changed.
+    Whatif {
+        input: String,
+        #[serde(default)]
+        change: Change,
+        #[serde(flatten)]
+        machine: Machine,
+    },
+    /// What caches and messages mean: names, texts, and perhaps a file.
+    What {
+        #[serde(default)]
+        names: Vec<String>,
+        #[serde(default)]
+        input: Option<String>,
+    },
+    /// Sizes that an order rule treats otherwise than another one.
+    Orders {
+        policy: String,
+        #[serde(default)]
+        against: Option<String>,
+        #[serde(default)]
+        page_size: Vec<String>,
+        #[serde(default)]
+        cpus: Vec<u32>,
+    },
+}
+
+/// What an input does not tell.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Machine {
+    #[serde(default)]
+    page_size: Option<String>,
+    #[serde(default)]
+    cpus: Option<u32>,
+}
+
+/// The options of `whatif`, each a list as on the command line: `0,1,2`.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct Change {
+    release: String,
+    max_order: String,
+    min_order: String,
+    min_objects: String,
+    page_size: String,
+    cpus: String,
+    policy: String,
+    merge: String,
+    debug: String,
+    sheaf_capacity: String,
+}
+
+/// The reply: the answer in each form, or what is wrong with the question.
+#[derive(Default, Debug, Serialize)]
+pub struct Reply {
+    /// The sentence that answers.
+    pub sentence: String,
+    /// The answer as the program prints it, with every column.
+    pub text: String,
+    /// The answer as a page of its own.
+    pub page: String,
+    /// The answer as the program's `--format json`, byte for byte.
+    pub json: String,
+    /// The command that gives this answer.
+    pub command: String,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+/// Answers a question.
+pub fn answer(question: &[u8]) -> Reply {
+    let failed = |error: String| Reply { error: Some(error), ..Reply::default() };
+    let question: Question = match serde_json::from_slice(question) {
+        Ok(question) => question,
+        Err(error) => return failed(format!("the question: {error}")),
+    };
+    let command = question.command();
+    match question.answer() {
+        Ok(answer) => Reply {
+            sentence: answer.sentence().to_string(),
+            text: answer.text(true),
+            page: answer.page(&command),
+            json: json::document(&answer.json()),
+            command,
+            error: None,
+        },
+        Err(error) => Reply { command, ..failed(error) },
+    }
+}
+
+type Result<T> = std::result::Result<T, String>;
+
+/// An error of a file as words.
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl Question {
+    fn answer(self) -> Result<Answer> {
+        match self {
+            Question::Doctor { input, since, machine } => doctor(input, since, &machine),
+            Question::Whatif { input, change, machine } => whatif(input, &change, &machine),
+            Question::What { names, input } => what(&names, input),
+            Question::Orders { policy, against, page_size, cpus } => {
+                orders(&policy, against.as_deref(), &page_size, cpus)
+            }
+        }
+    }
+
+    /// The words of the command line that ask the same.
+    fn command(&self) -> String {
+        let mut words: Vec<String> = vec!["slablab".into()];
+        let mut option = |name: &str, value: String| {
+            if !value.is_empty() {
+                words.extend([name.to_string(), value]);
+            }
+        };
+        match self {
+            Question::Doctor { input, since, machine } => {
+                option("doctor", input.clone());
+                since.iter().for_each(|path| option("--since", path.clone()));
+                option("--page-size", machine.page_size.clone().unwrap_or_default());
+                option("--cpus", machine.cpus.map(|cpus| cpus.to_string()).unwrap_or_default());
+            }
+            Question::Whatif { input, change, machine } => {
+                option("whatif", input.clone());
+                change.named().into_iter().for_each(|(name, value)| option(name, value.to_string()));
+                option("--input-page-size", machine.page_size.clone().unwrap_or_default());
+                option("--input-cpus", machine.cpus.map(|cpus| cpus.to_string()).unwrap_or_default());
+            }
+            Question::What { names, input } => {
+                words.push("what".into());
+                words.extend(names.iter().cloned().chain(input.clone()));
+            }
+            Question::Orders { policy, against, page_size, cpus } => {
+                words.push("orders".into());
+                let mut option = |name: &str, value: String| {
+                    if !value.is_empty() {
+                        words.extend([name.to_string(), value]);
+                    }
+                };
+                option("--policy", policy.clone());
+                option("--against", against.clone().unwrap_or_default());
+                option("--page-size", page_size.join(","));
+                let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+                option("--cpus", cpus.join(","));
+            }
+        }
+        html::command_line(words.iter().map(String::as_str))
+    }
+}
+
+impl Machine {
+    /// The input, with what the user says of it.
+    fn input(&self, path: String) -> Result<Input> {
+        let page_size = self.page_size.as_deref().filter(|text| !text.is_empty());
+        let page_size = page_size.map(slablab_doctor::state::page_size).transpose()?;
+        Ok(Input { path: Some(PathBuf::from(path)), page_size, cpus: self.cpus })
+    }
+}
+
+fn doctor(input: String, since: Vec<String>, machine: &Machine) -> Result<Answer> {
+    let state = read(&machine.input(input)?).map_err(words)?;
+    let earlier = since.into_iter().map(|path| {
+        let input = machine.input(path)?;
+        read_at(&input, Moment::Before).map_err(words)
+    });
+    let mut earlier = earlier.collect::<Result<Vec<State>>>()?;
+    // A text may have several snapshots.
+    earlier.extend(state.earlier());
+    let options = Options { since: &earlier, hours: None, force: false, rounding: None };
+    let report = examine(&state, &options).map_err(words)?;
+    let sort = if earlier.is_empty() { SortKey::CacheSize } else { SortKey::Growth };
+    Ok(doctor_answer(&report, &Shown { sort, lines: LINES, aliases: false, bytes: false }))
+}
+
+impl Change {
+    /// Options of the command line, with their values.
+    fn named(&self) -> [(&'static str, &str); 10] {
+        [
+            ("--release", &self.release),
+            ("--max-order", &self.max_order),
+            ("--min-order", &self.min_order),
+            ("--min-objects", &self.min_objects),
+            ("--page-size", &self.page_size),
+            ("--cpus", &self.cpus),
+            ("--policy", &self.policy),
+            ("--merge", &self.merge),
+            ("--debug", &self.debug),
+            ("--sheaf-capacity", &self.sheaf_capacity),
+        ]
+    }
+
+    fn grid(&self) -> Result<Grid> {
+        Ok(Grid {
+            engines: list("--release", &self.release, |text| {
+                slablab_engines::parse(&format!("slub@{text}")).map_err(words)
+            })?,
+            sheaf_capacities: list("--sheaf-capacity", &self.sheaf_capacity, SheafCapacity::parse)?,
+            policies: list("--policy", &self.policy, Policy::parse)?,
+            max_orders: list("--max-order", &self.max_order, number)?,
+            min_orders: list("--min-order", &self.min_order, number)?,
+            min_objects: list("--min-objects", &self.min_objects, number)?,
+            page_sizes: list("--page-size", &self.page_size, slablab_doctor::state::page_size)?,
+            cpus: list("--cpus", &self.cpus, number)?,
+            merge: list("--merge", &self.merge, slablab_doctor::whatif::on_off)?,
+            debug: list("--debug", &self.debug, |text| Debug::parse(text).map_err(|error| error.what))?,
+        })
+    }
+}
+
+/// The values of an option.
+fn list<T, E: std::fmt::Display>(
+    option: &str,
+    text: &str,
+    parse: impl Fn(&str) -> std::result::Result<T, E>,
+) -> Result<Vec<T>> {
+    let values = text.split(',').map(str::trim).filter(|value| !value.is_empty());
+    values.map(|value| parse(value).map_err(|bad| format!("{option} {value}: {bad}"))).collect()
+}
+
+fn number<T: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> Result<T> {
+    text.parse().map_err(words)
+}
+
+fn whatif(input: String, change: &Change, machine: &Machine) -> Result<Answer> {
+    let changes = change.grid()?.changes().map_err(words)?;
+    let state = read(&machine.input(input)?).map_err(words)?;
+    let tables = PerCpu::builtin();
+    let predictions = changes.iter().map(|change| predict_with(&state, change, &tables));
+    let predictions = predictions.collect::<slablab_report::Result<Vec<_>>>().map_err(words)?;
+    Ok(whatif_answer(&state, &predictions, None, None, LINES))
+}
+
+fn what(names: &[String], input: Option<String>) -> Result<Answer> {
+    let mut asked = Asked::of(Known::builtin());
+    names.iter().for_each(|name| asked.text(name));
+    if let Some(path) = input {
+        asked.file(path.as_ref()).map_err(words)?;
+    }
+    let (answer, unknown) = asked.answer()?;
+    Ok(answer.warnings(unknown))
+}
+
+fn orders(policy: &str, against: Option<&str>, page_size: &[String], cpus: Vec<u32>) -> Result<Answer> {
+    let rule = |name: &str| {
+        OrderRule::parse(name).ok_or_else(|| {
+            format!("{name}: expected one of {}", OrderRule::ALL.map(OrderRule::name).join(", "))
+        })
+    };
+    let page_sizes =
+        page_size.iter().map(|text| slablab_doctor::state::page_size(text)).collect::<Result<Vec<_>>>()?;
+    let question = Orders {
+        rule: rule(policy)?,
+        against: against.map(rule).transpose()?,
+        page_sizes: if page_sizes.is_empty() { vec![4 << 10, 16 << 10, 64 << 10] } else { page_sizes },
+        cpus: if cpus.is_empty() { classes().collect() } else { cpus },
+        min_order: 0,
+        max_order: COSTLY_ORDER,
+        min_objects: 0,
+        sizes: None,
+    };
+    Ok(orders_answer(&question, &machines(&question)))
+}

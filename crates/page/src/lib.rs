@@ -1,0 +1,17 @@
+//! slablab in a page: questions go in as JSON, answers come out as text, page and JSON.
+//!
+//! ```text
+//! page/page.html      what is seen: questions, files, answers
+//! page/worker.js      reads files into this module's memory, asks, says how far it is
+//! abi                 buffers and calls between JavaScript and Rust
+//! ask                 a question is read, the rooms of `slablab_doctor` answer it
+//! ```
+//!
+//! Files are known by name: the page gives them ([`slablab_report::files`]), and all readers find them there.
+//! The answers are those of the program: the same values, rendered by the same code.
+
+#[cfg(target_family = "wasm")]
+mod abi;
+mod ask;
+
+pub use ask::{Reply, answer};

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Opens slablab's page in a browser without a screen, asks its questions, and compares its answers with the program's.
+
+    cargo xtask page && cargo build && scripts/page.py target/page/slablab.html --program target/debug/slablab
+
+Each answer's JSON must have the bytes of the program's `--format json`; the page must ask no network for anything;
+nothing may be written to the browser's console; a text that is no dump gets one sentence. With --pictures FOLDER it
+leaves screenshots: light, dark, and 400 pixels wide.
+"""
+
+import argparse
+import base64
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+RELEASES = "examples/releases"
+AFTER, BEFORE = f"{RELEASES}/amd64_6.18.15_smp4.after.tar.xz", f"{RELEASES}/amd64_6.18.15_smp4.before.tar.xz"
+OTHER = f"{RELEASES}/amd64_7.3.4_smp4.after.tar.xz"
+TEXT = "examples/data/hackbench-6.18.slabinfo-end.txt"
+# The program's words, and the page's question with the same files.
+QUESTIONS = (
+    (["doctor", AFTER], {"verb": "doctor", "input": AFTER}),
+    (["doctor", AFTER, "--since", BEFORE], {"verb": "doctor", "input": AFTER, "since": [BEFORE]}),
+    (
+        ["doctor", TEXT, "--page-size", "4K", "--cpus", "4"],
+        {"verb": "doctor", "input": TEXT, "page-size": "4K", "cpus": 4},
+    ),
+    (["whatif", AFTER, "--max-order", "0"], {"verb": "whatif", "input": AFTER, "change": {"max-order": "0"}}),
+    (
+        ["whatif", AFTER, "--release", "7.0,7.3"],
+        {"verb": "whatif", "input": AFTER, "change": {"release": "7.0,7.3"}},
+    ),
+    (
+        ["whatif", OTHER, "--sheaf-capacity", "x2", "--cpus", "8,16"],
+        {"verb": "whatif", "input": OTHER, "change": {"sheaf-capacity": "x2", "cpus": "8,16"}},
+    ),
+    (["what", "dentry", "kmalloc-1k"], {"verb": "what", "names": ["dentry", "kmalloc-1k"]}),
+    (
+        ["orders", "--policy", "patel-v3", "--against", "clamped", "--page-size", "64K", "--cpus", "16"],
+        {"verb": "orders", "policy": "patel-v3", "against": "clamped", "page-size": ["64K"], "cpus": [16]},
+    ),
+)
+
+
+class Browser:
+    """A browser that is spoken to by its debugging protocol, over two pipes."""
+
+    def __init__(self, program, profile, width=1200):
+        here, there = os.pipe(), os.pipe()
+        self.write, self.read = here[1], there[0]
+        words = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+        words += ["--disable-extensions", "--disable-background-networking", "--remote-debugging-pipe"]
+        words += [f"--user-data-dir={profile}", f"--window-size={width},900", "about:blank"]
+
+        # Above the numbers that the browser expects, so that neither is in the other's way.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (here[0], there[1])]
+
+        def pipes():
+            os.dup2(ends[0], 3)
+            os.dup2(ends[1], 4)
+
+        self.process = subprocess.Popen(
+            [program, *words], preexec_fn=pipes, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        for end in (here[0], there[1], *ends):
+            os.close(end)
+        self.number, self.rest, self.events, self.session = 0, b"", [], None
+        targets = self.call("Target.getTargets")["targetInfos"]
+        page = next(target for target in targets if target["type"] == "page")
+        attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        self.session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.write, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self.rest:
+                more = os.read(self.read, 1 << 20)
+                if not more:
+                    raise SystemExit("the browser ended")
+                self.rest += more
+            text, self.rest = self.rest.split(b"\0", 1)
+            got = json.loads(text)
+            if got.get("id") == self.number:
+                if "error" in got:
+                    raise SystemExit(f"{method}: {got['error']}")
+                return got["result"]
+            self.events.append(got)
+
+    def value(self, expression):
+        """The value of an expression, awaited."""
+        got = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in got:
+            raise SystemExit(f"{expression[:80]}: {got['exceptionDetails']}")
+        return got["result"].get("value")
+
+    def until(self, expression, seconds=60):
+        """Waits until an expression is true."""
+        end = time.monotonic() + seconds
+        while not self.value(expression):
+            if time.monotonic() > end:
+                raise SystemExit(f"{expression}: not within {seconds} s")
+            time.sleep(0.02)
+
+    def open(self, url):
+        self.call("Page.navigate", url=url)
+        self.until("document.readyState === 'complete' && typeof ask === 'function'")
+
+    def picture(self, path):
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+    def complaints(self):
+        """What the page asked of the network, and what it or the browser wrote to the console."""
+        found = []
+        for event in self.events:
+            method, got = event["method"], event["params"]
+            if method == "Network.requestWillBeSent":
+                url = got["request"]["url"]
+                if not url.startswith(("file:", "blob:", "data:", "about:")):
+                    found.append(f"a request for {url}")
+            elif method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+                found.append(f"the console: {json.dumps(got)[:300]}")
+            elif method == "Log.entryAdded" and got["entry"]["level"] == "error":
+                found.append(f"the log: {got['entry']['text']}")
+        return found
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def asked(browser, question):
+    """The reply to a question, asked by the page's own worker with files of the source tree."""
+    paths = [question.get("input"), *question.get("since", [])]
+    files = {path: base64.b64encode(pathlib.Path(path).read_bytes()).decode() for path in paths if path}
+    browser.value(
+        f"""(async () => {{
+            await ready;
+            files.clear();
+            for (const [name, base64] of Object.entries({json.dumps(files)}))
+                files.set(name, new File([bytesOf(base64)], name));
+            window.reply = undefined;
+            const given = [...files].map(([name, file]) => ({{ name, file }}));
+            worker.addEventListener("message", ({{ data }}) => data.reply && (window.reply = data));
+            last = {{}};
+            worker.postMessage({{ question: {json.dumps(question)}, files: given }});
+        }})()"""
+    )
+    browser.until("window.reply")
+    return browser.value("window.reply")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("page", type=pathlib.Path)
+    parser.add_argument("--program", default="target/debug/slablab")
+    parser.add_argument("--pictures", type=pathlib.Path)
+    given = parser.parse_args()
+    program = os.environ.get("SLABLAB_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not program:
+        sys.exit("no browser: install chromium, or name one in SLABLAB_BROWSER")
+    wrong = []
+    with tempfile.TemporaryDirectory() as profile:
+        browser = Browser(program, profile)
+        try:
+            begun = time.monotonic()
+            browser.open(f"{given.page.resolve().as_uri()}#example=0")
+            browser.until("!document.getElementById('answer').hidden")
+            print(f"the first answer: {time.monotonic() - begun:.2f} s")
+            for words, question in QUESTIONS:
+                reply = asked(browser, question)
+                expected = subprocess.run([given.program, *words, "--format", "json"], capture_output=True, check=False)
+                got = reply["reply"]
+                same = got["json"].encode() == expected.stdout
+                if got.get("error") or not same or not got["command"].startswith("slablab " + words[0]):
+                    wrong.append(f"{' '.join(words)}: {got.get('error') or 'other bytes than the program'}")
+                print(f"{'equal' if same else 'OTHER':6} {len(got['json']):8} bytes {reply['ms']:6.0f} ms  {' '.join(words)}")
+            for text in ("hello", "\x00\x01", "slabinfo - version: 2.1\n# name\nx 1 2 3 4 99999999999999999999999 1\n"):
+                browser.value(f"put({{question: {{verb: 'doctor'}}, texts: {{'pasted.txt': {json.dumps(text)}}}}})")
+                browser.until("document.body.getAttribute('aria-busy') === 'false'")
+                error = browser.value("document.getElementById('error').textContent")
+                print(f"refused: {error}")
+                if "defect" in error or not error:
+                    wrong.append(f"{text!r}: {error or 'no error'}")
+            wrong += browser.complaints()
+            if given.pictures:
+                given.pictures.mkdir(parents=True, exist_ok=True)
+                pictures(browser, given.page.resolve().as_uri(), given.pictures)
+        finally:
+            browser.end()
+    for line in wrong:
+        print(f"wrong: {line}", file=sys.stderr)
+    sys.exit(1 if wrong else 0)
+
+
+def pictures(browser, url, folder):
+    for scheme, width in (("light", 1200), ("dark", 1200), ("light", 400)):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.call("Emulation.setEmulatedMedia", features=features)
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=1600, deviceScaleFactor=1, mobile=False)
+        for number in range(4):
+            browser.call("Page.navigate", url="about:blank")
+            browser.open(f"{url}#example={number}")
+            browser.until("!document.getElementById('answer').hidden")
+            time.sleep(0.5)
+            browser.picture(folder / f"{scheme}-{width}-{number}.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+//! `cargo xtask page`: slablab in a page, in one file that opens from anywhere.
+
+use std::path::Path;
+use std::process::Command;
+
+const MODULE: &str = "target/wasm32-unknown-unknown/web/slablab_page.wasm";
+/// The page.
+const PAGE: &str = "target/page/slablab.html";
+/// Its parts.
+const PARTS: &str = "crates/page/page";
+
+/// An example: title, question, and the files that it needs: their names in the page, and where they are.
+type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const AFTER: (&str, &str) = ("after.tar.xz", "examples/releases/amd64_6.18.15_smp4.after.tar.xz");
+const BEFORE: (&str, &str) = ("before.tar.xz", "examples/releases/amd64_6.18.15_smp4.before.tar.xz");
+
+const EXAMPLES: [Example; 4] = [
+    (
+        "a machine that was loaded",
+        r#"{"verb": "doctor", "input": "after.tar.xz", "since": ["before.tar.xz"]}"#,
+        &[AFTER, BEFORE],
+    ),
+    (
+        "slub_max_order of 0, 1, 2",
+        r#"{"verb": "whatif", "input": "after.tar.xz", "change": {"max-order": "0,1,2"}}"#,
+        &[AFTER],
+    ),
+    (
+        "the same under 7.0 and 7.3",
+        r#"{"verb": "whatif", "input": "after.tar.xz", "change": {"release": "7.0,7.3"}}"#,
+        &[AFTER],
+    ),
+    ("what dentry and kmalloc-1k are", r#"{"verb": "what", "names": ["dentry", "kmalloc-1k"]}"#, &[]),
+];
+
+/// Compiles the module and puts the page together; needs rustup's target wasm32-unknown-unknown. Returns the
+/// page's path and bytes.
+pub(crate) fn build(root: &Path) -> Result<(&'static str, usize), String> {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let module = "build --locked --quiet --profile web --target wasm32-unknown-unknown -p slablab-page";
+    run(Command::new(program).current_dir(root).args(module.split(' ')), "cargo")?;
+    let packed = run(Command::new("gzip").current_dir(root).args(["-9", "-n", "-c", MODULE]), "gzip")?;
+    let examples: Vec<String> = EXAMPLES.iter().map(|one| bundled(root, one)).collect::<Result<_, _>>()?;
+    let part = |name: &str| text(&root.join(PARTS).join(name));
+    let mut page = part("page.html")?;
+    let parts = [
+        ("@EXAMPLES@", format!("[{}]", examples.join(","))),
+        ("@WORKER@", part("worker.js")?),
+        ("@MODULE@", base64(&packed)),
+        ("@PAGE@", part("page.js")?),
+    ];
+    for (mark, part) in parts {
+        page = page.replacen(mark, &part, 1);
+    }
+    let at = root.join(PAGE);
+    let folder = at.parent().expect("a page is in a folder");
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&at, &page));
+    written.map_err(|error| format!("{PAGE}: {error}"))?;
+    Ok((PAGE, page.len()))
+}
+
+/// Runs a command. Returns what it prints.
+fn run(command: &mut Command, name: &str) -> Result<Vec<u8>, String> {
+    let output = command.stderr(std::process::Stdio::inherit()).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(output.stdout),
+        Ok(output) => Err(format!("{name}: {}", output.status)),
+        Err(error) => Err(format!("{name}: {error}")),
+    }
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// An example as JSON, with its files.
+fn bundled(root: &Path, (title, question, files): &Example) -> Result<String, String> {
+    let file = |(name, path): &(&str, &str)| {
+        let bytes = std::fs::read(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
+        Ok(format!("{name:?}:{:?}", base64(&bytes)))
+    };
+    let files: Vec<String> = files.iter().map(file).collect::<Result<_, String>>()?;
+    Ok(format!("{{\"title\":{title:?},\"question\":{question},\"files\":{{{}}}}}", files.join(",")))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let four = |three: &[u8]| {
+        let bits = three.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        let digit = |at: usize| match at <= three.len() {
+            true => char::from(DIGITS[(bits >> (18 - 6 * at) & 63) as usize]),
+            false => '=',
+        };
+        (0..4).map(digit).collect::<String>()
+    };
+    bytes.chunks(3).map(four).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bytes_are_written_as_base64() {
+        let check = |bytes: &[u8], expected| assert_eq!(super::base64(bytes), expected);
+        check(b"", "");
+        check(b"f", "Zg==");
+        check(b"fo", "Zm8=");
+        check(b"foo", "Zm9v");
+        check(&[0xff, 0xfe, 0xfd, 0], "//79AA==");
+    }
+}
