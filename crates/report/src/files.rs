@@ -78,6 +78,7 @@ pub fn read_text_at_most(path: &Path, limit: Limit) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::io::Write;
 
     const SMALL: Limit = Limit { what: "a note", bytes: 1 << 20 };

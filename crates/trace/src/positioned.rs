@@ -19,6 +19,7 @@ pub struct Positioned {
 
 #[derive(Clone, Debug)]
 enum Source {
+    #[cfg_attr(not(unix), expect(dead_code, reason = "a system without files makes none"))]
     File(Arc<File>),
     Memory(Bytes),
 }
@@ -45,7 +46,6 @@ impl Source {
         match self {
             #[cfg(unix)]
             Source::File(file) => std::os::unix::fs::FileExt::read_at(&**file, buffer, at),
-            // On a system without files no such value is made.
             #[cfg(not(unix))]
             Source::File(_) => Err(io::ErrorKind::Unsupported.into()),
             Source::Memory(bytes) => {

@@ -29,7 +29,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// The bytes of a file; `None` for what is no file.
 pub(super) fn length(file: &File) -> io::Result<Option<u64>> {
     let found = file.metadata()?;
-    Ok(found.is_file().then(|| found.len()))
+    Ok(found.is_file().then_some(found.len()))
 }
 
 fn is_fifo(found: &Metadata) -> bool {
