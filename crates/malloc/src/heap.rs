@@ -217,6 +217,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             kept_blocks::keep(location.slab);
         }
         shared::give_back(idle);
+        shared::after_free();
     }
 
     /// Frees a large block at once, without upkeep.

@@ -42,7 +42,7 @@ pub use tenants::{
     release, withdraw,
 };
 pub(crate) use tenants::{OWN, register_own, write_cache_name};
-pub(crate) use upkeep::{end_epoch, give_back, note_block_free, note_used};
+pub(crate) use upkeep::{after_free, end_epoch, give_back, note_block_free, note_used};
 pub use upkeep::{trim, upkeep};
 pub use works::end as end_works;
 

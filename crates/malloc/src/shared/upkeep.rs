@@ -1,12 +1,13 @@
 //! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no
 //! thread for it: the threads that come to slow paths do it. [`super::decide`] has the decisions.
 
-use super::decide::{self, Due, Epoch, Held, Stock, TURN_EVERY_NS, Why};
+use super::decide::{self, Due, Epoch, Held, Stock, TURN_EVERY_NS, Tide, Why};
 use super::pages::pages;
 use super::tenants;
 use super::works;
 use crate::kept_blocks;
 use crate::world::Native;
+use slablab_native::Sleep;
 use slablab_pages::Pages;
 use slablab_platform::{Time, Topology};
 use slablab_slabs::Idle;
@@ -38,6 +39,9 @@ static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
 /// they kept, or the least in use or resident since.
 static NEEDED: AtomicU64 = AtomicU64::new(0);
 
+/// The rises and falls of the frames in use. No lock is taken while it is held.
+static TIDE: Sleep<Tide> = Sleep::new(Tide::START);
+
 /// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow
 /// paths call it.
 #[inline]
@@ -46,6 +50,7 @@ pub fn upkeep() {
     if !Native::tick() && DUE.load(Relaxed) == 0 {
         return;
     }
+    let Some(pages) = pages() else { return };
     if Native::work_waits() {
         works::do_due();
     }
@@ -54,11 +59,33 @@ pub fn upkeep() {
     if turns > 0 && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
         change_due(|due| due.after_look(turns));
     }
-    if has_grown() {
+    if has_grown(pages) {
         DUE.store(Due::GROWN.pack(), Relaxed);
     }
+    fall(pages);
     if DUE.load(Relaxed) > 0 {
-        take_turns(now + CALLER_NS);
+        take_turns(pages, now + CALLER_NS);
+    }
+}
+
+/// In a fall of what the process uses, gives the system free memory, and has caches take their turns: the
+/// process may go to sleep. Large blocks call it when they are freed.
+pub(crate) fn after_free() {
+    let Some(pages) = pages() else { return };
+    fall(pages);
+    if DUE.load(Relaxed) == Due::FELL.pack() {
+        take_turns(pages, Native::now() + CALLER_NS);
+    }
+}
+
+fn fall(pages: &Pages<Native>) {
+    let used = note_used(pages);
+    let ebb = TIDE.lock().look(used, stock(pages), Native::now, Native::page_shift());
+    if let Some(keep) = ebb.keep {
+        give_back_but(keep << Native::page_shift());
+    }
+    if ebb.empties_caches {
+        DUE.store(Due::FELL.pack(), Relaxed);
     }
 }
 
@@ -74,8 +101,7 @@ fn take_due() -> Option<Why> {
 }
 
 /// Whether the process has grown since the last `true`.
-fn has_grown() -> bool {
-    let Some(pages) = pages() else { return false };
+fn has_grown(pages: &Pages<Native>) -> bool {
     let used = pages.taken_frames();
     let held = used + pages.resident_free_frames();
     let [least, needed] = [&LEAST_HELD, &NEEDED].map(|level| level.fetch_min(held, Relaxed).min(held));
@@ -105,8 +131,7 @@ fn take_turn(turn: u32, idle: Idle, until_ns: u64) -> bool {
 
 /// Has caches take the turns that are due, until the clock says `until_ns`.
 #[cold]
-fn take_turns(until_ns: u64) {
-    let Some(pages) = pages() else { return };
+fn take_turns(pages: &Pages<Native>, until_ns: u64) {
     // What is in use now was used lately. Caches that shrink make it less.
     note_used(pages);
     let before = pages.resident_free_frames();

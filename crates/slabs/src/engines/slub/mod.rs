@@ -344,6 +344,9 @@ impl<P: Platform> Engine<P> for Slub<P> {
         let more = self.flush_cpus(backing, idle, most);
         if !more {
             self.shrink_nodes(backing);
+            if idle == Idle::All && self.policy.elastic > 0 {
+                self.note_sinking();
+            }
         }
         more
     }

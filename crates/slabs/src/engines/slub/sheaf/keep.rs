@@ -287,12 +287,12 @@ impl<P: Platform> Slub<P> {
         if !barn.has_empty() {
             return Err(Refused::NoEmpty);
         }
-        self.with_barn(node, |barn| barn.replace_full(full, self.barn_full))
+        self.with_barn(node, |barn| barn.replace_full(full, self.barn_room()))
     }
 
     /// Puts a full sheaf into a node's barn. False if the barn is at its limit.
     pub(super) fn put_full(&self, node: NodeId, sheaf: P::Ptr) -> bool {
-        self.with_barn(node, |barn| barn.put_full(sheaf, self.barn_full))
+        self.with_barn(node, |barn| barn.put_full(sheaf, self.barn_room()))
     }
 
     /// Puts an empty sheaf into a node's barn. False if the barn is at its limit.
