@@ -120,6 +120,18 @@ fn memory_stays_bounded_when_sizes_change() {
     check_with(&plain(), &program, &[], "of 40 MB live");
 }
 
+/// A process that frees what it used, and then makes no call, keeps little: by the default engine. Small,
+/// medium and large blocks, in the order of their allocation and in another one.
+#[test]
+fn memory_goes_back_before_a_sleep() {
+    let program = built("cc", "phases.c", &["-std=gnu11", "-O1", "-Wall"], "asleep");
+    for (low, high) in [("200", "1000"), ("1000", "8000"), ("8000", "32000"), ("100000", "300000")] {
+        for order in ["order", "mixed"] {
+            check_with(&ENGINES[..1], &program, &[low, high, order], "MB stay");
+        }
+    }
+}
+
 /// For a second; for a minute in `.ci/long`, where memory must not drift.
 #[test]
 fn blocks_keep_their_bytes_in_a_churn() {

@@ -249,18 +249,22 @@ impl Tide {
     pub(super) const START: Tide =
         Tide { used: 0, top: 0, low: 0, falls: false, fell_ns: 0, again: 0, emptied_at: 0 };
 
-    /// Looks at the frames in use, and at the `free` ones.
+    /// Looks at the frames in use, of which there were `most` at a time since the last look, and at the `free`
+    /// ones.
     pub(super) fn look(
         &mut self,
+        most: u64,
         used: u64,
         free: u64,
-        now_ns: impl FnOnce() -> u64,
+        now_ns: impl Fn() -> u64,
         page_shift: u32,
     ) -> Ebb {
         let fall = FALL_BYTES >> page_shift;
-        let fallen = self.used.saturating_sub(used);
-        self.used = used;
-        self.turn(fall, now_ns);
+        let fallen = self.used.max(most).saturating_sub(used);
+        for used in [most, used] {
+            self.used = used;
+            self.turn(fall, &now_ns);
+        }
         if !self.falls || self.top - self.low < fall.max(2 * self.again) {
             return Ebb::default();
         }
@@ -275,7 +279,7 @@ impl Tide {
     }
 
     /// A fall or a rise of `fall` frames is a turn.
-    fn turn(&mut self, fall: u64, now_ns: impl FnOnce() -> u64) {
+    fn turn(&mut self, fall: u64, now_ns: impl Fn() -> u64) {
         if self.falls {
             self.low = self.low.min(self.used);
             if self.used - self.low >= fall {
@@ -477,7 +481,8 @@ mod tests {
         let head = "| used | fell to | used again, fell ms later | last look | now | free | stay | caches |";
         check_numbers(head, |row| {
             let mut tide = Tide::START;
-            let mut look = |used, free, ms: u64| tide.look(frames(used), frames(free), || ms * MS, SHIFT);
+            let mut look =
+                |used, free, ms: u64| tide.look(frames(used), frames(used), frames(free), || ms * MS, SHIFT);
             for (used, ms) in [(row[0], 1000), (row[1], 1000), (row[0], 1000), (row[3], 1000 + row[2])] {
                 look(used, 0, ms);
             }

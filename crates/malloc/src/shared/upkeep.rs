@@ -39,6 +39,8 @@ static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
 /// they kept, or the least in use or resident since.
 static NEEDED: AtomicU64 = AtomicU64::new(0);
 
+/// The most frames in use since the last look at [`TIDE`].
+static MOST_SINCE: AtomicU64 = AtomicU64::new(0);
 /// The rises and falls of the frames in use. No lock is taken while it is held.
 static TIDE: Sleep<Tide> = Sleep::new(Tide::START);
 
@@ -80,7 +82,8 @@ pub(crate) fn after_free() {
 
 fn fall(pages: &Pages<Native>) {
     let used = note_used(pages);
-    let ebb = TIDE.lock().look(used, stock(pages), Native::now, Native::page_shift());
+    let most = MOST_SINCE.swap(used, Relaxed).max(used);
+    let ebb = TIDE.lock().look(most, used, stock(pages), Native::now, Native::page_shift());
     if let Some(keep) = ebb.keep {
         give_back_but(keep << Native::page_shift());
     }
@@ -229,6 +232,9 @@ pub(crate) fn note_used(pages: &Pages<Native>) -> u64 {
     let used = pages.taken_frames().saturating_sub(kept_blocks::frames());
     if used > MOST_USED.load(Relaxed) {
         MOST_USED.fetch_max(used, Relaxed);
+    }
+    if used > MOST_SINCE.load(Relaxed) {
+        MOST_SINCE.fetch_max(used, Relaxed);
     }
     used
 }

@@ -88,17 +88,21 @@ pub(super) struct Room {
 }
 
 /// How many full sheaves CPUs drew from a barn in a row: the deepest fall of their number from its last
-/// highest. Sheaves that leave for slabs are not drawn.
+/// highest. Sheaves that leave for slabs are not drawn, unless CPUs missed them.
 struct Demand {
     /// The highest number of full sheaves since the period began, less those that left for slabs.
     top: u32,
     /// The deepest fall in this period, and in the one before.
     drawn: u32,
     drawn_before: u32,
+    /// Full sheaves that went to slabs because there was no room, and that no CPU missed.
+    passed: u32,
+    /// Those of them that CPUs missed: they found the barn empty. They count as drawn.
+    missed: u32,
 }
 
 impl Demand {
-    const NONE: Self = Demand { top: 0, drawn: 0, drawn_before: 0 };
+    const NONE: Self = Demand { top: 0, drawn: 0, drawn_before: 0, passed: 0, missed: 0 };
 
     /// The full sheaves that the barn may hold: what no CPU draws is little, and each draw makes room for
     /// twice as much. So a program that frees many objects and allocates them again soon has all of them
@@ -111,6 +115,18 @@ impl Demand {
     /// A full sheaf came, and there are `len`.
     fn came(&mut self, len: u32) {
         self.top = self.top.max(len);
+        if self.missed > 0 {
+            (self.passed, self.missed) = (0, 0);
+        }
+    }
+
+    /// A CPU found the barn empty.
+    fn missed(&mut self) {
+        if self.passed > 0 {
+            self.passed -= 1;
+            self.missed += 1;
+            self.drawn = self.drawn.max(self.top.saturating_add(self.missed));
+        }
     }
 
     /// A CPU drew a full sheaf, and there are `len` left.
@@ -124,7 +140,7 @@ impl Demand {
     }
 
     fn end_period(&mut self, len: u32) {
-        *self = Demand { top: len, drawn: 0, drawn_before: self.drawn };
+        *self = Demand { top: len, drawn_before: self.drawn, ..Demand::NONE };
     }
 }
 
@@ -171,6 +187,16 @@ impl<P: Platform> Barn<P> {
         let empty = self.empty.pop().ok_or(Refused::NoEmpty)?;
         self.push_full(full);
         Ok(empty)
+    }
+
+    /// A full sheaf goes to slabs instead: the barn had no room.
+    pub(super) fn pass_on(&mut self) {
+        self.demand.passed = self.demand.passed.saturating_add(1);
+    }
+
+    /// A CPU wanted a full sheaf, and there was none.
+    pub(super) fn miss(&mut self) {
+        self.demand.missed();
     }
 
     pub(super) fn put_full(&mut self, full: P::Ptr, room: Room) -> bool {

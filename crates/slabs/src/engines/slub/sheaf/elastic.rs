@@ -139,7 +139,8 @@ impl<P: Platform> Slub<P> {
     }
 
     /// Notes whether the cache sinks, after its slots and barns were emptied: then each object that a sheaf
-    /// keeps may be the last one of its slab, so that young sheaves do not grow until one is refilled.
+    /// keeps may be the last one of its slab. So no sheaf is made for freed objects, and young ones do not
+    /// grow, until one is refilled.
     pub(in crate::engines::slub) fn note_sinking(&self) {
         for node in (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some()) {
             let (mut objects, mut free) = (0, 0);
@@ -158,6 +159,18 @@ impl<P: Platform> Slub<P> {
         }
     }
 
+    /// Whether the cache sinks, for the CPU of a slot.
+    fn sinks(&self, slot: &Slot<'_, P>) -> bool {
+        let barn = self.barn_node(slot.cpu()).and_then(|node| self.barns.peek(node));
+        barn.is_some_and(BarnLock::sinks)
+    }
+
+    /// Whether a free goes to its slab although the slot could have a sheaf: it has none, and the cache sinks.
+    pub(super) fn does_without_sheaf(&self) -> bool {
+        let has_none = |slot: &Slot<'_, P>| slot.array().storage.is_none();
+        self.policy.elastic > 0 && self.slots.local().is_some_and(|slot| has_none(&slot) && self.sinks(&slot))
+    }
+
     /// Notes that a sheaf is refilled: the cache does not sink any more.
     pub(super) fn note_rising(&self) {
         let barn = self.barn_node(P::cpu()).and_then(|node| self.barns.peek(node));
@@ -168,8 +181,7 @@ impl<P: Platform> Slub<P> {
     /// room.
     pub(super) fn grow_young(&self, backing: &Backing<'_, P>) -> bool {
         let Some(slot) = self.slots.local().filter(Self::may_grow) else { return false };
-        let sinks = |node| self.barns.peek(node).is_some_and(BarnLock::sinks);
-        if self.barn_node(slot.cpu()).is_some_and(sinks) {
+        if self.sinks(&slot) {
             return false;
         }
         let capacity = self.grown(slot.array().capacity);

@@ -270,12 +270,16 @@ impl<P: Platform> Slub<P> {
         self.with_barn(node, Barn::get_empty)
     }
 
-    /// A full sheaf of a node's barn for an empty one. The barn is not locked if it has none.
+    /// A full sheaf of a node's barn for an empty one. The barn is not locked if it has none, unless it goes
+    /// by demand.
     pub(super) fn replace_empty(&self, node: NodeId, empty: P::Ptr) -> Option<P::Ptr> {
-        if !self.barns.get(node).has_full() {
-            return None;
+        if self.barns.get(node).has_full() {
+            return self.with_barn(node, |barn| barn.replace_empty(empty));
         }
-        self.with_barn(node, |barn| barn.replace_empty(empty))
+        if self.policy.elastic > 0 {
+            self.with_barn(node, Barn::miss);
+        }
+        None
     }
 
     /// An empty sheaf of a node's barn for a full one. The barn is not locked if it takes none or has none.
@@ -284,10 +288,17 @@ impl<P: Platform> Slub<P> {
         if !barn.takes_full(self.barn_full) {
             return Err(Refused::TooMany);
         }
-        if !barn.has_empty() {
+        let goes_by_demand = self.policy.elastic > 0;
+        if !barn.has_empty() && !goes_by_demand {
             return Err(Refused::NoEmpty);
         }
-        self.with_barn(node, |barn| barn.replace_full(full, self.barn_room()))
+        self.with_barn(node, |barn| {
+            let replaced = barn.replace_full(full, self.barn_room());
+            if goes_by_demand && replaced == Err(Refused::TooMany) {
+                barn.pass_on();
+            }
+            replaced
+        })
     }
 
     /// Puts a full sheaf into a node's barn. False if the barn is at its limit.

@@ -323,6 +323,9 @@ impl<P: Platform> Slub<P> {
     #[cold]
     #[inline(never)]
     fn next_empty_sheaf(&self, backing: &Backing<'_, P>) -> bool {
+        if self.does_without_sheaf() {
+            return false;
+        }
         let Some(mut slot) = self.slot_with_main(backing) else { return false };
         let new = || self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT);
         let empty = match self.swap_out(&mut slot) {
