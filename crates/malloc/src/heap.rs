@@ -294,6 +294,9 @@ where
             class.shrink(&self.backing());
         }
     }
+    fn barn_bytes(&self) -> u64 {
+        self.classes.iter().map(|class| class.barn_bytes()).sum()
+    }
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
         self.classes.iter().for_each(|class| each(&class.usage(), class.geometry().object_size));
     }

@@ -303,6 +303,16 @@ impl Tide {
     }
 }
 
+/// Whether so many idle frames start the helper.
+pub(super) fn arms_helper(idle: u64, page_shift: u32) -> bool {
+    idle > FALL_BYTES >> page_shift
+}
+
+/// Whether the helper may end when so many idle frames are left.
+pub(super) fn ends_helper(idle: u64, page_shift: u32) -> bool {
+    idle <= 2 * KEEP_BYTES >> page_shift
+}
+
 /// Which frames go if all but `keep` do: of kept blocks, and of the page allocator's. They go from where
 /// there is more: kept blocks serve requests of blocks, the page allocator's frames slabs.
 pub(super) fn leave(blocks: u64, resident: u64, keep: u64) -> (u64, u64) {
@@ -489,6 +499,14 @@ mod tests {
             let ebb = look(row[4], row[5], 1000 + row[2]);
             let stays = ebb.keep.map_or(row[5], |keep| keep >> (20 - SHIFT));
             vec![stays.to_string(), if ebb.empties_caches { "give back" } else { "keep" }.to_owned()]
+        });
+    }
+
+    #[test]
+    fn a_helper_starts_and_ends_as_the_page_says() {
+        check_numbers("| idle | a helper starts | a helper ends |", |row| {
+            let answer = |yes| if yes { "yes" } else { "no" };
+            texts([answer(arms_helper(frames(row[0]), SHIFT)), answer(ends_helper(frames(row[0]), SHIFT))])
         });
     }
 

@@ -20,6 +20,10 @@ const REPORT_ORDER: u8 = 2;
 const HUGE_ORDER: u8 = 9;
 /// How long one call of [`upkeep`] shrinks caches.
 const CALLER_NS: u64 = 500_000;
+/// How long the helper shrinks caches at a time.
+const SLEEPER_NS: u64 = 10_000_000;
+/// Turns that the helper takes at a time: after four, all caches had one.
+const TURNS_A_SLEEP: u64 = 32;
 
 /// When the epoch began, in nanoseconds.
 static EPOCH_BEGAN_NS: AtomicU64 = AtomicU64::new(0);
@@ -45,14 +49,14 @@ static MOST_SINCE: AtomicU64 = AtomicU64::new(0);
 static TIDE: Sleep<Tide> = Sleep::new(Tide::START);
 
 /// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow
-/// paths call it.
+/// paths call it. False if it was not the time for it.
 #[inline]
-pub fn upkeep() {
+pub(super) fn upkeep() -> bool {
     // The clock is looked at now and then; what is due goes on at once.
     if !Native::tick() && DUE.load(Relaxed) == 0 {
-        return;
+        return false;
     }
-    let Some(pages) = pages() else { return };
+    let Some(pages) = pages() else { return false };
     if Native::work_waits() {
         works::do_due();
     }
@@ -68,11 +72,35 @@ pub fn upkeep() {
     if DUE.load(Relaxed) > 0 {
         take_turns(pages, now + CALLER_NS);
     }
+    true
+}
+
+/// The helper's upkeep: [`TURNS_A_SLEEP`] caches take a turn, and what was free all through an epoch
+/// goes back. `slept_ns` is how long the helper slept.
+pub(super) fn of_sleeper(slept_ns: u64) {
+    let Some(pages) = pages() else { return };
+    if Native::work_waits() {
+        works::do_due();
+    }
+    let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
+    // Other threads look: the process does not sleep.
+    if now.saturating_sub(looked) >= slept_ns / 2 {
+        LOOKED_NS.store(now, Relaxed);
+        change_due(|due| due.after_look(TURNS_A_SLEEP));
+        fall(pages);
+        take_turns(pages, now + SLEEPER_NS);
+    }
+    give_back(end_epoch());
+}
+
+/// Free frames that the kernel backs with memory.
+pub(super) fn free_frames() -> u64 {
+    pages().map_or(0, stock)
 }
 
 /// In a fall of what the process uses, gives the system free memory, and has caches take their turns: the
 /// process may go to sleep. Large blocks call it when they are freed.
-pub(crate) fn after_free() {
+pub(super) fn after_free() {
     let Some(pages) = pages() else { return };
     fall(pages);
     if DUE.load(Relaxed) == Due::FELL.pack() {

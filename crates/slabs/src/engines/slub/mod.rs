@@ -351,6 +351,10 @@ impl<P: Platform> Engine<P> for Slub<P> {
         more
     }
 
+    fn barn_bytes(&self) -> u64 {
+        u64::from(self.full_sheaves() * self.sheaf_capacity) * u64::from(self.geometry.size)
+    }
+
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {
         common::close(self, &self.slots, || {
             self.free_sheaves(backing);

@@ -340,6 +340,11 @@ impl<P: Platform> BarnLock<P> {
         address(&self.nr_full)
     }
 
+    /// How many full sheaves there probably are.
+    pub(super) fn full(&self) -> u32 {
+        self.nr_full.load() as u32
+    }
+
     /// Whether there is probably a full sheaf.
     pub(super) fn has_full(&self) -> bool {
         self.nr_full.load() > 0

@@ -257,6 +257,12 @@ impl<P: Platform> Slub<P> {
         false
     }
 
+    /// Full sheaves of all barns: about, without a lock.
+    pub(in crate::engines::slub) fn full_sheaves(&self) -> u32 {
+        let barns = (0..P::nodes()).filter_map(|node| self.barns.peek(NodeId(node)));
+        barns.map(BarnLock::full).sum()
+    }
+
     pub(super) fn with_barn<T>(&self, node: NodeId, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
         self.slots.count(Event::LockBarn, 1);
         self.barns.get(node).with(f)
