@@ -110,7 +110,11 @@ pub(super) fn after_free() {
 
 fn fall(pages: &Pages<Native>) {
     let used = note_used(pages);
-    let most = MOST_SINCE.swap(used, Relaxed).max(used);
+    let most = MOST_SINCE.swap(used, Relaxed);
+    if most <= used {
+        // No fall. The next look knows of a rise: it is the most by then.
+        return;
+    }
     let ebb = TIDE.lock().look(most, used, stock(pages), Native::now, Native::page_shift());
     if let Some(keep) = ebb.keep {
         give_back_but(keep << Native::page_shift());
