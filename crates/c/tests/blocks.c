@@ -127,8 +127,8 @@ static void pause_in_use(void) {
     free(block);
 }
 
-/* A block that becomes large by realloc, where it is, counts as used: its memory stays when it is freed, if the
- * program took it again before. */
+/* A block that becomes large by realloc, where it is, counts as used: its memory stays when it is freed, if
+ * the program took it again before. */
 static void grow_again(void) {
     long before = 0, pages = 64 * MIB / sysconf(_SC_PAGESIZE);
     for (int turn = 0; turn < 5; turn++) {

@@ -1,8 +1,8 @@
-/* A process with SLABLAB_BACKGROUND=1: when it has a second thread, and what that thread stands. Exits with 1 and a
- * line if something does not hold.
+/* A process with SLABLAB_BACKGROUND=1: when it has a second thread, and what that thread withstands. Exits
+ * with 1 and a line if something does not hold.
  *
  *     helper below      a process that stays below 16 MB of idle memory has no helper
- *     helper sleeps     one above has one while it sleeps; it runs no signal handler, it gives memory back, and it ends
+ *     helper sleeps     one above has one while it sleeps, which handles no signal, gives back, and ends
  *     helper forks      a child has no helper, gets its own, and can allocate
  *     helper execs      the program that takes the process's place has one thread
  *     helper rights     setuid and setgid change the rights of all threads

@@ -40,9 +40,9 @@ static int ascending(const void *left, const void *right) {
 }
 
 /* Allocates blocks of LOW to HIGH bytes, frees all of them, and sleeps: a process that makes no call gives
- * nothing back, so the frees must have done it. Allowed are 32 MB, or a 32nd of the most that was resident. The
- * blocks are freed in the order in which they were allocated, or in another one, which leaves a few live ones in
- * each slab until the end. */
+ * nothing back, so the frees must have done it. Allowed are 32 MB, or a 32nd of the most that was resident.
+ * The blocks are freed in the order in which they were allocated, or in another one, which leaves a few live
+ * ones in each slab until the end. */
 static int asleep(size_t low, size_t high, int in_order) {
     enum { BYTES = 200 << 20, MOST = 32 };
     static char *blocks[OBJECTS];

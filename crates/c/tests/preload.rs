@@ -132,8 +132,8 @@ fn memory_goes_back_before_a_sleep() {
     }
 }
 
-/// The helper thread, in processes that fork, execute another program, change their rights, handle signals and
-/// refuse new threads; and no helper where little is idle, and where no variable asks for one.
+/// The helper thread, in processes that fork, execute another program, change their rights, handle signals,
+/// and refuse new threads; and no helper where little is idle, and where no variable asks for one.
 #[test]
 fn a_helper_gives_back_while_the_process_sleeps() {
     let program = built("cc", "helper.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "helper");

@@ -282,8 +282,8 @@ pub fn sleep(ns: u64) {
     futex_wait_for(&ASLEEP, 0, ns);
 }
 
-/// Starts a thread that runs no signal handler and that no thread waits for. The C library may allocate memory
-/// for it. `false` if there can be none.
+/// Starts a thread that runs no signal handler and that no thread waits for. The C library may allocate
+/// memory for it. `false` if there can be none.
 pub fn start_thread(run: extern "C" fn(*mut c_void) -> *mut c_void, stack_bytes: usize) -> bool {
     let mut attributes = MaybeUninit::uninit();
     keeping_errno(|| {

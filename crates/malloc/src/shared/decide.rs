@@ -249,8 +249,8 @@ impl Tide {
     pub(super) const START: Tide =
         Tide { used: 0, top: 0, low: 0, falls: false, fell_ns: 0, again: 0, emptied_at: 0 };
 
-    /// Looks at the frames in use, of which there were `most` at a time since the last look, and at the `free`
-    /// ones.
+    /// Looks at the frames in use, of which there were `most` at a time since the last look, and at the
+    /// `free` ones.
     pub(super) fn look(
         &mut self,
         most: u64,
@@ -310,7 +310,7 @@ pub(super) fn arms_helper(idle: u64, page_shift: u32) -> bool {
 
 /// Whether the helper may end when so many idle frames are left.
 pub(super) fn ends_helper(idle: u64, page_shift: u32) -> bool {
-    idle <= 2 * KEEP_BYTES >> page_shift
+    idle <= (2 * KEEP_BYTES) >> page_shift
 }
 
 /// Which frames go if all but `keep` do: of kept blocks, and of the page allocator's. They go from where

@@ -51,8 +51,8 @@ fn repeated(steps: &[Step], times: usize) -> Vec<Step> {
     steps.repeat(times)
 }
 
-/// A program that frees 100,000 objects and allocates them again, a swing, has room for them in the barn after
-/// the first; for 200,000 there is none. The kernel's barn has ten sheaves.
+/// A program that frees 100,000 objects and allocates them again, a swing, has room for them in the barn
+/// after the first; for 200,000 there is none. The kernel's barn has ten sheaves.
 #[test]
 fn a_barn_keeps_2048_sheaves() {
     const SWING: &[Step] = &[Alloc(0, 100_000), Free(0, 100_000)];
@@ -64,8 +64,8 @@ fn a_barn_keeps_2048_sheaves() {
     case(&repeated(LARGE, 3), &[Parked(MOST + 104)]);
 }
 
-/// A barn from which no CPU draws passes full sheaves on to slabs: it holds 8 of 60 objects. What CPUs draw in
-/// a row makes room for twice as many more, until two periodic shrinks later; so does what they miss.
+/// A barn from which no CPU draws passes full sheaves on to slabs: it holds 8 of 60 objects. What CPUs draw
+/// in a row makes room for twice as many more, until two periodic shrinks later; so does what they miss.
 #[test]
 fn a_barn_holds_what_cpus_draw() {
     const SWING: &[Step] = &[Alloc(0, 6000), Free(0, 6000)];
@@ -83,8 +83,8 @@ fn a_barn_holds_what_cpus_draw() {
     after(4, &since(3), 8);
 }
 
-/// Slabs that hold few objects sink: no sheaf keeps objects that are freed then, because each may be the last one
-/// of its slab. A refill ends that.
+/// Slabs that hold few objects sink: no sheaf keeps objects that are freed then, because each may be the
+/// last one of its slab. A refill ends that.
 #[test]
 fn a_cache_that_sinks_keeps_few_objects() {
     let spec = CacheSpec::of_size(1024);

@@ -165,7 +165,7 @@ impl<P: Platform> Slub<P> {
         barn.is_some_and(BarnLock::sinks)
     }
 
-    /// Whether a free goes to its slab although the slot could have a sheaf: it has none, and the cache sinks.
+    /// Whether a freed object goes to its slab: the slot has no sheaf, and the cache sinks.
     pub(super) fn does_without_sheaf(&self) -> bool {
         let has_none = |slot: &Slot<'_, P>| slot.array().storage.is_none();
         self.policy.elastic > 0 && self.slots.local().is_some_and(|slot| has_none(&slot) && self.sinks(&slot))
