@@ -127,11 +127,12 @@ static void pause_in_use(void) {
     free(block);
 }
 
-/* A block that becomes large by realloc, where it is, counts as used: its memory stays when it is freed. */
+/* A block that becomes large by realloc, where it is, counts as used: its memory stays when it is freed, if
+ * the program took it again before. */
 static void grow_again(void) {
     long before = 0, pages = 64 * MIB / sysconf(_SC_PAGESIZE);
-    for (int turn = 0; turn < 4; turn++) {
-        if (turn == 1) before = faults();
+    for (int turn = 0; turn < 5; turn++) {
+        if (turn == 2) before = faults();
         char *block = malloc(4 * MIB);
         for (size_t bytes = 8 * MIB; bytes <= 64 * MIB; bytes += 4 * MIB) block = realloc(block, bytes);
         fill(block, 64 * MIB);

@@ -120,6 +120,40 @@ fn memory_stays_bounded_when_sizes_change() {
     check_with(&plain(), &program, &[], "of 40 MB live");
 }
 
+/// A process that frees what it used, and then makes no call, keeps little: by the default engine. Small,
+/// medium and large blocks, in the order of their allocation and in another one.
+#[test]
+fn memory_goes_back_before_a_sleep() {
+    let program = built("cc", "phases.c", &["-std=gnu11", "-O1", "-Wall"], "asleep");
+    for (low, high) in [("200", "1000"), ("1000", "8000"), ("8000", "32000"), ("100000", "300000")] {
+        for order in ["order", "mixed"] {
+            check_with(&ENGINES[..1], &program, &[low, high, order], "MB stay");
+        }
+    }
+}
+
+/// The helper thread, in processes that fork, execute another program, change their rights, handle signals,
+/// and refuse new threads; and no helper where little is idle, and where no variable asks for one.
+#[test]
+fn a_helper_gives_back_while_the_process_sleeps() {
+    let program = built("cc", "helper.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "helper");
+    let run = |what: &str, slots: &str, background: &str| {
+        let mut command = Command::new(&program);
+        command.arg(what).env("LD_PRELOAD", library()).env("SLABLAB_SLOTS", slots);
+        command.env("SLABLAB_BACKGROUND", background).output().expect("it runs")
+    };
+    let cases = ["below", "sleeps", "forks", "execs", "rights", "sandbox"];
+    for (what, slots) in cases.iter().flat_map(|what| SLOTS.map(|slots| (what, slots))) {
+        let done = run(what, slots, "1");
+        let errors = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && errors.is_empty(), "{what}, {slots}: {}\n{errors}", done.status);
+    }
+    let without = run("sleeps", "thread", "0");
+    assert!(String::from_utf8_lossy(&without.stderr).contains("threads() == 2"), "there is no helper");
+    let wrong = run("below", "thread", "2");
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("SLABLAB_BACKGROUND=2: expected 0 or 1"));
+}
+
 /// For a second; for a minute in `.ci/long`, where memory must not drift.
 #[test]
 fn blocks_keep_their_bytes_in_a_churn() {

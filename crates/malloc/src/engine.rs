@@ -221,6 +221,9 @@ impl OnceHeap {
         Native::on_thread_exit(shared::thread_exit);
         Native::on_child(shared::forget_other_threads);
         Native::watch_forks();
+        if settings.background {
+            shared::helper::want();
+        }
         if settings.stats != env::Stats::Off {
             system::keep_standard_error();
             system::at_exit(print_stats);

@@ -5,6 +5,7 @@
 //! | `SLABLAB_ENGINE` | the engine and its wrappers: `engine[@release][,knob=value]...`; default [`DEFAULT_ENGINE`] |
 //! | `SLABLAB_SLOTS` | what a slot belongs to: `thread`, or `cpu` if possible; default [`DEFAULT_SLOTS`] |
 //! | `SLABLAB_HUGE` | `1`: huge pages may back the heap, if the kernel has them (`MADV_HUGEPAGE`) |
+//! | `SLABLAB_BACKGROUND` | `1`: a helper thread gives idle memory back ([`crate::shared`]) |
 //! | `SLABLAB_STATS` | `1`: print every cache in slabinfo's columns when the process ends; `json`: as JSON; a path that ends in `.json`: into that file |
 //!
 //! Any other variable that begins with `SLABLAB_` is reported and ignored, except those of the lab's tools.
@@ -79,6 +80,8 @@ pub(crate) struct Settings {
     /// Whether `choice` is [`DEFAULT_ENGINE`], unchanged.
     pub(crate) is_default: bool,
     pub(crate) wanted: Wishes,
+    /// Whether a helper thread may run.
+    pub(crate) background: bool,
     pub(crate) stats: Stats,
     pub(crate) stats_path: StatsPath,
 }
@@ -89,7 +92,8 @@ impl Settings {
         let default = Choice::parse(DEFAULT_ENGINE).expect("the default is a preset");
         let wanted = Wishes { slots: DEFAULT_SLOTS, ..Wishes::default() };
         let (stats, stats_path) = (Stats::Off, StatsPath::NONE);
-        let mut settings = Settings { choice: default, is_default: true, wanted, stats, stats_path };
+        let mut settings =
+            Settings { choice: default, is_default: true, wanted, background: false, stats, stats_path };
         system::each_variable(|name, value| {
             if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
                 return;
@@ -118,6 +122,11 @@ impl Settings {
                 ("SLABLAB_HUGE", other) => {
                     Line::say(format_args!("SLABLAB_HUGE={other}: expected 0 or 1; huge pages are not used"));
                 }
+                ("SLABLAB_BACKGROUND", "0" | "") => settings.background = false,
+                ("SLABLAB_BACKGROUND", "1") => settings.background = true,
+                ("SLABLAB_BACKGROUND", other) => Line::say(format_args!(
+                    "SLABLAB_BACKGROUND={other}: expected 0 or 1; there is no helper thread"
+                )),
                 ("SLABLAB_STATS", "0" | "") => settings.stats = Stats::Off,
                 ("SLABLAB_STATS", "1") => settings.stats = Stats::Columns,
                 ("SLABLAB_STATS", "json") => settings.stats = Stats::Json,
@@ -131,7 +140,7 @@ impl Settings {
                 },
                 _ => Line::say(format_args!(
                     "{name}: no such setting; expected SLABLAB_ENGINE, SLABLAB_SLOTS, \
-                     SLABLAB_HUGE or SLABLAB_STATS"
+                     SLABLAB_HUGE, SLABLAB_BACKGROUND or SLABLAB_STATS"
                 )),
             }
         });

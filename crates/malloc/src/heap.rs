@@ -217,6 +217,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             kept_blocks::keep(location.slab);
         }
         shared::give_back(idle);
+        shared::after_free();
     }
 
     /// Frees a large block at once, without upkeep.
@@ -292,6 +293,9 @@ where
         for class in &self.classes {
             class.shrink(&self.backing());
         }
+    }
+    fn barn_bytes(&self) -> u64 {
+        self.classes.iter().map(|class| class.barn_bytes()).sum()
     }
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
         self.classes.iter().for_each(|class| each(&class.usage(), class.geometry().object_size));

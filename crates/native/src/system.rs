@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
@@ -271,9 +272,31 @@ pub fn without_signals<R>(f: impl FnOnce() -> R) -> R {
 
 /// Lets other threads run for a moment.
 pub fn pause() {
+    sleep(50_000);
+}
+
+/// Sleeps for `ns` nanoseconds; less if a signal handler runs.
+pub fn sleep(ns: u64) {
     // No thread wakes this word.
     static ASLEEP: AtomicU32 = AtomicU32::new(0);
-    futex_wait_for(&ASLEEP, 0, 50_000);
+    futex_wait_for(&ASLEEP, 0, ns);
+}
+
+/// Starts a thread that runs no signal handler and that no thread waits for. The C library may allocate
+/// memory for it. `false` if there can be none.
+pub fn start_thread(run: extern "C" fn(*mut c_void) -> *mut c_void, stack_bytes: usize) -> bool {
+    let mut attributes = MaybeUninit::uninit();
+    keeping_errno(|| {
+        if pthread_attr_init(&mut attributes) != 0 {
+            return false;
+        }
+        let mut thread = MaybeUninit::uninit();
+        let started = pthread_attr_setstacksize(&mut attributes, stack_bytes) == 0
+            && pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED) == 0
+            && without_signals(|| pthread_create(&mut thread, &attributes, run, ptr::null_mut())) == 0;
+        pthread_attr_destroy(&mut attributes);
+        started
+    })
 }
 
 /// Has the C library call `hook` at the end of each thread that called [`mark_thread`] with the returned key.
@@ -319,6 +342,24 @@ unsafe extern "C" {
         before: Option<extern "C" fn()>,
         parent: Option<extern "C" fn()>,
         child: Option<extern "C" fn()>,
+    ) -> libc::c_int;
+    safe fn pthread_attr_init(attributes: &mut MaybeUninit<libc::pthread_attr_t>) -> libc::c_int;
+    // Those below get attributes that `pthread_attr_init` made.
+    safe fn pthread_attr_setstacksize(
+        attributes: &mut MaybeUninit<libc::pthread_attr_t>,
+        bytes: libc::size_t,
+    ) -> libc::c_int;
+    safe fn pthread_attr_setdetachstate(
+        attributes: &mut MaybeUninit<libc::pthread_attr_t>,
+        state: libc::c_int,
+    ) -> libc::c_int;
+    safe fn pthread_attr_destroy(attributes: &mut MaybeUninit<libc::pthread_attr_t>) -> libc::c_int;
+    // `argument` is passed on to `run`, and not read through.
+    safe fn pthread_create(
+        thread: &mut MaybeUninit<libc::pthread_t>,
+        attributes: &MaybeUninit<libc::pthread_attr_t>,
+        run: extern "C" fn(*mut c_void) -> *mut c_void,
+        argument: *mut c_void,
     ) -> libc::c_int;
     safe fn atexit(hook: extern "C" fn()) -> libc::c_int;
     safe fn dladdr(at: *const c_void, known: &mut libc::Dl_info) -> libc::c_int;

@@ -496,6 +496,9 @@ impl Tenant for Inner {
     fn shrink_all(&self) {
         with!(&self.engine, cache => cache.shrink(&self.backing(cache)));
     }
+    fn barn_bytes(&self) -> u64 {
+        with!(&self.engine, cache => cache.barn_bytes())
+    }
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
         with!(&self.engine, cache => each(&cache.usage(), cache.geometry().object_size));
     }

@@ -207,6 +207,10 @@ pub trait Engine<P: Platform>: Sized {
         self.shrink(backing);
         false
     }
+    /// Bytes of the objects that the cache keeps for all CPUs, in barns: about, without a lock.
+    fn barn_bytes(&self) -> u64 {
+        0
+    }
     /// What page reclaim of 2.4 finds in the cache ([`crate::clock`]). `None`: the cache grew since the last
     /// look, or its engine returns empty slabs in other ways.
     fn look_to_reap(&self, _backing: &Backing<'_, P, Self::Common>) -> Option<Reapable> {

@@ -112,6 +112,9 @@ impl Tenant for Hardened {
         freed_blocks::release_all(self.heap.pages);
         self.heap.shrink_all();
     }
+    fn barn_bytes(&self) -> u64 {
+        self.heap.barn_bytes()
+    }
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32)) {
         self.heap.each_usage(each);
     }

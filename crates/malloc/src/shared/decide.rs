@@ -31,7 +31,7 @@ const TURNS_MOST: u64 = crate::classes::COUNT as u64;
 pub(super) struct Why {
     /// The process grew.
     pub(super) grew: bool,
-    /// There was a pause.
+    /// There was a pause, or the process uses much less than before.
     pub(super) paused: bool,
 }
 
@@ -59,6 +59,8 @@ impl Due {
     /// All caches take a turn at once, because the process grew: the objects that they keep for later may be
     /// the memory that is short now.
     pub(super) const GROWN: Due = Due { turns: TURNS_MOST as u32, why: Why { grew: true, paused: false } };
+    /// All caches take a turn at once, because the process uses much less than before.
+    pub(super) const FELL: Due = Due { turns: TURNS_MOST as u32, why: Why { grew: false, paused: true } };
     const GREW_BIT: u64 = 1 << 32;
     const PAUSED_BIT: u64 = 1 << 33;
 
@@ -195,6 +197,120 @@ pub(super) fn stays(of: &Stock, page_shift: u32) -> Option<u64> {
     let bound = (of.most_used + share).saturating_sub(of.used);
     let keep = of.free.saturating_sub(of.idle).min(bound).max(least);
     (keep < of.free).then_some(keep)
+}
+
+/// A fall begins when the process uses so much less than before, in bytes, and ends when it uses so much more
+/// again. As much stays free after a fall.
+const FALL_BYTES: u64 = 16 << 20;
+/// A process that used a lot may keep this part of it after a fall.
+const TOP_FRACTION: u64 = 64;
+/// The time of a page fault that brings a page of zeros.
+const FAULT_NS: u64 = 1000;
+/// Memory that a process takes again after its falls stays, as long as the page faults for it would take more
+/// than this part of the time.
+const FAULTS_FRACTION: u64 = 64;
+/// What one look gives back at least, in bytes; twice of what the process uses less since the last look, if
+/// that is more.
+const STEP_BYTES: u64 = 4 << 20;
+
+/// The rises and falls of the frames in use.
+///
+/// In a fall the free frames go, because the process may go to sleep: no later call would give them back.
+/// Where it took the memory of the falls before again, they stay: each page would be a page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tide {
+    /// Frames in use at the last look.
+    used: u64,
+    /// The most since the last rise began.
+    top: u64,
+    /// The least since the last fall began.
+    low: u64,
+    /// The last turn was to a fall.
+    falls: bool,
+    /// When the last fall began, in nanoseconds; 0 before the first.
+    fell_ns: u64,
+    /// What the process took again after the falls before.
+    again: u64,
+    /// How many frames were in use when caches last gave back all that they keep, in this fall.
+    emptied_at: u64,
+}
+
+/// What a fall has a thread do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ebb {
+    /// How many of the free frames stay; `None` if all do.
+    pub(super) keep: Option<u64>,
+    /// Whether all caches give back what they keep.
+    pub(super) empties_caches: bool,
+}
+
+impl Tide {
+    /// Before the first look.
+    pub(super) const START: Tide =
+        Tide { used: 0, top: 0, low: 0, falls: false, fell_ns: 0, again: 0, emptied_at: 0 };
+
+    /// Looks at the frames in use, of which there were `most` at a time since the last look, and at the
+    /// `free` ones.
+    pub(super) fn look(
+        &mut self,
+        most: u64,
+        used: u64,
+        free: u64,
+        now_ns: impl Fn() -> u64,
+        page_shift: u32,
+    ) -> Ebb {
+        let fall = FALL_BYTES >> page_shift;
+        let fallen = self.used.max(most).saturating_sub(used);
+        for used in [most, used] {
+            self.used = used;
+            self.turn(fall, &now_ns);
+        }
+        if !self.falls || self.top - self.low < fall.max(2 * self.again) {
+            return Ebb::default();
+        }
+        let least = fall.max(self.top / TOP_FRACTION).max(self.again);
+        let step = (STEP_BYTES >> page_shift).max(2 * fallen);
+        let keep = Some(least.max(free.saturating_sub(step))).filter(|keep| *keep < free);
+        let empties_caches = used <= self.emptied_at / 2;
+        if empties_caches {
+            self.emptied_at = used;
+        }
+        Ebb { keep, empties_caches }
+    }
+
+    /// A fall or a rise of `fall` frames is a turn.
+    fn turn(&mut self, fall: u64, now_ns: impl Fn() -> u64) {
+        if self.falls {
+            self.low = self.low.min(self.used);
+            if self.used - self.low >= fall {
+                (self.falls, self.top) = (false, self.used);
+            }
+            return;
+        }
+        self.top = self.top.max(self.used);
+        if self.top - self.used < fall {
+            return;
+        }
+        let now = now_ns();
+        let taken = if self.fell_ns == 0 { 0 } else { self.top - self.low };
+        self.again = taken.max(self.again);
+        if self.again * FAULT_NS * FAULTS_FRACTION < now.saturating_sub(self.fell_ns) {
+            self.again = 0;
+        }
+        // So that a deep fall begins with it.
+        self.emptied_at = u64::MAX;
+        (self.falls, self.low, self.fell_ns) = (true, self.used, now);
+    }
+}
+
+/// Whether so many idle frames start the helper.
+pub(super) fn arms_helper(idle: u64, page_shift: u32) -> bool {
+    idle > FALL_BYTES >> page_shift
+}
+
+/// Whether the helper may end when so many idle frames are left.
+pub(super) fn ends_helper(idle: u64, page_shift: u32) -> bool {
+    idle <= (2 * KEEP_BYTES) >> page_shift
 }
 
 /// Which frames go if all but `keep` do: of kept blocks, and of the page allocator's. They go from where
@@ -366,6 +482,31 @@ mod tests {
         check_numbers("| kept blocks | free frames | may stay | blocks go | frames go |", |row| {
             let (blocks, frames) = leave(row[0], row[1], row[2]);
             vec![blocks.to_string(), frames.to_string()]
+        });
+    }
+
+    #[test]
+    fn a_fall_gives_back_what_the_page_says() {
+        const MS: u64 = 1_000_000;
+        let head = "| used | fell to | used again, fell ms later | last look | now | free | stay | caches |";
+        check_numbers(head, |row| {
+            let mut tide = Tide::START;
+            let mut look =
+                |used, free, ms: u64| tide.look(frames(used), frames(used), frames(free), || ms * MS, SHIFT);
+            for (used, ms) in [(row[0], 1000), (row[1], 1000), (row[0], 1000), (row[3], 1000 + row[2])] {
+                look(used, 0, ms);
+            }
+            let ebb = look(row[4], row[5], 1000 + row[2]);
+            let stays = ebb.keep.map_or(row[5], |keep| keep >> (20 - SHIFT));
+            vec![stays.to_string(), if ebb.empties_caches { "give back" } else { "keep" }.to_owned()]
+        });
+    }
+
+    #[test]
+    fn a_helper_starts_and_ends_as_the_page_says() {
+        check_numbers("| idle | a helper starts | a helper ends |", |row| {
+            let answer = |yes| if yes { "yes" } else { "no" };
+            texts([answer(arms_helper(frames(row[0]), SHIFT)), answer(ends_helper(frames(row[0]), SHIFT))])
         });
     }
 

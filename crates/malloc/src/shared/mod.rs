@@ -11,6 +11,7 @@
 //! | `works` | deferred work |
 //! | `upkeep` | shrinking in turns, memory back to the system |
 //! | `decide` | when: the decisions of `upkeep`, without reading or writing anything |
+//! | `helper` | a thread for the upkeep of a process that sleeps |
 //! | `stats` | totals |
 //! | `columns`, `json` | the same and all caches, as a table and as JSON |
 //! | `note`, `directory` | where another process finds the same |
@@ -18,6 +19,7 @@
 mod columns;
 mod decide;
 mod directory;
+pub(crate) mod helper;
 mod inside;
 mod json;
 pub mod note;
@@ -32,6 +34,8 @@ mod works;
 pub use crate::env::choice;
 pub(crate) use columns::print as print_stats;
 pub(crate) use directory::open as open_directory;
+pub(crate) use helper::after_free;
+pub use helper::upkeep;
 pub use pages::pages;
 pub(crate) use pages::{empty_caches, start};
 pub use signal_frees::SignalFrees;
@@ -42,8 +46,8 @@ pub use tenants::{
     release, withdraw,
 };
 pub(crate) use tenants::{OWN, register_own, write_cache_name};
+pub use upkeep::trim;
 pub(crate) use upkeep::{end_epoch, give_back, note_block_free, note_used};
-pub use upkeep::{trim, upkeep};
 pub use works::end as end_works;
 
 use crate::env::{Settings, Stats};
@@ -64,6 +68,7 @@ pub(crate) fn print_stats_to(engine: &dyn fmt::Display, settings: &Settings) {
 
 /// In a fork's child: the other threads are not there.
 pub(crate) fn forget_other_threads() {
+    helper::forget();
     tenants::forget_other_threads();
     let hook = *ON_CHILD.lock();
     if let Some(hook) = hook {

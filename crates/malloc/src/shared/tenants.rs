@@ -43,6 +43,8 @@ pub trait Tenant: Sync {
     fn shrink(&self, turn: u32, idle: Idle) -> bool;
     /// Has all its caches give back the free memory that they keep.
     fn shrink_all(&self);
+    /// Bytes of the objects that the barns of its caches keep for later.
+    fn barn_bytes(&self) -> u64;
     /// Calls `each` for each of its caches, with what the cache holds and the bytes of an object.
     fn each_usage(&self, each: &mut dyn FnMut(&Usage, u32));
     /// Calls `each` for each of its caches, with the cache's name.

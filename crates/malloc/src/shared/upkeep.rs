@@ -1,12 +1,13 @@
 //! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no
 //! thread for it: the threads that come to slow paths do it. [`super::decide`] has the decisions.
 
-use super::decide::{self, Due, Epoch, Held, Stock, TURN_EVERY_NS, Why};
+use super::decide::{self, Due, Epoch, Held, Stock, TURN_EVERY_NS, Tide, Why};
 use super::pages::pages;
 use super::tenants;
 use super::works;
 use crate::kept_blocks;
 use crate::world::Native;
+use slablab_native::Sleep;
 use slablab_pages::Pages;
 use slablab_platform::{Time, Topology};
 use slablab_slabs::Idle;
@@ -19,6 +20,10 @@ const REPORT_ORDER: u8 = 2;
 const HUGE_ORDER: u8 = 9;
 /// How long one call of [`upkeep`] shrinks caches.
 const CALLER_NS: u64 = 500_000;
+/// How long the helper shrinks caches at a time.
+const SLEEPER_NS: u64 = 10_000_000;
+/// Turns that the helper takes at a time: after four, all caches had one.
+const TURNS_A_SLEEP: u64 = 32;
 
 /// When the epoch began, in nanoseconds.
 static EPOCH_BEGAN_NS: AtomicU64 = AtomicU64::new(0);
@@ -38,14 +43,20 @@ static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
 /// they kept, or the least in use or resident since.
 static NEEDED: AtomicU64 = AtomicU64::new(0);
 
+/// The most frames in use since the last look at [`TIDE`].
+static MOST_SINCE: AtomicU64 = AtomicU64::new(0);
+/// The rises and falls of the frames in use. No lock is taken while it is held.
+static TIDE: Sleep<Tide> = Sleep::new(Tide::START);
+
 /// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow
-/// paths call it.
+/// paths call it. False if it was not the time for it.
 #[inline]
-pub fn upkeep() {
+pub(super) fn upkeep() -> bool {
     // The clock is looked at now and then; what is due goes on at once.
     if !Native::tick() && DUE.load(Relaxed) == 0 {
-        return;
+        return false;
     }
+    let Some(pages) = pages() else { return false };
     if Native::work_waits() {
         works::do_due();
     }
@@ -54,11 +65,62 @@ pub fn upkeep() {
     if turns > 0 && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
         change_due(|due| due.after_look(turns));
     }
-    if has_grown() {
+    if has_grown(pages) {
         DUE.store(Due::GROWN.pack(), Relaxed);
     }
+    fall(pages);
     if DUE.load(Relaxed) > 0 {
-        take_turns(now + CALLER_NS);
+        take_turns(pages, now + CALLER_NS);
+    }
+    true
+}
+
+/// The helper's upkeep: [`TURNS_A_SLEEP`] caches take a turn, and what was free all through an epoch
+/// goes back. `slept_ns` is how long the helper slept.
+pub(super) fn of_sleeper(slept_ns: u64) {
+    let Some(pages) = pages() else { return };
+    if Native::work_waits() {
+        works::do_due();
+    }
+    let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
+    // Other threads look: the process does not sleep.
+    if now.saturating_sub(looked) >= slept_ns / 2 {
+        LOOKED_NS.store(now, Relaxed);
+        change_due(|due| due.after_look(TURNS_A_SLEEP));
+        fall(pages);
+        take_turns(pages, now + SLEEPER_NS);
+    }
+    give_back(end_epoch());
+}
+
+/// Free frames that the kernel backs with memory.
+pub(super) fn free_frames() -> u64 {
+    pages().map_or(0, stock)
+}
+
+/// In a fall of what the process uses, gives the system free memory, and has caches take their turns: the
+/// process may go to sleep. Large blocks call it when they are freed.
+pub(super) fn after_free() {
+    let Some(pages) = pages() else { return };
+    fall(pages);
+    if DUE.load(Relaxed) == Due::FELL.pack() {
+        take_turns(pages, Native::now() + CALLER_NS);
+    }
+}
+
+fn fall(pages: &Pages<Native>) {
+    let used = note_used(pages);
+    let most = MOST_SINCE.swap(used, Relaxed);
+    if most <= used {
+        // No fall. The next look knows of a rise: it is the most by then.
+        return;
+    }
+    let ebb = TIDE.lock().look(most, used, stock(pages), Native::now, Native::page_shift());
+    if let Some(keep) = ebb.keep {
+        give_back_but(keep << Native::page_shift());
+    }
+    if ebb.empties_caches {
+        DUE.store(Due::FELL.pack(), Relaxed);
     }
 }
 
@@ -74,8 +136,7 @@ fn take_due() -> Option<Why> {
 }
 
 /// Whether the process has grown since the last `true`.
-fn has_grown() -> bool {
-    let Some(pages) = pages() else { return false };
+fn has_grown(pages: &Pages<Native>) -> bool {
     let used = pages.taken_frames();
     let held = used + pages.resident_free_frames();
     let [least, needed] = [&LEAST_HELD, &NEEDED].map(|level| level.fetch_min(held, Relaxed).min(held));
@@ -105,8 +166,7 @@ fn take_turn(turn: u32, idle: Idle, until_ns: u64) -> bool {
 
 /// Has caches take the turns that are due, until the clock says `until_ns`.
 #[cold]
-fn take_turns(until_ns: u64) {
-    let Some(pages) = pages() else { return };
+fn take_turns(pages: &Pages<Native>, until_ns: u64) {
     // What is in use now was used lately. Caches that shrink make it less.
     note_used(pages);
     let before = pages.resident_free_frames();
@@ -204,6 +264,9 @@ pub(crate) fn note_used(pages: &Pages<Native>) -> u64 {
     let used = pages.taken_frames().saturating_sub(kept_blocks::frames());
     if used > MOST_USED.load(Relaxed) {
         MOST_USED.fetch_max(used, Relaxed);
+    }
+    if used > MOST_SINCE.load(Relaxed) {
+        MOST_SINCE.fetch_max(used, Relaxed);
     }
     used
 }

@@ -450,6 +450,10 @@ impl<P: Platform, E: Engine<P>> Engine<P> for Debugged<P, E> {
         self.engine.shrink_idle(backing, idle)
     }
 
+    fn barn_bytes(&self) -> u64 {
+        self.engine.barn_bytes()
+    }
+
     fn destroy(&self, backing: &Backing<'_, P, E::Common>) -> Result<(), Busy> {
         self.release_all(backing);
         self.engine.destroy(backing)

@@ -344,8 +344,15 @@ impl<P: Platform> Engine<P> for Slub<P> {
         let more = self.flush_cpus(backing, idle, most);
         if !more {
             self.shrink_nodes(backing);
+            if idle == Idle::All && self.policy.elastic > 0 {
+                self.note_sinking();
+            }
         }
         more
+    }
+
+    fn barn_bytes(&self) -> u64 {
+        u64::from(self.full_sheaves() * self.sheaf_capacity) * u64::from(self.geometry.size)
     }
 
     fn destroy(&self, backing: &Backing<'_, P>) -> Result<(), Busy> {

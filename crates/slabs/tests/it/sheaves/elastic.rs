@@ -46,24 +46,84 @@ fn alternating_calls_do_not_exchange_sheaves() {
     );
 }
 
-/// A swing of 100,000 objects does not go to slabs, one of 200,000 does. The kernel's barn has ten sheaves.
+/// The same steps again and again.
+fn repeated(steps: &[Step], times: usize) -> Vec<Step> {
+    steps.repeat(times)
+}
+
+/// A program that frees 100,000 objects and allocates them again, a swing, has room for them in the barn
+/// after the first; for 200,000 there is none. The kernel's barn has ten sheaves.
 #[test]
 fn a_barn_keeps_2048_sheaves() {
-    const SWING: &[Step] = &[Alloc(0, 100_000), Free(0, 100_000), Mark, Alloc(0, 100_000), Free(0, 100_000)];
-    case(SWING, &[Counted(SheafRefill, 0), Counted(SheafFlush, 0)]);
+    const SWING: &[Step] = &[Alloc(0, 100_000), Free(0, 100_000)];
+    let swings = [&repeated(SWING, 2), &[Mark][..], SWING].concat();
+    case(&swings, &[Counted(SheafRefill, 0), Counted(SheafFlush, 0)]);
     const LARGE: &[Step] = &[Alloc(0, 200_000), Free(0, 200_000)];
     const MOST: u64 = 2048 * 60;
     // Main and spare hold 104 more.
-    case(LARGE, &[Parked(MOST + 104)]);
+    case(&repeated(LARGE, 3), &[Parked(MOST + 104)]);
+}
+
+/// A barn from which no CPU draws passes full sheaves on to slabs: it holds 8 of 60 objects. What CPUs draw
+/// in a row makes room for twice as many more, until two periodic shrinks later; so does what they miss.
+#[test]
+fn a_barn_holds_what_cpus_draw() {
+    const SWING: &[Step] = &[Alloc(0, 6000), Free(0, 6000)];
+    // A periodic shrink empties the slot, and takes nothing from the barn that came since the one before.
+    let after = |swings: usize, then: &[Step], sheaves: u64| {
+        let steps = [&repeated(SWING, swings), then, &[Shrink(Idle::Since)]].concat();
+        case(&steps, &[Parked(sheaves * 60)]);
+    };
+    after(1, &[], 8);
+    // All of them.
+    after(2, &[], 99);
+    let since = |times: usize| [&repeated(&[Shrink(Idle::Since)], times), SWING].concat();
+    after(4, &since(1), 99);
+    // The barn was emptied by then, and the draws are forgotten.
+    after(4, &since(3), 8);
+}
+
+/// Slabs that hold few objects sink: no sheaf keeps objects that are freed then, because each may be the
+/// last one of its slab. A refill ends that.
+#[test]
+fn a_cache_that_sinks_keeps_few_objects() {
+    let spec = CacheSpec::of_size(1024);
+    // One of `left` objects is freed after the shrink, the others before it.
+    let check = |left: usize, refills: bool, few: bool| {
+        Machine::new(one_node()).expect("the spec is right").enter(|| {
+            let heap = Heap::new("slub@7.1,elastic=4", &spec);
+            let metadata = FromCache(&heap.metadata, &heap.pages);
+            let backing = Backing { metadata: Some(&metadata), ..Backing::pages(&heap.pages) };
+            let cache = Slub::<Model>::create(CacheId(10), &spec, &policy("slub@7.1,elastic=4"));
+            let one = || cache.alloc(&backing, Gfp::KERNEL, None).expect("memory is left");
+            let free = |object| cache.free(&backing, object).expect("an object of the cache");
+            let objects: Vec<_> = (0..4096).map(|_| one()).collect();
+            let (last, first): (Vec<_>, Vec<_>) =
+                objects.into_iter().enumerate().partition(|(at, _)| at % left == 0);
+            first.into_iter().for_each(|(_, object)| free(object));
+            while cache.shrink_idle(&backing, Idle::All) {}
+            if refills {
+                free(one());
+            }
+            last.into_iter().for_each(|(_, object)| free(object));
+            let parked = cache.usage().parked;
+            assert_eq!(parked <= 4, few, "1 of {left} left, refill: {refills}: {parked} objects parked");
+            cache.destroy(&backing).expect("every object was freed");
+            heap.end();
+        });
+    };
+    check(16, false, true);
+    check(16, true, false);
+    check(2, false, false);
 }
 
 /// A periodic shrink empties the slot. Of the barn's sheaves those go to slabs that nobody needed since the
 /// periodic shrink before.
 #[test]
 fn a_barn_gives_back_what_was_idle() {
-    const FREED: [Step; 2] = [Alloc(0, 6000), Free(0, 6000)];
+    let freed = repeated(&[Alloc(0, 6000), Free(0, 6000)], 3);
     const SINCE: Step = Shrink(Idle::Since);
-    let after = |steps: &[Step], parked| case(&[&FREED, steps].concat(), &[Parked(parked)]);
+    let after = |steps: &[Step], parked| case(&[&freed, steps].concat(), &[Parked(parked)]);
     // 99 full sheaves: all of them came since the beginning.
     after(&[SINCE], 99 * 60);
     after(&[SINCE, SINCE], 0);
@@ -84,11 +144,12 @@ fn a_barn_gives_back_what_was_idle() {
 #[test]
 fn barns_of_several_nodes_give_back_what_was_idle() {
     const SINCE: Step = Shrink(Idle::Since);
-    const FREED: [Step; 4] = [Alloc(0, 6000), Free(0, 6000), Alloc(2, 6000), Free(2, 6000)];
+    let freed = repeated(&[Alloc(0, 6000), Free(0, 6000), Alloc(2, 6000), Free(2, 6000)], 3);
     let after = |steps: &[Step], parked| {
-        case_on(two_nodes, &[&FREED, steps].concat(), &[Parked(parked)]);
+        case_on(two_nodes, &[&freed, steps].concat(), &[Parked(parked)]);
     };
-    after(&[SINCE], 2 * 99 * 60);
+    // One of the two slots held two full sheaves.
+    after(&[SINCE], (98 + 99) * 60);
     after(&[SINCE, SINCE], 0);
     // Nine sheaves of the node that was used stay.
     after(&[SINCE, Alloc(0, 600), Free(0, 600), SINCE], 9 * 60);
@@ -138,7 +199,7 @@ fn sheaves_of_a_cpu_grow_up_to_a_budget() {
         let swing = |cpu| -> Vec<u64> { caches.iter().map(|cache| parked(cache, cpu)).collect() };
         // 500 objects of 2 KiB four times; then the sheaves of 4, 12, 28, 60 and 124 places that still fit.
         // Each flush of the last one empties a half of it.
-        assert_eq!(swing(0), [1514, 1514, 1514, 1514, 93]);
+        assert_eq!(swing(0), [1014, 1014, 1014, 1014, 93]);
         assert_eq!(swing(1)[4], 93 + 93, "by then the other CPU's first four caches have grown");
         caches[0].shrink(&backing);
         assert!(parked(&caches[4], 0) > 1000, "the first cache's sheaves are gone");

@@ -78,9 +78,76 @@ impl<P: Platform> Aged<P> {
     }
 }
 
+/// How many full sheaves a barn may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// At any time.
+    pub(super) most: u32,
+    /// If no CPU drew any lately; more if one did ([`Demand`]). As many as `most` where the room is fixed.
+    pub(super) undrawn: u32,
+}
+
+/// How many full sheaves CPUs drew from a barn in a row: the deepest fall of their number from its last
+/// highest. Sheaves that leave for slabs are not drawn, unless CPUs missed them.
+struct Demand {
+    /// The highest number of full sheaves since the period began, less those that left for slabs.
+    top: u32,
+    /// The deepest fall in this period, and in the one before.
+    drawn: u32,
+    drawn_before: u32,
+    /// Full sheaves that went to slabs because there was no room, and that no CPU missed.
+    passed: u32,
+    /// Those of them that CPUs missed: they found the barn empty. They count as drawn.
+    missed: u32,
+}
+
+impl Demand {
+    const NONE: Self = Demand { top: 0, drawn: 0, drawn_before: 0, passed: 0, missed: 0 };
+
+    /// The full sheaves that the barn may hold: what no CPU draws is little, and each draw makes room for
+    /// twice as much. So a program that frees many objects and allocates them again soon has all of them
+    /// here, and one that frees them for good leaves few.
+    fn room(&self, of: Room) -> u32 {
+        let drawn = self.drawn.max(self.drawn_before);
+        of.undrawn.saturating_add(drawn.saturating_mul(2)).min(of.most)
+    }
+
+    /// A full sheaf came, and there are `len`.
+    fn came(&mut self, len: u32) {
+        self.top = self.top.max(len);
+        if self.missed > 0 {
+            (self.passed, self.missed) = (0, 0);
+        }
+    }
+
+    /// A CPU found the barn empty.
+    fn missed(&mut self) {
+        if self.passed > 0 {
+            self.passed -= 1;
+            self.missed += 1;
+            self.drawn = self.drawn.max(self.top.saturating_add(self.missed));
+        }
+    }
+
+    /// A CPU drew a full sheaf, and there are `len` left.
+    fn drew(&mut self, len: u32) {
+        self.drawn = self.drawn.max(self.top.saturating_sub(len));
+    }
+
+    /// A full sheaf left for slabs.
+    fn left(&mut self) {
+        self.top = self.top.saturating_sub(1);
+    }
+
+    fn end_period(&mut self, len: u32) {
+        *self = Demand { top: len, drawn_before: self.drawn, ..Demand::NONE };
+    }
+}
+
 /// A node's sheaves.
 pub(super) struct Barn<P: Platform> {
     full: Aged<P>,
+    demand: Demand,
     empty: Aged<P>,
     /// Empty sheaves of any capacity, until a call that has metadata memory gives them back.
     outgrown: Pile<P>,
@@ -97,7 +164,7 @@ pub(super) enum Refused {
 
 impl<P: Platform> Default for Barn<P> {
     fn default() -> Self {
-        Barn { full: Aged::NONE, empty: Aged::NONE, outgrown: Pile::NONE }
+        Barn { full: Aged::NONE, demand: Demand::NONE, empty: Aged::NONE, outgrown: Pile::NONE }
     }
 }
 
@@ -106,33 +173,50 @@ impl<P: Platform> Barn<P> {
     /// stays.
     pub(super) fn replace_empty(&mut self, empty: P::Ptr) -> Option<P::Ptr> {
         let full = self.full.pop()?;
+        self.demand.drew(self.full.len);
         self.empty.push(empty);
         Some(full)
     }
 
-    /// Gives an empty sheaf for a full one. Fails first if the barn has `most` full sheaves, then if it has
-    /// no empty one.
-    pub(super) fn replace_full(&mut self, full: P::Ptr, most: u32) -> Result<P::Ptr, Refused> {
-        if self.full.len >= most {
+    /// Gives an empty sheaf for a full one. Fails first if the barn has no room for a full sheaf, then if it
+    /// has no empty one.
+    pub(super) fn replace_full(&mut self, full: P::Ptr, room: Room) -> Result<P::Ptr, Refused> {
+        if self.full.len >= self.demand.room(room) {
             return Err(Refused::TooMany);
         }
         let empty = self.empty.pop().ok_or(Refused::NoEmpty)?;
-        self.full.push(full);
+        self.push_full(full);
         Ok(empty)
     }
 
-    pub(super) fn put_full(&mut self, full: P::Ptr, most: u32) -> bool {
-        let room = self.full.len < most;
-        if room {
-            self.full.push(full);
+    /// A full sheaf goes to slabs instead: the barn had no room.
+    pub(super) fn pass_on(&mut self) {
+        self.demand.passed = self.demand.passed.saturating_add(1);
+    }
+
+    /// A CPU wanted a full sheaf, and there was none.
+    pub(super) fn miss(&mut self) {
+        self.demand.missed();
+    }
+
+    pub(super) fn put_full(&mut self, full: P::Ptr, room: Room) -> bool {
+        let has_room = self.full.len < self.demand.room(room);
+        if has_room {
+            self.push_full(full);
         }
-        room
+        has_room
+    }
+
+    fn push_full(&mut self, full: P::Ptr) {
+        self.full.push(full);
+        self.demand.came(self.full.len);
     }
 
     /// Ends a period: full and empty sheaves that nobody needed since it began are idle from now on.
     pub(super) fn end_period(&mut self) {
         self.full.end_period();
         self.empty.end_period();
+        self.demand.end_period(self.full.len);
     }
 
     pub(super) fn has_idle_full(&self) -> bool {
@@ -140,7 +224,7 @@ impl<P: Platform> Barn<P> {
     }
 
     pub(super) fn get_idle_full(&mut self) -> Option<P::Ptr> {
-        self.full.pop_idle()
+        self.full.pop_idle().inspect(|_| self.demand.left())
     }
 
     pub(super) fn get_idle_empty(&mut self) -> Option<P::Ptr> {
@@ -179,7 +263,7 @@ impl<P: Platform> Barn<P> {
     }
 
     pub(super) fn get_full(&mut self) -> Option<P::Ptr> {
-        self.full.pop()
+        self.full.pop().inspect(|_| self.demand.left())
     }
 
     pub(super) fn get_empty(&mut self) -> Option<P::Ptr> {
@@ -199,12 +283,14 @@ pub(in crate::engines::slub) struct BarnLock<P: Platform> {
     /// Full and empty sheaves: hints, written under the lock.
     nr_full: P::Word,
     nr_empty: P::Word,
+    /// Not 0 while the cache sinks.
+    sinks: P::Word,
 }
 
 impl<P: Platform> Default for BarnLock<P> {
     fn default() -> Self {
         let zero = || P::Word::new(0);
-        BarnLock { barn: P::Lock::new(Barn::default()), nr_full: zero(), nr_empty: zero() }
+        BarnLock { barn: P::Lock::new(Barn::default()), nr_full: zero(), nr_empty: zero(), sinks: zero() }
     }
 }
 
@@ -238,9 +324,25 @@ impl<P: Platform> BarnLock<P> {
         result
     }
 
+    /// Whether the cache sinks: its slabs on the node hold few objects, and CPUs free more of them.
+    pub(super) fn sinks(&self) -> bool {
+        self.sinks.load() != 0
+    }
+
+    pub(super) fn set_sinks(&self, sinks: bool) {
+        if self.sinks() != sinks {
+            self.sinks.store(sinks.into());
+        }
+    }
+
     /// The address of the number of full sheaves.
     pub(super) fn full_at(&self) -> usize {
         address(&self.nr_full)
+    }
+
+    /// How many full sheaves there probably are.
+    pub(super) fn full(&self) -> u32 {
+        self.nr_full.load() as u32
     }
 
     /// Whether there is probably a full sheaf.
@@ -288,10 +390,14 @@ mod tests {
         });
     }
 
+    fn fixed(most: u32) -> Room {
+        Room { most, undrawn: most }
+    }
+
     /// A barn with so many sheaves.
     fn barn(sheaves: &[Addr], full: usize, empty: usize) -> Barn<Model> {
         let mut barn = Barn::default();
-        sheaves[..full].iter().for_each(|sheaf| assert!(barn.put_full(*sheaf, u32::MAX)));
+        sheaves[..full].iter().for_each(|sheaf| assert!(barn.put_full(*sheaf, fixed(u32::MAX))));
         sheaves[full..full + empty].iter().for_each(|sheaf| barn.force_empty(*sheaf));
         barn
     }
@@ -305,7 +411,11 @@ mod tests {
                 assert_eq!(barn(sheaves, 0, empty).put_empty(more, 10), taken, "{empty} empty sheaves");
             }
             for (full, most, taken) in [(0, 1, true), (9, 10, true), (10, 10, false), (11, 10, false)] {
-                assert_eq!(barn(sheaves, full, 0).put_full(more, most), taken, "{full} full ones of {most}");
+                assert_eq!(
+                    barn(sheaves, full, 0).put_full(more, fixed(most)),
+                    taken,
+                    "{full} full ones of {most}"
+                );
             }
             let refused = [
                 ((10, 0), Some(Refused::TooMany)),
@@ -314,7 +424,7 @@ mod tests {
                 ((9, 1), None),
             ];
             for ((full, empty), why) in refused {
-                let found = barn(sheaves, full, empty).replace_full(more, 10).err();
+                let found = barn(sheaves, full, empty).replace_full(more, fixed(10)).err();
                 assert_eq!(found, why, "{full} full and {empty} empty sheaves");
             }
         });

@@ -5,17 +5,19 @@
 //! capacity, or until those of all caches on its CPU are too large together; while it is small it is refilled
 //! by a few objects. A full-grown full sheaf that is exchanged for the
 //! spare leaves it a few objects, so that a program at the border does not exchange the two with every call.
-//! Barns hold many sheaves. What they hold goes by time: in a periodic shrink the sheaves leave that nobody
-//! needed since the one before.
+//! Barns hold many sheaves where CPUs draw them again, and few where CPUs only bring them: the next ones go
+//! to slabs. What barns hold goes by time, too: in a periodic shrink the sheaves leave that nobody needed
+//! since the one before.
 //!
 //! A main sheaf with less than the cache's capacity is *young*. Only a slot has one, as its main sheaf;
 //! spares and barns know full-grown ones alone.
 
 use super::Stock;
+use super::barn::{BarnLock, Room};
 use crate::backing::Backing;
 use crate::engines::slub::{Slot, Slub, SlubPolicy};
 use crate::lent::word;
-use slablab_platform::{Gfp, HotArray, Local, PerCpu, Platform};
+use slablab_platform::{Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
 
 /// Bytes of objects that a sheaf is refilled with for each object it can hold; at least one object.
 const REFILL_BYTES: u32 = 64;
@@ -23,12 +25,19 @@ const REFILL_BYTES: u32 = 64;
 const BARN_BYTES: u32 = 32 << 20;
 /// Most full sheaves of a barn.
 const BARN_SHEAVES: u32 = 2048;
+/// A barn that no CPU drew from holds this part of its full sheaves, as a shift: 128 KiB of objects, or one
+/// sheaf. All classes of malloc then hold a few MiB.
+const UNDRAWN_SHIFT: u32 = 8;
 /// Full sheaves of barns that a call of a periodic shrink empties.
 pub(in crate::engines::slub) const SHEAVES_A_CALL: u32 = 32;
 /// Bytes of objects that the main sheaves of a CPU's slots may have room for beyond the first ones' capacity,
 /// in all caches, before they grow no more. A spare is as large as its main sheaf. More than what all classes
 /// of malloc take, 3.4 MiB: a program whose blocks are of all sizes would use slabs for each of them.
 const CPU_BYTES: u64 = 4 << 20;
+/// A cache sinks when its listed slabs waste so many bytes,
+const SINKS_BYTES: u64 = 256 << 10;
+/// and when this part of their objects at most is in use.
+const SINKS_FRACTION: u64 = 8;
 /// Objects that a slot keeps at hand when its full main sheaf is exchanged; at most half a sheaf.
 const NEAR: u32 = 16;
 
@@ -41,6 +50,14 @@ pub(in crate::engines::slub) fn barn_full(policy: &SlubPolicy, sheaf_bytes: u32)
 }
 
 impl<P: Platform> Slub<P> {
+    /// How many full sheaves a barn may hold.
+    #[inline]
+    pub(super) fn barn_room(&self) -> Room {
+        let most = self.barn_full;
+        let undrawn = if self.policy.elastic == 0 { most } else { (most >> UNDRAWN_SHIFT).max(1) };
+        Room { most, undrawn }
+    }
+
     /// Objects that a slot's first sheaf holds.
     pub(super) fn first_capacity(&self) -> u32 {
         if self.policy.elastic == 0 {
@@ -121,10 +138,52 @@ impl<P: Platform> Slub<P> {
         self.install_young(backing, HotArray { storage: Some(sheaf), size, capacity })
     }
 
+    /// Notes whether the cache sinks, after its slots and barns were emptied: then each object that a sheaf
+    /// keeps may be the last one of its slab. So no sheaf is made for freed objects, and young ones do not
+    /// grow, until one is refilled.
+    pub(in crate::engines::slub) fn note_sinking(&self) {
+        for node in (0..P::nodes()).map(NodeId).filter(|node| self.barns.peek(*node).is_some()) {
+            let (mut objects, mut free) = (0, 0);
+            let list = self.lock_node_unslotted(node);
+            let mut next = list.first();
+            for _ in 0..list.len() {
+                let Some(slab) = next else { break };
+                next = slab.next();
+                let word = slab.word();
+                objects += u64::from(word.objects);
+                free += u64::from(word.free());
+            }
+            drop(list);
+            let wastes = free * u64::from(self.geometry.size) > SINKS_BYTES;
+            self.barns.get(node).set_sinks(wastes && (objects - free) * SINKS_FRACTION <= objects);
+        }
+    }
+
+    /// Whether the cache sinks, for the CPU of a slot.
+    fn sinks(&self, slot: &Slot<'_, P>) -> bool {
+        let barn = self.barn_node(slot.cpu()).and_then(|node| self.barns.peek(node));
+        barn.is_some_and(BarnLock::sinks)
+    }
+
+    /// Whether a freed object goes to its slab: the slot has no sheaf, and the cache sinks.
+    pub(super) fn does_without_sheaf(&self) -> bool {
+        let has_none = |slot: &Slot<'_, P>| slot.array().storage.is_none();
+        self.policy.elastic > 0 && self.slots.local().is_some_and(|slot| has_none(&slot) && self.sinks(&slot))
+    }
+
+    /// Notes that a sheaf is refilled: the cache does not sink any more.
+    pub(super) fn note_rising(&self) {
+        let barn = self.barn_node(P::cpu()).and_then(|node| self.barns.peek(node));
+        barn.into_iter().for_each(|barn| barn.set_sinks(false));
+    }
+
     /// Moves a full young sheaf's objects to a larger one, if it may grow. True if the main sheaf then has
     /// room.
     pub(super) fn grow_young(&self, backing: &Backing<'_, P>) -> bool {
         let Some(slot) = self.slots.local().filter(Self::may_grow) else { return false };
+        if self.sinks(&slot) {
+            return false;
+        }
         let capacity = self.grown(slot.array().capacity);
         drop(slot);
         let Some(grown) = self.new_sheaf(backing, capacity, Gfp::NOWAIT) else { return false };

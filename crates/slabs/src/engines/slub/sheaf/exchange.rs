@@ -62,7 +62,8 @@ impl<P: Platform> Slub<P> {
                     (room.sheaf, room.size + main.size - left)
                 }
                 None => {
-                    let replaced = self.try_barn(barn?, |barn| barn.replace_full(full, self.barn_full).ok());
+                    let replaced =
+                        self.try_barn(barn?, |barn| barn.replace_full(full, self.barn_room()).ok());
                     (replaced?, 0)
                 }
             };

@@ -257,6 +257,12 @@ impl<P: Platform> Slub<P> {
         false
     }
 
+    /// Full sheaves of all barns: about, without a lock.
+    pub(in crate::engines::slub) fn full_sheaves(&self) -> u32 {
+        let barns = (0..P::nodes()).filter_map(|node| self.barns.peek(NodeId(node)));
+        barns.map(BarnLock::full).sum()
+    }
+
     pub(super) fn with_barn<T>(&self, node: NodeId, f: impl FnOnce(&mut Barn<P>) -> T) -> T {
         self.slots.count(Event::LockBarn, 1);
         self.barns.get(node).with(f)
@@ -270,12 +276,16 @@ impl<P: Platform> Slub<P> {
         self.with_barn(node, Barn::get_empty)
     }
 
-    /// A full sheaf of a node's barn for an empty one. The barn is not locked if it has none.
+    /// A full sheaf of a node's barn for an empty one. The barn is not locked if it has none, unless it goes
+    /// by demand.
     pub(super) fn replace_empty(&self, node: NodeId, empty: P::Ptr) -> Option<P::Ptr> {
-        if !self.barns.get(node).has_full() {
-            return None;
+        if self.barns.get(node).has_full() {
+            return self.with_barn(node, |barn| barn.replace_empty(empty));
         }
-        self.with_barn(node, |barn| barn.replace_empty(empty))
+        if self.policy.elastic > 0 {
+            self.with_barn(node, Barn::miss);
+        }
+        None
     }
 
     /// An empty sheaf of a node's barn for a full one. The barn is not locked if it takes none or has none.
@@ -284,15 +294,22 @@ impl<P: Platform> Slub<P> {
         if !barn.takes_full(self.barn_full) {
             return Err(Refused::TooMany);
         }
-        if !barn.has_empty() {
+        let goes_by_demand = self.policy.elastic > 0;
+        if !barn.has_empty() && !goes_by_demand {
             return Err(Refused::NoEmpty);
         }
-        self.with_barn(node, |barn| barn.replace_full(full, self.barn_full))
+        self.with_barn(node, |barn| {
+            let replaced = barn.replace_full(full, self.barn_room());
+            if goes_by_demand && replaced == Err(Refused::TooMany) {
+                barn.pass_on();
+            }
+            replaced
+        })
     }
 
     /// Puts a full sheaf into a node's barn. False if the barn is at its limit.
     pub(super) fn put_full(&self, node: NodeId, sheaf: P::Ptr) -> bool {
-        self.with_barn(node, |barn| barn.put_full(sheaf, self.barn_full))
+        self.with_barn(node, |barn| barn.put_full(sheaf, self.barn_room()))
     }
 
     /// Puts an empty sheaf into a node's barn. False if the barn is at its limit.

@@ -223,6 +223,9 @@ impl<P: Platform> Slub<P> {
     /// Fills a sheaf from slabs up to `most` objects, without the slot, and returns its size. Reserves stay
     /// untouched.
     fn fill(&self, backing: &Backing<'_, P>, gfp: Gfp, stock: Stock<P>, most: u32) -> u32 {
+        if self.policy.elastic > 0 {
+            self.note_rising();
+        }
         let gfp = (gfp | Gfp::NOMEMALLOC | Gfp::NOWARN) & !(Gfp::ZERO | Gfp::MEMALLOC | Gfp::THISNODE);
         if self.has_map() {
             return self.fill_downwards(backing, gfp, stock, most);
@@ -320,6 +323,9 @@ impl<P: Platform> Slub<P> {
     #[cold]
     #[inline(never)]
     fn next_empty_sheaf(&self, backing: &Backing<'_, P>) -> bool {
+        if self.does_without_sheaf() {
+            return false;
+        }
         let Some(mut slot) = self.slot_with_main(backing) else { return false };
         let new = || self.new_sheaf(backing, self.sheaf_capacity, Gfp::NOWAIT);
         let empty = match self.swap_out(&mut slot) {
