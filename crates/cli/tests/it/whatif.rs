@@ -176,6 +176,8 @@ fn releases_and_capacities() {
     let (old, new) = (of("amd64_6.18.15_smp4.after"), of("amd64_7.3.4_smp4.after"));
     check(&[&old, "--release", "7.0"], &["With engine=slub@7.0 slabs would take", "more."]);
     check(&[&old, "--release", "7.0,6.1"], &["best, engine=slub@7.0", "engine=slub@6.1", " ? "]);
+    // What is not known is no number of today.
+    check(&[&old, "--release", "6.1"], &["is not predicted", ">?", " ?"]);
     check(&[&new, "--sheaf-capacity", "x2"], &["sheaf_capacity=x2", "more."]);
     check_error(&[&old, "--sheaf-capacity", "x2"], &["--sheaf-capacity", "6.18", "--release 7.0"]);
     check_error(&[&new, "--sheaf-capacity", "none"], &["--sheaf-capacity", "1 to 1020"]);

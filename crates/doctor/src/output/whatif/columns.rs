@@ -13,6 +13,8 @@ pub(super) struct Figure {
     /// Its head on a page.
     pub(super) head: &'static str,
     pub(super) get: fn(&Figures) -> u64,
+    /// Whether it is of one slab. Others are not known where slab memory is not predicted.
+    pub(super) is_layout: bool,
 }
 
 const fn figure(
@@ -21,14 +23,23 @@ const fn figure(
     head: &'static str,
     get: fn(&Figures) -> u64,
 ) -> Figure {
-    Figure { key, short, head, get }
+    Figure { key, short, head, get, is_layout: false }
+}
+
+const fn layout(
+    key: &'static str,
+    short: &'static str,
+    head: &'static str,
+    get: fn(&Figures) -> u64,
+) -> Figure {
+    Figure { is_layout: true, ..figure(key, short, head, get) }
 }
 
 /// All figures, in the order of the CSV.
 pub(super) const FIGURES: [Figure; 7] = [
-    figure("slab_size_bytes", "", "", |figures| figures.size),
-    figure("order", "O", "order", |figures| figures.order as u64),
-    figure("objs_per_slab", "O/S", "objects in a slab", |figures| figures.objects_per_slab),
+    layout("slab_size_bytes", "", "", |figures| figures.size),
+    layout("order", "O", "order", |figures| figures.order as u64),
+    layout("objs_per_slab", "O/S", "objects in a slab", |figures| figures.objects_per_slab),
     figure("objects", "", "", |figures| figures.objects),
     figure("slabs", "Slabs", "slabs", |figures| figures.slabs),
     figure("total_bytes", "", "", |figures| figures.bytes),

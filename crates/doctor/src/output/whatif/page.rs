@@ -206,10 +206,11 @@ fn waste_table(predictions: &[Prediction]) -> Table {
         let cells = [Cell::Bytes(today.waste), Cell::Percent(share(today)), Cell::Empty];
         table.row([Cell::Text("today".into())].into_iter().chain(cells));
     }
-    for Prediction { change: what, today, whatif, .. } in predictions {
+    for one in predictions {
+        let Prediction { change: what, today, whatif, .. } = one;
         let cells =
             [Cell::Bytes(whatif.waste), Cell::Percent(share(whatif)), change(today.waste, whatif.waste)];
-        table.row([Cell::Name(what.to_string())].into_iter().chain(cells));
+        table.row([Cell::Name(what.to_string())].into_iter().chain(cells.map(|cell| known(one, cell))));
     }
     table
 }
@@ -240,7 +241,10 @@ fn detail(answer: Answer, prediction: &Prediction, listed: usize) -> Answer {
         axis: Axis::new("slab memory", Scale::Bytes),
     };
     let caption = format!("The {} caches that change most, of {} that change.", most.len(), rows.len());
-    answer.figure(&caption, chart, rows_table(most))
+    match prediction.range.unknown() {
+        Some(_) => answer.page_table(&caption, rows_table(prediction, most)),
+        None => answer.figure(&caption, chart, rows_table(prediction, most)),
+    }
 }
 
 /// Compares the prediction with a boot that had the change, and with two guesses without a model.
@@ -296,7 +300,7 @@ fn name(row: &Row) -> String {
     if row.ordinal == 0 { row.cache.clone() } else { format!("{}#{}", row.cache, row.ordinal + 1) }
 }
 
-fn rows_table(rows: &[&Row]) -> Table {
+fn rows_table(prediction: &Prediction, rows: &[&Row]) -> Table {
     let columns =
         counts().map(|figure| figure.head).chain(["slab memory", "then", "change", "waste", "then"]);
     let mut table = Table::new([Head::text("cache")].into_iter().chain(columns.map(Head::number)));
@@ -310,12 +314,15 @@ fn rows_table(rows: &[&Row]) -> Table {
         let change = (i128::from(then.bytes) - i128::from(today.bytes)) as i64;
         let memory = [
             Cell::Bytes(today.bytes),
-            Cell::Bytes(then.bytes),
-            Cell::ByteChange(change),
+            known(prediction, Cell::Bytes(then.bytes)),
+            known(prediction, Cell::ByteChange(change)),
             Cell::Bytes(today.waste),
-            Cell::Bytes(then.waste),
+            known(prediction, Cell::Bytes(then.waste)),
         ];
-        let counts = counts().map(|figure| both(figure.both(row)));
+        let counts = counts().map(|figure| match figure.is_layout {
+            true => both(figure.both(row)),
+            false => known(prediction, both(figure.both(row))),
+        });
         table.row([Cell::Name(name(row))].into_iter().chain(counts).chain(memory));
     }
     table

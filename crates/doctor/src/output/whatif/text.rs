@@ -27,9 +27,16 @@ fn detail(answer: Answer, prediction: &Prediction, lines: usize) -> Answer {
         "then",
         "Waste KiB",
     ]));
+    let is_known = prediction.range.unknown().is_none();
+    let beside =
+        |[today, then]: [u64; 2]| if is_known { beside([today, then]) } else { format!("{today}>?") };
     for row in rows.iter().take(lines) {
-        let counts = counts().map(|figure| beside(figure.both(row)));
-        let kib = [row.today.bytes, row.whatif.bytes].map(|bytes| (bytes >> 10).to_string());
+        let counts = counts().map(|figure| match figure.is_layout {
+            true => self::beside(figure.both(row)),
+            false => beside(figure.both(row)),
+        });
+        let then = if is_known { (row.whatif.bytes >> 10).to_string() } else { "?".into() };
+        let kib = [(row.today.bytes >> 10).to_string(), then];
         let waste = beside([row.today.waste, row.whatif.waste].map(|bytes| bytes >> 10));
         table.row([name(row)].into_iter().chain(counts).chain(kib).chain([waste]));
     }
