@@ -1,4 +1,4 @@
-//! Calls from JavaScript. It writes bytes into buffers that it asked for, and gives them back by their number.
+//! Calls from JavaScript. It writes bytes into buffers that it asked for, and gives them back by number.
 //!
 //! Only the names need `unsafe`: whoever exports a name says that no other function has it.
 

@@ -15,3 +15,8 @@ mod abi;
 mod ask;
 
 pub use ask::{Reply, answer};
+
+/// The example of README.md is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
