@@ -161,7 +161,33 @@ fn unread(error: BundleError) -> String {
 
 /// The running machine. Files that cost the kernel much and say little here are left alone.
 fn live() -> Result<Gathered> {
-    live_from(&mut Folder::list(Path::new("/"), &["proc/pagetypeinfo", "proc/cpuinfo"]))
+    let mut folder = Folder::list(Path::new("/"), &["proc/pagetypeinfo", "proc/cpuinfo"]);
+    live_from(&mut folder).or_else(|error| of_any_user(Path::new("/")).ok_or(error))
+}
+
+/// What every user may read of the running machine: the sums, as a text that has them. `None` if they are not
+/// there.
+fn of_any_user(root: &Path) -> Option<Gathered> {
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
+    let text = format!(
+        "{}\ndentry-state: {}\n{}",
+        read("proc/version"),
+        read("proc/sys/fs/dentry-state"),
+        read("proc/meminfo")
+    );
+    let mut builder = DumpBuilder::of(Moment::After);
+    builder.input(text.as_bytes()).ok()?;
+    let mut dump = builder.finish().ok()?;
+    dump.page_size = own_page_size().map(|bytes| (bytes, PageSizeFrom::Kernel));
+    let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let is_denied = std::fs::File::open(root.join("proc/slabinfo")).err().as_ref().is_some_and(denied);
+    let missing = vec![Missing {
+        file: "/proc/slabinfo".into(),
+        why: if is_denied { "no permission" } else { Origin::Live.without() }.into(),
+        costs: "which caches hold the memory, and who holds their objects".into(),
+        command: Some("sudo slablab doctor".into()),
+    }];
+    Some(Gathered { dump, origin: Origin::Live, missing })
 }
 
 pub(super) fn live_from(folder: &mut Folder) -> Result<Gathered> {
@@ -257,4 +283,28 @@ pub(super) fn counted(dump: &Dump) -> Option<CpuCounts> {
         present: or_possible(&dump.cpus_present),
         online: or_possible(&dump.cpus_online),
     })
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_reads_the_sums() {
+        let root = std::env::temp_dir().join(format!("slablab-any-user-{}", std::process::id()));
+        let write = |name: &str, text: &str| {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("a file");
+        };
+        write("proc/version", "Linux version 6.18.15 (a@b) #1 SMP\n");
+        assert!(of_any_user(&root).is_none(), "without meminfo there is nothing of slabs");
+        write("proc/sys/fs/dentry-state", "500\t400\t45\t0\t300\t0\n");
+        write("proc/meminfo", "MemTotal: 1000 kB\nSlab: 90 kB\nSReclaimable: 80 kB\nSUnreclaim: 10 kB\n");
+        let Gathered { dump, missing, .. } = of_any_user(&root).expect("sums");
+        assert_eq!((dump.release.as_deref(), dump.meminfo.get("Slab")), (Some("6.18.15"), Some(&90)));
+        let dentries = dump.pasted.and_then(|pasted| pasted.dentry_state).expect("dentry-state");
+        assert_eq!((dentries.all, dentries.unused, dentries.negative), (500, 400, 300));
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        std::fs::remove_dir_all(root).expect("the folder");
+    }
 }

@@ -9,6 +9,7 @@ use crate::state::{Cache, State};
 use slablab_report::error::{Error, Result};
 use slablab_slabs::engines::slub::SlubPolicy;
 use slablab_slabs::{Preset, Release};
+use std::path::Path;
 
 /// What is predicted.
 pub(super) struct Case<'a> {
@@ -39,8 +40,9 @@ impl<'a> Case<'a> {
     /// A state that does not tell what the rules need, or a value that no kernel takes.
     pub(super) fn new(state: &'a State, change: &'a Change, assumed: &mut Vec<String>) -> Result<Case<'a>> {
         if state.caches.is_empty() || state.caches.iter().any(|cache| cache.bytes_only) {
-            let what = "has no counts of objects; expected /proc/slabinfo, slabtop's list or vmstat -m";
-            return Err(Error::new(&state.path, what));
+            let expected = "expected /proc/slabinfo, slabtop's list or vmstat -m";
+            let root = if state.path == Path::new("/") { " (try with sudo)" } else { "" };
+            return Err(Error::new(&state.path, format!("has no counts of objects; {expected}{root}")));
         }
         let rules = Rules::of(state, assumed)?;
         let rules_whatif = rules.with(change)?;

@@ -115,7 +115,8 @@ pub(crate) fn subject(report: &Report) -> String {
         words.push(counted(state.dump.nodes.len() as u64, "node"));
     }
     words.push(format!("{} K pages", state.page_size / 1024));
-    words.push(counted(report.measured.lines.len() as u64, "cache"));
+    let caches = report.measured.lines.len() as u64;
+    words.push(if caches == 0 { "caches unknown".into() } else { counted(caches, "cache") });
     words.join(", ")
 }
 
