@@ -16,6 +16,7 @@ pub mod knobs;
 mod predict;
 mod report;
 mod texts;
+mod uncounted;
 pub mod verdict;
 
 pub use report::{Report, act};

@@ -3,7 +3,7 @@
 
 pub use super::judgement::Judgement;
 use super::judgement::{introduced, with_size};
-use super::texts;
+use super::{texts, uncounted};
 use crate::find::{dentries, told, who};
 use crate::measure::alike::{Alike, alike};
 use crate::measure::history::{History, Least};
@@ -32,6 +32,8 @@ pub struct Verdict {
 
 /// Per cent of all slabs from which on one cache, or one group of caches, is the answer.
 const MOST_PERCENT: u64 = 50;
+/// Per cent of the machine's memory from which on slabs that only their holders free are never no problem.
+const MUCH_PERCENT: u64 = 10;
 /// Per cent of the total in slabtop's head below which the verdict says how much the text has: what is
 /// missing could then have a cache that dominates, which takes 25 %.
 const ENOUGH_PERCENT: u64 = 75;
@@ -79,6 +81,8 @@ pub(crate) fn of(measured: &Measured) -> Verdict {
     };
     let debugged = told::debugged(measured).filter(|_| pasted.is_some());
     let text = text + &debugged.map_or(String::new(), |(why, _)| format!(". {}", capital(&why)));
+    let text = text
+        + &uncounted::told(&measured.state.dump.meminfo).map_or(String::new(), |said| format!(". {said}"));
     Verdict { judgement, text, takes_second: judgement == Judgement::NotReclaimable }
 }
 
@@ -259,6 +263,16 @@ fn of_state(measured: &Measured) -> (Judgement, String) {
         let text =
             format!("unknown: the input does not tell which slabs can be reclaimed{most}{part}{memory}");
         return (Judgement::Unknown, text);
+    }
+    if let Some(total) = total.filter(|total| free >= stays && stays >= total / 100 * MUCH_PERCENT) {
+        let text = format!(
+            "not reclaimable: {} ({} of the machine's memory) can only be freed by what holds it, beside {} that \
+             the kernel frees when it needs memory; whether it climbs takes a second snapshot{part}{memory}",
+            size(stays),
+            percent(stays, total),
+            size(free)
+        );
+        return (Judgement::NotReclaimable, text);
     }
     if free >= stays {
         let lines = measured.lines.iter().filter(|line| line.reclaim.by_kernel() && line.split.bytes > 0);

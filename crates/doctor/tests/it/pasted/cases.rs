@@ -233,6 +233,17 @@ const TABLES: &[Case] = &[
         ],
         &["takes a second snapshot"],
     ),
+    (
+        "m04-missing-memory",
+        &["7.6 GiB (24 %) of the memory is in no line of /proc/meminfo", "slabs are less than that"],
+        &["o problem"],
+    ),
+    ("m05-half-slab", &["Not reclaimable: 3.1 GiB (20 % of the machine's memory)"], &["o problem"]),
+    (
+        "m09-vmalloc-remainder",
+        &["9.2 GiB, can only be freed", "VmallocUsed, 4.9 GiB, explains 97 % of it"],
+        &["slabs are less"],
+    ),
     ("m07-meminfo-no-slab", &["without the line Slab"], &["line 0"]),
     (
         "t01-kmem_cache-memcg",
