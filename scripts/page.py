@@ -169,6 +169,10 @@ def main():
     parser.add_argument("--program", default="target/debug/slablab")
     parser.add_argument("--pictures", type=pathlib.Path)
     given = parser.parse_args()
+    if not given.page.is_file():
+        parser.error(f"{given.page}: no such file; `cargo xtask page` writes target/page/slablab.html")
+    if not shutil.which(given.program):
+        parser.error(f"{given.program}: no such program; `cargo build` makes target/debug/slablab")
     program = os.environ.get("SLABLAB_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if not program:
         sys.exit("no browser: install chromium, or name one in SLABLAB_BROWSER")

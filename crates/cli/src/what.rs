@@ -3,8 +3,9 @@
 use crate::input::expect_file;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
+use slablab_doctor::Asked;
 use slablab_doctor::output::what_list_answer;
-use slablab_doctor::what::{Asked, Entry, Known};
+use slablab_doctor::what::{Entry, Known};
 use slablab_report::{Answer, json};
 use std::path::{Path, PathBuf};
 

@@ -11,11 +11,13 @@
 //! | [`what`] | what caches are for and how to shrink them |
 //! | [`orders`] | which sizes two order rules treat differently |
 //! | [`watch`] | slab memory as it moves: samples, growth |
+//! | [`Asked`] | names, messages and files that `what` is asked of |
 //! | [`output`] | the answers as text, CSV, JSON, Prometheus metrics and pages |
 //!
 //! No allocator runs here: everything is arithmetic on a [`state::State`].
 
 pub mod act;
+mod asked;
 pub mod find;
 pub mod measure;
 pub mod orders;
@@ -27,6 +29,7 @@ pub mod whatif;
 mod words;
 
 pub use act::Report;
+pub use asked::Asked;
 pub use measure::Options;
 pub use slablab_readers::cgroups::Owners;
 pub use slablab_report::{Error, Result};

@@ -40,12 +40,14 @@ async function answer(question, files) {
     }
     return JSON.parse(text(exports, exports.slablab_ask(put(exports, JSON.stringify(question)))));
   } catch (error) {
-    const said = error instanceof WebAssembly.RuntimeError ? text(exports, exports.slablab_defect()) : "";
-    const memory = error instanceof RangeError || said.includes("alloc");
+    const trapped = error instanceof WebAssembly.RuntimeError;
+    const said = trapped ? text(exports, exports.slablab_defect()) : String(error);
+    // An allocation that fails ends the module without a word.
+    const isFull = error instanceof RangeError || !said;
     return {
-      error: memory
-        ? "there is not memory enough in this page: the program reads this file"
-        : `a defect of slablab: ${said || error}. Please report it with the input`,
+      error: isFull
+        ? "the browser gives this page too little memory for the input: ask the program, `slablab`, instead"
+        : `a defect of slablab: ${said}. Please report it with the input`,
     };
   }
 }

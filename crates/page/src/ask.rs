@@ -5,9 +5,9 @@ use slablab_doctor::measure::SortKey;
 use slablab_doctor::orders::{Question as Orders, classes, machines};
 use slablab_doctor::output::{Shown, doctor_answer, orders_answer, whatif_answer};
 use slablab_doctor::state::{Input, Moment, State, read, read_at};
-use slablab_doctor::what::{Asked, Known};
+use slablab_doctor::what::Known;
 use slablab_doctor::whatif::{Debug, Grid, PerCpu, Policy, SheafCapacity, predict_with};
-use slablab_doctor::{Options, examine};
+use slablab_doctor::{Asked, Options, examine};
 use slablab_report::{Answer, html, json};
 use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
 use std::path::PathBuf;
@@ -139,44 +139,34 @@ impl Question {
 
     /// The words of the command line that ask the same.
     fn command(&self) -> String {
-        let mut words: Vec<String> = vec!["slablab".into()];
-        let mut option = |name: &str, value: String| {
-            if !value.is_empty() {
-                words.extend([name.to_string(), value]);
-            }
-        };
-        match self {
+        let text = |number: &Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
+        let said = |value: &Option<String>| value.clone().unwrap_or_default();
+        let (verb, inputs, options): (&str, Vec<String>, Vec<(&str, String)>) = match self {
             Question::Doctor { input, since, machine } => {
-                option("doctor", input.clone());
-                since.iter().for_each(|path| option("--since", path.clone()));
-                option("--page-size", machine.page_size.clone().unwrap_or_default());
-                option("--cpus", machine.cpus.map(|cpus| cpus.to_string()).unwrap_or_default());
+                let since = since.iter().map(|path| ("--since", path.clone()));
+                let machine = [("--page-size", said(&machine.page_size)), ("--cpus", text(&machine.cpus))];
+                ("doctor", vec![input.clone()], since.chain(machine).collect())
             }
             Question::Whatif { input, change, machine } => {
-                option("whatif", input.clone());
-                change.named().into_iter().for_each(|(name, value)| option(name, value.to_string()));
-                option("--input-page-size", machine.page_size.clone().unwrap_or_default());
-                option("--input-cpus", machine.cpus.map(|cpus| cpus.to_string()).unwrap_or_default());
+                let change = change.named().map(|(name, value)| (name, value.to_string()));
+                let page_size = ("--input-page-size", said(&machine.page_size));
+                let machine = [page_size, ("--input-cpus", text(&machine.cpus))];
+                ("whatif", vec![input.clone()], change.into_iter().chain(machine).collect())
             }
             Question::What { names, input } => {
-                words.push("what".into());
-                words.extend(names.iter().cloned().chain(input.clone()));
+                ("what", names.iter().chain(input).cloned().collect(), Vec::new())
             }
             Question::Orders { policy, against, page_size, cpus } => {
-                words.push("orders".into());
-                let mut option = |name: &str, value: String| {
-                    if !value.is_empty() {
-                        words.extend([name.to_string(), value]);
-                    }
-                };
-                option("--policy", policy.clone());
-                option("--against", against.clone().unwrap_or_default());
-                option("--page-size", page_size.join(","));
                 let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-                option("--cpus", cpus.join(","));
+                let rules = [("--policy", policy.clone()), ("--against", said(against))];
+                let machines = [("--page-size", page_size.join(",")), ("--cpus", cpus.join(","))];
+                ("orders", Vec::new(), rules.into_iter().chain(machines).collect())
             }
-        }
-        html::command_line(words.iter().map(String::as_str))
+        };
+        let given = options.iter().filter(|(_, value)| !value.is_empty());
+        let options = given.flat_map(|(name, value)| [*name, value.as_str()]);
+        let inputs = inputs.iter().map(String::as_str);
+        html::command_line(["slablab", verb].into_iter().chain(inputs).chain(options))
     }
 }
 
@@ -184,7 +174,8 @@ impl Machine {
     /// The input, with what the user says of it.
     fn input(&self, path: String) -> Result<Input> {
         let page_size = self.page_size.as_deref().filter(|text| !text.is_empty());
-        let page_size = page_size.map(slablab_doctor::state::page_size).transpose()?;
+        let page_size = page_size.map(slablab_doctor::state::page_size).transpose();
+        let page_size = page_size.map_err(|bad| format!("--page-size: {bad}"))?;
         Ok(Input { path: Some(PathBuf::from(path)), page_size, cpus: self.cpus })
     }
 }
@@ -250,7 +241,7 @@ fn list<T, E: std::fmt::Display>(
 }
 
 fn number<T: std::str::FromStr<Err = std::num::ParseIntError>>(text: &str) -> Result<T> {
-    text.parse().map_err(words)
+    text.parse().map_err(|_| "expected a number".into())
 }
 
 fn whatif(input: String, change: &Change, machine: &Machine) -> Result<Answer> {
@@ -273,16 +264,16 @@ fn what(names: &[String], input: Option<String>) -> Result<Answer> {
 }
 
 fn orders(policy: &str, against: Option<&str>, page_size: &[String], cpus: Vec<u32>) -> Result<Answer> {
-    let rule = |name: &str| {
+    let rule = |option: &str, name: &str| {
         OrderRule::parse(name).ok_or_else(|| {
-            format!("{name}: expected one of {}", OrderRule::ALL.map(OrderRule::name).join(", "))
+            format!("{option} {name}: expected one of {}", OrderRule::ALL.map(OrderRule::name).join(", "))
         })
     };
     let page_sizes =
         page_size.iter().map(|text| slablab_doctor::state::page_size(text)).collect::<Result<Vec<_>>>()?;
     let question = Orders {
-        rule: rule(policy)?,
-        against: against.map(rule).transpose()?,
+        rule: rule("--policy", policy)?,
+        against: against.map(|name| rule("--against", name)).transpose()?,
         page_sizes: if page_sizes.is_empty() { vec![4 << 10, 16 << 10, 64 << 10] } else { page_sizes },
         cpus: if cpus.is_empty() { classes().collect() } else { cpus },
         min_order: 0,
@@ -291,4 +282,43 @@ fn orders(policy: &str, against: Option<&str>, page_size: &[String], cpus: Vec<u
         sizes: None,
     };
     Ok(orders_answer(&question, &machines(&question)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question is answered by the words that the page shows as its command, or refused in a sentence.
+    #[track_caller]
+    fn check(question: &str, expected: std::result::Result<&str, &str>) {
+        let reply = answer(question.as_bytes());
+        match expected {
+            Ok(command) => assert_eq!((reply.error.as_deref(), reply.command.as_str()), (None, command)),
+            Err(words) => {
+                let error = reply.error.unwrap_or_else(|| panic!("{question} has an answer"));
+                assert!(error.contains(words), "{question}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn questions_are_answered_or_refused() {
+        let dump =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/releases/amd64_7.3.4_smp4.after.tar.xz");
+        let of = |options: &str| format!(r#"{{"verb":"whatif","input":{dump:?},"change":{{{options}}}}}"#);
+        let said = format!("slablab whatif {dump} --max-order 0,1 --cpus 8");
+        check(&of(r#""max-order":"0,1","cpus":"8""#), Ok(&said));
+        check(&of(r#""max-order":"x""#), Err("--max-order x: expected a number"));
+        check(&of(r#""max-ordr":"0""#), Err("max-ordr"));
+        check(&of(r#""page-size":"3K""#), Err("--page-size 3K: expected 4K"));
+        check(&format!(r#"{{"verb":"doctor","input":{dump:?}}}"#), Ok(&format!("slablab doctor {dump}")));
+        check(r#"{"verb":"doctor","input":"not-there"}"#, Err("not-there: "));
+        check(r#"{"verb":"doctor","input":"x","page-size":"3K"}"#, Err("--page-size: expected 4K"));
+        check(r#"{"verb":"doctor","input":"x","cpu":4}"#, Err("unknown field `cpu`"));
+        check(r#"{"verb":"doctr","input":"x"}"#, Err("unknown variant `doctr`"));
+        check(r#"{"verb":"what","names":["dentry"]}"#, Ok("slablab what dentry"));
+        check(r#"{"verb":"what","names":["dentri"]}"#, Err("did you mean dentry"));
+        check(r#"{"verb":"orders","policy":"none"}"#, Err("--policy none: expected one of"));
+        check("{", Err("the question: "));
+    }
 }

@@ -8,7 +8,6 @@
 //! pattern (`ext4_*`), of which the one with the longest fixed part wins. A merged cache's made-up name
 //! (`:a-0000104`) has no entry: [`Merged`] reads it.
 
-mod asked;
 mod corruption;
 mod data;
 mod holders;
@@ -17,7 +16,6 @@ mod merged;
 mod message;
 mod users;
 
-pub use asked::Asked;
 pub(crate) use corruption::CorruptionDocument;
 pub use corruption::{Damaged, corruptions_in};
 pub use slablab_readers::pasted::Corruption;

@@ -1,8 +1,8 @@
 //! What is asked of `what`: names of caches, messages of the kernel, files with either.
 
-use super::{Corruption, Damaged, Failure, Known, Merged, corruptions_in};
 use crate::output::what_answer;
 use crate::state::{self, Input};
+use crate::what::{Corruption, Damaged, Failure, Known, Merged, corruptions_in};
 use slablab_report::{Answer, Error, Result};
 use slablab_slabs::Release;
 use std::path::Path;
