@@ -86,7 +86,7 @@ const WITH_COMMAS: &[(&str, usize, &str)] = &[
     ("calibrate/src/host.rs", 1, "a list of CPUs, as 0-3,8"),
     ("experiment/src/explain/parameters.rs", 1, "values of a parameter, as the user gave them"),
     ("replay/src/output/sites/tracked.rs", 1, "a list of CPUs, as 0-3,8"),
-    ("page/src/ask.rs", 2, "lists of the command line"),
+    ("page/src/ask.rs", 1, "lists of the command line"),
     ("readers/src/lines.rs", 1, "the header of a file in an error"),
 ];
 
