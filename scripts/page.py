@@ -138,8 +138,14 @@ class Browser:
         return found
 
     def end(self):
-        self.process.kill()
-        self.process.wait()
+        """Ends the browser, and waits until it no longer writes into its profile."""
+        self.session = None
+        try:
+            self.call("Browser.close")
+            self.process.wait(timeout=10)
+        except (OSError, SystemExit, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
 
 
 def asked(browser, question):
@@ -177,7 +183,8 @@ def main():
     if not program:
         sys.exit("no browser: install chromium, or name one in SLABLAB_BROWSER")
     wrong = []
-    with tempfile.TemporaryDirectory() as profile:
+    # A child of a browser that had to be killed may still write there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         browser = Browser(program, profile)
         try:
             begun = time.monotonic()
