@@ -8,12 +8,14 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `scan` | the text, line by line |
 //! | `clean` | a line as its program printed it |
 //! | `prefix` | what a log puts before every line, learnt from the text |
 //! | `row` | rows of tables |
 //! | `tables` | rows become tables, parts of tables and snapshots |
 //! | `infer` | what rows do not say and their numbers imply |
-//! | `message` | messages of the kernel about memory |
+//! | `failure` | a slab that could not be had |
+//! | `report` | reports of the OOM killer and of failed allocations of pages |
 //! | `corruption` | reports of damaged or leaked objects |
 //! | `aside` | texts of other tools: what they are |
 //! | `facts` | totals of slabtop, meminfo, dentry-state, the kernel's release |
@@ -22,26 +24,28 @@ mod aside;
 mod clean;
 mod corruption;
 mod facts;
+mod failure;
 mod infer;
-mod message;
 mod prefix;
+mod report;
 mod row;
+mod scan;
 mod tables;
 
 pub use crate::procfs::DentryState;
 pub use aside::{Aside, Asides};
 pub use corruption::{Corruption, Damage, Track};
 pub use facts::Totals;
+pub use failure::{AllocFailure, NodeCounts};
 pub use infer::{Caches, Inferred};
-pub use message::{AllocFailure, CgroupCounts, MemoryReport, NodeCounts, ZoneCounts};
+pub use report::{CgroupCounts, MemoryReport, ZoneCounts};
 pub use row::{Row, Size};
 pub use tables::{Kind, Snapshot, Table};
 
 use crate::allocinfo::{self, AllocSite, Allocinfo};
 use crate::procfs::Numbers;
 use crate::text::LineError;
-use facts::{Fact, Facts};
-use tables::Block;
+use scan::Scan;
 
 /// What was found in a text.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -113,12 +117,6 @@ pub struct Moment {
 
 /// Most moments of /proc/meminfo that are kept.
 const MOMENTS: usize = 128;
-/// Most rows that are told as cut.
-const CUT: usize = 1000;
-/// Most messages that are kept: a log may have the same one without end.
-const MESSAGES: usize = 10_000;
-/// Letters that are kept of a line that was not understood.
-const SHOWN: usize = 60;
 
 /// Scans a text. Bytes that are no UTF-8 are replaced.
 pub fn scan(text: &[u8]) -> Pasted {
@@ -306,373 +304,5 @@ impl Pasted {
         };
         let (_, earlier) = table.snapshots.split_last().expect("a table has a snapshot");
         earlier.iter().map(|snapshot| infer::of_snapshot(table.kind, snapshot)).collect()
-    }
-}
-
-/// Whether lines that look like meminfo's are.
-fn is_of_memory(meminfo: &Numbers) -> bool {
-    ["MemTotal", "MemFree", "Slab", "SUnreclaim"].iter().any(|key| meminfo.contains_key(*key))
-}
-
-/// A row that may go on in the next line.
-struct Open {
-    kind: Kind,
-    line: usize,
-    text: String,
-    words: usize,
-    row: Row,
-    is_cut: bool,
-}
-
-/// Where in the text the scan is.
-#[derive(Default)]
-struct Scan {
-    pasted: Pasted,
-    facts: Facts,
-    blocks: Vec<Block>,
-    /// Other lines since the last row.
-    is_gap: bool,
-    open: Option<Open>,
-    /// The heading of a table was seen, and no line that is no row since.
-    under: Option<Kind>,
-    in_failure: bool,
-    in_corruption: bool,
-    within: message::Within,
-    sites: allocinfo::Loose,
-    /// Caches of node_exporter's metrics, by name.
-    exported: std::collections::BTreeMap<String, Row>,
-    /// Rows of a list of sizes, which count only if there are several.
-    sizes: Vec<(usize, Row, String)>,
-}
-
-impl Scan {
-    fn line(&mut self, number: usize, line: &str) {
-        if !line.chars().any(char::is_alphanumeric) {
-            // A rule or a fence. A message's lines follow each other.
-            self.is_gap |= !line.is_empty();
-            return;
-        }
-        self.pasted.lines += 1;
-        if self.goes_on(line) {
-            return;
-        }
-        self.close();
-        let words = row::words(line);
-        if self.rows(number, line, &words) {
-            self.in_failure = false;
-            return;
-        }
-        if !self.sizes.is_empty() && row::sized(&words).is_none() {
-            self.close_sizes();
-        }
-        if self.message(number, line) {
-            self.is_gap = true;
-            return;
-        }
-        if let Some(fact) = self.facts.line(&mut self.pasted, line, &words) {
-            self.is_gap = true;
-            if let Fact::Heading(kind) = fact {
-                self.under = Some(kind);
-            }
-            return;
-        }
-        if self.columns(number, line, &words) || self.size(number, line, &words) {
-            return;
-        }
-        if self.sites.line(line) || self.exported(number, line) || self.pasted.asides.line(number, line) {
-            self.is_gap = true;
-            return;
-        }
-        self.lost(number, line, &words);
-        (self.is_gap, self.under) = (true, None);
-        self.unread(number, line);
-    }
-
-    /// A line with four numbers inside of a table is a row that could not be read: what it has is missing.
-    fn lost(&mut self, number: usize, line: &str, words: &[&str]) {
-        const NUMBERS: usize = 4;
-        let in_table = self.under.is_some() || (!self.blocks.is_empty() && !self.is_gap);
-        let is_number = |word: &&&str| {
-            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-            row::number::<u64>(word).is_some() || row::size(word).is_some()
-        };
-        if in_table
-            && self.pasted.lost.len() < CUT
-            && words.iter().filter(is_number).take(NUMBERS).count() == NUMBERS
-        {
-            self.pasted.lost.push((number, line.chars().take(SHOWN).collect()));
-        }
-    }
-
-    /// A metric of node_exporter: `node_slabinfo_active_objects{slab="dentry"} 12`.
-    fn exported(&mut self, number: usize, line: &str) -> bool {
-        let Some((metric, rest)) = line.strip_prefix("node_slabinfo_").and_then(|rest| rest.split_once('{'))
-        else {
-            return false;
-        };
-        let name = rest.split_once("slab=\"").and_then(|(_, rest)| rest.split_once('"'));
-        let value =
-            rest.rsplit_once('}').and_then(|(_, value)| value.split_whitespace().next()?.parse::<f64>().ok());
-        let (Some((name, _)), Some(value)) = (name, value.filter(|value| (0.0..1e18).contains(value))) else {
-            return false;
-        };
-        if self.exported.len() > 1 << 14 || !row::is_name(name) {
-            return false;
-        }
-        let row = self.exported.entry(name.to_string()).or_insert_with(|| Row {
-            line: number,
-            name: name.to_string(),
-            ..Row::default()
-        });
-        let value = value as u64;
-        match metric {
-            "active_objects" => row.active = Some(value),
-            "objects" => row.total = Some(value),
-            "object_size_bytes" => row.size = Some(Size::exact(value)),
-            "objects_per_slab" => row.per_slab = Some(value),
-            "pages_per_slab" => row.pages = Some(value),
-            _ => {}
-        }
-        true
-    }
-
-    fn unread(&mut self, number: usize, line: &str) {
-        self.pasted.unread += 1;
-        if self.pasted.first_unread.as_ref().is_none_or(|(first, _)| number < *first) {
-            self.pasted.first_unread = Some((number, line.chars().take(SHOWN).collect()));
-        }
-    }
-
-    /// Whether the line is the rest of the row before it.
-    fn goes_on(&mut self, line: &str) -> bool {
-        let Some(open) = &mut self.open else { return false };
-        let alone = row::words(line);
-        if row::slabinfo(&alone).is_some() || row::slabtop(&alone).is_some() {
-            return false;
-        }
-        // A name that was broken at its hyphen.
-        if open.row.name.ends_with('-') {
-            if let [rest] = alone[..]
-                && !rest.contains(char::is_uppercase)
-                && row::is_name(&format!("{}{rest}", open.row.name))
-            {
-                open.row.name += rest;
-            }
-            let went_on = !open.row.name.ends_with('-');
-            self.close();
-            return went_on;
-        }
-        let joined = format!("{} {line}", open.text);
-        let words = row::words(&joined);
-        let found = match open.kind {
-            Kind::Slabtop => row::slabtop(&words),
-            _ => row::slabinfo(&words),
-        };
-        match found {
-            Some(found) if found.words == words.len() && found.words > open.words => {
-                let row = Row { line: open.line, ..found.row };
-                *open = Open { text: joined, words: found.words, row, is_cut: found.is_cut, ..*open };
-                if !open.is_cut && !open.row.name.ends_with('-') {
-                    self.close();
-                }
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Ends a row that did not go on.
-    fn close(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        if open.is_cut {
-            if self.pasted.cut.len() < CUT {
-                self.pasted.cut.push((open.line, open.text.chars().take(SHOWN).collect()));
-            }
-            // Without a name nothing can be said of a row.
-            if open.row.name.is_empty() {
-                self.is_gap = true;
-                return;
-            }
-        }
-        self.push(open.kind, open.row);
-    }
-
-    /// Takes all rows of a line: some web pages lose the line breaks.
-    fn rows(&mut self, number: usize, line: &str, words: &[&str]) -> bool {
-        let mut at = 0;
-        while at < words.len() {
-            let rest = &words[at..];
-            let found = row::slabinfo(rest).map(|found| (Kind::Slabinfo, found));
-            let found = found.or_else(|| row::slabtop(rest).map(|found| (Kind::Slabtop, found)));
-            let Some((kind, found)) = found else { break };
-            self.close();
-            let end = at + found.words;
-            let text =
-                if at == 0 && end == words.len() { line.to_string() } else { words[at..end].join(" ") };
-            let row = Row { line: number, ..found.row };
-            if found.is_cut || (end == words.len() && row.name.ends_with('-')) {
-                let is_cut = found.is_cut;
-                self.open = Some(Open { kind, line: number, text, words: found.words, row, is_cut });
-            } else {
-                self.push(kind, row);
-            }
-            at = end;
-        }
-        at > 0
-    }
-
-    fn push(&mut self, kind: Kind, row: Row) {
-        match self.blocks.last_mut() {
-            Some(block) if block.kind == kind && !self.is_gap => block.rows.push(row),
-            _ => self.blocks.push(Block { kind, rows: vec![row] }),
-        }
-        self.is_gap = false;
-    }
-
-    /// The first columns of slabinfo, vmstat's, or those of an OOM report.
-    fn columns(&mut self, number: usize, line: &str, words: &[&str]) -> bool {
-        if self.under == Some(Kind::Oom)
-            && let Some(row) = row::oom(words)
-        {
-            self.push(Kind::Oom, Row { line: number, ..row });
-            return true;
-        }
-        if self.under == Some(Kind::Crash) {
-            match row::crash(words) {
-                Some(Ok(row)) => self.push(Kind::Crash, Row { line: number, ..row }),
-                Some(Err(name)) => self.pasted.unreadable.push(name),
-                // What crash says of a row, and dots for rows that were left out.
-                None if line.starts_with("kmem: ") || line == "..." => {}
-                None => return false,
-            }
-            return true;
-        }
-        if self.under == Some(Kind::Spl)
-            && let Some(row) = row::spl(words)
-        {
-            row.into_iter().for_each(|row| self.push(Kind::Spl, Row { line: number, ..row }));
-            return true;
-        }
-        let is_sure = self.under == Some(Kind::Columns);
-        let Some(row) = row::columns(words, is_sure) else { return false };
-        let row = Row { line: number, ..row };
-        if row.pages.is_some() {
-            // A row of slabinfo that goes on in the next line begins so.
-            let (text, words) = (line.to_string(), words.len());
-            self.open = Some(Open { kind: Kind::Columns, line: number, text, words, row, is_cut: false });
-        } else {
-            self.push(Kind::Columns, row);
-        }
-        true
-    }
-
-    fn size(&mut self, number: usize, line: &str, words: &[&str]) -> bool {
-        let Some(row) = row::sized(words) else { return false };
-        self.sizes.push((number, Row { line: number, ..row }, line.chars().take(SHOWN).collect()));
-        true
-    }
-
-    /// Two rows make a list. One may be a sentence.
-    fn close_sizes(&mut self) {
-        let sizes = std::mem::take(&mut self.sizes);
-        let is_list = sizes.len() > 1;
-        for (number, row, line) in sizes {
-            if is_list {
-                self.push(Kind::Sizes, row);
-            } else {
-                self.unread(number, &line);
-            }
-        }
-        self.is_gap = true;
-    }
-
-    fn message(&mut self, number: usize, line: &str) -> bool {
-        if self.corruption(number, line) {
-            return true;
-        }
-        if let Some(failure) = message::failure(line) {
-            if self.pasted.failures.len() < MESSAGES {
-                self.pasted.failures.push(AllocFailure { line: number, ..failure });
-            }
-            self.in_failure = true;
-            return true;
-        }
-        if self.in_failure
-            && let Some(failure) = self.pasted.failures.last_mut()
-        {
-            if message::more_of_failure(failure, line) {
-                return true;
-            }
-            self.in_failure = false;
-        }
-        self.report(number, line)
-    }
-
-    /// Reports of damaged objects. A cache's live objects may be listed before the line that says why.
-    fn corruption(&mut self, number: usize, line: &str) -> bool {
-        let reports = &mut self.pasted.corruptions;
-        if let Some(found) = corruption::begins(line) {
-            (self.in_corruption, self.in_failure) = (true, false);
-            let found = Corruption { line: number, ..found };
-            if let Some(last) = reports.last_mut().filter(|last| last.is_headless()) {
-                last.head(found);
-            } else if reports.len() < MESSAGES {
-                reports.push(found);
-            }
-            return true;
-        }
-        if line.contains(" invoked oom-killer") || line.contains("page allocation failure") {
-            self.in_corruption = false;
-        }
-        let starts =
-            ["INFO: Object 0x", "INFO: Slab 0x", "INFO: Allocated in ", "INFO: Freed in ", "Object 0x"];
-        if !self.in_corruption
-            && reports.len() < MESSAGES
-            && starts.iter().any(|start| line.starts_with(start))
-        {
-            reports.push(Corruption { line: number, ..Corruption::default() });
-            self.in_corruption = true;
-        }
-        self.in_corruption && reports.last_mut().is_some_and(|report| corruption::more(report, line))
-    }
-
-    fn report(&mut self, number: usize, line: &str) -> bool {
-        let begins = line.contains(" invoked oom-killer") || line.contains("page allocation failure");
-        let reports = &mut self.pasted.reports;
-        if (begins || reports.is_empty()) && reports.len() < MESSAGES {
-            let mut report = MemoryReport { line: number, ..MemoryReport::default() };
-            if !message::more_of_report(&mut report, &mut self.within, line) {
-                return false;
-            }
-            reports.push(report);
-            return true;
-        }
-        reports.last_mut().is_some_and(|report| message::more_of_report(report, &mut self.within, line))
-    }
-
-    fn finish(mut self) -> Pasted {
-        self.close();
-        self.close_sizes();
-        let mut exported: Vec<Row> = std::mem::take(&mut self.exported).into_values().collect();
-        if !exported.is_empty() {
-            exported.retain(|row| row.total.is_some() || row.active.is_some());
-            self.blocks.push(Block { kind: Kind::Columns, rows: exported });
-        }
-        let mut pasted = self.pasted;
-        pasted.alloc_sites = self.sites.finish();
-        corruption::gather(&mut pasted.corruptions);
-        pasted.sort_counters(self.facts.counters);
-        pasted.last_whole_moment();
-        pasted.tables = tables::tables(self.blocks);
-        if let Some(report) = pasted.reports.last_mut() {
-            report.has_table |= pasted.tables.iter().any(|table| table.kind == Kind::Oom);
-        }
-        // Lines that looked like meminfo's, and were none.
-        if !is_of_memory(&pasted.meminfo) {
-            pasted.unread += pasted.meminfo.len();
-            pasted.meminfo.clear();
-        }
-        pasted.moments.retain(|moment| is_of_memory(&moment.meminfo));
-        pasted
     }
 }
