@@ -209,7 +209,7 @@ async function fragment() {
     if (found[1] === "q") await put(JSON.parse(await unpacked(found[2])));
     else example(Number(found[2]));
   } catch {
-    $("error").textContent = "The link is not whole: it was cut where it was copied.";
+    $("error").textContent = "The link is not whole: it was cut where it was copied. Copy all of the address, or ask for the input.";
   }
 }
 
