@@ -392,6 +392,10 @@ impl<P: Platform> Engine<P> for Slub<P> {
         self.exposed_places()
     }
 
+    fn usage(&self) -> Usage {
+        self.report()
+    }
+
     fn usage_on(&self, node: NodeId) -> Usage {
         self.report_on(node)
     }

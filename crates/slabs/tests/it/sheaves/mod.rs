@@ -22,10 +22,10 @@ use Step::{
 };
 use slablab_model::{Machine, MachineSpec, Model, NodeSpec};
 use slablab_pages::{Pages, PagesPolicy};
-use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Time};
+use slablab_platform::{CpuId, Event, FrameKind, Gfp, NodeId, Pfn, Time, Topology};
 use slablab_slabs::engines::slub::{Slub, SlubPolicy};
 use slablab_slabs::preset::Preset;
-use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Idle, Sheaf};
+use slablab_slabs::{Backing, CacheFlags, CacheId, CacheSpec, Engine, Idle, Sheaf, Usage};
 
 const MIB: u64 = 1 << 20;
 
@@ -264,6 +264,14 @@ fn check(case: &Case<'_>) {
                     panic!("{}, {preset}: {wrong}", case.name);
                 }
             }
+            let mut by_node = Usage::default();
+            (0..Model::nodes()).for_each(|node| by_node += heap.cache.usage_on(NodeId(node)));
+            assert_eq!(
+                heap.cache.usage(),
+                by_node,
+                "{}, {preset}: of all nodes, and each by itself",
+                case.name
+            );
             heap.end();
         });
     }

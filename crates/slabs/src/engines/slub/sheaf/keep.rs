@@ -360,7 +360,7 @@ impl<P: Platform> Slub<P> {
 
 /// Counts of the objects that sheaves hold, for reports.
 impl<P: Platform> Slub<P> {
-    pub(in crate::engines::slub) fn parked_in_barns(&self, node: NodeId) -> u64 {
+    pub(in crate::engines::slub) fn parked_in_barns(&self, node: Option<NodeId>) -> u64 {
         let barns = (0..P::nodes()).filter_map(|barn| self.barns.peek(NodeId(barn)));
         let full = |barn: &BarnLock<P>| -> u64 {
             barn.lock().full().map(|sheaf| Self::of_node(sheaf, self.sheaf_capacity, node)).sum()
@@ -368,19 +368,23 @@ impl<P: Platform> Slub<P> {
         barns.map(full).sum()
     }
 
-    pub(in crate::engines::slub) fn parked_in_sheaves(&self, slot: &Slot<'_, P>, node: NodeId) -> u64 {
+    pub(in crate::engines::slub) fn parked_in_sheaves(
+        &self,
+        slot: &Slot<'_, P>,
+        node: Option<NodeId>,
+    ) -> u64 {
         let state: &CpuState<P> = slot;
         let main = slot.array();
         let main = main.storage.map_or(0, |sheaf| Self::of_node(sheaf, main.size, node));
         main + state.sheaves.spare.get().map_or(0, |spare| Self::of_node(spare.sheaf, spare.size, node))
     }
 
-    /// A sheaf's objects of a node.
-    fn of_node(sheaf: P::Ptr, size: u32, node: NodeId) -> u64 {
-        if P::nodes() == 1 {
-            return size as u64;
-        }
+    /// A sheaf's objects of a node, or of all.
+    fn of_node(sheaf: P::Ptr, size: u32, node: Option<NodeId>) -> u64 {
         let objects = (0..size).filter_map(|index| P::storage_load(sheaf, word(index)));
-        objects.filter(|object| Self::node_of(*object) == Some(node)).count() as u64
+        match node.filter(|_| P::nodes() > 1) {
+            None => size as u64,
+            Some(node) => objects.filter(|object| Self::node_of(*object) == Some(node)).count() as u64,
+        }
     }
 }
