@@ -15,6 +15,7 @@
 //!   contestants  the allocators of this build
 //! memory     resident memory of a process                 the programs
 //! process    CPU, page faults and peak of a process
+//! programs   any program under preloaded allocators
 //! own        engines that a program registers             what can run
 //! child      runs one contestant in a child process
 //! rig        blocks, order, samples                       the run
@@ -57,6 +58,7 @@ pub mod patterns;
 mod peers;
 pub mod predicted;
 mod process;
+pub mod programs;
 #[expect(unsafe_code, reason = "asks the C library")]
 mod proof;
 pub mod random;

@@ -1,7 +1,11 @@
 //! Figures and addresses from the C library. `unsafe`: calls it.
 
+use rustix::process::Pid;
 use std::ffi::CStr;
+use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// What the kernel counts for a process, since its start.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +26,52 @@ pub(crate) fn usage() -> Usage {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
     };
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-    Usage {
-        user_ns: ns(usage.ru_utime),
-        system_ns: ns(usage.ru_stime),
-        faults: (usage.ru_minflt + usage.ru_majflt) as u64,
+    Usage::of(&usage)
+}
+
+impl Usage {
+    fn of(usage: &libc::rusage) -> Usage {
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        Usage {
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            faults: (usage.ru_minflt + usage.ru_majflt) as u64,
+        }
     }
+}
+
+/// How a child ended, and what it and the children that it waited for took.
+pub(crate) struct Ended {
+    /// `None` if a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) usage: Usage,
+    /// The largest resident set of one process.
+    pub(crate) peak_bytes: u64,
+}
+
+/// Waits for a child's end. Nothing else may wait for it.
+pub(crate) fn end_of(child: Pid) -> io::Result<Ended> {
+    let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: the call writes into `status` and `usage`, of which every bit pattern is a value, zeros too.
+    let (waited, usage) = unsafe {
+        let waited = libc::wait4(child.as_raw_nonzero().get(), &mut status, 0, usage.as_mut_ptr());
+        (waited, usage.assume_init())
+    };
+    match waited {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(Ended {
+            code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            usage: Usage::of(&usage),
+            peak_bytes: usage.ru_maxrss as u64 * 1024,
+        }),
+    }
+}
+
+/// Has a command begin in a copy of this process's own memory, not in the memory itself: the kernel counts the
+/// peak of what a process was before it executed a program as the program's.
+pub(crate) fn apart(command: &mut Command) -> &mut Command {
+    // SAFETY: the function does nothing; that there is one has the library call `fork`.
+    unsafe { command.pre_exec(|| Ok(())) }
 }
 
 /// The C library's `free(NULL)`.

@@ -161,7 +161,7 @@ pub(crate) const ENOUGH: usize = 8;
 /// The most children per allocator: the memory of a process varies little from run to run.
 const MEMORY_REPEATS: usize = 3;
 
-fn load() -> f64 {
+pub(crate) fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(f64::NAN)
 }

@@ -1,10 +1,13 @@
-//! `slablab bench`: allocators side by side in one process.
+//! `slablab bench`: allocators side by side in one process, or under a program.
+
+mod program;
 
 use crate::input::{Progress, command_line};
 use crate::interrupts::polled;
 use crate::listed;
 use crate::outcome::{Done, Failure};
-use crate::output::{Format, OutputArgs, named, write_out};
+use crate::output::{Form, OutputArgs, named, write_out};
+use clap::ValueEnum;
 use serde_json::Value;
 use slablab_bench::calls::Prepared;
 use slablab_bench::child::{self, Child};
@@ -12,6 +15,7 @@ use slablab_bench::patterns::trace;
 use slablab_bench::rig::{self, Options, Watcher};
 use slablab_bench::{output, own, report::Report};
 use slablab_engines::parse;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::*};
@@ -19,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::*};
 /// Compares allocators.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab bench\n  slablab bench --workloads pair64,threads --allocators slablab,glibc,mimalloc --repeats 31\n  slablab bench --workloads single --format csv -o single.csv --html single.html\n  slablab bench --trace python3.trace.parquet --allocators slablab,glibc"
+    after_help = "Examples:\n  slablab bench\n  slablab bench --workloads pair64,threads --allocators slablab,glibc,mimalloc --repeats 31\n  slablab bench --workloads single --format csv -o single.csv --html single.html\n  slablab bench --trace python3.trace.parquet --allocators slablab,glibc\n  slablab bench -- sort -o /dev/null words.txt\n  slablab bench --allocators glibc,slablab --allocator mine=./libmine.so --format hyperfine -- ./server --once"
 )]
 pub(crate) struct Args {
     /// Workloads or groups of them (see --list)
@@ -52,8 +56,25 @@ pub(crate) struct Args {
     /// All columns, also those that do not fit the terminal
     #[arg(long)]
     wide: bool,
+    /// An allocator for PROGRAM beside those of --allocators: its name, and its library
+    #[arg(long, value_name = "NAME=PATH", requires = "program")]
+    allocator: Vec<String>,
+    /// Runs of PROGRAM under each allocator that are not counted, beside the one that proves who serves it
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "program",
+        value_parser = clap::value_parser!(u64).range(..=1000))]
+    warmup: u64,
+    /// What PROGRAM reads on standard input
+    #[arg(long, value_name = "FILE", requires = "program")]
+    input: Option<PathBuf>,
+    /// Count runs of PROGRAM that end with another exit code than 0, too
+    #[arg(long, requires = "program")]
+    ignore_failure: bool,
+    /// Run this program under each allocator, which is preloaded, in place of workloads
+    #[arg(last = true, value_name = "PROGRAM",
+        conflicts_with_all = ["workloads", "engine", "trace", "list", "scale", "memory_mb"])]
+    program: Vec<OsString>,
     #[command(flatten)]
-    out: OutputArgs<Format>,
+    out: OutputArgs<Benched>,
     /// Serve one measurement, as a child process: an allocator's memory, or WORKLOAD/ALLOCATOR and operations
     #[arg(long, hide = true, num_args = 3, value_names = ["NAME", "BYTES", "SEED"])]
     memory_of: Option<Vec<String>>,
@@ -61,6 +82,19 @@ pub(crate) struct Args {
     #[arg(long, hide = true, value_name = "FILE")]
     calls: Option<PathBuf>,
 }
+
+/// The forms of these answers.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Benched {
+    #[value(alias = "text")]
+    Table,
+    Json,
+    Csv,
+    /// Of a program: JSON as `hyperfine --export-json` writes it
+    Hyperfine,
+}
+
+impl Form for Benched {}
 
 /// Shows progress, and stops when a signal says so.
 struct Watch {
@@ -89,6 +123,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         args.out.answer(&output::list_text(answer, &rows), &command_line(), args.wide)?;
         return Ok(Done::Complete);
     }
+    if !args.program.is_empty() {
+        return program::run(args);
+    }
     args.out.check(named("the trace", &args.trace))?;
     args.out.expect_writable()?;
     let signal = polled()?;
@@ -115,10 +152,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let watch = Watch { progress: Progress::new("bench"), signal: signal.clone() };
     let results = rig::run(&options, &watch);
     drop(watch);
-    let ended = match signal.load(Relaxed) {
-        0 => Done::Complete,
-        signal => Done::Ended { signal: signal as i32 },
-    };
+    let ended = ended(&signal);
     let results = match results {
         // A child got the signal too: that is no error of its own.
         Err(_) if !matches!(ended, Done::Complete) => return Ok(ended),
@@ -127,6 +161,14 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let report = Report::new(&results);
     args.out.answer(&output::bench_answer(&report), &command_line(), args.wide)?;
     Ok(ended)
+}
+
+/// How a verb ends that looked at `signal`.
+fn ended(signal: &AtomicUsize) -> Done {
+    match signal.load(Relaxed) {
+        0 => Done::Complete,
+        signal => Done::Ended { signal: signal as i32 },
+    }
 }
 
 /// The JSON Schema of a row of the list.

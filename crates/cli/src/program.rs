@@ -54,7 +54,7 @@ enum Verb {
     Orders(orders::Args),
     /// Show what a running process under slablab holds: slabs, objects, sheaves, page faults
     Top(top::Args),
-    /// Compare allocators in one process: slablab's, glibc's, and others if this program was built with them
+    /// Compare allocators in one process, or as the malloc of any program
     Bench(bench::Args),
     /// Compare results that a verb wrote with --format json: a table for a mail
     Compare(compare::Args),

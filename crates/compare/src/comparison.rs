@@ -245,7 +245,7 @@ fn general(kind: &Kind, facts: &Facts) -> Vec<String> {
     }
     if kind.medians {
         said.push(
-            "the blocks of a run share a process, a code layout and an hour: two runs of one program differ by \
+            "the blocks of a run share a layout of memory and an hour: two runs of one program differ by \
              more than their intervals. Run each side several times, or both in one run"
                 .to_string(),
         );

@@ -43,11 +43,15 @@ const PREFIX: &str = "slablab.";
 /// The kind that a document's schema names.
 fn kind(value: &Value) -> std::result::Result<&'static Kind, String> {
     let expected = || {
-        let verbs: Vec<&str> = kinds::ALL.iter().map(|kind| kind.verb).collect();
-        format!("expected what one of {} writes with --format json", verbs.join(", "))
+        let mut verbs: Vec<&str> = kinds::ALL.iter().map(|kind| kind.verb).collect();
+        verbs.dedup();
+        format!(
+            "expected what one of {} writes with --format json, or hyperfine --export-json",
+            verbs.join(", ")
+        )
     };
     let Some(schema) = value["schema"].as_str() else {
-        return Err(format!("no key `schema`: {}", expected()));
+        return kinds::foreign(value).ok_or_else(|| format!("no key `schema`: {}", expected()));
     };
     if let Some(kind) = kinds::ALL.iter().find(|kind| kind.schema == schema) {
         return Ok(kind);

@@ -272,7 +272,7 @@ fn repeats_are_tested_over_the_table() {
 fn a_bench_needs_quiet_controls() {
     let base = bench(5.0, 9.0, 1.0);
     let words = [
-        "caution: the blocks of a run share a process",
+        "caution: the blocks of a run share a layout",
         "pair64 slablab, ns",
         "4.02 (   0.00%)",
         "4.42 *",
@@ -305,6 +305,42 @@ fn a_bench_needs_quiet_controls() {
         "1 verdict is withheld",
     ];
     check(&[base, busy], Options::default(), &words);
+}
+
+/// Two runs of one program, ours and hyperfine's: blocks of a real machine, tested by ranks.
+#[test]
+fn programs_under_allocators_and_commands() {
+    let values = |middle: f64| (0..9).map(move |block| middle * (1.0 + 0.001 * f64::from(block)));
+    let program = |cpu_s: f64| {
+        let row = |allocator: &str, cpu_s: f64, is_twin: bool| {
+            let block = |cpu: f64| json!({ "cpu_s": cpu, "wall_s": 1.0, "peak_bytes": 5e6 });
+            let samples: Vec<Value> = values(cpu_s).map(block).collect();
+            json!({ "allocator": allocator, "is_twin": is_twin, "samples": samples })
+        };
+        json!({
+            "schema": "slablab.bench-program.1",
+            "command": "sort words",
+            "blocks": 9,
+            "no_verdict": [],
+            "host": { "name": "here" },
+            "rows": [row("glibc", 0.5, false), row("slablab", cpu_s, false), row("glibc", 9.0, true)],
+        })
+    };
+    let text =
+        check(&[program(0.4), program(0.5)], Options::default(), &["slablab, CPU ms", "401.60", "1 worse"]);
+    assert!(!text.contains("9000"), "the twin is not compared: {text}");
+    let hyperfine = |seconds: f64| {
+        let times: Vec<f64> = values(seconds).collect();
+        json!({ "results": [
+            { "command": "sort words", "mean": seconds, "times": times, "parameters": { "allocator": "glibc" } },
+        ] })
+    };
+    check(&[hyperfine(2.0), hyperfine(1.0)], Options::default(), &["sort words, glibc", "1 better"]);
+    let without = json!({ "results": [{ "command": "ls" }] }).to_string();
+    let error =
+        Document::parse("x", Path::new("x.json"), without.as_bytes()).expect_err("no times").to_string();
+    assert!(error.contains("no list of numbers `times` of ls; expected what hyperfine"), "{error}");
+    check_error(&[hyperfine(2.0), program(0.5)], &["the result of slablab bench -- PROGRAM"]);
 }
 
 #[test]

@@ -5,10 +5,12 @@ mod document;
 mod list;
 mod native;
 mod page;
+mod programs;
 mod text;
 
 pub use list::{Listed, list_columns, list_sentence, list_text, listed};
 pub use native::native_answer;
+pub use programs::program_answer;
 
 use crate::memory::FIGURES;
 use crate::report::Report;
@@ -36,7 +38,7 @@ pub fn bench_answer(report: &Report) -> Answer {
 
 /// The schemas of these answers.
 pub fn schemas() -> Vec<Named> {
-    vec![named::<BenchDocument>(), native::schema()]
+    vec![named::<BenchDocument>(), native::schema(), programs::schema()]
 }
 
 fn sentence(report: &Report) -> String {

@@ -137,3 +137,50 @@ fn a_recorded_program_is_replayed() {
     check_error(&["--trace", "README.md"], "README.md");
     check_error(&["--trace", "no.trace.parquet"], "slablab: no.trace.parquet: No such file");
 }
+
+/// A program under an allocator that is preloaded, in all forms.
+#[test]
+fn a_program_runs_under_allocators() {
+    let program = ["--repeats", "2", "--allocators", "glibc", "--", "perl", "-e", "print 'x' x 300000"];
+    let said = answered(&program);
+    let words =
+        ["No verdict on perl -e", "2 blocks are too few", "CPU ms", "peak MB", "glibc", "glibc again"];
+    check_order(&program, &said, &words);
+    check_order(
+        &program,
+        &said,
+        &["is proved by the dynamic linker", "the program printed the same in all runs"],
+    );
+    let json = |form: &str| -> Value {
+        let args = [&["--format", form], &program[..]].concat();
+        serde_json::from_str(&answered(&args)).expect("JSON")
+    };
+    let own = json("json");
+    assert_eq!((&own["schema"], &own["blocks"]), (&"slablab.bench-program.1".into(), &2.into()));
+    assert_eq!(own["rows"][0]["samples"].as_array().map(Vec::len), Some(2));
+    let foreign = json("hyperfine");
+    assert_eq!(foreign["results"][0]["parameters"]["allocator"], "glibc");
+    assert_eq!(foreign["results"][0]["times"].as_array().map(Vec::len), Some(2));
+    let csv = answered(&[&["--format", "csv"], &program[..]].concat());
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+}
+
+#[test]
+fn programs_that_are_refused() {
+    for (args, words) in [
+        (&["--", "/nonexistent/program"][..], "/nonexistent/program: No such file"),
+        (&["--", "false"], "false under glibc: exit code 1"),
+        (&["--", "sh", "-c", "echo the reason >&2; exit 7"], "exit code 7 (the reason): expected 0"),
+        (&["--input", "/nonexistent", "--", "true"], "/nonexistent"),
+        (
+            &["--allocator", "mine=/nonexistent.so", "--", "true"],
+            "--allocator mine: /nonexistent.so: No such file",
+        ),
+        (&["--workloads", "single", "--", "true"], "cannot be used with"),
+        (&["--warmup", "1"], "required"),
+    ] {
+        check_error(&[&["--repeats", "1"], args].concat(), words);
+    }
+    check_error(&["--allocators", "jmalloc", "--", "true"], "allocator jmalloc: expected one of glibc");
+    check_error(&["--allocators", "glibc", "--format", "hyperfine"], "this answer has no such form");
+}

@@ -2,6 +2,8 @@
 
 mod bench;
 mod doctor;
+mod hyperfine;
+mod program;
 mod replay;
 mod run;
 mod suite;
@@ -35,9 +37,14 @@ impl std::fmt::Debug for Kind {
     }
 }
 
-/// Every kind.
-pub(crate) const ALL: [Kind; 6] =
-    [replay::KIND, run::KIND, suite::KIND, bench::KIND, doctor::KIND, verify::KIND];
+/// Every kind of ours.
+pub(crate) const ALL: [Kind; 7] =
+    [replay::KIND, run::KIND, suite::KIND, bench::KIND, program::KIND, doctor::KIND, verify::KIND];
+
+/// The kind of a document that names no schema: another program's.
+pub(crate) fn foreign(document: &Value) -> Option<&'static Kind> {
+    hyperfine::is(document).then_some(&hyperfine::KIND)
+}
 
 /// The elements of a list; an error names the key.
 fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], String> {
