@@ -44,7 +44,7 @@ fn call_sites_divide_each_class() {
     assert_eq!((whole.peak_frames, whole.end_frames), (one.peak_frames, one.end_frames));
     let (classes, copies) = of_classes(sixteen);
     assert_eq!(classes, of_classes(whole).0, "each allocation has its class");
-    assert!(copies.len() > 20, "{copies:?}");
+    assert!(copies.len() > 10, "{copies:?}");
     assert!(copies.iter().any(|name| name.starts_with("kmalloc-part-1")), "{copies:?}");
     assert!(sixteen.peak_frames > whole.peak_frames, "{} {}", sixteen.peak_frames, whole.peak_frames);
     assert_eq!(sixteen.engine().to_string(), "slub@7.2,partition=random");
