@@ -10,6 +10,7 @@ use slablab_report::column::Columns;
 use slablab_report::html::Cell;
 use slablab_slabs::Preset;
 use slablab_slabs::knob::Setting;
+use slablab_slabs::partition::Partition;
 use slablab_slabs::wrap::Wrap;
 
 /// Lists presets and knobs.
@@ -44,8 +45,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         let preset = *preset;
         (0..).map_while(move |index| Some(Row { preset: Some(preset), setting: preset.setting(index)? }))
     };
-    let around = Wrap::KNOBS.iter().filter(|_| asked.is_none());
-    let around = around.map(|knob| Row { preset: None, setting: knob.setting(&Wrap::default()) });
+    let wrap = Wrap::KNOBS.iter().map(|knob| knob.setting(&Wrap::default()));
+    let kmalloc = Partition::KNOBS.iter().map(|knob| knob.setting(&Partition::default()));
+    let around = wrap.chain(kmalloc).filter(|_| asked.is_none());
+    let around = around.map(|setting| Row { preset: None, setting });
     let rows: Vec<Row> = presets.iter().flat_map(of).chain(around).collect();
     let sentence = match choice {
         Some(choice) => format!("{choice} has {} knobs.", rows.len()),

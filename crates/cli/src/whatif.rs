@@ -7,7 +7,7 @@ use crate::output::{Form, OutputArgs, named};
 use slablab_doctor::output::{per_cpu_answer, whatif_answer};
 use slablab_doctor::state::{Input, State, page_size, read};
 use slablab_doctor::whatif::{
-    Against, Debug, Grid, PerCpu, Policy, SheafCapacity, missing, on_off, predict_with,
+    Against, Config, Debug, Grid, PerCpu, Policy, SheafCapacity, missing, on_off, predict_with,
 };
 use slablab_engines::parse;
 use slablab_report::visible;
@@ -52,6 +52,10 @@ pub(crate) struct Args {
     /// Objects in a sheaf, or a factor as x2: what sheaves of another capacity would keep (7.0 and later)
     #[arg(long, value_name = "N|xF", value_delimiter = ',', value_parser = SheafCapacity::parse)]
     sheaf_capacity: Vec<SheafCapacity>,
+    /// Option of the kernel's configuration: MEM_ALLOC_PROFILING=y or n,
+    /// MEM_ALLOC_PROFILING_ENABLED_BY_DEFAULT=y
+    #[arg(long, value_name = "OPTION", value_delimiter = ',', value_parser = Config::parse)]
+    config: Vec<Config>,
     /// Predict with cache merging (caches of one size share slabs) on or off
     #[arg(long, value_name = "on|off", value_delimiter = ',', value_parser = on_off)]
     merge: Vec<bool>,
@@ -125,6 +129,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let grid = Grid {
         engines: engines.collect::<Result<_, _>>()?,
         sheaf_capacities: args.sheaf_capacity,
+        configs: args.config,
         policies: args.policy,
         max_orders: args.max_order,
         min_orders: args.min_order,

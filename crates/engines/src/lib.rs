@@ -6,7 +6,8 @@
 #![forbid(unsafe_code)]
 
 use slablab_slabs::Preset;
-use slablab_slabs::knob::{BadKind, BadPreset};
+use slablab_slabs::knob::{BadKind, BadPreset, With, change, print_changed};
+use slablab_slabs::partition::Partition;
 use slablab_slabs::preset::{Choice, ENGINES, Text};
 use slablab_slabs::registered::Registration;
 use std::any::Any;
@@ -105,24 +106,31 @@ pub fn parse_with<T: Any>(text: &str) -> Result<Preset, BadPreset<'_>> {
 pub struct ByCache {
     /// The engine, and the wrappers around it.
     pub choice: Choice,
+    /// How kmalloc is divided among its callers.
+    pub partition: Partition,
     /// Knobs of single caches, `,CACHE/knob=value` for each, as the grammar has them.
     pub of_caches: &'static str,
 }
 
 impl<T: Into<Choice>> From<T> for ByCache {
     fn from(choice: T) -> ByCache {
-        ByCache { choice: choice.into(), of_caches: "" }
+        ByCache { choice: choice.into(), partition: Partition::default(), of_caches: "" }
     }
 }
 
-/// As [`parse_choice`] takes it: knobs of single caches come last.
+/// As [`parse_choice`] takes it: the knobs of kmalloc follow those of the engine, knobs of single caches come
+/// last.
 impl fmt::Display for ByCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.choice, self.of_caches)
+        self.choice.fmt(f)?;
+        let with = |partition| With(partition, Partition::KNOBS);
+        print_changed(f, &with(self.partition), &with(Partition::default()))?;
+        f.write_str(self.of_caches)
     }
 }
 
-/// [`Choice::parse`], with the registered engines, and with knobs of single caches: `CACHE/knob=value`.
+/// [`Choice::parse`], with the registered engines, the knobs of [`Partition::KNOBS`], and knobs of single
+/// caches: `CACHE/knob=value`.
 ///
 /// # Errors
 /// As [`Choice::parse`].
@@ -131,12 +139,18 @@ pub fn parse_choice(text: &str) -> Result<ByCache, BadPreset<'_>> {
     let text = as_registered(text, &known);
     let parse = |text| Choice::parse_among(text, &known);
     let (mut engine, mut caches) = (text.split(',').next().unwrap_or(text).to_owned(), String::new());
+    let mut partition = With(Partition::default(), Partition::KNOBS);
     for part in Text::split(text).parts() {
+        if is_of_kmalloc(part) {
+            change(part, &mut [&mut partition], &[])?;
+            continue;
+        }
         let of = if is_attribute(part) { &mut caches } else { &mut engine };
         *of += ",";
         *of += part;
     }
-    if caches.is_empty() {
+    let partition = partition.0;
+    if engine.len() == text.len() {
         return parse(text).map(ByCache::from);
     }
     // Few texts of a program's arguments or files: they may stay.
@@ -150,7 +164,7 @@ pub fn parse_choice(text: &str) -> Result<ByCache, BadPreset<'_>> {
         })?;
         parse((engine.to_owned() + "," + knob).leak())?;
     }
-    Ok(ByCache { choice: parse(engine)?, of_caches: caches })
+    Ok(ByCache { choice: parse(engine)?, partition, of_caches: caches })
 }
 
 /// The text with the name by which its engine was registered: one that is found may be asked for by another,
@@ -166,6 +180,12 @@ fn as_registered<'a>(text: &'a str, known: &[&'static Registration]) -> &'a str 
         }
         None => text,
     }
+}
+
+/// Whether a part of a text is a knob of kmalloc.
+fn is_of_kmalloc(part: &str) -> bool {
+    let name = part.split('=').next();
+    Partition::KNOBS.iter().any(|knob| Some(knob.name) == name)
 }
 
 /// Whether a part of a text sets an attribute of a single cache: `CACHE/attribute=value`.
@@ -236,6 +256,14 @@ mod tests {
             "slub@7.3,dentry/min_partail=9",
             Err("no knob is called `min_partail`; near it: min_partial, cpu_partial, min_partial_most"),
         );
+        check("slub@7.3,partition=random,max_order=1", Ok("slub@7.3,max_order=1,partition=random"));
+        check(
+            "slub@7.3,a*/min_partial=9,partitions=4,partition=random",
+            Ok("slub@7.3,partition=random,partitions=4,a*/min_partial=9"),
+        );
+        check("slub@7.3,partition=off,partitions=16", Ok("slub@7.3"));
+        check("slub@7.3,partitions=65", Err("partitions=`65`: expected a number from 1 to 64"));
+        check("slub@7.3,partition=typed", Err("partition=`typed` is not known; near it: off, random"));
         check("slub@7.3,/min_partial=9", Err("expected CACHE/knob=value, as in dentry/sheaf_capacity=30"));
         check(
             "slub@7.3,dentry/min_partial=x",

@@ -6,7 +6,7 @@ use slablab_doctor::orders::{Question as Orders, classes, machines};
 use slablab_doctor::output::{Shown, doctor_answer, orders_answer, whatif_answer};
 use slablab_doctor::state::{Input, Moment, State, read, read_at};
 use slablab_doctor::what::Known;
-use slablab_doctor::whatif::{Debug, Grid, PerCpu, Policy, SheafCapacity, predict_with};
+use slablab_doctor::whatif::{Config, Debug, Grid, PerCpu, Policy, SheafCapacity, predict_with};
 use slablab_doctor::{Asked, Options, examine};
 use slablab_report::{Answer, html, json};
 use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
@@ -78,6 +78,7 @@ struct Change {
     merge: String,
     debug: String,
     sheaf_capacity: String,
+    config: String,
 }
 
 /// The reply: the answer in each form, or what is wrong with the question.
@@ -197,7 +198,7 @@ fn doctor(input: String, since: Vec<String>, machine: &Machine) -> Result<Answer
 
 impl Change {
     /// Options of the command line, with their values.
-    fn named(&self) -> [(&'static str, &str); 10] {
+    fn named(&self) -> [(&'static str, &str); 11] {
         [
             ("--release", &self.release),
             ("--max-order", &self.max_order),
@@ -209,6 +210,7 @@ impl Change {
             ("--merge", &self.merge),
             ("--debug", &self.debug),
             ("--sheaf-capacity", &self.sheaf_capacity),
+            ("--config", &self.config),
         ]
     }
 
@@ -218,6 +220,7 @@ impl Change {
                 slablab_engines::parse(&format!("slub@{text}")).map_err(words)
             })?,
             sheaf_capacities: list("--sheaf-capacity", &self.sheaf_capacity, SheafCapacity::parse)?,
+            configs: list("--config", &self.config, Config::parse)?,
             policies: list("--policy", &self.policy, Policy::parse)?,
             max_orders: list("--max-order", &self.max_order, number)?,
             min_orders: list("--min-order", &self.min_order, number)?,

@@ -11,7 +11,7 @@ use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::output::{Shown, changes_frame, doctor_answer, doctor_frame, whatif_answer};
 use slablab_doctor::state::{Input, Moment, State, read, read_at};
 use slablab_doctor::whatif::{
-    Against, Debug, Grid, PerCpu, Policy, Prediction, SheafCapacity, missing, predict_with,
+    Against, Config, Debug, Grid, PerCpu, Policy, Prediction, SheafCapacity, missing, predict_with,
 };
 use slablab_doctor::{Options, examine};
 use slablab_slabs::Preset;
@@ -266,8 +266,8 @@ fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
 #[pyfunction]
 #[pyo3(signature = (
     dump = None, *, engine = None, policy = None, max_order = None, min_order = None, min_objects = None,
-    page_size = None, cpus = None, merge = None, debug = None, sheaf_capacity = None, calibrate = vec![],
-    against = None
+    page_size = None, cpus = None, merge = None, debug = None, sheaf_capacity = None, config = None,
+    calibrate = vec![], against = None
 ))]
 #[allow(clippy::too_many_arguments, reason = "Python's keywords")]
 pub(crate) fn whatif(
@@ -283,6 +283,7 @@ pub(crate) fn whatif(
     merge: Option<OneOrMore<bool>>,
     debug: Option<OneOrMore<String>>,
     sheaf_capacity: Option<OneOrMore<String>>,
+    config: Option<OneOrMore<String>>,
     calibrate: Vec<Of<'_>>,
     against: Option<Of<'_>>,
 ) -> PyResult<Py<Whatif>> {
@@ -298,6 +299,9 @@ pub(crate) fn whatif(
     let capacity = all(sheaf_capacity)
         .into_iter()
         .map(|text| SheafCapacity::parse(&text).map_err(|bad| usage(format!("sheaf_capacity {bad}"))));
+    let config = all(config)
+        .into_iter()
+        .map(|text| Config::parse(&text).map_err(|bad| usage(format!("config {bad}"))));
     let page_sizes = all(page_size);
     if let Some(bytes) = page_sizes.iter().find(|bytes| !is_page_size(**bytes)) {
         return Err(usage(format!("page_size {bytes}: expected 4096, 8192, 16384, .. or 262144")));
@@ -313,6 +317,7 @@ pub(crate) fn whatif(
         merge: all(merge),
         debug: debug.collect::<PyResult<_>>()?,
         sheaf_capacities: capacity.collect::<PyResult<_>>()?,
+        configs: config.collect::<PyResult<_>>()?,
     };
     let changes = grid.changes().map_err(|error| usage(error.what))?;
     if against.is_some() && changes.len() != 1 {

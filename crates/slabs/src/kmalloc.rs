@@ -6,13 +6,15 @@
 //! which types exist.
 //!
 //! A recording does not always identify the cache. Under `RANDOM_KMALLOC_CACHES`, a hash of the call site and
-//! a secret selects one of 16 caches. Under `SLAB_BUCKETS`, some callers have sets of their own. Such
-//! requests are reported as an [`Ambiguity`], not guessed.
+//! a secret selects one of 16 caches ([`crate::partition`]). Under `SLAB_BUCKETS`, some callers have sets of
+//! their own. Such requests are reported as an [`Ambiguity`], not guessed.
 //!
 //! Deliberately absent: this module creates no cache. The code that assembles a heap creates one per type and
 //! class.
 
 use crate::cache::{CacheFlags, CacheSpec, WORD};
+use crate::partition;
+pub use crate::partition::RANDOM_COPIES;
 use crate::preset::Preset;
 use crate::release::Release;
 use core::fmt;
@@ -39,6 +41,8 @@ pub struct KmallocRule {
     page_shift: u8,
     align: ClassAlign,
     names: Names,
+    /// The word in the names of copies.
+    copies: &'static str,
     /// SLQB asks for `SLAB_HWCACHE_ALIGN`.
     hwcache_align: bool,
     /// Whether other caches may be merged with the classes: 2.6.
@@ -114,6 +118,7 @@ impl KmallocRule {
                 (false, true) => ClassAlign::Divisor,
             },
             names: if old { Names::Bytes } else { Names::Short },
+            copies: partition::word(preset.release()),
             // In the dump of a 6.1 with SLAB, objects of the class of 96 bytes take 128 bytes.
             hwcache_align: slqb || (slab && !old),
             merged: old && !slqb && !slab,
@@ -240,7 +245,7 @@ impl KmallocRule {
 
     /// The name of the cache for a type and a class, as the kernel prints it.
     pub fn name(&self, kind: KmallocType, index: u8) -> ClassName {
-        ClassName { kind, size: self.class_size(index), names: self.names }
+        ClassName { kind, size: self.class_size(index), names: self.names, copies: self.copies }
     }
 }
 
@@ -255,7 +260,8 @@ pub enum KmallocType {
     Cgroup,
     /// `dma-kmalloc-512`: pages below 16 MiB.
     Dma,
-    /// `kmalloc-rnd-01-512`: a copy of the normal cache. The first copy is number 1.
+    /// `kmalloc-rnd-01-512`, since 7.2 `kmalloc-part-01-512`: a copy of the normal cache. The first copy is
+    /// number 1.
     Copy(u8),
     /// `msg_msg-512`: a cache of a separate set; the number is its index in [`BUCKET_SETS`].
     Bucket(u8),
@@ -263,8 +269,6 @@ pub enum KmallocType {
 
 /// The sets of `SLAB_BUCKETS`, by the name that their user gave them.
 pub const BUCKET_SETS: &[&str] = &["memdup_user", "msg_msg"];
-/// The number of copies of the normal caches under `RANDOM_KMALLOC_CACHES`.
-pub const RANDOM_COPIES: u8 = 15;
 
 /// The types that a kernel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,6 +373,7 @@ pub struct ClassName {
     kind: KmallocType,
     size: u32,
     names: Names,
+    copies: &'static str,
 }
 
 impl fmt::Display for ClassName {
@@ -379,7 +384,7 @@ impl fmt::Display for ClassName {
             (KmallocType::Cgroup, _) => write!(f, "kmalloc-cg")?,
             (KmallocType::Dma, Names::Bytes) => write!(f, "kmalloc_dma")?,
             (KmallocType::Dma, Names::Short) => write!(f, "dma-kmalloc")?,
-            (KmallocType::Copy(copy), _) => write!(f, "kmalloc-rnd-{copy:02}")?,
+            (KmallocType::Copy(copy), _) => write!(f, "kmalloc-{}-{copy:02}", self.copies)?,
             (KmallocType::Bucket(set), _) => write!(f, "{}", BUCKET_SETS[set as usize])?,
         }
         match (self.names, self.size) {

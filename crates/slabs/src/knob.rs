@@ -6,7 +6,7 @@ use slablab_choices::Text;
 pub use slablab_choices::{
     AUTO, BadKind, BadPreset, Knob, Knobs, Needs, Release, Setting, Taken, Values, With, knob,
 };
-pub use slablab_choices::{change, is_called};
+pub use slablab_choices::{change, is_called, print_changed};
 
 /// A table that a registered engine was registered with.
 pub type Table = dyn Any + Send + Sync;

@@ -14,6 +14,8 @@
 //! | [`zones`] | red zones, poison and records around objects, by era |
 //! | [`order`] | slab orders, by era |
 //! | [`kmalloc`] | size classes, types and page-backed sizes, by era |
+//! | [`accounting`] | what a kernel keeps beside each object, by era |
+//! | [`partition`] | copies of kmalloc caches, divided among call sites |
 //! | [`clock`] | page reclaim of 2.4 takes empty slabs, from one cache at a time |
 //! | [`lent`] | sheaves of objects that a caller has in advance |
 //! | [`slab`] | one slab through its frame descriptor, lists of slabs |
@@ -24,6 +26,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod accounting;
 pub mod backing;
 pub mod cache;
 pub mod clock;
@@ -35,6 +38,7 @@ pub mod kmalloc;
 pub mod knob;
 pub mod lent;
 pub mod order;
+pub mod partition;
 pub mod preset;
 pub mod registered;
 pub mod release;

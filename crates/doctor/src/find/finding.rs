@@ -79,6 +79,10 @@ pub enum Kind {
     UnreadRow,
     /// Lines of code that allocate, and how much of it lives.
     CallSites,
+    /// What the kernel keeps beside objects: whom they are charged to, which line of code allocated them.
+    Accounting,
+    /// Two kmalloc caches whose arrays of such words keep each other's slabs.
+    PinningPair,
 }
 
 /// A finding.

@@ -10,12 +10,14 @@
 //!   trust             the numbers themselves
 //!   pasted            a text: its messages, and what one moment tells
 //!   dying             removed cgroups
+//!   accounting        what the kernel keeps beside objects
 //!   rounding          kmalloc's classes, by a recording
 //! Finding             one of them: its kind, its caches, its bytes, its words
 //! ```
 //!
 //! A finder reads [`Measured`](crate::measure::Measured) and nothing else: it knows no knob and no verdict.
 
+pub(crate) mod accounting;
 mod caches;
 mod climbing;
 pub(crate) mod dentries;

@@ -97,6 +97,7 @@ mod tests {
             ("dma-kmalloc-8k", Some(8192)),
             ("kmalloc-rcl-96", Some(96)),
             ("kmalloc-rnd-01-2k", Some(2048)),
+            ("kmalloc-part-01-2k", Some(2048)),
             ("dentry", None),
             ("size-64", None),
         ] {

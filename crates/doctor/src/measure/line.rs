@@ -1,5 +1,6 @@
 //! A cache in numbers: one line of the report.
 
+use super::accounting::{Charging, Words};
 use super::history::{Fit, Growth};
 use super::reclaim::Reclaim;
 use super::split::Split;
@@ -14,6 +15,8 @@ pub struct Line<'a> {
     pub cache: &'a Cache,
     /// Where its bytes are.
     pub split: Split,
+    /// What its slabs keep beside the objects, if anything.
+    pub words: Option<Words>,
     /// How it grew since the first snapshot, if there is one.
     pub growth: Option<Growth>,
     /// What it is for, if that is known.
@@ -24,9 +27,17 @@ pub struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// Where the bytes of `cache`, one of `state`, are.
-    pub(super) fn of(cache: &'a Cache, state: &State, growth: Option<Growth>) -> Line<'a> {
+    pub(super) fn of(
+        cache: &'a Cache,
+        state: &State,
+        charging: Option<&Charging>,
+        growth: Option<Growth>,
+    ) -> Line<'a> {
         let what = Known::builtin().find(&cache.name);
-        Line { cache, split: Split::of(cache, state), growth, what, reclaim: Reclaim::of(cache, what) }
+        let words = charging.and_then(|charging| charging.words(cache, state));
+        let split = Split::of(cache, state);
+        let split = words.map_or(split.clone(), |words| words.within(split));
+        Line { cache, split, words, growth, what, reclaim: Reclaim::of(cache, what) }
     }
 
     /// The straight line through its snapshots, if there are two with a time.

@@ -1,5 +1,6 @@
 //! A machine in numbers: every cache, and the sums over caches.
 
+use super::accounting::Charging;
 use super::allocator::Allocator;
 use super::cgroups::{self, Charged};
 use super::grown::{self, Grown};
@@ -45,6 +46,8 @@ pub struct Measured<'a> {
     pub state: &'a State,
     /// Every cache, in the order of the input.
     pub lines: Vec<Line<'a>>,
+    /// What the kernel keeps beside objects, if the input tells its release.
+    pub charging: Option<Charging>,
     /// All caches together.
     pub total: Split,
     /// The least bytes that are worth saying on this machine.
@@ -80,7 +83,8 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
         since => Some(History::new(state, since, options.hours, options.force)?),
     };
     let state = history.as_ref().map_or(state, History::last);
-    let lines = lines(state, history.as_ref());
+    let charging = Charging::of(state);
+    let lines = lines(state, charging.as_ref(), history.as_ref());
     let mut total = Split { parked_unknown: lines.is_empty(), ..Split::default() };
     lines.iter().for_each(|line| total.add(&line.split));
     let first = history.as_ref().map(|history| &history.first().dump.owners);
@@ -94,16 +98,17 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
         rounding: options.rounding,
         worth: (total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES),
         lines,
+        charging,
         total,
         history,
     })
 }
 
 /// Every cache of the state, with its growth if there are earlier snapshots.
-fn lines<'a>(state: &'a State, history: Option<&History<'a>>) -> Vec<Line<'a>> {
+fn lines<'a>(state: &'a State, charging: Option<&Charging>, history: Option<&History<'a>>) -> Vec<Line<'a>> {
     let growth = history.map_or_else(Vec::new, History::growth);
     let growth = growth.into_iter().chain(std::iter::repeat_with(|| None));
-    state.caches.iter().zip(growth).map(|(cache, growth)| Line::of(cache, state, growth)).collect()
+    state.caches.iter().zip(growth).map(|(cache, growth)| Line::of(cache, state, charging, growth)).collect()
 }
 
 impl<'a> Measured<'a> {

@@ -7,6 +7,7 @@
 //!     partial         which snapshots have a part of the caches
 //!   Line              each cache: its bytes, its growth, who frees its objects
 //!     Split           bytes that add up to slabinfo's Loss
+//!       accounting    what the kernel keeps beside objects: cgroups, lines of code
 //!       parked        bounds of the objects that are parked with CPUs
 //!     Reclaim         who frees the objects of a cache
 //!   Meminfo           the sum of the caches, compared with /proc/meminfo's Slab
@@ -18,6 +19,7 @@
 //!
 //! Nothing here reads a file of the machine or a clock: the input is a [`State`](crate::state::State).
 
+pub mod accounting;
 pub(crate) mod alike;
 pub mod allocator;
 pub mod cgroups;

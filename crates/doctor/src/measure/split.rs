@@ -3,7 +3,8 @@
 //! ```text
 //! slabs * slab bytes = in use     active * object size; parked objects are among these
 //!                    + tail       the bytes after the last object of each slab
-//!                    + metadata   the bytes between two objects: alignment, free pointer, debugging
+//!                    + metadata   the bytes between two objects: alignment, free pointer, debugging;
+//!                                 and those for accounting, in the tail or in the alignment since 7.0
 //!                    + free       (total - active) * object size
 //!                    + raced      0, or less where the kernel counted while objects moved
 //! ```
@@ -51,12 +52,15 @@ pub struct Metadata {
     pub pointer: u64,
     /// Red zones, room for poison, records of users.
     pub debugging: u64,
+    /// Words for the cgroup and the line of code of each object, where the slab has them itself.
+    pub accounting: u64,
 }
 
 impl Metadata {
     /// All of it.
     pub fn total(self) -> u64 {
-        self.alignment.saturating_add(self.pointer).saturating_add(self.debugging)
+        let parts = [self.alignment, self.pointer, self.debugging, self.accounting];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -85,6 +89,7 @@ impl Split {
             alignment: unsigned(total * i128::from(between.alignment)),
             pointer: unsigned(total * i128::from(between.pointer)),
             debugging: unsigned(total * i128::from(between.debugging)),
+            accounting: 0,
         });
         let known = parked_objects(cache, state);
         let parked = known.unwrap_or(Bounds { low: 0, high: cache.active_objects.min(cache.total_objects) });
@@ -119,13 +124,14 @@ impl Split {
             add(&mut mine.alignment, other.alignment);
             add(&mut mine.pointer, other.pointer);
             add(&mut mine.debugging, other.debugging);
+            add(&mut mine.accounting, other.accounting);
         }
     }
 }
 
 /// Bytes from the end of an object to the start of the next object, by their use.
-struct Between {
-    alignment: u64,
+pub(super) struct Between {
+    pub(super) alignment: u64,
     pointer: u64,
     debugging: u64,
 }
@@ -134,7 +140,7 @@ impl Between {
     /// The object is rounded up to words, then the free pointer is put behind it where it may not lie inside,
     /// then the whole is rounded up to the alignment (docs/theory/slub.md 7). What is beyond that is
     /// debugging.
-    fn of(cache: &Cache) -> Between {
+    pub(super) fn of(cache: &Cache) -> Between {
         let object = cache.object_size.unwrap_or(cache.size).min(cache.size);
         let all = cache.size - object;
         let Some(attrs) = &cache.attrs else { return Between { alignment: all, pointer: 0, debugging: 0 } };

@@ -1,5 +1,6 @@
 //! The assumptions that a change needs, as sentences.
 
+use super::arrays;
 use super::case::Case;
 use super::percpu::Kernel;
 use super::sheaves::known_releases;
@@ -20,6 +21,7 @@ pub(super) fn of(case: &Case, cpus: &Cpus, unexplained: &[String]) -> Vec<String
     }
     assumed.extend(orders(case, unexplained));
     assumed.extend(objects(case));
+    assumed.extend(arrays::assumed(case));
     if case.other_pages() {
         assumed.push(
             "Objects keep their sizes and caches stay: the largest kmalloc classes, and kernel stacks from \

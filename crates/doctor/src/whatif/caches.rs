@@ -5,8 +5,9 @@ use super::figures::{Figures, Row};
 use super::fill::Held;
 use super::sheaves::Level;
 use super::touch::Cpus;
-use super::{layout, merge};
+use super::{arrays, layout, merge};
 use crate::state::Cache;
+use slablab_slabs::partition::normal_size;
 use std::collections::HashMap;
 
 /// The caches of a machine under a change.
@@ -71,12 +72,14 @@ impl<'a> Caches<'a> {
         asked.unwrap_or((cache.order, cache.objects_per_slab))
     }
 
-    /// Adds the objects of kmalloc that sheaves and barns are.
+    /// Adds the objects of kmalloc that sheaves, barns and arrays of accounting are.
     fn with_own_objects(&self, rows: &mut [Row]) {
-        let Some(holders) = self.case.holders() else { return };
         let state = self.case.state;
-        for (bytes, objects) in holders.own(&state.caches, state, self.level) {
-            let classes = rows.iter_mut().filter(|row| row.today.size >= bytes && is_kmalloc(&row.cache));
+        let own = self.case.holders().map(|holders| holders.own(&state.caches, state, self.level));
+        let arrays = arrays::arrays(self.case, rows);
+        for (bytes, objects) in own.into_iter().flatten().chain(arrays) {
+            let classes =
+                rows.iter_mut().filter(|row| row.today.size >= bytes && normal_size(&row.cache).is_some());
             let Some(row) = classes.min_by_key(|row| row.today.size) else { continue };
             let Figures { size, order, objects_per_slab, slabs, .. } = row.whatif;
             let more = (objects / objects_per_slab.max(1) as f64).round() as i64;
@@ -130,9 +133,4 @@ impl<'a> Caches<'a> {
         let row = |name: &String| Row { cache: name.clone(), ordinal: 0, today, whatif };
         cache.aliases.iter().map(row).collect()
     }
-}
-
-/// Whether a cache is one of kmalloc's for any use: `kmalloc-64`, not `kmalloc-cg-64`.
-fn is_kmalloc(name: &str) -> bool {
-    name.strip_prefix("kmalloc-").is_some_and(|size| size.starts_with(|first: char| first.is_ascii_digit()))
 }

@@ -1,6 +1,7 @@
 //! What is asked: the knobs that are not as today.
 
 use super::capacity::SheafCapacity;
+use super::config::Config;
 use super::layout::Debug;
 use super::policy::Policy;
 use slablab_slabs::Preset;
@@ -29,6 +30,8 @@ pub struct Change {
     pub debug: Option<Debug>,
     /// Objects in a sheaf.
     pub sheaf_capacity: Option<SheafCapacity>,
+    /// The kernel's configuration.
+    pub config: Option<Config>,
 }
 
 impl fmt::Display for Change {
@@ -46,6 +49,7 @@ impl fmt::Display for Change {
             self.merge.map(|on| format!("merge={}", if on { "on" } else { "off" })),
             self.debug.map(|debug| format!("debug={debug}")),
             self.sheaf_capacity.map(|capacity| format!("sheaf_capacity={capacity}")),
+            self.config.map(|config| config.to_string()),
         ];
         let said: Vec<String> = words.into_iter().flatten().collect();
         f.write_str(if said.is_empty() { "as today" } else { "" })?;

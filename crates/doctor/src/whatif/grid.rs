@@ -2,6 +2,7 @@
 
 use super::capacity::SheafCapacity;
 use super::change::Change;
+use super::config::Config;
 use super::layout::Debug;
 use super::policy::Policy;
 use slablab_report::error::{Error, Result};
@@ -30,6 +31,8 @@ pub struct Grid {
     pub debug: Vec<Debug>,
     /// Objects in a sheaf.
     pub sheaf_capacities: Vec<SheafCapacity>,
+    /// The kernel's configuration.
+    pub configs: Vec<Config>,
 }
 
 /// Combinations at most: a table of more is not readable.
@@ -49,6 +52,7 @@ impl Grid {
         vary(&mut changes, &self.sheaf_capacities, |change, capacity| {
             change.sheaf_capacity = Some(capacity);
         })?;
+        vary(&mut changes, &self.configs, |change, config| change.config = Some(config))?;
         vary(&mut changes, &self.cpus, |change, cpus| change.cpus = Some(cpus))?;
         vary(&mut changes, &self.page_sizes, |change, bytes| change.page_size = Some(bytes))?;
         vary(&mut changes, &self.min_objects, |change, objects| change.min_objects = Some(objects))?;

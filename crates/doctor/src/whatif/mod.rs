@@ -9,6 +9,7 @@
 //!     Touches        how often programs touch caches (reach)
 //!   caches           each cache: bytes per object (layout), who shares slabs (merge), slabs (fill)
 //!   Holders          another release: sheaves instead of CPU slabs, and back (sheaves)
+//!   arrays           what a configuration or release keeps beside objects: accounting
 //!   assumptions      what had to be assumed, in words
 //!   Range            how far such predictions were off (errors)
 //! Against            a Prediction, compared with the dump of a boot that had the change
@@ -25,12 +26,14 @@
 //! how often caches are touched ([`reach`]), and errors.
 
 mod against;
+mod arrays;
 mod assumptions;
 pub mod boots;
 mod caches;
 mod capacity;
 mod case;
 mod change;
+mod config;
 pub mod errors;
 mod figures;
 pub mod fill;
@@ -50,6 +53,7 @@ pub mod touch;
 pub use against::{Against, Mismatch, Off};
 pub use capacity::SheafCapacity;
 pub use change::Change;
+pub use config::Config;
 pub use figures::{Figures, Row, Total};
 pub use grid::{Grid, on_off};
 pub use layout::Debug;

@@ -8,7 +8,7 @@ use super::percpu::PerCpu;
 use super::rules::Rules;
 use super::sheaves::{Level, SCATTER};
 use super::touch::Cpus;
-use super::{assumptions, caches};
+use super::{arrays, assumptions, caches};
 use crate::state::{Missing, State};
 use slablab_report::error::Result;
 
@@ -87,7 +87,11 @@ pub fn predict_with(state: &State, change: &Change, tables: &[PerCpu]) -> Result
 /// Where the range of the prediction is from. Boots measured predictions where CPUs hold objects in CPU
 /// slabs, which the input counts, pages keep their size, and the kernel stays the same one.
 fn range(case: &Case, cpus: &Cpus, rows: &[Row]) -> Range {
+    if let Some(why) = arrays::unknown(case) {
+        return Range::Unknown(why);
+    }
     match case.kept {
+        Keeping::Same if case.change.config.is_some() => return modelled(case, cpus),
         Keeping::Same => {}
         Keeping::Unknown(why) => return Range::Unknown(why),
         Keeping::Known(_) => return modelled(case, cpus),

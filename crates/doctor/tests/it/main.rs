@@ -1,5 +1,6 @@
 //! Tests of the doctor on real dumps, on real dumps with one thing changed, and on damaged ones.
 
+mod accounting;
 mod answers;
 #[path = "../../../report/tests/it/csv_check.rs"]
 mod csv_check;

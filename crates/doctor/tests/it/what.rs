@@ -134,6 +134,7 @@ fn names_are_found_by_the_closest_entry() {
         ("kmalloc-3", Some("kmalloc-*")),
         ("kmalloc-", None),
         ("kmalloc-rnd-07-96", Some("kmalloc-rnd-*")),
+        ("kmalloc-part-07-96", Some("kmalloc-part-*")),
         ("cred_jar", Some("cred")),
         ("bcachefs_inode_cache", Some("*_inode_cache")),
         ("my_driver", None),

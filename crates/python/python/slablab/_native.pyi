@@ -244,6 +244,7 @@ def whatif(
     merge: _OneOrMore[bool] | None = None,
     debug: _OneOrMore[str] | None = None,
     sheaf_capacity: _OneOrMore[str] | None = None,
+    config: _OneOrMore[str] | None = None,
     calibrate: Sequence[Dump | _Path] = ...,
     against: Dump | _Path | None = None,
 ) -> Whatif: ...

@@ -513,7 +513,7 @@ class Description1(_Description1, total=False):
 class Doctor1Action(TypedDict):
     basis: str
     """How the range is known."""
-    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"]]
+    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"]]
     """The findings that it is for."""
     command: str
     """The command to type, or the words to add to the kernel's command line."""
@@ -544,6 +544,8 @@ class Doctor1CacheGrowth(TypedDict):
 class Doctor1Cache(TypedDict):
     """A cache: its counts, its split, its growth."""
 
+    accounting_bytes: int | None
+    """accounting, in slabs"""
     active_objects: int | None
     aliases: list[str]
     """Other names of the cache: it was merged."""
@@ -638,7 +640,7 @@ class Doctor1Finding(TypedDict):
     """0 where it is not about bytes."""
     caches: list[Doctor1FindingCache]
     """Empty if it is about the machine."""
-    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"]
+    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"]
     """The kinds of findings."""
     text: str
 
@@ -804,6 +806,8 @@ class Doctor1Program(TypedDict):
 class Doctor1Total(TypedDict):
     """The split of all caches."""
 
+    accounting_bytes: int | None
+    """accounting, in slabs"""
     alignment_bytes: int | None
     """alignment"""
     debugging_bytes: int | None
@@ -3937,6 +3941,7 @@ class Whatif1Row(TypedDict):
 class Whatif1VariantChange(TypedDict):
     """What is different; null is as today."""
 
+    config: str | None
     cpus: int | None
     debug: str | None
     engine: str | None

@@ -19,7 +19,8 @@ pub enum CpusFrom {
 
 /// Options about slabs, memory, nodes and CPUs, by name without `CONFIG_`; `n` for one that is not set.
 pub(super) fn config(text: &str) -> BTreeMap<String, String> {
-    const ABOUT: [&str; 8] = ["SLAB", "SLUB", "SLOB", "MEMCG", "NUMA", "NR_CPUS", "PAGE", "NODES_SHIFT"];
+    const ABOUT: [&str; 9] =
+        ["SLAB", "SLUB", "SLOB", "MEMCG", "MEM_ALLOC", "NUMA", "NR_CPUS", "PAGE", "NODES_SHIFT"];
     let option = |line: &str| match line.strip_prefix("# ") {
         Some(rest) => rest.strip_suffix(" is not set").map(|name| (name.to_string(), "n".to_string())),
         None => {

@@ -68,7 +68,7 @@ const TYPES: [KmallocType; 4] =
     [KmallocType::Normal, KmallocType::Reclaimable, KmallocType::Cgroup, KmallocType::Dma];
 
 /// All caches of a replay, and how rows find them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CacheTable {
     /// The caches.
     pub entries: Vec<CacheEntry>,

@@ -101,6 +101,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         Ok(Outcome {
             preset: variant.preset,
             wrap: variant.wrap,
+            partition: variant.partition,
             of_caches: variant.of_caches,
             violations,
             caches,

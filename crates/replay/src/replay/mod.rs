@@ -29,6 +29,7 @@ mod occupancy;
 pub mod outcome;
 mod own;
 mod parked;
+pub mod partitioned;
 pub mod plan;
 mod planned;
 pub mod run;
@@ -45,12 +46,14 @@ pub use evidence::{Evidence, Inference, StartFacts};
 use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use own::Own;
+use partitioned::Partitioned;
 use rayon::prelude::*;
 use slablab_engines::{self as engines, ByCache};
 use slablab_machines::MachineFile;
 use slablab_model::Model;
 use slablab_report::error::{Error, Result};
 use slablab_slabs::order::MAX_ORDER;
+use slablab_slabs::partition::Partition;
 use slablab_slabs::preset::{Choice, Preset};
 use slablab_slabs::wrap::{Around, Debugged, Hardened, Wrap};
 use slablab_slabs::{
@@ -151,13 +154,15 @@ pub struct Variant {
     pub orders: Option<Preset>,
     /// What is around it.
     pub wrap: Wrap,
+    /// How kmalloc is divided among its callers.
+    pub partition: Partition,
     /// Knobs of single caches, as in a [`ByCache`].
     pub of_caches: &'static str,
 }
 
 impl From<ByCache> for Variant {
-    fn from(ByCache { choice: Choice { preset, wrap }, of_caches }: ByCache) -> Variant {
-        Variant { preset, pages: preset, orders: None, wrap, of_caches }
+    fn from(ByCache { choice: Choice { preset, wrap }, partition, of_caches }: ByCache) -> Variant {
+        Variant { preset, pages: preset, orders: None, wrap, partition, of_caches }
     }
 }
 
@@ -260,17 +265,35 @@ impl<'a> Prepared<'a> {
         let Prepared { reader, path, table, plan, hotplug, .. } = self;
         let machine = &self.machine.spec;
         let takes_over = variant.preset.engine() == self.kernel.engine();
-        let job = run::Job { path, reader, table, plan, machine, hotplug, takes_over };
-        in_world::<W>(&job, variant, tick)
+        let job = run::Job { path, reader, table, plan, machine, hotplug, takes_over, copies: None };
+        if variant.partition.count() == 1 {
+            return in_world::<W>(&job, variant, tick);
+        }
+        let parts = Partitioned::new((table, plan), &variant.preset, variant.partition, machine.seed);
+        let copies = Some(&parts.copies);
+        in_world::<W>(&run::Job { table: &parts.table, plan: &parts.plan, copies, ..job }, variant, tick)
     }
 
     /// Runs with what they rest on.
     pub(crate) fn replay(self, outcomes: Vec<Outcome>) -> Replay {
         let path = self.path.to_path_buf();
         let Prepared {
-            metadata, machine, assumed, start, before, mut warnings, commands, fingerprint, ..
+            metadata,
+            machine,
+            mut assumed,
+            start,
+            before,
+            mut warnings,
+            commands,
+            fingerprint,
+            ..
         } = self;
         warnings.extend(outcomes.iter().flat_map(no_layout));
+        for sentence in outcomes.iter().filter_map(|outcome| partitioned::sentence(outcome.partition)) {
+            if !assumed.contains(&sentence) {
+                assumed.push(sentence);
+            }
+        }
         let hotplug = commands;
         Replay { path, metadata, machine, assumed, start, before, warnings, hotplug, fingerprint, outcomes }
     }

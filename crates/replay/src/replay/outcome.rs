@@ -3,6 +3,7 @@
 use super::timeline::Timeline;
 use slablab_engines::ByCache;
 use slablab_platform::Event;
+use slablab_slabs::partition::Partition;
 use slablab_slabs::preset::Choice;
 use slablab_slabs::preset::Preset;
 use slablab_slabs::report::Reports;
@@ -16,6 +17,8 @@ pub struct Outcome {
     pub preset: Preset,
     /// What was around it.
     pub wrap: Wrap,
+    /// How kmalloc was divided among its callers.
+    pub partition: Partition,
     /// Knobs of single caches, as they are written.
     pub of_caches: &'static str,
     /// What debugging found.
@@ -79,7 +82,7 @@ impl Outcome {
     /// The engine and what was around it, as it is written.
     pub fn engine(&self) -> ByCache {
         let choice = Choice { preset: self.preset, wrap: self.wrap };
-        ByCache { choice, of_caches: self.of_caches }
+        ByCache { choice, partition: self.partition, of_caches: self.of_caches }
     }
 }
 

@@ -29,7 +29,7 @@ use slablab_platform::CpuId;
 use slablab_slabs::Place;
 
 /// The start of a replay.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Per cache of the table.
     pub caches: Vec<Vec<PlannedSlab>>,

@@ -10,6 +10,7 @@ use super::caches::{CacheTable, Home};
 use super::hotplug::Schedule;
 use super::outcome::{LargeOutcome, Outcome, Traffic, Violations};
 use super::own::Own;
+use super::partitioned::Copies;
 use super::plan::Plan;
 use super::timeline::Sampler;
 use super::tuned::Tuned;
@@ -45,6 +46,8 @@ pub struct Job<'a> {
     pub(super) hotplug: &'a Schedule,
     /// Whether the engine is of the recording kernel's family, and has each cache's own knobs.
     pub(super) takes_over: bool,
+    /// The copies of kmalloc caches, if there are any.
+    pub(super) copies: Option<&'a Copies>,
 }
 
 /// An object of the trace that is live in the model.
@@ -93,6 +96,8 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) violations: Violations,
     /// Whether frees of objects that were not allocated are counted as violations.
     checks: bool,
+    /// The copy of its class that each call site has, by the site's number; empty without copies.
+    copy_of_site: Vec<u8>,
 }
 
 impl Job<'_> {
@@ -157,6 +162,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             live_start: 0,
             violations: Violations::default(),
             checks: variant.wrap.letters.checks,
+            copy_of_site: Vec::new(),
         };
         let served: Vec<usize> = (0..cache_count).filter(|cache| run.served[*cache]).collect();
         for cache in &served {
@@ -180,11 +186,15 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         let reader = self.job.reader;
         self.live = vec![NOTHING; reader.metadata().statistics.object_ids as usize];
         let mut edges = self.edges();
-        let mut batches = reader.batches(Columns::REPLAY);
+        let sites = if self.job.copies.is_some() { Columns::CALL_SITE } else { Columns::default() };
+        let mut batches = reader.batches(Columns::REPLAY | sites);
         let mut batch = Batch::default();
         let mut row = 0;
         while batches.next(&mut batch).at(path)? {
             let len = batch.len() as u64;
+            if let Some(copies) = self.job.copies {
+                copies.learn(&mut self.copy_of_site, &batches.texts().call_site);
+            }
             if edges.last().is_some_and(|edge| edge.0 < row + len) {
                 for index in 0..batch.len() {
                     while edges.last().is_some_and(|edge| edge.0 == row + index as u64) {
@@ -258,7 +268,15 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
     fn alloc(&mut self, row: u64, batch: &Batch, index: usize) {
         let Some(slot) = self.live.get_mut(batch.object[index] as usize) else { return };
         let (asked, given) = (batch.bytes_req[index], batch.bytes_alloc[index]);
-        match self.job.table.home(batch.cache[index], given, batch.gfp[index]) {
+        let home = self.job.table.home(batch.cache[index], given, batch.gfp[index]);
+        let home = match self.job.copies {
+            None => home,
+            Some(copies) => {
+                let site = batch.call_site[index] as usize;
+                copies.home(home, self.copy_of_site.get(site).copied().unwrap_or(0))
+            }
+        };
+        match home {
             Home::Cache(cache) if self.windows[cache as usize].open => {
                 let cache_index = cache as usize;
                 let node = match batch.node[index] {

@@ -12,6 +12,7 @@ mod name_check;
 #[path = "../../../report/tests/it/page_check.rs"]
 mod page_check;
 mod pages;
+mod partitions;
 mod published;
 mod real;
 mod replay;

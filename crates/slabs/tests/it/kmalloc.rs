@@ -232,6 +232,8 @@ fn kmalloc_names_match_the_kernels() {
     check("slub@6.1", 12, KmallocType::Dma, 8192, "dma-kmalloc-8k");
     check("slub@6.12", 12, KmallocType::Copy(1), 8, "kmalloc-rnd-01-8");
     check("slub@6.12", 12, KmallocType::Copy(15), 2048, "kmalloc-rnd-15-2k");
+    check("slub@7.1", 12, KmallocType::Copy(7), 96, "kmalloc-rnd-07-96");
+    check("slub@7.2", 12, KmallocType::Copy(7), 96, "kmalloc-part-07-96");
     check("slub@6.12", 12, KmallocType::Bucket(0), 4096, "memdup_user-4k");
     check("slub@6.12", 12, KmallocType::Bucket(1), 129, "msg_msg-192");
     check("slub@2.6.32", 12, KmallocType::Normal, 1024, "kmalloc-1024");

@@ -400,6 +400,7 @@ fn row_schema(_: &mut SchemaGenerator) -> Schema {
     let line = |cache, metadata| Line {
         cache,
         split: Split { metadata, ..Split::default() },
+        words: None,
         growth: None,
         what: None,
         reclaim: Reclaim::Unknown,

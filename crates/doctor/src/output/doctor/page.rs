@@ -93,10 +93,10 @@ pub(super) fn facts(report: &Report) -> Vec<(&'static str, Cell)> {
 
 /// The sizes of [`PARTS`]. Where counters raced their sum is more than the whole by [`Split::raced`].
 fn sizes(split: &Split) -> [f64; 6] {
-    let Metadata { alignment, pointer, debugging } = split.metadata.unwrap_or_default();
+    let Metadata { alignment, pointer, debugging, accounting } = split.metadata.unwrap_or_default();
     let parked = if split.parked_unknown { 0 } else { split.parked.high };
     let held = split.in_use.saturating_sub(parked);
-    let padding = alignment.saturating_add(pointer);
+    let padding = alignment.saturating_add(pointer).saturating_add(accounting);
     [held, parked, split.free, split.tail, padding, debugging].map(|bytes| bytes as f64)
 }
 

@@ -45,7 +45,7 @@ fn whole(bytes: u64) -> Option<i64> {
 }
 
 /// The split of one cache or of all, in the order in which it adds up.
-pub(crate) const PARTS: [Part; 12] = [
+pub(crate) const PARTS: [Part; 13] = [
     part(0, "in use", "in_use_bytes", |split| whole(split.in_use)),
     parked("parked with CPUs, at least", "parked_low_bytes", |split| whole(split.parked.low)),
     parked("parked with CPUs, at most", "parked_high_bytes", |split| whole(split.parked.high)),
@@ -56,6 +56,7 @@ pub(crate) const PARTS: [Part; 12] = [
     part(1, "alignment", "alignment_bytes", |split| whole(split.metadata?.alignment)),
     part(1, "free pointers outside", "pointer_bytes", |split| whole(split.metadata?.pointer)),
     part(1, "debugging", "debugging_bytes", |split| whole(split.metadata?.debugging)),
+    rare(1, "accounting, in slabs", "accounting_bytes", |split| whole(split.metadata?.accounting)),
     rare(1, "counted twice, in a race", "raced_bytes", |split| Some(split.raced.min(0))),
     part(0, "all caches", "slab_bytes", |split| whole(split.bytes)),
 ];

@@ -3,6 +3,7 @@
 use super::columns;
 use super::parts::{meminfo_parts, parts};
 use crate::act::Report;
+use crate::find::accounting::said as said_of_accounting;
 use crate::measure::history::History;
 use crate::measure::meminfo::Meminfo;
 use crate::measure::{SortKey, named};
@@ -57,6 +58,7 @@ pub(super) fn split(answer: Answer, report: &Report) -> Answer {
         lines.push(format!("outside caches: {}", meminfo.explanation()));
     }
     lines.extend(rounding(report));
+    lines.extend(accounting(report));
     lines.into_iter().fold(answer.table(table, &[]), Answer::line)
 }
 
@@ -93,6 +95,12 @@ fn rounding(report: &Report) -> Option<String> {
         grouped(rounding.allocated),
         grouped(rounding.bytes())
     ))
+}
+
+/// What the kernel keeps beside objects in use.
+fn accounting(report: &Report) -> Option<String> {
+    let said = said_of_accounting(&report.measured)?;
+    Some(format!("accounting: {said}"))
 }
 
 /// The first caches by the sort key.

@@ -60,6 +60,7 @@ struct Variant<'a> {
 /// What is different; null is as today.
 #[derive(Serialize, JsonSchema)]
 struct ChangeDocument {
+    config: Option<String>,
     cpus: Option<u32>,
     debug: Option<String>,
     engine: Option<String>,
@@ -157,6 +158,7 @@ fn range(range: Range) -> Option<RangeDocument> {
 
 fn change(change: &Change) -> ChangeDocument {
     ChangeDocument {
+        config: change.config.map(|config| config.to_string()),
         cpus: change.cpus,
         debug: change.debug.map(|debug| debug.to_string()),
         engine: change.engine.map(|engine| engine.to_string()),

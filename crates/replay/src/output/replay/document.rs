@@ -212,6 +212,7 @@ fn nothing() -> Outcome {
     Outcome {
         preset: Preset::parse("slub").expect("an engine"),
         wrap: Default::default(),
+        partition: Default::default(),
         of_caches: "",
         violations: Default::default(),
         caches: Vec::new(),
