@@ -152,6 +152,7 @@ impl List<'_> {
     /// A time that was measured, or the usual one.
     fn time(&mut self, name: &'static str, spread: Option<Spread>, how: &str) {
         match spread.filter(|spread| spread.median > 0.0) {
+            Some(spread) if is_wide(&spread) => self.usual(name, &wide(&spread)),
             Some(spread) => {
                 let comment = comment(&spread, how);
                 self.push(name, None, Value::Ns(spread.median), Basis::Measured, comment);
@@ -191,12 +192,15 @@ impl List<'_> {
         distances.dedup();
         for distance in distances {
             match groups.get(&Relation::Distance(distance)) {
-                Some((spread, pairs)) => {
+                Some((spread, pairs)) if !is_wide(spread) => {
                     let comment = comment(spread, &how(*pairs));
                     self.push("transfer", Some(distance), Value::Ns(spread.median), Basis::Measured, comment);
                 }
-                None => {
-                    let why = "no such pair of last-level caches was measured".to_string();
+                found => {
+                    let why = match found {
+                        Some((spread, _)) => wide(spread),
+                        None => "no such pair of last-level caches was measured".to_string(),
+                    };
                     let ns = USUAL_TRANSFER * f64::from(distance) / 10.0;
                     self.push("transfer", Some(distance), Value::Ns(ns), Basis::Assumed(why), String::new());
                 }
@@ -209,15 +213,19 @@ impl List<'_> {
         distances.push(10);
         distances.sort_unstable();
         distances.dedup();
-        let own = self.samples.median(Series::LoadMemory(10)).unwrap_or(USUAL_MEMORY);
+        let own = self.samples.spread(Series::LoadMemory(10)).filter(|own| !is_wide(own));
+        let own = own.map_or(USUAL_MEMORY, |own| own.median);
         for distance in distances {
             match self.samples.spread(Series::LoadMemory(distance)) {
-                Some(spread) => {
+                Some(spread) if !is_wide(&spread) => {
                     let comment = comment(&spread, "");
                     self.push("memory", Some(distance), Value::Ns(spread.median), Basis::Measured, comment);
                 }
-                None => {
-                    let why = "memory at this distance was not measured".to_string();
+                found => {
+                    let why = match found {
+                        Some(spread) => wide(&spread),
+                        None => "memory at this distance was not measured".to_string(),
+                    };
                     let ns = own * f64::from(distance) / 10.0;
                     self.push("memory", Some(distance), Value::Ns(ns), Basis::Assumed(why), String::new());
                 }
@@ -336,6 +344,24 @@ pub fn by_relation(host: &Host, samples: &Samples) -> BTreeMap<Relation, (Spread
         (spread, spread.blocks)
     };
     groups.iter().map(|(relation, group)| (*relation, whole(group))).collect()
+}
+
+/// How many times the upper quartile may be the lower one: of a cost that differs more between blocks, the
+/// median tells what else ran on the host.
+const WIDE: f64 = 5.0;
+
+/// Whether a cost cannot be told from its blocks.
+fn is_wide(spread: &Spread) -> bool {
+    spread.high > WIDE * spread.low
+}
+
+/// Why a measured cost is not used.
+fn wide(spread: &Spread) -> String {
+    let Spread { low, median, high, .. } = spread;
+    let [low, median, high] = [low, median, high].map(|ns| digits(*ns));
+    format!(
+        "measured {median} ns, but quartiles of {low} and {high} ns tell no cost; run it again on an idle host"
+    )
 }
 
 fn less(spread: Spread, ns: f64) -> Spread {

@@ -155,6 +155,26 @@ fn what_was_not_measured_is_assumed() {
     assert!(none.iter().all(|cost| cost.value != Value::Ns(0.0)), "{none:?}");
 }
 
+/// A median of blocks whose quartiles differ more than five times is what else ran on the host.
+#[test]
+fn noise_is_no_cost() {
+    for (series, name, distance) in
+        [(Series::LoadMemory(10), "memory", Some(10)), (Series::SystemCall, "syscall", None)]
+    {
+        let basis = |factor: f64| {
+            let mut samples = samples();
+            let usual = samples.median(series).expect("a series");
+            // As many quiet blocks as disturbed ones.
+            (0..40).for_each(|at| samples.push(series, if at < 20 { usual } else { usual * factor }));
+            let costs = costs(&host(), &samples);
+            let found = costs.into_iter().find(|cost| cost.name == name && cost.distance == distance);
+            found.expect("it is a cost").basis
+        };
+        assert_eq!(basis(4.0), Basis::Measured, "{name}");
+        assert!(matches!(basis(30.0), Basis::Assumed(why) if why.contains("quartiles")), "{name}");
+    }
+}
+
 #[test]
 fn contradictions_are_told() {
     let swapped = |small: Series, ns: f64, large: Series| {

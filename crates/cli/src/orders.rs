@@ -89,12 +89,7 @@ fn after_help() -> String {
 fn rule(text: &str) -> Result<OrderRule, String> {
     OrderRule::parse(text).ok_or_else(|| {
         let names = OrderRule::ALL.map(OrderRule::name).join(", ");
-        match text {
-            "patel-v1" | "patel-v2" | "jay-v1" | "jay-v2" => format!(
-                "of Patel's first two versions only the third one's list of changes is known; expected one of {names}"
-            ),
-            _ => format!("expected one of {names}"),
-        }
+        format!("expected one of {names}")
     })
 }
 

@@ -9,7 +9,8 @@ use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, check, named, write_form, write_out};
 use slablab_experiment::Pulse;
 use slablab_experiment::output::{
-    Look as Blocks, allocation_trace, description_answer, experiment_answer, reproduce_answer, write_perfetto,
+    Look as Blocks, allocation_trace, description_answer, experiment_answer, reproduce_answer, slabinfo,
+    slabinfo_activity, write_perfetto,
 };
 use slablab_experiment::pressure::run::RUN;
 use slablab_experiment::run::observe;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 const LOGGED_EVERY: u64 = 60_000;
 
 /// What says how an experiment runs, and so does not go with --join.
-const NO_JOIN: [&str; 14] = [
+const NO_JOIN: [&str; 15] = [
     "experiment",
     "describe",
     "list",
@@ -37,6 +38,7 @@ const NO_JOIN: [&str; 14] = [
     "perfetto",
     "trace",
     "logs",
+    "slabs",
     "cell",
 ];
 
@@ -70,6 +72,8 @@ pub(crate) struct Args {
     views: Views,
     #[command(flatten)]
     logs: Logs,
+    #[command(flatten)]
+    slabs: SlabTexts,
 }
 
 /// Joins the folders of all parts of an experiment.
@@ -104,9 +108,38 @@ impl Args {
     }
 }
 
+/// The kernel's own texts of slab caches, which are printed instead of the answer.
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("slabs").multiple(true).conflicts_with_all(["logs", "perfetto", "trace", "html", "format", "locks", "folder"])))]
+struct SlabTexts {
+    /// Print /proc/slabinfo at the end of one repeat of a cell instead of the table
+    #[arg(long, group = "slabs")]
+    slabinfo: bool,
+    /// Print `slabinfo -AD` at the end of one repeat of a cell instead of the table: caches by activity, and
+    /// how many allocations and frees were fast
+    #[arg(short = 'A', long = "activity", group = "slabs")]
+    activity: bool,
+    /// With -A, as the tool is called
+    #[arg(short = 'D', hide = true, requires = "activity")]
+    display_active: bool,
+}
+
+impl SlabTexts {
+    /// Whether there are any.
+    fn are_wanted(&self) -> bool {
+        self.slabinfo || self.activity
+    }
+
+    /// Each of them.
+    fn texts(&self, caches: &[observe::CacheState]) -> Vec<String> {
+        let proc = self.slabinfo.then(|| slabinfo(caches));
+        [proc, self.activity.then(|| slabinfo_activity(caches))].into_iter().flatten().collect()
+    }
+}
+
 /// Files to look at beside the answer.
 #[derive(clap::Args)]
-#[command(group(clap::ArgGroup::new("recorded").multiple(true).args(["perfetto", "trace", "vmstat", "meminfo", "ps"])))]
+#[command(group(clap::ArgGroup::new("recorded").multiple(true).args(["perfetto", "trace", "vmstat", "meminfo", "ps", "slabinfo", "activity"])))]
 struct Views {
     /// Also write a page with charts to FILE: self-contained HTML for any browser. Runs the first repeat of
     /// each cell again to see where the time went
@@ -313,6 +346,12 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
     if args.logs.are_wanted() {
         return logs(&experiment, &options, &args);
+    }
+    if args.slabs.are_wanted() {
+        let plan = Plan::new(&experiment, &options.change)?;
+        let caches = observe::slabs(&experiment, &plan, args.views.at())?;
+        write_out(&args.slabs.texts(&caches).join("\n"), None)?;
+        return Ok(Done::Complete);
     }
     let results = answer(&experiment, &options, args.how.folder.as_deref())?;
     args.views.write(&results)?;

@@ -80,6 +80,8 @@ costs! {
     transfer_llc: Time,
     transfer: ByDistance,
     memory: ByDistance,
+    misses_at_once: Number,
+    window: Number,
     local_exchange: Time,
     locked_exchange: Time,
     exchange16: Time,
@@ -113,8 +115,9 @@ costs! {
 }
 
 /// Costs that a file may leave out. Without `tlb_page_bytes` the kernel's direct map has pages of 2 MiB;
-/// without a time of a message the kernel charges assumed cycles.
-const OPTIONAL: [&str; 11] = [
+/// without a time of a message the kernel charges assumed cycles; without `misses_at_once` independent misses
+/// do not overlap, and without `window` as many as that.
+const OPTIONAL: [&str; 13] = [
     "tlb_page_bytes",
     "socket_send",
     "socket_receive",
@@ -126,8 +129,10 @@ const OPTIONAL: [&str; 11] = [
     "tcp_receive",
     "messages_release",
     "ipi_send",
+    "misses_at_once",
+    "window",
 ];
-/// The times of messages: the last of the optional costs but one.
+/// The times of messages, among the optional costs.
 const MESSAGES: std::ops::Range<usize> = 1..9;
 
 /// Longest time of one cost: a second.

@@ -6,6 +6,7 @@ use crate::hardware::{Hardware, Ps};
 use crate::level::{Access, Place};
 use crate::spec::{BadSpec, MachineSpec};
 use crate::tlb::Tlbs;
+use crate::walks::Walks;
 use slablab_platform::{CpuId, Event, NodeId, Pfn, Reclaim, Reclaimed};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -184,6 +185,8 @@ pub struct Clocks {
     /// For each node the nearest node with memory.
     memory_of: Vec<u16>,
     tlbs: Tlbs,
+    /// The walk over independent objects that the running call is in.
+    pub(crate) walks: Walks,
     pub(crate) reclaim: RefCell<Option<Rc<dyn ReclaimPolicy>>>,
     pub(crate) watch: RefCell<Option<LockWatch>>,
     /// Whether `events` has a watch.
@@ -215,6 +218,7 @@ impl Clocks {
             clock: vec![Cell::new(0); cpus],
             caches: Caches::new(spec, &hardware)?,
             tlbs: Tlbs::new(cpus, &hardware.costs),
+            walks: Walks::new(&hardware.costs),
             hardware,
             paths,
             calls: Calls::default(),
@@ -278,7 +282,7 @@ impl Clocks {
         }
         let kind = if source == Source::Transfer { Spent::Transfer } else { Spent::Memory };
         self.moved.set(self.moved.get() + lines);
-        self.spend(cpu, price.min(most), kind);
+        self.spend(cpu, self.walks.waits(price.min(most)), kind);
     }
 
     /// CPU `cpu` touches a line of the allocator's words.
@@ -290,6 +294,8 @@ impl Clocks {
     /// Lets calls with earlier clocks than CPU `cpu`'s go first.
     #[inline]
     pub(crate) fn turn(&self, cpu: CpuId) {
+        // Other calls run now, and a lock comes after a turn: its locked instruction waits for all lines.
+        self.walks.end();
         self.calls.turn(self.clock(cpu), cpu);
     }
 
@@ -404,7 +410,7 @@ impl Clocks {
         let price = match access {
             Access::Zero => price.min((bytes as Ps * self.hardware.costs.zero_kib).div_ceil(1024)),
             _ if source == Source::Hit => price,
-            _ => price / coherence::PARALLEL_LINES,
+            _ => self.caches.next_of(price),
         };
         let kind = match source {
             Source::Hit => Spent::Compute,

@@ -33,8 +33,8 @@ const STAMP_MASK: u64 = (1 << 28) - 1;
 /// The stamp's place in a line's word; the bits of the state and of the CPU that touched it last.
 const STAMP_AT: u32 = 36;
 const OWNER_MASK: u64 = (1 << 14) - 1;
-/// Lines of one object that are fetched at the same time (assumed).
-pub(crate) const PARALLEL_LINES: u64 = 4;
+/// Lines of one object that are fetched at the same time where the machine does not say (assumed).
+const PARALLEL_LINES: u64 = 4;
 
 /// Loads of the first level that overlap: a hit costs its latency divided by this (assumed).
 const OVERLAPPED: Ps = 2;
@@ -137,6 +137,8 @@ pub(crate) struct Caches {
     transfer_core: Ps,
     transfer_llc: Ps,
     line_bytes: u32,
+    /// Lines of one object that are fetched at the same time.
+    parallel: u64,
     /// Lines that fit in a cache, and the price of a hit.
     levels: [(u64, Ps); 3],
     touched: Vec<Cell<u64>>,
@@ -173,6 +175,10 @@ impl Caches {
             memory: priced(&costs.memory),
             nodes,
             line_bytes,
+            parallel: match costs.misses_at_once {
+                0 => PARALLEL_LINES,
+                said => said.into(),
+            },
             transfer_core: costs.transfer_core,
             transfer_llc: costs.transfer_llc,
             levels: [
@@ -188,6 +194,12 @@ impl Caches {
     #[inline]
     pub(crate) fn line_bytes(&self) -> u32 {
         self.line_bytes
+    }
+
+    /// The price of a line that is fetched together with others of its object, whose price alone is `price`.
+    #[inline]
+    pub(crate) fn next_of(&self, price: Ps) -> Ps {
+        price / self.parallel
     }
 
     /// Bytes of the tables.
@@ -294,7 +306,7 @@ impl Caches {
         };
         let rest = match source {
             Source::Hit => (lines - 1) * first,
-            _ => (lines - 1) * (first / PARALLEL_LINES),
+            _ => (lines - 1) * self.next_of(first),
         };
         let close = source == Source::Hit && mine && self.stamp(cpu) == line.stamp;
         if !close {

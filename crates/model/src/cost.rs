@@ -51,6 +51,8 @@ impl State<Cost> {
     #[inline(never)]
     fn word(&self, line: LineId, access: Access) {
         if access == Access::Exchange {
+            // A locked instruction waits for all earlier lines.
+            self.clocks.walks.end();
             self.clocks.charge(self.cpu(), self.clocks.paths.exchange, Spent::Compute);
         }
         self.clocks.line(self.cpu(), line, access);
@@ -72,7 +74,8 @@ impl State<Cost> {
 
     #[inline(never)]
     fn timed_link(&self, object: Addr) -> Option<Addr> {
-        self.touch_link(object, Access::Read);
+        // The next object is known when this link is there.
+        self.clocks.walks.chained(|| self.touch_link(object, Access::Read));
         self.memory.link(object)
     }
 
@@ -282,6 +285,16 @@ impl Level for Cost {
 
     fn aside<T>(f: impl FnOnce() -> T) -> T {
         Self::with(|state| state.clocks.calls.outside(f))
+    }
+
+    fn walk<T>(f: impl FnOnce() -> T) -> T {
+        let answer = f();
+        Self::with(|state| state.clocks.walks.end());
+        answer
+    }
+
+    fn visits() {
+        Self::with(|state| state.clocks.walks.visit());
     }
 
     fn keeps_freed(pfn: Pfn, order: u8) -> bool {

@@ -50,6 +50,12 @@ pub struct Costs {
     pub transfer: Vec<(u32, Ps)>,
     /// A line from memory: distance of the memory's node and price, distances ascending.
     pub memory: Vec<(u32, Ps)>,
+    /// Lines that a core fetches at the same time: its line fill buffers. 0 if nobody says: 4 lines of one
+    /// object, and no two objects.
+    pub misses_at_once: u32,
+    /// Instructions that a core has under way at the same time: its reorder buffer. 0 for a core without
+    /// one, and if nobody says.
+    pub window: u32,
     /// A compare-exchange that only this CPU sees (no lock prefix; on machines without one, the pair of
     /// load-reserve and store-conditional). The line is in the first level.
     pub local_exchange: Ps,

@@ -125,6 +125,14 @@ pub trait Level: Copy + Eq + Debug + Sized + 'static {
     fn aside<T>(f: impl FnOnce() -> T) -> T {
         f()
     }
+    /// [`slablab_platform::Hooks::walk`].
+    #[inline(always)]
+    fn walk<T>(f: impl FnOnce() -> T) -> T {
+        f()
+    }
+    /// [`slablab_platform::Hooks::visits`].
+    #[inline(always)]
+    fn visits() {}
     /// Whether the reclaim policy keeps a block that the running call frees.
     fn keeps_freed(_pfn: Pfn, _order: u8) -> bool {
         false

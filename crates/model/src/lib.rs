@@ -30,6 +30,7 @@
 //! | `waiters` | locks of level `cost`: who waits, and what a hand-over costs |
 //! | `coherence` | cache lines: who touched one last, and what the next touch costs |
 //! | `tlb` | pages that a CPU's TLB holds |
+//! | `walks` | misses of independent objects, which overlap |
 //! | `hardware` | what a machine's parts cost: data |
 //! | [`disk`] | what a machine's disks consist of: data |
 //!
@@ -60,6 +61,7 @@ mod testable;
 mod timers;
 mod tlb;
 mod waiters;
+mod walks;
 mod world;
 
 pub use calls::CallId;

@@ -328,6 +328,14 @@ impl<L: Entered> Hooks for Modelled<L> {
     fn aside<T>(f: impl FnOnce() -> T) -> T {
         L::aside(f)
     }
+    #[inline]
+    fn walk<T>(f: impl FnOnce() -> T) -> T {
+        L::walk(f)
+    }
+    #[inline]
+    fn visits() {
+        L::visits();
+    }
     fn is_reclaimer() -> bool {
         L::with(|state| state.call.reclaimer.get())
     }

@@ -37,7 +37,7 @@ macro_rules! delegate {
     (impl[$($generics:tt)*] Hooks for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Hooks for $world => $p:
             reclaim is_reclaimer clean_frames keeps_freed permit count random secret charges touched ran made_at
-            aside broken; }
+            aside walk visits broken; }
     };
     (impl[$($generics:tt)*] Testable for $world:ty => $p:ty) => {
         $crate::delegate! { impl[$($generics)*] Testable for $world => $p:
@@ -216,6 +216,13 @@ macro_rules! delegated {
             <$to>::aside(f)
         }
     };
+    (walk $p:ty, $to:ty) => {
+        #[inline]
+        fn walk<R>(f: impl FnOnce() -> R) -> R {
+            <$to>::walk(f)
+        }
+    };
+    (visits $p:ty, $to:ty) => { $crate::delegated! { @ $to, visits() } };
     (secret $p:ty, $to:ty) => { $crate::delegated! { @ $to, secret() -> u64 } };
     (broken $p:ty, $to:ty) => {
         $crate::delegated! { @ $to, broken(cache: Option<u32>, what: ::core::fmt::Arguments<'_>) -> ! }

@@ -14,8 +14,8 @@ use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slu
 use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
 use slablab_slabs::registered::Registered;
 use slablab_slabs::{
-    Backing, CacheId, CacheSpec, Engine, Family, FunctionCosts, Metadata, Preset, Release, Sheaf, Usage,
-    slab::Slab,
+    Backing, CacheId, CacheSpec, Engine, Family, FunctionCosts, Geometry, Metadata, Preset, Release, Sheaf,
+    Usage, slab::Slab,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -86,6 +86,8 @@ pub trait Heap {
     /// Calls `each` with what every function of the engine cost so far that reports its own code
     /// ([`Engine::functions`]).
     fn functions(&self, each: &mut dyn FnMut(&str, FunctionCosts));
+    /// The layout of a cache's slabs.
+    fn geometry(&self, cache: CacheNumber) -> Geometry;
     /// What a cache holds.
     fn usage(&self, cache: CacheNumber) -> Usage;
     /// Bytes of all caches' slabs.
@@ -343,6 +345,10 @@ impl<E: Engine<Timed>> Heap for Caches<E> {
         if let Some(cache) = self.caches.first() {
             cache.functions(each);
         }
+    }
+
+    fn geometry(&self, cache: CacheNumber) -> Geometry {
+        *self.cache(cache).geometry()
     }
 
     fn usage(&self, cache: CacheNumber) -> Usage {

@@ -171,7 +171,13 @@ impl Kernel {
             return Err(failed);
         }
         let stuck = self.stuck();
-        if stuck.is_empty() { Ok(()) } else { Err(Failed::Stuck(stuck)) }
+        if !stuck.is_empty() {
+            return Err(Failed::Stuck(stuck));
+        }
+        if let Some(watch) = &self.watch {
+            watch.ended(&*self.heap);
+        }
+        Ok(())
     }
 
     /// The tasks that have not ended, and what each waits for.

@@ -38,7 +38,7 @@ pub mod setup;
 
 pub use heap::{paths, placement};
 pub use kernel::{era, messages, objects, tally};
-pub use record::{profile, pulse, trace};
+pub use record::{profile, pulse, slabs, trace};
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

@@ -21,10 +21,13 @@
 
 pub mod profile;
 pub mod pulse;
+pub mod slabs;
 pub mod trace;
 
+use crate::heap::Heap;
 use crate::record::profile::lock_name;
 use crate::record::pulse::Beat;
+use crate::record::slabs::CacheState;
 use crate::record::trace::{Trace, Tracer};
 use slablab_model::{Ps, Timed};
 use std::any::Any;
@@ -141,6 +144,8 @@ struct State {
     /// How often memory is sampled, and whether the samples are kept beside their tracks.
     samples: (Ps, bool),
     tracer: Option<Tracer>,
+    /// The slab caches when the run ended.
+    slabs: Vec<CacheState>,
     /// What the run hands over, as [`Recorder::hand_over`] says.
     handed: Option<Box<dyn Any>>,
 }
@@ -227,6 +232,7 @@ impl Recorder {
                 sparse,
                 samples: (SAMPLE_EVERY, false),
                 tracer,
+                slabs: Vec::new(),
                 handed: None,
             }))),
             None,
@@ -272,6 +278,18 @@ impl Recorder {
     pub(crate) fn take_handed<T: Any>(&self) -> Option<T> {
         let handed = self.0.as_ref()?.borrow_mut().handed.take()?;
         handed.downcast().ok().map(|value| *value)
+    }
+
+    /// The run has ended with these caches.
+    pub(crate) fn ended(&self, heap: &dyn Heap) {
+        if let Some(state) = &self.0 {
+            state.borrow_mut().slabs = slabs::caches(heap);
+        }
+    }
+
+    /// The slab caches when the run ended; none if it did not.
+    pub fn take_slabs(&self) -> Vec<CacheState> {
+        self.0.as_ref().map_or(Vec::new(), |state| std::mem::take(&mut state.borrow_mut().slabs))
     }
 
     /// Calls `f` with the tracer, if allocations are traced.

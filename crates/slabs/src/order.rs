@@ -4,8 +4,8 @@
 //! docs/theory/slqb.md 3 and docs/theory/slab.md 5. A rule computes with the object's size, the page size and
 //! the number of CPUs. It runs when a cache is created, never on a fast path.
 //!
-//! Deliberately absent: versions 1 and 2 of Patel's patch, which are known only from the change list of
-//! version 3 (docs/theory/slub.md 5.6), and SLOB, whose pages belong to no cache.
+//! Versions 1 and 2 of Patel's patch are known from version 3's list of changes alone (docs/theory/slub.md
+//! 5.6). Deliberately absent: SLOB, whose pages belong to no cache.
 
 pub mod slab;
 
@@ -85,6 +85,13 @@ pub enum OrderRule {
     Clamped,
     /// 6.7 and later: one search that tolerates a waste of up to half of the slab.
     Single,
+    /// Jay Patel's RFC v1 of 2023, as version 3's list of changes tells it: the order that wastes least, from
+    /// the smallest one for the wanted objects up to the largest; of two such orders the smaller one.
+    PatelV1,
+    /// Jay Patel's RFC v2 of 2023, as version 3's list of changes tells it: version 1; but order 3 where the
+    /// wanted objects need more, and the smallest order where they fit in less than a page. Its
+    /// `slub_max_order` is 2 at most.
+    PatelV2,
     /// Jay Patel's RFC v3 of 2023: the tolerated fraction grows with the page size (docs/theory/slub.md 5.6).
     PatelV3,
     /// Programs' heaps, and no kernel: as [`OrderRule::Single`], but for no more objects than [`LEAN_BYTES`]
@@ -102,6 +109,8 @@ pub enum OrderRule {
 
 /// `PAGE_ALLOC_COSTLY_ORDER`: the default of `slub_max_order`.
 pub const COSTLY_ORDER: u8 = 3;
+/// `slub_max_order` of Patel's second version.
+const PATEL_V2_MAX_ORDER: u8 = 2;
 /// The largest order the page allocator serves.
 pub const MAX_ORDER: u8 = 10;
 /// Bytes that the objects of a slab of [`OrderRule::Lean`] need not exceed, if they are four.
@@ -112,13 +121,15 @@ pub const OBJECTS_MAX: u64 = 32767;
 
 impl OrderRule {
     /// All rules, oldest first.
-    pub const ALL: [OrderRule; 9] = [
+    pub const ALL: [OrderRule; 11] = [
         OrderRule::Slab,
         OrderRule::Halving8,
         OrderRule::Halving,
         OrderRule::Slqb,
         OrderRule::Clamped,
         OrderRule::SlabIndex,
+        OrderRule::PatelV1,
+        OrderRule::PatelV2,
         OrderRule::PatelV3,
         OrderRule::Single,
         OrderRule::Lean,
@@ -131,6 +142,8 @@ impl OrderRule {
             OrderRule::Halving => "halving",
             OrderRule::Clamped => "clamped",
             OrderRule::Single => "single",
+            OrderRule::PatelV1 => "patel-v1",
+            OrderRule::PatelV2 => "patel-v2",
             OrderRule::PatelV3 => "patel-v3",
             OrderRule::Lean => "lean",
             OrderRule::Slqb => "slqb",
@@ -146,6 +159,8 @@ impl OrderRule {
             OrderRule::Halving => "SLUB 2.6.27 to 2.6.29",
             OrderRule::Clamped => "SLUB 2.6.30 to 6.6",
             OrderRule::Single => "SLUB 6.7 and later",
+            OrderRule::PatelV1 => "Jay Patel's RFC v1 of 2023, from v3's list of changes",
+            OrderRule::PatelV2 => "Jay Patel's RFC v2 of 2023, from v3's list of changes",
             OrderRule::PatelV3 => "Jay Patel's RFC v3 of 2023",
             OrderRule::Lean => "no kernel: SLUB as a program's malloc",
             OrderRule::Slqb => "SLQB",
@@ -154,9 +169,14 @@ impl OrderRule {
         }
     }
 
-    /// The rule with this name. `jay-v3` is another name of `patel-v3`.
+    /// The rule with this name. `jay-v1` to `jay-v3` are other names of `patel-v1` to `patel-v3`.
     pub fn parse(name: &str) -> Option<OrderRule> {
-        let name = if name == "jay-v3" { "patel-v3" } else { name };
+        let name = match name {
+            "jay-v1" => "patel-v1",
+            "jay-v2" => "patel-v2",
+            "jay-v3" => "patel-v3",
+            other => other,
+        };
         OrderRule::ALL.into_iter().find(|rule| rule.name() == name)
     }
 
@@ -199,6 +219,20 @@ impl OrderRule {
             OrderRule::Lean => {
                 let few = (LEAN_BYTES / input.bytes()).max(4);
                 input.search_once(input.wanted_objects().min(few))
+            }
+            OrderRule::PatelV1 => input.search_least_waste(),
+            OrderRule::PatelV2 => {
+                let bytes = input.wanted_objects() * input.bytes();
+                match bytes {
+                    _ if bytes > input.slab_bytes(COSTLY_ORDER) => {
+                        COSTLY_ORDER.max(input.fitting_order(input.bytes()))
+                    }
+                    _ if bytes < input.slab_bytes(0) => input.min_order,
+                    _ => {
+                        let max_order = input.max_order.min(PATEL_V2_MAX_ORDER);
+                        OrderInput { max_order, ..input }.search_least_waste()
+                    }
+                }
             }
             OrderRule::PatelV3 => {
                 let clamped = input.wanted_objects().min(input.slab_bytes(input.max_order) / input.bytes());
@@ -304,6 +338,17 @@ impl OrderInput {
             .into_iter()
             .find_map(|fraction| self.scan(wanted, fraction))
             .unwrap_or(self.fitting_order(self.bytes()))
+    }
+
+    /// The order that wastes the smallest part of its slab, from the smallest for the wanted objects, or as
+    /// many as the largest slab has, up to the largest.
+    fn search_least_waste(self) -> u8 {
+        let fits = self.fitting_order(self.bytes());
+        let wanted = self.wanted_objects().min(self.slab_bytes(self.max_order) / self.bytes()).max(1);
+        let first = self.min_order.max(self.fitting_order(wanted * self.bytes()));
+        // In parts of the largest slab, whose bytes are a multiple of each other one's.
+        let waste = |order: u8| (self.slab_bytes(order) % self.bytes()) << (MAX_ORDER - order);
+        (first..=self.max_order.min(MAX_ORDER)).min_by_key(|order| waste(*order)).unwrap_or(fits)
     }
 
     fn search_slqb(self) -> u8 {

@@ -141,10 +141,9 @@ fn all_machines() {
 
 #[test]
 fn what_it_does_not_take() {
-    check_error(&["--policy", "patel-v2"], "only the third one's list of changes is known");
     check_error(
         &["--policy", "best"],
-        "expected one of slab, halving-8, halving, slqb, clamped, slab-index, patel-v3, single, lean",
+        "expected one of slab, halving-8, halving, slqb, clamped, slab-index, patel-v1, patel-v2, patel-v3, single, lean",
     );
     check_error(&["--policy", "single", "--page-size", "5K"], "expected 4K, 8K, 16K");
     check_error(&["--policy", "single", "--page-size", "2K"], "expected 4K, 8K, 16K");

@@ -113,15 +113,31 @@ pub(super) fn with_tables(answer: Answer, tables: impl IntoIterator<Item = (Stri
 /// The main metric as mmtests prints it.
 pub(super) fn experiment_mmtests(results: &Results, wrap: Option<usize>) -> String {
     let metric = main_metric(results);
-    let options = Options { decimals: metric.decimals, wrap, ..Options::default() };
+    let options = Options { decimals: decimals(results, metric), wrap, ..Options::default() };
     comparison_mmtests(&results.table(metric), Rules::default(), &options)
 }
 
 /// The main metric as the mails of 2009 print it.
 pub(super) fn experiment_avg_std(results: &Results, wrap: Option<usize>) -> String {
     let metric = main_metric(results);
-    let digits = Digits::Decimals(metric.decimals);
+    let digits = Digits::Decimals(decimals(results, metric));
     comparison_avg_std(&results.table(metric), Rules::default(), digits, wrap)
+}
+
+/// Decimals of a metric in tables that people compare by eye: at least its own, and so many that the smallest
+/// mean has five digits. The mails print 13.19 s and 1.2727 s, and tell differences of a percent and less.
+fn decimals(results: &Results, metric: &Metric) -> usize {
+    let means = results.plain().filter_map(|(at, _)| Some(results.shown(at, metric)?.mean().abs()));
+    let smallest = means.filter(|mean| *mean > 0.0).fold(f64::INFINITY, f64::min);
+    metric.decimals.max(decimals_of(smallest))
+}
+
+/// Decimals with which a number has five digits from its first one on; none for a number that is not finite.
+fn decimals_of(number: f64) -> usize {
+    match number.is_finite() {
+        true => (4 - number.log10().floor() as i32).clamp(0, 12) as usize,
+        false => 0,
+    }
 }
 
 /// Every metric of every cell, one each row.
@@ -246,4 +262,18 @@ fn failures(results: &Results) -> Vec<(String, Vec<String>)> {
         Some((results.name(at), why.lines().map(str::to_string).collect()))
     };
     results.plain().filter_map(|(at, _)| of(at)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A difference of a percent shows in every number.
+    #[test]
+    fn the_smallest_mean_has_five_digits() {
+        let rows = [(0.006_7, 7), (1.27, 4), (13.19, 3), (122.0, 2), (144_150.0, 0), (f64::INFINITY, 0)];
+        for (number, decimals) in rows {
+            assert_eq!(decimals_of(number), decimals, "{number}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod rows;
 mod run_page;
 mod series;
 mod shown;
+mod slabs;
 mod suite;
 mod trace;
 
@@ -31,6 +32,7 @@ pub use memory::{Column, meminfo_log, processes_table, vmstat_log};
 pub use pressure::{judgement_answer, killed, records_answer, run_answer};
 pub use reproduce::reproduce_answer;
 pub use series::series_answer;
+pub use slabs::{slabinfo, slabinfo_activity};
 pub use suite::{SuiteLook, suite_answer, suite_list};
 pub use trace::write_perfetto;
 

@@ -10,6 +10,7 @@ use slablab_report::error::{Error, Result};
 use slablab_sim::profile::Profile;
 use slablab_sim::pulse::Beat;
 use slablab_sim::record::{Holds, Limits, MEMORY, Recorder, Recording};
+pub use slablab_sim::slabs::CacheState;
 use slablab_sim::tally::Failed;
 use slablab_sim::trace::Trace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -161,6 +162,18 @@ pub fn looked(
         return Err(Error::new(&experiment.path, what));
     };
     Ok((looked, run.err()))
+}
+
+/// The slab caches of the first repeat of a cell when it has ended.
+///
+/// # Errors
+/// A cell that does not exist, a run that failed.
+pub fn slabs(experiment: &Experiment, plan: &Plan, cell: usize) -> Result<Vec<CacheState>> {
+    expect_cell(experiment, plan, cell)?;
+    let recorder = Recorder::of_values(MEMORY_POINTS);
+    let run = observe(experiment, plan, cell, &recorder);
+    run.map_err(|bad| Error::new(&experiment.path, format!("cell {}: {bad}", cell + 1)))?;
+    Ok(recorder.take_slabs())
 }
 
 /// The allocations of the first repeat of a cell, in its counted part: lines of the first

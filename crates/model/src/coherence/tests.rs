@@ -224,10 +224,16 @@ fn a_third_reader_displaces_the_first() {
     check("a written line comes from its writer", 2, &dirty);
 }
 
-/// Lines of an object after the first come `PARALLEL_LINES` at a time; hits come one after another.
+/// Lines of an object after the first come as many at a time as the machine can, 4 where it does not say;
+/// hits come one after another.
 #[test]
 fn lines_are_fetched_in_parallel() {
-    assert_eq!(PARALLEL_LINES, 4);
+    for (said, at_once) in [(0, 4), (2, 2), (8, 8)] {
+        let (spec, mut hardware) = spec_of(6);
+        hardware.costs.misses_at_once = said;
+        let caches = Caches::new(&spec, &hardware).expect("the machine is right");
+        assert_eq!(caches.touch(untouched(0), SELF, 3, Read).1, MEMORIES[0] + 2 * (MEMORIES[0] / at_once));
+    }
     let caches = caches();
     let (word, price, source) = caches.touch(untouched(0), SELF, 5, Write);
     assert_eq!((price, source), (MEMORIES[0] + 4 * (MEMORIES[0] / 4), Memory));

@@ -1,15 +1,35 @@
 //! What comes between a task's steps: ticks, work that engines deferred, frees after a grace period.
 
-use super::{Held, Kernel, NEVER};
+use super::{Held, Kernel, NEVER, Processor};
 use crate::sched::{Idle, TaskId};
 use slablab_model::{Access, Ps, Timed};
 use slablab_platform::{CpuId, Topology};
+use slablab_slabs::Release;
 use std::rc::Rc;
 
 /// Cycles to queue an object for the end of a grace period, and to call what frees it then, beside its line
 /// (assumed).
 const CALL_RCU: u64 = 40;
 const CALLBACK: u64 = 40;
+/// RCU's callbacks that a pass calls at most (`blimit`), the number of waiting ones from which on there is no
+/// limit (`qhimark`), and the part of the waiting ones that a pass calls since 4.20 (`rcu_divisor`), all from
+/// memory of the kernel's parameters.
+const BLIMIT: usize = 10;
+const QHIMARK: usize = 10_000;
+const DIVISOR: u32 = 7;
+/// Passes of a softirq before the rest is left to ksoftirqd, a task like others (`MAX_SOFTIRQ_RESTART`).
+const RESTARTS: usize = 10;
+
+/// Callbacks that are called before the interrupted task goes on, of `waiting` whose grace period has ended.
+/// What ksoftirqd does then is taken to happen at the task's next preemption point, and so on in turn.
+fn callbacks_of_a_pass(waiting: usize, release: Release) -> usize {
+    let part = if release < Release::new(4, 20, 0) { 0 } else { waiting >> DIVISOR };
+    match waiting {
+        QHIMARK.. => waiting,
+        _ => waiting.min(BLIMIT.max(part) * RESTARTS),
+    }
+}
+
 /// Bytes of the list head in an object that waits for a grace period.
 const RCU_HEAD: u32 = 16;
 
@@ -111,14 +131,7 @@ impl Kernel {
             let Some(work) = work else { break };
             self.heap.work(cpu, work);
         }
-        loop {
-            let mut queue = processor.after_grace.borrow_mut();
-            let ended = queue.front().is_some_and(|(at, _)| *at <= Timed::clock());
-            let Some((_, held)) = queue.pop_front_if(|_| ended) else { break };
-            drop(queue);
-            Self::rcu_head(&held, CALLBACK, Access::Read);
-            self.free(held);
-        }
+        self.call_back(processor);
         self.serve_interrupts(processor);
         // Another CPU may have passed work on while this one waited for a lock.
         let next = match processor.works.borrow().is_empty() {
@@ -126,6 +139,18 @@ impl Kernel {
             false => 0,
         };
         processor.due.set(next.min(processor.interrupts.next()));
+    }
+
+    /// Frees objects whose grace period has ended, as many as one pass may: the others at the next preemption
+    /// point, or at once on an idle CPU.
+    fn call_back(self: &Rc<Self>, processor: &Processor) {
+        let now = Timed::clock();
+        let waiting = processor.after_grace.borrow().partition_point(|(at, _)| *at <= now);
+        for _ in 0..callbacks_of_a_pass(waiting, self.era.release) {
+            let Some((_, held)) = processor.after_grace.borrow_mut().pop_front() else { break };
+            Self::rcu_head(&held, CALLBACK, Access::Read);
+            self.free(held);
+        }
     }
 
     /// Does an idle CPU's deferred work at `at`. A task that wakes up there meanwhile continues afterwards.
@@ -180,5 +205,22 @@ impl Kernel {
     pub(super) fn wake_at(self: &Rc<Self>, task: TaskId, at: Ps) {
         let kernel = self.clone();
         Timed::spawn(Timed::cpu(), at, move || kernel.wake(task, false));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_calls_back_by_the_limit() {
+        let (old, new) = (Release::new(2, 6, 29), Release::new(6, 18, 0));
+        // Waiting callbacks, and how many a pass calls before and since 4.20.
+        let rows = [(0, 0, 0), (7, 7, 7), (100, 100, 100), (101, 100, 100), (1_280, 100, 100)];
+        let rows = rows.into_iter().chain([(2_560, 100, 200), (9_999, 100, 780), (10_000, 10_000, 10_000)]);
+        for (waiting, before, since) in rows {
+            assert_eq!(callbacks_of_a_pass(waiting, old), before, "{waiting} before 4.20");
+            assert_eq!(callbacks_of_a_pass(waiting, new), since, "{waiting} since 4.20");
+        }
     }
 }

@@ -33,6 +33,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
+    /// The run has ended with these caches.
+    pub(super) fn ended(&self, heap: &dyn Heap) {
+        self.recorder.ended(heap);
+    }
+
     /// `None` if the recorder is off. The machine is entered.
     pub(super) fn new(recorder: &Recorder, heap: &dyn Heap, is_slab: bool) -> Option<Watch> {
         if !recorder.is_on() {
@@ -144,7 +149,7 @@ impl Kernel {
         let watch = self.watch.as_ref().filter(|watch| watch.traces);
         let Some(Watch { recorder, .. }) = watch else { return alloc() };
         let cpu = Timed::cpu();
-        recorder.tracer(|tracer| tracer.begin(cpu, task, cache.0, Timed::clock()));
+        recorder.tracer(|tracer| tracer.begin(cpu, task, cache.0, Timed::clock(), Timed::cpu_node(cpu)));
         let object = alloc()?;
         let node = Timed::home_of(object);
         recorder.tracer(|tracer| tracer.end(cpu, Timed::clock(), node));

@@ -172,6 +172,7 @@ impl Answer {
             longest: sum.longest.max(step.played.longest),
             silent: sum.silent + step.played.silent,
             music: sum.music + step.played.music,
+            needed: sum.needed.max(step.played.needed),
         })
     }
 }
@@ -295,6 +296,8 @@ impl Desktop {
         names: &names::Names,
         f: impl FnOnce() -> Result<T, NoMemory>,
     ) -> Result<T, NoMemory> {
+        // The needed buffer is that of each step.
+        self.played.set(Played { needed: 0, ..self.played.get() });
         let (at, swapped, played) = (Timed::clock(), self.swapped(), self.played.get());
         let result = f()?;
         let now = self.swapped();

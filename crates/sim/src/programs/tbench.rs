@@ -2,10 +2,17 @@
 //! own.
 //!
 //! ```text
-//! client   draw an operation ── send its request ── receive its response
+//! main     start tbench_srv ── start the clients ── warm-up ── the window, in which bytes of reads and writes
+//!          count ── tell the clients to end
+//! client   connect ── draw an operation ── send its request ── receive its response
+//! srv      wait for a connection ── start a server for it
 //! server   receive the length of a request, then the rest ── send its response
-//! main     warm-up ── the window, in which bytes of reads and writes count ── tell the clients to end
 //! ```
+//!
+//! Where a client and its server run is the scheduler's matter: a fork is placed where load is least at that
+//! moment, and a wake-up may move a server to its client's CPU if both are in one node. So the order of the
+//! forks counts: all clients are there before the first server, whose parent is the process that accepts
+//! (from memory of tbench_srv.c).
 //!
 //! Sizes of requests and responses are those of dbench's `sockio.c`. The mix is that of the standard load,
 //! from memory of dbench's summaries ([`MIX`]): the load's file names the operations one by one, which is not
@@ -16,7 +23,7 @@ use super::measures::{self, KERNEL, LINES, with_kernel};
 use super::program::{Estimate, Metric, Object, Observed, Program, Sample, US, ppm};
 use super::tcp_measures;
 use crate::kernel::tally::{self, Failed};
-use crate::kernel::{Kernel, Mark, Task, locks_of};
+use crate::kernel::{Kernel, Mark, Task, WaitQueue, Waiting, locks_of};
 use crate::locks::TcpSocket;
 use crate::net::tcp::loopback::Loopback;
 use crate::net::tcp::{self, End};
@@ -31,13 +38,14 @@ use slablab_model::MachineSpec;
 use slablab_slabs::Release;
 use slablab_stats::table::Better;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 params! {
     /// The program's parameters.
     #[derive(Copy, Eq)]
     pub struct Params {
-        clients: u32 = [2, 8, 8], 1..=4_096, "clients, each with a connection and a server process",
+        clients: u32 = [2, 8, 8], 1..=4_096, "clients, each with a connection and a server process of its own",
             "mmtests: 1 to twice the CPUs";
         warm_up_us: u64 = [10_000, 20_000, 1_000_000], 1_000..=100_000_000, "time before the window",
             "assumed";
@@ -215,6 +223,9 @@ pub struct Outcome {
 
 /// What all tasks share.
 struct Run {
+    /// Connections that wait for a server, and tbench_srv, which waits for them.
+    connected: RefCell<VecDeque<(u32, Rc<Connection>)>>,
+    accepts: WaitQueue,
     tbench: Params,
     seed: u64,
     bytes: Cell<u64>,
@@ -241,7 +252,6 @@ impl Connection {
 
     fn client(&self, task: &Task, run: &Run) {
         let mut load = Pcg64Mcg::seed_from_u64(self.load);
-        task.compute(task.kernel.random(1_000_000_000));
         while !run.ends.get() {
             task.work(run.tbench.think_cycles);
             let operation = Operation::draw(|below| load.next_u64() % below);
@@ -272,25 +282,53 @@ impl Connection {
 
 impl Run {
     fn start(self: &Rc<Run>, main: &Task, children: &Rc<Children>, loopback: &Rc<Loopback>) -> Vec<Rc<End>> {
+        let run = self.clone();
+        children.start(main, Kind::Process, move |task| run.accept(task));
+        main.preemption_point();
         let start = |number: u32| {
             let (client, server) = tcp::pair(main, loopback, 2 * number, true);
             let load = self.seed << 16 | u64::from(number);
             let connection = Connection { client: client.clone(), server, load, asked: Cell::default() };
-            let connection = Rc::new(connection);
-            let (run, ours) = (self.clone(), connection.clone());
-            children.start(main, Kind::Process, move |task| {
-                task.call_it(|| format!("server {number}"));
-                ours.server(task, &run);
-            });
-            let run = self.clone();
+            let (run, connection) = (self.clone(), Rc::new(connection));
             children.start(main, Kind::Process, move |task| {
                 task.call_it(|| format!("client {number}"));
+                task.compute(task.kernel.random(1_000_000_000));
+                run.connect(task, number, &connection);
                 connection.client(task, &run);
             });
             main.preemption_point();
             client
         };
         (0..self.tbench.clients).map(start).collect()
+    }
+
+    /// A client's connection waits for tbench_srv.
+    fn connect(&self, task: &Task, number: u32, connection: &Rc<Connection>) {
+        task.syscall(|| {
+            self.connected.borrow_mut().push_back((number, connection.clone()));
+            self.accepts.wake_one(&task.kernel, false);
+        });
+    }
+
+    /// tbench_srv: a process for each connection.
+    fn accept(self: &Rc<Run>, task: &Task) {
+        task.call_it(|| "tbench_srv".into());
+        let servers = Rc::new(Children::default());
+        for accepted in 0..self.tbench.clients {
+            task.syscall(|| {
+                while self.connected.borrow().is_empty() {
+                    self.accepts.wait(task, Waiting { what: "for a connection, accepted", number: accepted });
+                }
+            });
+            let Some((number, connection)) = self.connected.borrow_mut().pop_front() else { continue };
+            let run = self.clone();
+            servers.start(task, Kind::Process, move |task| {
+                task.call_it(|| format!("server {number}"));
+                connection.server(task, &run);
+            });
+            task.preemption_point();
+        }
+        task.syscall(|| servers.wait(task));
     }
 
     fn main(self: &Rc<Run>, main: &Task) -> (Mark, Outcome) {
@@ -316,7 +354,14 @@ impl Run {
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
 pub fn run(setup: &Setup, tbench: &Params, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
     with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
-        let run = Rc::new(Run { tbench: *tbench, seed, bytes: Cell::new(0), ends: Cell::new(false) });
+        let run = Rc::new(Run {
+            connected: RefCell::default(),
+            accepts: WaitQueue::default(),
+            tbench: *tbench,
+            seed,
+            bytes: Cell::new(0),
+            ends: Cell::new(false),
+        });
         let ended: Rc<RefCell<Option<(Mark, Outcome)>>> = Rc::default();
         let result = ended.clone();
         kernel.start(kernel.new_process(), None, move |main| {

@@ -145,6 +145,8 @@ struct Open {
     task: TaskId,
     cache: u16,
     begun: Ps,
+    /// The CPU's node.
+    own: NodeId,
     stack: Vec<Function>,
     /// Events of nested allocations for arrays are left out while this is above 0.
     left_out: u32,
@@ -190,8 +192,8 @@ impl Tracer {
         std::mem::take(&mut self.trace)
     }
 
-    /// An allocation begins.
-    pub(crate) fn begin(&mut self, cpu: CpuId, task: TaskId, cache: u16, at: Ps) {
+    /// An allocation begins; `own` is the CPU's node.
+    pub(crate) fn begin(&mut self, cpu: CpuId, task: TaskId, cache: u16, at: Ps, own: NodeId) {
         let functions: &[Function] = match self.is_slab {
             true => &[Function::CacheAlloc, Function::DoCacheAlloc, Function::ArrayAlloc],
             false => &[Function::Any],
@@ -200,7 +202,7 @@ impl Tracer {
         let has_lines = self.begun < self.most;
         self.begun += 1;
         let (stack, lines) = (Vec::new(), Vec::new());
-        let mut open = Open { task, cache, begun: at, stack, left_out: 0, has_lines, lines, counts };
+        let mut open = Open { task, cache, begun: at, own, stack, left_out: 0, has_lines, lines, counts };
         functions.iter().for_each(|function| open.enter(*function, cpu, at));
         self.open[cpu.0 as usize] = Some(open);
     }
@@ -243,6 +245,10 @@ impl Tracer {
         };
         if open.counts.fallbacks > 0 {
             open.lines.iter_mut().rev().filter(of_node).take(3).for_each(|line| line.node = Some(node));
+        } else {
+            // Where the slab is that it made.
+            let grows = open.lines.iter_mut().filter(|line| line.function == Function::Grow.name());
+            grows.for_each(|line| line.node = Some(node));
         }
         let time = at - open.begun;
         let counts = Counts { shortest: time, longest: time, time, ..open.counts };
@@ -268,6 +274,13 @@ impl Open {
             _ => false,
         };
         self.line(function.name(), misc, if exact { GFP_EXACT } else { GFP_KERNEL }, cpu, at);
+        // The functions that are given a node are given the CPU's, until the search of others.
+        if let (Function::Grow | Function::Node, false, Some(line)) =
+            (function, in_fallback, self.lines.last_mut())
+            && self.has_lines
+        {
+            line.node = Some(self.own);
+        }
     }
 
     fn enter(&mut self, function: Function, cpu: CpuId, at: Ps) {

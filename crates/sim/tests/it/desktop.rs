@@ -25,6 +25,7 @@ const APPS: Test = Test::Apps(Apps {
     mozilla: false,
     files: 20_000,
     pixel: 3,
+    copies: 0,
     suite: 5,
     pause: 1_000 * MS,
 });
@@ -125,6 +126,7 @@ fn names_leave_when_memory_is_short() {
         mozilla: false,
         files: 100_000,
         pixel: 4,
+        copies: 0,
         suite: 5,
         pause: 0,
     });
@@ -161,6 +163,7 @@ fn a_page_holds_its_inode() {
         mozilla: false,
         files: 100_000,
         pixel: 4,
+        copies: 0,
         suite: 5,
         pause: 0,
     });

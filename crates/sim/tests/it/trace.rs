@@ -60,6 +60,17 @@ fn a_hit_enters_three_functions_and_a_refill_two_more() {
         "__cache_alloc 1",
     ];
     assert_eq!(functions(&trace, 0), refill);
+    let nodes = |trace: &slablab_sim::trace::Trace, function: &str| -> Vec<Option<u16>> {
+        let lines = trace.lines.iter().filter(|line| line.function == function);
+        lines.map(|line| line.node.map(|node| node.0)).collect()
+    };
+    // The node that it asks for and where the slab is, at its begin and at its end.
+    assert_eq!(nodes(&trace, "cache_grow")[..2], [Some(0), Some(0)]);
+    // A CPU of node 0, which has no memory: both attempts are there, what the search finds on node 1.
+    let far = traced("slab@2.6.29", [0, 1 << 30], 2);
+    assert_eq!(nodes(&far, "cache_grow")[..2], [Some(0), Some(0)]);
+    let (first, last) = (nodes(&far, "____cache_alloc_node"), nodes(&far, "fallback_alloc"));
+    assert_eq!((&first[..3], &last[..2]), (&[Some(0), Some(1), Some(1)][..], &[None, Some(1)][..]));
     let total = trace.total();
     // Refills of 60, of which the first has 36 objects in its slab; the second grows the cache again.
     assert_eq!((total.allocations, total.depth_max, total.fallbacks), (100, 5, 0));

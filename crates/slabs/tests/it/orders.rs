@@ -3,7 +3,9 @@
 
 use crate::truth;
 use slablab_slabs::Release;
-use slablab_slabs::order::OrderRule::{Clamped, Halving, Halving8, Lean, PatelV3, Single, Slab, Slqb};
+use slablab_slabs::order::OrderRule::{
+    Clamped, Halving, Halving8, Lean, PatelV1, PatelV2, PatelV3, Single, Slab, Slqb,
+};
 use slablab_slabs::order::slab::Shape;
 use slablab_slabs::order::{
     COSTLY_ORDER, CpuCounts, CpusCounted, MAX_ORDER, OrderInput, OrderRule, default_max_order,
@@ -378,8 +380,36 @@ fn rule_names_parse() {
     for rule in OrderRule::ALL {
         assert_eq!(OrderRule::parse(rule.name()), Some(rule));
     }
+    assert_eq!(OrderRule::parse("jay-v1"), Some(PatelV1));
+    assert_eq!(OrderRule::parse("jay-v2"), Some(PatelV2));
     assert_eq!(OrderRule::parse("jay-v3"), Some(PatelV3));
-    assert_eq!(OrderRule::parse("patel-v2"), None, "its text is not known");
+}
+
+/// What version 3's list of changes says of the first two.
+#[test]
+fn patel_v1_and_v2_choose_by_waste() {
+    // Size, log2 of the page size, CPUs; orders of versions 1 and 2.
+    let rows = [
+        // 20 objects of 192 bytes fit in a page: the second version takes that.
+        (192, 12, 4, 1, 0),
+        // 700 * 20 = 14,000 bytes want 16 KiB, of which 284 are left over; of 32 KiB 568: as much.
+        (700, 12, 4, 2, 2),
+        // 20 objects of 2,000 bytes want more than 32 KiB: the costly order.
+        (2_000, 12, 4, 3, 3),
+        // 16 objects of 10,000 bytes: 3 pages hold none whole, and of order 3 9 are 90,000 of 524,288.
+        (10_000, 16, 1, 3, 2),
+        // An object that no smaller slab holds.
+        (40_000, 12, 4, 4, 4),
+        (4_096, 16, 1, 0, 0),
+    ];
+    for (size, page_shift, cpus, first, second) in rows {
+        let input = input(size, page_shift, cpus);
+        assert_eq!(
+            (PatelV1.order(input), PatelV2.order(input)),
+            (first, second),
+            "{size} {page_shift} {cpus}"
+        );
+    }
 }
 
 #[test]

@@ -78,6 +78,9 @@ params! {
             "assumed: a usual installation has 100,000";
         pixel_bytes: u32 = [3], 3..=4, "bytes of a pixel of the image: 4 with a channel of opacity",
             "the mail does not tell: 3 (19.7 MB) or 4 (26 MB)";
+        copies: u32 = [0], 0..=8,
+            "whole copies of the image beside it and what is shown: the last operation's shadow, steps to undo",
+            "the mail does not tell; GIMP keeps them in its tile cache";
         // The least number with which 2.4.9-ac14 swaps while they are started, with 3 bytes a pixel: they are
         // to "drive the system into mild swap activity".
         suite_apps: u32 = [6], 0..=100, "applications of the suite; more than five are the five again",
@@ -108,6 +111,8 @@ pub struct Apps {
     pub files: u32,
     /// Bytes of a pixel of the image: 3, or 4 with a channel of opacity.
     pub pixel: u32,
+    /// Whole copies of the image that GIMP keeps beside it and what is shown.
+    pub copies: u32,
     /// Applications of the suite.
     pub suite: u32,
     /// What the user waits before the next step: pages age.
@@ -142,6 +147,7 @@ impl Program for Apps {
             mozilla: params.mozilla,
             files: params.files,
             pixel: params.pixel_bytes,
+            copies: params.copies,
             suite: params.suite_apps,
             pause: params.pause_s * SECOND,
         });
@@ -175,7 +181,7 @@ pub(super) fn test(desktop: &Rc<Desktop>, task: &Task, apps: &Apps) -> Result<()
     }
     let image = || {
         task.sleep(apps.pause);
-        desktop.step("image", &names, || Gimp::start(desktop, task, apps.pixel, &screen))
+        desktop.step("image", &names, || Gimp::start(desktop, task, (apps.pixel, apps.copies), &screen))
     };
     let office = || {
         task.sleep(apps.pause);
@@ -234,13 +240,20 @@ fn close(desktop: &Desktop, task: &Task, app: App, screen: &App) -> Result<(), N
 }
 
 impl Gimp {
-    /// Starts GIMP and makes a blank image, tile by tile; then all of it is shown.
-    fn start(desktop: &Desktop, task: &Task, tile: u32, screen: &App) -> Result<Gimp, NoMemory> {
+    /// Starts GIMP and makes a blank image, tile by tile; then all of it is shown, and copied `copies` times.
+    fn start(
+        desktop: &Desktop,
+        task: &Task,
+        (tile, copies): (u32, u32),
+        screen: &App,
+    ) -> Result<Gimp, NoMemory> {
         let app = start(desktop, task, GIMP, screen)?;
         let vm = &desktop.memory.vm;
-        let [image, shown] = [0, 1].map(|_| mm::anon(vm, app.space, TILES * TILES * tile));
+        let new = || mm::anon(vm, app.space, TILES * TILES * tile);
+        let (image, shown) = (new(), new());
+        let copied: Vec<RegionId> = (0..copies).map(|_| new()).collect();
         desktop.run_as(task, &app, || {
-            for region in [image, shown] {
+            for region in [image, shown].into_iter().chain(copied) {
                 for at in 0..TILES * TILES {
                     touch(desktop, task, region, &pages_of(at, tile), Touch::Store)?;
                     task.compute(FILL_TILE);

@@ -78,6 +78,12 @@ pub(super) const SKIPS: Metric = Metric {
 /// The longest of them.
 pub(super) const GAP_LONGEST: Metric =
     Metric { name: "gap_longest_ps", about: "the longest gap in the music", ..seconds() };
+/// The buffer that would have sufficed.
+pub(super) const NEEDED: Metric = Metric {
+    name: "buffer_needed_ps",
+    about: "the buffer with which no gap would have been: the longest that the player fell behind",
+    ..seconds()
+};
 /// All of them.
 pub(super) const GAPS: Metric = Metric { name: "gaps_ps", about: "all gaps in the music", ..seconds() };
 /// CPU time of kswapd.
@@ -154,8 +160,13 @@ impl Machine<'_> {
 }
 
 /// The numbers of the music.
-pub(super) fn music(played: Played) -> [(&'static str, u64); 3] {
-    [(SKIPS.name, played.skips), (GAP_LONGEST.name, played.longest), (GAPS.name, played.silent)]
+pub(super) fn music(played: Played) -> [(&'static str, u64); 4] {
+    [
+        (SKIPS.name, played.skips),
+        (GAP_LONGEST.name, played.longest),
+        (GAPS.name, played.silent),
+        (NEEDED.name, played.needed),
+    ]
 }
 
 /// The numbers of swap.

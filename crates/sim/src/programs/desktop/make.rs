@@ -6,7 +6,8 @@
 
 use super::app::{App, Size, Touch, touch};
 use super::machine::{
-    self, ESTIMATE, GAP_LONGEST, GAPS, IN, KSWAPD, Machine, OUT, SKIPS, music, observed, seconds, swap,
+    self, ESTIMATE, GAP_LONGEST, GAPS, IN, KSWAPD, Machine, NEEDED, OUT, SKIPS, music, observed, seconds,
+    swap,
 };
 use super::names::Names;
 use super::{Desktop, Habits, NoMemory, Test};
@@ -101,11 +102,12 @@ impl Program for Make {
     }
 }
 
-const METRICS: [Metric; 9 + KERNEL.len()] = with_kernel([
+const METRICS: [Metric; 10 + KERNEL.len()] = with_kernel([
     Metric { name: "make_ps", about: "time of the build", ..seconds() },
     SKIPS,
     GAP_LONGEST,
     GAPS,
+    NEEDED,
     OUT,
     IN,
     KSWAPD,

@@ -50,16 +50,19 @@ pub struct Played {
     pub silent: Ps,
     /// Music that was played.
     pub music: Ps,
+    /// Music that a buffer would have had to hold so that the card always had some.
+    pub needed: Ps,
 }
 
 impl Played {
-    /// What was played since `before`; the longest gap is that of all.
+    /// What was played since `before`; the longest gap is that of all, the needed buffer that of the step.
     pub(super) fn since(self, before: Played) -> Played {
         Played {
             skips: self.skips - before.skips,
             longest: self.longest,
             silent: self.silent - before.silent,
             music: self.music - before.music,
+            needed: self.needed,
         }
     }
 }
@@ -75,12 +78,32 @@ struct Sound {
     decoded: Ps,
     /// Until when the card has music; `None`: it has not begun.
     ends: Option<Ps>,
+    /// When the player began the frame that it decodes, and how far it was behind then.
+    began: Ps,
+    behind: Ps,
 }
 
 impl Sound {
     fn new(buffer: Ps) -> Sound {
         let begins = if buffer > CARD { buffer / 4 } else { FRAME };
-        Sound { buffer: buffer.max(LEAST), begins, decoded: 0, ends: None }
+        Sound { buffer: buffer.max(LEAST), begins, decoded: 0, ends: None, began: 0, behind: 0 }
+    }
+
+    /// A frame is decoded at `now`: the music that a buffer had to hold since it was full, so that the card
+    /// always had some. It is a property of what the player waited for, and not of its buffer: the player
+    /// is behind from a full buffer on until the buffer is full again.
+    fn needs(&mut self, now: Ps) -> Ps {
+        let needed = if self.ends.is_some() { self.behind + (now - self.began) } else { 0 };
+        self.behind = needed.saturating_sub(FRAME);
+        needed
+    }
+
+    /// The player begins the next frame at `now`, or when its buffer is no longer full.
+    fn goes_on(&mut self, now: Ps, full_until: Ps) {
+        self.began = now.max(full_until);
+        if full_until > now {
+            self.behind = 0;
+        }
     }
 
     /// A frame is decoded at `now`: music that the card had not, and until when its buffer is too full for
@@ -130,12 +153,15 @@ pub(super) fn play(desktop: &Desktop, task: &Task, music: Music, buffer: Ps) -> 
 /// Gives a frame to the card; the player sleeps while the buffer is full.
 fn write(desktop: &Desktop, task: &Task, sound: &mut Sound) {
     let now = Timed::clock();
+    let needed = sound.needs(now);
     let (silent, full_until) = sound.takes(now);
+    sound.goes_on(now, full_until);
     let mut played = desktop.played.get();
     played.music += FRAME;
     played.skips += u64::from(silent > 0);
     played.longest = played.longest.max(silent);
     played.silent += silent;
+    played.needed = played.needed.max(needed);
     desktop.played.set(played);
     if full_until > now {
         task.sleep(full_until - now);
@@ -161,6 +187,31 @@ mod tests {
         let mut sound = Sound::new(0);
         assert_eq!((sound.takes(0), sound.takes(0)), ((0, 0), (0, 0)));
         assert_eq!(sound.takes(2 * FRAME + 7), (7, FRAME + 7));
+    }
+
+    /// The buffer that would have sufficed is that of the stalls, whatever the player has.
+    #[test]
+    fn a_stall_needs_the_same_buffer_under_every_buffer() {
+        let second = 1_000_000_000_000;
+        for buffer in [0, 370 * second / 1_000, 3 * second] {
+            let mut sound = Sound::new(buffer);
+            let mut now = 0;
+            let mut frame = |stalls: Ps| {
+                now += stalls;
+                let needed = sound.needs(now);
+                let (_, full_until) = sound.takes(now);
+                sound.goes_on(now, full_until);
+                let is_full = full_until > now;
+                now = now.max(full_until);
+                (needed, is_full)
+            };
+            while !frame(0).1 {}
+            assert_eq!(frame(second).0, second, "{buffer}: one stall of a second");
+            // The next frame stalls too, before the buffer is full again.
+            assert_eq!(frame(second).0, 2 * second - FRAME, "{buffer}: two stalls in a row");
+            while !frame(0).1 {}
+            assert_eq!(frame(second / 2).0, second / 2, "{buffer}: a stall after a full buffer");
+        }
     }
 
     /// A player's own buffer of 4 s: music begins when 1 s is decoded, so that a slow start is no gap; then

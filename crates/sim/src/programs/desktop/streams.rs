@@ -2,7 +2,8 @@
 
 use super::app::{App, Size};
 use super::machine::{
-    self, ESTIMATE, GAP_LONGEST, GAPS, IN, KSWAPD, Machine, OUT, SKIPS, music, observed, seconds, swap,
+    self, ESTIMATE, GAP_LONGEST, GAPS, IN, KSWAPD, Machine, NEEDED, OUT, SKIPS, music, observed, seconds,
+    swap,
 };
 use super::names::Names;
 use super::{Answer, Desktop, Habits, NoMemory, Test};
@@ -91,10 +92,10 @@ impl Program for Streams {
 }
 
 /// The parts of the test.
-const PARTS: [(&str, [&str; 2]); 3] = [
-    ("dbench", ["dbench_ps", "dbench_skips"]),
-    ("dd", ["dd_ps", "dd_skips"]),
-    ("cat", ["cat_ps", "cat_skips"]),
+const PARTS: [(&str, [&str; 3]); 3] = [
+    ("dbench", ["dbench_ps", "dbench_skips", "dbench_needed_ps"]),
+    ("dd", ["dd_ps", "dd_skips", "dd_needed_ps"]),
+    ("cat", ["cat_ps", "cat_skips", "cat_needed_ps"]),
 ];
 
 const fn time(at: usize) -> Metric {
@@ -109,13 +110,21 @@ const fn skips(at: usize) -> Metric {
     }
 }
 
-const METRICS: [Metric; 14 + KERNEL.len()] = with_kernel([
+const fn needed(at: usize) -> Metric {
+    Metric { name: PARTS[at].1[2], about: "the buffer that would have sufficed in this part", ..NEEDED }
+}
+
+const METRICS: [Metric; 18 + KERNEL.len()] = with_kernel([
     SKIPS,
     GAP_LONGEST,
     GAPS,
+    NEEDED,
     skips(0),
     skips(1),
     skips(2),
+    needed(0),
+    needed(1),
+    needed(2),
     time(0),
     time(1),
     time(2),
@@ -131,10 +140,11 @@ fn own(answer: &Answer) -> Vec<(&'static str, u64)> {
     let mut own = vec![("daemons_ppm", ppm(resident, pages)), ("answer_longest_ps", answer.answer_longest)];
     own.extend(swap(answer));
     own.extend(music(answer.played()));
-    for (part, [time, skips]) in PARTS {
+    for (part, [time, skips, needed]) in PARTS {
         let step = answer.step(part);
         own.push((time, step.map_or(0, |step| step.elapsed)));
         own.push((skips, step.map_or(0, |step| step.played.skips)));
+        own.push((needed, step.map_or(0, |step| step.played.needed)));
     }
     own
 }

@@ -360,17 +360,20 @@ impl<P: Platform> SlabEngine<P> {
     ) -> u32 {
         let node = self.nodes.get(id);
         let mut index = from;
-        while index < to {
-            let object = entry::<P>(self.id, storage, index);
-            let (slab, state) = self.home_of(object);
-            if state.node != id {
-                break;
+        P::walk(|| {
+            while index < to {
+                P::visits();
+                let object = entry::<P>(self.id, storage, index);
+                let (slab, state) = self.home_of(object);
+                if state.node != id {
+                    break;
+                }
+                if let Err(misuse) = self.put(backing, node, lists, (slab, object), doomed) {
+                    kept_wrong::<P>(self.id, "an array", object, misuse);
+                }
+                index += 1;
             }
-            if let Err(misuse) = self.put(backing, node, lists, (slab, object), doomed) {
-                kept_wrong::<P>(self.id, "an array", object, misuse);
-            }
-            index += 1;
-        }
+        });
         self.trim(backing, node, lists, doomed);
         index
     }

@@ -104,10 +104,13 @@ impl<P: Platform> Slqb<P> {
         slot.count(Event::SlqbFlushRfreeListObjects, objects.count() as u64);
         if self.policy.remote_direct_free && self.shared(list).remote_count() > self.hiwater / 2 {
             let mut pages = self.lock_pages(list);
-            while let Some(object) = objects.pop(self.geometry.link_offset) {
-                let (slab, _) = self.home_of(object);
-                self.put_queued(backing, &mut pages, slab, object);
-            }
+            P::walk(|| {
+                while let Some(object) = objects.pop(self.geometry.link_offset) {
+                    P::visits();
+                    let (slab, _) = self.home_of(object);
+                    self.put_queued(backing, &mut pages, slab, object);
+                }
+            });
         } else {
             self.splice(list, objects);
         }
@@ -121,15 +124,18 @@ impl<P: Platform> Slqb<P> {
         let list = ListId::Cpu(slot.cpu());
         while left > 0 {
             left -= self.flush_run(backing, &mut queue, left, list, &mut slot.pages);
-            while left > 0
-                && let Some((object, owner)) = self.head_of(&queue)
-                && owner.list != list
-            {
-                self.pop(&mut queue);
-                slot.count(Event::SlqbFlushFreeListRemote, 1);
-                self.free_to_remote(backing, slot, object, owner.list);
-                left -= 1;
-            }
+            P::walk(|| {
+                while left > 0
+                    && let Some((object, owner)) = self.head_of(&queue)
+                    && owner.list != list
+                {
+                    self.pop(&mut queue);
+                    slot.count(Event::SlqbFlushFreeListRemote, 1);
+                    self.free_to_remote(backing, slot, object, owner.list);
+                    left -= 1;
+                    P::visits();
+                }
+            });
             if left > 0 && queue.head.is_none() {
                 // The queue ended before its count. Without this test the loop would not end.
                 damaged::<P>(
@@ -179,15 +185,18 @@ impl<P: Platform> Slqb<P> {
         }
         let mut pages = self.hold(list, owned);
         let mut done = 0;
-        while done < most
-            && let Some((object, _)) = is_ours(queue)
-        {
-            // Pop first: the free list of the page overwrites the object's link.
-            self.pop(queue);
-            let (slab, _) = self.home_of(object);
-            self.put_queued(backing, &mut pages, slab, object);
-            done += 1;
-        }
+        P::walk(|| {
+            while done < most
+                && let Some((object, _)) = is_ours(queue)
+            {
+                // Pop first: the free list of the page overwrites the object's link.
+                self.pop(queue);
+                let (slab, _) = self.home_of(object);
+                self.put_queued(backing, &mut pages, slab, object);
+                done += 1;
+                P::visits();
+            }
+        });
         done
     }
 

@@ -161,7 +161,8 @@ impl Policy for SlubPolicy {
         knob!(
             "order", "rule that computes the order of a cache's slabs (docs/theory/slub.md 5.3 to 5.6)",
             order: OrderRule [
-                "halving" = Halving, "clamped" = Clamped, "single" = Single, "patel-v3" = PatelV3, "lean" = Lean
+                "halving" = Halving, "clamped" = Clamped, "single" = Single, "patel-v1" = PatelV1,
+                "patel-v2" = PatelV2, "patel-v3" = PatelV3, "lean" = Lean
             ]
         ),
         knob!("min_order", "smallest order of a slab (slub_min_order)", min_order: number 0 to 10),

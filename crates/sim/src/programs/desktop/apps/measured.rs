@@ -2,7 +2,7 @@
 
 use crate::programs::desktop::Answer;
 use crate::programs::desktop::machine::{
-    GAP_LONGEST, GAPS, IN, KSWAPD, OUT, SKIPS, kib, music, seconds, swap,
+    GAP_LONGEST, GAPS, IN, KSWAPD, NEEDED, OUT, SKIPS, kib, music, seconds, swap,
 };
 use crate::programs::measures::{KERNEL, with_kernel};
 use crate::programs::program::{Metric, ppm};
@@ -70,7 +70,7 @@ const fn daemons(at: usize) -> Metric {
     )
 }
 
-pub(super) const METRICS: [Metric; 48 + KERNEL.len()] = with_kernel([
+pub(super) const METRICS: [Metric; 49 + KERNEL.len()] = with_kernel([
     IN,
     OUT,
     Metric { name: "office_ps", about: "time to load StarOffice", ..seconds() },
@@ -83,6 +83,7 @@ pub(super) const METRICS: [Metric; 48 + KERNEL.len()] = with_kernel([
     SKIPS,
     GAP_LONGEST,
     GAPS,
+    NEEDED,
     Metric { name: "elapsed_ps", about: "the whole test", ..seconds() },
     inodes(0),
     inodes(1),
