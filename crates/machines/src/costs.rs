@@ -6,6 +6,7 @@
 //! l1_bytes = { bytes = "32K", source = "the processor's data sheet" }
 //! tlb_entries = { number = 1536, source = "assumed" }
 //! handover = { kind = "queued", source = "the kernel's release" }
+//! l2 = { ns = 4, source = "a table of three such processors", within = 1.05 }
 //! transfer = { 10 = { ns = 80, source = "assumed" }, 32 = { ns = 190, source = "assumed" } }
 //! ```
 
@@ -149,6 +150,8 @@ pub struct Source {
     pub distance: Option<u32>,
     /// The document, measurement or command; or `assumed`, perhaps with a reason.
     pub text: String,
+    /// Within which factor the true cost is with 95 % certainty, in thousandths, if the file says so.
+    pub within_milli: Option<u32>,
 }
 
 impl Source {
@@ -168,12 +171,17 @@ pub struct Priced {
 }
 
 impl Priced {
-    /// The times that nobody measured: those that a test of sensitivity varies.
-    pub fn assumed(&self) -> impl Iterator<Item = &Source> {
+    /// The times: those that `reproduce` draws.
+    pub fn times(&self) -> impl Iterator<Item = &Source> {
         let is_time = |source: &&Source| {
             COSTS.iter().any(|cost| cost.name == source.cost && cost.unit.starts_with("ns"))
         };
-        self.sources.iter().filter(is_time).filter(|source| source.is_assumed())
+        self.sources.iter().filter(is_time)
+    }
+
+    /// The times that nobody measured.
+    pub fn assumed(&self) -> impl Iterator<Item = &Source> {
+        self.times().filter(|source| source.is_assumed())
     }
 
     /// Costs with one time multiplied by `numerator / denominator`.
@@ -211,17 +219,17 @@ pub(crate) fn read(doc: &Doc<'_>, whole: &Value<'_>) -> Read<Priced> {
     for cost in COSTS {
         let Some(value) = table.get(cost.name) else { continue };
         let place = place(&mut priced.costs, cost.name).expect("every cost has a place");
-        let source = |distance, text| Source { cost: cost.name, distance, text };
+        let source = |distance, (text, within_milli)| Source { cost: cost.name, distance, text, within_milli };
         match place {
             Place::ByDistance(prices) => {
-                for (distance, ns, text) in by_distance(doc, cost.name, value)? {
+                for (distance, ns, from) in by_distance(doc, cost.name, value)? {
                     prices.push((distance, ns));
-                    priced.sources.push(source(Some(distance), text));
+                    priced.sources.push(source(Some(distance), from));
                 }
             }
             place => {
-                let text = one(doc, cost, value, place)?;
-                priced.sources.push(source(None, text));
+                let from = one(doc, cost, value, place)?;
+                priced.sources.push(source(None, from));
             }
         }
     }
@@ -255,10 +263,13 @@ fn check(doc: &Doc<'_>, table: &DeTable<'_>, costs: &Costs) -> Read<()> {
     Ok(())
 }
 
+/// The text of a source, and the factor within which the cost is, if it is stated.
+type Told = (String, Option<u32>);
+
 /// Reads `{ ns = .., source = ".." }` or another unit, and returns the source.
-fn one(doc: &Doc<'_>, cost: &Cost, value: &Value<'_>, place: Place<'_>) -> Read<String> {
+fn one(doc: &Doc<'_>, cost: &Cost, value: &Value<'_>, place: Place<'_>) -> Read<Told> {
     let unit = cost.unit;
-    let (number, source) = entry(doc, cost.name, unit, value)?;
+    let (number, source) = priced(doc, cost.name, unit, value)?;
     match place {
         Place::Time(time) => *time = ps(doc, cost.name, number)?,
         Place::Bytes(bytes) => *bytes = doc.bytes(number, cost.name)?,
@@ -270,6 +281,19 @@ fn one(doc: &Doc<'_>, cost: &Cost, value: &Value<'_>, place: Place<'_>) -> Read<
     Ok(source)
 }
 
+/// The number and the source of a cost; a time may say within which factor it is.
+fn priced<'v, 'i>(
+    doc: &Doc<'i>,
+    name: &str,
+    unit: &str,
+    value: &'v Value<'i>,
+) -> Read<(&'v Value<'i>, Told)> {
+    let optional: &[&str] = if unit == "ns" { &["within"] } else { &[] };
+    let (number, text, table) = entry_with(doc, name, unit, value, optional)?;
+    let within = table.get("within").map(|given| doc.factor(given, "within")).transpose()?;
+    Ok((number, (text, within.map(|factor| (factor * 1e3).round() as u32))))
+}
+
 /// The number and the source of one inline table.
 pub(crate) fn entry<'v, 'i>(
     doc: &Doc<'i>,
@@ -277,16 +301,28 @@ pub(crate) fn entry<'v, 'i>(
     unit: &str,
     value: &'v Value<'i>,
 ) -> Read<(&'v Value<'i>, String)> {
+    let (number, text, _) = entry_with(doc, name, unit, value, &[])?;
+    Ok((number, text))
+}
+
+/// The number and the source of one inline table that may have these parts too, and the table.
+fn entry_with<'v, 'i>(
+    doc: &Doc<'i>,
+    name: &str,
+    unit: &str,
+    value: &'v Value<'i>,
+    optional: &[&str],
+) -> Read<(&'v Value<'i>, String, &'v DeTable<'i>)> {
     let expected = format!("{{ {unit} = .., source = \"..\" }}");
     let table = doc.table(value, name, &expected)?;
-    doc.known(table, &[unit, "source"])?;
+    doc.known(table, &[&[unit, "source"], optional].concat())?;
     let part = |part: &str| {
         table.get(part).ok_or_else(|| doc.bad(value, format!("{name} has no {part}: expected {expected}")))
     };
-    Ok((part(unit)?, doc.text(part("source")?, "source")?))
+    Ok((part(unit)?, doc.text(part("source")?, "source")?, table))
 }
 
-fn by_distance(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Read<Vec<(u32, Ps, String)>> {
+fn by_distance(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Read<Vec<(u32, Ps, Told)>> {
     let table = doc.table(value, name, "{ 10 = { ns = .., source = \"..\" }, .. }, by node distance")?;
     let mut prices = Vec::new();
     for (key, price) in table {
@@ -295,7 +331,7 @@ fn by_distance(doc: &Doc<'_>, name: &str, value: &Value<'_>) -> Read<Vec<(u32, P
             let given = key.get_ref();
             return Err(doc.bad(price, format!("{name}: {given} is no node distance: expected 10 to 255")));
         };
-        let (number, source) = entry(doc, name, "ns", price)?;
+        let (number, source) = priced(doc, name, "ns", price)?;
         prices.push((distance, ps(doc, name, number)?, source));
     }
     prices.sort();

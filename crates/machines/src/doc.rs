@@ -91,6 +91,22 @@ impl<'i> Doc<'i> {
         })
     }
 
+    /// A factor from 1 to 100.
+    ///
+    /// # Errors
+    /// Another value, with its line.
+    pub fn factor(&self, value: &Value<'_>, name: &str) -> Read<f64> {
+        let found = match value.get_ref() {
+            DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n as f64),
+            DeValue::Float(n) => n.as_str().parse::<f64>().ok(),
+            _ => None,
+        };
+        found.filter(|factor| (1.0..=100.0).contains(factor)).ok_or_else(|| {
+            let found = shown(value.get_ref());
+            self.bad(value, format!("{name} = {found}: expected a factor from 1 to 100"))
+        })
+    }
+
     /// A number of bytes, plain or as a text like "64G".
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `file` | what a machine file may say, read with lines |
 //! | `costs` | the table `[costs]`: prices, sizes, sources |
+//! | `priors` | how far a cost may be from the truth |
 //! | [`disks`] | the tables `[disk.NAME]`, and the disks that come with the program |
 //! | `shared` | which CPUs share a core, a last-level cache, a socket |
 //! | `machine` | a whole file as the model's machine |
@@ -22,6 +23,7 @@ mod file;
 mod installed;
 pub mod list;
 mod machine;
+mod priors;
 mod shared;
 
 pub use costs::{COSTS, Cost, Priced, Source};
@@ -29,6 +31,7 @@ pub use disks::DiskFile;
 pub use file::{Bad, MachineFile, NodeFile, Smt, read};
 pub use installed::{INSTALLED, Installed, find, text_of};
 pub use machine::Machine;
+pub use priors::{Origin, Prior};
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

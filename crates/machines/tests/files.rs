@@ -1,6 +1,6 @@
 //! Machine files: what they may say, and the line that a mistake is reported with.
 
-use slablab_machines::{COSTS, MachineFile, Priced, Smt};
+use slablab_machines::{COSTS, MachineFile, Origin, Priced, Prior, Smt, Source};
 use slablab_model::Handover;
 
 /// Costs of a machine file, each assumed, so that a test can change one line.
@@ -254,4 +254,31 @@ fn disks_that_are_no_disks_are_refused() {
     refuse_one("read_rate", "{ mb_s = 0, source = \"a\" }", "expected mb_s from 0.001");
     refuse_one("unit", "{ bytes = 512, source = \"a\" }", "unit: expected at least 4096 bytes");
     refuse_one("depth", "{ number = 0, source = \"a\" }", "expected a number from 1");
+}
+
+/// What is known of a cost's error follows from where its number is from.
+#[test]
+fn a_cost_has_a_prior() {
+    let of = |line: &str, replaced: &str| {
+        let text = costs();
+        assert!(text.contains(line), "{line} is not in\n{text}");
+        let file = MachineFile::parse(&text.replace(line, replaced)).expect("the file is right");
+        file.costs.expect("the file has costs")
+    };
+    let check = |priced: &Priced, cost: &str, distance: Option<u32>, origin: Origin, within: f64| {
+        let is = |source: &&Source| (source.cost, source.distance) == (cost, distance);
+        let source = priced.sources.iter().find(is).unwrap_or_else(|| panic!("{cost} {distance:?}"));
+        assert_eq!(source.prior(), Prior { origin, within }, "{cost}");
+    };
+    let line = costs().lines().find(|line| line.starts_with("l1 =")).expect("l1").to_string();
+    let priced = of(&line, &line.replace(" }", ", within = 1.05 }"));
+    check(&priced, "l1", None, Origin::Stated, 1.05);
+    check(&priced, "l2", None, Origin::Analogy, 1.3);
+    check(&priced, "memory", Some(10), Origin::Analogy, 1.3);
+    check(&priced, "memory", Some(20), Origin::Table, 1.1);
+    check(&priced, "syscall", None, Origin::Kernel, 2.0);
+    let prior = Prior { origin: Origin::Kernel, within: 2.0 };
+    assert_eq!([0.0, 1.96, -1.96].map(|z| prior.factor_ppm(z)), [1_000_000, 2_000_025, 499_994]);
+    let refused = MachineFile::parse(&costs().replace(&line, &line.replace(" }", ", within = 0.5 }")));
+    assert!(refused.err().expect("a factor below 1").what.contains("expected a factor from 1 to 100"));
 }

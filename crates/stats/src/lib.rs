@@ -8,7 +8,9 @@
 //!    ├─ rank ─────────── effect         Mann-Whitney's U; Cliff's delta
 //!    ├─ bootstrap                       intervals of any statistic
 //!    ├─ placement                       variance within and between placements
-//!    └─ sequential                      when to stop to repeat
+//!    ├─ sequential                      when to stop to repeat
+//!    └─ draws                           a ratio while assumptions are drawn: its side, when it is settled
+//! slope                                 what part of a variance a number explains
 //! holm                                  p-values of a whole table
 //! kendall                               how alike two orders are
 //! shapley                               the part of each change in a difference
@@ -27,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bootstrap;
+pub mod draws;
 pub mod effect;
 pub mod error;
 pub mod holm;
@@ -37,6 +40,7 @@ pub mod rank;
 pub mod sample;
 pub mod sequential;
 pub mod shapley;
+pub mod slope;
 mod special;
 pub mod table;
 pub mod welch;
