@@ -79,6 +79,8 @@ pub enum Kind {
     UnreadRow,
     /// Lines of code that allocate, and how much of it lives.
     CallSites,
+    /// Memory of the kernel that is no slabs grew.
+    KernelMemory,
 }
 
 /// A finding.
