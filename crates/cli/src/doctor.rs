@@ -147,8 +147,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let rounding =
         args.recording.as_deref().map(|path| Ok::<_, Failure>(Rounding::read(path, &open(path, None)?)?));
     let rounding = rounding.transpose()?;
-    let options =
-        Options { since: &since, hours: args.hours, rounding: rounding.as_ref(), force: args.force };
+    let options = Options {
+        since: &since,
+        hours: args.hours,
+        rounding: rounding.as_ref(),
+        force: args.force,
+        worth: None,
+    };
     let report = examine(&state, &options)?;
     let sort = if args.loss {
         SortKey::Loss

@@ -15,10 +15,10 @@ slablab: the Linux slab allocators outside the kernel, and a laboratory around t
 
 Where does this machine's slab memory go, and what would help?
   slablab doctor
-Which code allocates it? (as root)
-  slablab record -g --for 10s -o now.recording.tar; slablab sites now.recording.tar
-What would another kernel's allocator do with this load?
-  slablab replay now.recording.tar --engine slub@6.12 --engine slub@7.1
+What grows, who holds it, which code allocates it? (as root)
+  slablab leak --for 60s
+What would another kernel's allocator do with this load? (as root)
+  slablab record --for 10s -o now.tar; slablab replay now.tar --engine slub@6.12 --engine slub@7.1
 What would another setting save or cost?
   slablab whatif --max-order 0
 How fast are these allocators as a program's malloc?
@@ -29,7 +29,7 @@ slablab --help lists every verb; slablab VERB --help has its options and example
 
 /// The verbs by what they are about, in the order of `--help`.
 pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
-    ("This machine", &["doctor", "what", "sites", "record", "top"]),
+    ("This machine", &["doctor", "leak", "what", "sites", "record", "top", "watch", "fleet"]),
     ("A recording", &["import", "replay", "explain", "verify"]),
     ("What if", &["whatif", "orders", "run", "suite", "reproduce", "pressure"]),
     ("Speed", &["bench", "calibrate"]),

@@ -43,13 +43,17 @@ impl InputArgs {
 
     /// Reads another state of the same machine.
     pub(crate) fn read_at(&self, path: Option<PathBuf>) -> Result<State, Failure> {
-        Ok(state::read(&state::Input { path, page_size: self.page_size, cpus: self.cpus })?)
+        Ok(state::read(&self.asked(path))?)
+    }
+
+    /// A file of the same machine, as a state is read from it.
+    pub(crate) fn asked(&self, path: Option<PathBuf>) -> state::Input {
+        state::Input { path, page_size: self.page_size, cpus: self.cpus }
     }
 
     /// Reads an earlier state of the same machine: of a recording, the one before it.
     pub(crate) fn read_earlier(&self, path: PathBuf) -> Result<State, Failure> {
-        let input = state::Input { path: Some(path), page_size: self.page_size, cpus: self.cpus };
-        Ok(state::read_at(&input, state::Moment::Before)?)
+        Ok(state::read_at(&self.asked(Some(path)), state::Moment::Before)?)
     }
 }
 

@@ -23,6 +23,7 @@ mod compare;
 mod doctor;
 mod engines;
 mod explain;
+mod fleet;
 mod front;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
@@ -31,6 +32,8 @@ mod import;
 mod input;
 mod installed;
 mod interrupts;
+mod keep;
+mod leak;
 mod linux;
 mod list;
 mod listed;

@@ -3,9 +3,9 @@
 use crate::check::{self, Check};
 use crate::outcome::{Done, Failure, tell};
 use crate::{
-    bench, beside, calibrate, colour, compare, doctor, engines, explain, front, generated, import, linux,
-    list, machines, orders, output, pressure, record, replay, report, reproduce, run, schema, sites, suite,
-    top, trees, verify, vm, what, whatif,
+    bench, beside, calibrate, colour, compare, doctor, engines, explain, fleet, front, generated, import,
+    keep, leak, linux, list, machines, orders, output, pressure, record, replay, report, reproduce, run,
+    schema, sites, suite, top, trees, verify, vm, what, whatif,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use slablab_bench::own::{self, Benched, Own};
@@ -34,6 +34,12 @@ struct Cli {
 enum Verb {
     /// Show where slab memory goes, what would help, and which settings this kernel lets you change
     Doctor(doctor::Args),
+    /// Find a leak: what grows on this machine, who holds it, which code allocates it, what ends it
+    Leak(leak::Args),
+    /// Look at many dumps at once: what stands out, what grows everywhere, what one change would save
+    Fleet(fleet::Args),
+    /// Keep snapshots of this machine, and tell what climbs over days
+    Watch(keep::Args),
     /// Convert a recording to a trace, for replay and for other programs
     Import(import::Args),
     /// Record the kernel's slab allocator while a command runs, or a program's allocation calls
@@ -234,6 +240,9 @@ impl Verb {
     fn run(self, command: clap::Command, checks: &[check::Entry]) -> Result<Done, Failure> {
         match self {
             Verb::Doctor(args) => doctor::run(args),
+            Verb::Leak(args) => leak::run(args),
+            Verb::Fleet(args) => fleet::run(args),
+            Verb::Watch(args) => keep::run(args),
             Verb::Import(args) => import::run(args),
             Verb::Record(args) => record::run(args),
             Verb::Replay(args) => replay::run(args),

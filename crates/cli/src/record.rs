@@ -10,7 +10,7 @@ mod summary;
 
 use crate::outcome::{Done, Failure};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Records the kernel's slab allocator while a command runs, or a program's allocation calls.
@@ -86,8 +86,26 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     }
 }
 
+/// Records everything that runs, with call chains, for `time` or until Ctrl-C, into the file `output`.
+/// `buffer` is in MB for each CPU.
+pub(crate) fn window(output: &Path, time: Duration, buffer: Option<u64>) -> Result<(), Failure> {
+    let args = Args {
+        malloc: false,
+        output: Some(output.to_path_buf()),
+        with: None,
+        time: Some(time),
+        call_chains: true,
+        buffer,
+        process: None,
+        recover: None,
+        limit: 0,
+        program: Vec::new(),
+    };
+    kernel::record(&args).map(drop)
+}
+
 /// A time with a unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let error = || format!("expected a time such as 500ms, 10s, 2m or 1h, found {text}");
     let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
     let number: f64 = text[..digits].parse().map_err(|_| error())?;

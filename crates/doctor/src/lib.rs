@@ -10,6 +10,7 @@
 //! | [`whatif`] | the same machine with another policy, other pages or CPUs |
 //! | [`what`] | what caches are for and how to shrink them |
 //! | [`orders`] | which sizes two order rules treat differently |
+//! | [`fleet`] | many dumps: outliers, what grows everywhere, what one change would save over all |
 //! | [`watch`] | slab memory as it moves: samples, growth |
 //! | [`Asked`] | names, messages and files that `what` is asked of |
 //! | [`output`] | the answers as text, CSV, JSON, Prometheus metrics and pages |
@@ -18,7 +19,9 @@
 
 pub mod act;
 mod asked;
+mod examine;
 pub mod find;
+pub mod fleet;
 pub mod measure;
 pub mod orders;
 pub mod output;
@@ -30,19 +33,10 @@ mod words;
 
 pub use act::Report;
 pub use asked::Asked;
+pub use examine::examine;
 pub use measure::Options;
 pub use slablab_readers::cgroups::Owners;
 pub use slablab_report::{Error, Result};
-
-/// Examines a machine: measures it, finds what is worth saying, judges.
-///
-/// # Errors
-/// Snapshots that cannot be compared with the state.
-pub fn examine<'a>(state: &'a state::State, options: &Options<'a>) -> Result<Report<'a>> {
-    let measured = measure::measure(state, options)?;
-    let found = find::find(&measured);
-    Ok(act::act(measured, found))
-}
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

@@ -190,7 +190,7 @@ fn doctor(input: String, since: Vec<String>, machine: &Machine) -> Result<Answer
     let mut earlier = earlier.collect::<Result<Vec<State>>>()?;
     // A text may have several snapshots.
     earlier.extend(state.earlier());
-    let options = Options { since: &earlier, hours: None, force: false, rounding: None };
+    let options = Options { since: &earlier, hours: None, ..Options::default() };
     let report = examine(&state, &options).map_err(words)?;
     let sort = if earlier.is_empty() { SortKey::CacheSize } else { SortKey::Growth };
     Ok(doctor_answer(&report, &Shown { sort, lines: LINES, aliases: false, bytes: false }))

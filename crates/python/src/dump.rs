@@ -75,7 +75,7 @@ impl Dump {
 }
 
 fn nothing_more() -> Options<'static> {
-    Options { since: &[], hours: None, force: false, rounding: None }
+    Options::default()
 }
 
 /// A dump that was read, or a file to read.
@@ -218,7 +218,7 @@ pub(crate) fn doctor(
             Rounding::read(&opened.path, &opened.reader)
         });
         let rounding = rounding.transpose()?;
-        let options = Options { since: &since, hours, force, rounding: rounding.as_ref() };
+        let options = Options { since: &since, hours, force, rounding: rounding.as_ref(), worth: None };
         let report = examine(&state, &options)?;
         Ok((doctor_answer(&report, &shown), report.measured.is_incomplete()))
     };

@@ -5,6 +5,7 @@
 //! | [`engines`] | registered engines in a replay |
 //! | [`explain`] | the part of each policy in the difference between two presets |
 //! | [`import`] | a recording becomes a trace |
+//! | [`leak`] | a leak while it happens: snapshots, a recording, who, which code, what ends it |
 //! | [`map`] | where every object of one cache is, event by event |
 //! | [`machine`] | which machine to model: from the recording, a dump, a file |
 //! | [`recorded`] | files of `slablab record`: a recording with the states around it |
@@ -19,6 +20,7 @@
 pub mod engines;
 pub mod explain;
 pub mod import;
+pub mod leak;
 pub mod machine;
 pub mod map;
 pub mod output;

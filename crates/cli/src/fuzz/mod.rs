@@ -39,6 +39,8 @@ pub const ALL: &[(&str, Target)] = &[
     ("sites", sites),
     ("doctor", doctor),
     ("doctor-since", doctor_since),
+    ("leak", leak),
+    ("fleet", fleet),
     ("whatif", whatif),
     ("what", what),
     ("what-data", what_data),
@@ -132,6 +134,16 @@ pub fn doctor_since(data: &[u8]) -> Result<String, String> {
         &format!("doctor @0 --since @1 --force {words} -o @out"),
         &["table", "json", "csv", "prometheus"],
     )
+}
+
+/// `slablab leak DUMP --since DUMP`.
+pub fn leak(data: &[u8]) -> Result<String, String> {
+    answer(data, "leak @0 --since @1 --html @page -o @out", &["table", "json", "csv"])
+}
+
+/// `slablab fleet DUMP DUMP`.
+pub fn fleet(data: &[u8]) -> Result<String, String> {
+    answer(data, "fleet @0 @1 --html @page -o @out", &["table", "json", "csv"])
 }
 
 /// `slablab whatif DUMP CHANGE`.

@@ -203,7 +203,7 @@ fn seeds(target: &str) -> Vec<Vec<Vec<u8>>> {
         "replay-machine" => vec![recordings(), vec![MACHINE.into()]],
         "verify" => vec![recordings(), dumps(), dumps()],
         "doctor" | "whatif" => vec![pasted()],
-        "doctor-since" => vec![pasted(), pasted()],
+        "doctor-since" | "leak" | "fleet" => vec![pasted(), pasted()],
         "what" => vec![pasted()],
         "what-data" => vec![files(&["crates/doctor/data"], &[".toml"])],
         "compare" => vec![answers(), answers()],

@@ -19,7 +19,7 @@ fn the_first_question_has_an_answer() {
     check_order(
         &[],
         &said,
-        &["slablab doctor", "slablab record", "slablab replay", "slablab bench", "--help"],
+        &["slablab doctor", "slablab leak", "slablab record", "slablab replay", "slablab bench", "--help"],
     );
     // Each command's options are there.
     for line in said.lines().filter(|line| line.starts_with("  slablab ")) {

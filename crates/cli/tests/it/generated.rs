@@ -23,7 +23,7 @@ fn verbs() -> Vec<String> {
 #[test]
 fn each_verb_has_completions_and_a_page() {
     let verbs = verbs();
-    assert_eq!(verbs.len(), 22, "{verbs:?}");
+    assert_eq!(verbs.len(), 25, "{verbs:?}");
     let shells = ["bash", "zsh", "fish"].map(|shell| (shell, printed(&["generate", "completions", shell])));
     let at = folder("man");
     printed(&["generate", "man", "--folder", at.to_str().expect("UTF-8")]);
@@ -79,7 +79,7 @@ fn what_they_do_not_take() {
     common::check_error(
         &["generate", "man"],
         &["replays"],
-        &["no verb replays: expected one of doctor, import"],
+        &["no verb replays: expected one of doctor, leak"],
     );
     common::check_error(&["generate", "man"], &["--folder", "/nonexistent/man1"], &["/nonexistent"]);
 }

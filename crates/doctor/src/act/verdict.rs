@@ -34,6 +34,8 @@ pub struct Verdict {
 const MOST_PERCENT: u64 = 50;
 /// Per cent of the machine's memory from which on slabs that only their holders free are never no problem.
 const MUCH_PERCENT: u64 = 10;
+/// Per cent of the machine's memory by which the kernel's other memory grew, if that is the answer.
+const GREW_PERCENT: u64 = 1;
 /// Per cent of the total in slabtop's head below which the verdict says how much the text has: what is
 /// missing could then have a cache that dominates, which takes 25 %.
 const ENOUGH_PERCENT: u64 = 75;
@@ -69,6 +71,7 @@ pub(crate) fn of(measured: &Measured) -> Verdict {
             let all = of_all(history);
             return said((judgement, format!("{now}; between the snapshots in the text {all}{lead}")));
         }
+        let (judgement, text) = with_counters(measured, history, judgement, text);
         return said((judgement, text + &of_memory(measured)));
     }
     if let Some(found) = pasted.and_then(|pasted| texts::of(measured, pasted)) {
@@ -157,6 +160,27 @@ fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
         false => format!("no cache grew by {} or more", size(worth)),
     };
     (judgement, format!("{words}: {found}; {all}"))
+}
+
+/// The answer about slabs, after what grew of the kernel's other memory, if that is much.
+fn with_counters(measured: &Measured, history: &History, of: Judgement, text: String) -> (Judgement, String) {
+    let total = history.counter("MemTotal").map_or(0, |(_, now)| now);
+    let much = (total / 100 * GREW_PERCENT).max(measured.worth);
+    let Some(most) = measured.counters.first().filter(|most| total > 0 && most.grown() >= much) else {
+        return (of, text);
+    };
+    let (grown, before, now) = (size(most.grown()), size(most.before), size(most.now));
+    let span = history.span_words();
+    if of == Judgement::Climbing {
+        return (of, format!("{text}; {} grew too, by {grown} to {now}, which is no slabs", most.name));
+    }
+    let (name, what) = (most.name, most.what);
+    let slabs = text.split_once(": ").map_or(text.as_str(), |(_, slabs)| slabs);
+    let said = format!(
+        "climbing, but not in slabs: {name} grew by {grown}{span}, from {before} to {now} ({what}). \
+         Of slabs {slabs}"
+    );
+    (Judgement::Climbing, said)
 }
 
 /// How the counters of /proc/meminfo grew, where they say more than the caches: a text may have no caches,

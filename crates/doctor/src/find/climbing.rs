@@ -18,7 +18,21 @@ const SUSPECT_POINTS: usize = 3;
 pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
     let Some(history) = &measured.history else { return Vec::new() };
     let worthy = measured.grown.iter().filter(|group| group.bytes >= worth);
-    worthy.map(|group| finding(measured, history, group)).collect()
+    let of_caches = worthy.map(|group| finding(measured, history, group));
+    of_caches.chain(of_counters(measured, history, worth)).collect()
+}
+
+/// What grew of the kernel's memory that is in no cache.
+fn of_counters(measured: &Measured, history: &History, worth: u64) -> Option<Finding> {
+    let grown: Vec<_> = measured.counters.iter().filter(|counter| counter.grown() >= worth).collect();
+    let most = grown.first()?;
+    let words = grown.iter().map(|counter| {
+        let (grew, before, now) = (size(counter.grown()), size(counter.before), size(counter.now));
+        format!("{} by {grew}, from {before} to {now} ({})", counter.name, counter.what)
+    });
+    let words = words.collect::<Vec<_>>().join("; ");
+    let text = format!("beside the slabs the kernel's own memory grew{}: {words}", history.span_words());
+    Some(Finding::of_machine(Kind::KernelMemory, most.grown(), text))
 }
 
 fn finding(measured: &Measured, history: &History, group: &Grown) -> Finding {

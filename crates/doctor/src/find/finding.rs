@@ -83,6 +83,8 @@ pub enum Kind {
     Accounting,
     /// Two kmalloc caches whose arrays of such words keep each other's slabs.
     PinningPair,
+    /// Memory of the kernel that is no slabs grew.
+    KernelMemory,
 }
 
 /// A finding.

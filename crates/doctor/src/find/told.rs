@@ -8,10 +8,9 @@ use slablab_report::text::grouped;
 
 /// A kmalloc cache whose objects take much more than its name says: slab debugging, or KASAN.
 pub(crate) fn debugged(measured: &Measured) -> Option<(String, u64)> {
-    const PERCENT: u64 = 150;
     let widened = |line: &&Line| {
         let asked = kmalloc_size(&line.cache.name).filter(|_| !line.cache.bytes_only);
-        asked.is_some_and(|asked| line.cache.size > asked / 100 * PERCENT && asked >= 64)
+        asked.is_some_and(|asked| is_widened(line.cache.size, asked))
     };
     // The attributes of a cache tell it by themselves.
     let line = measured.lines.iter().filter(|line| line.cache.attrs.is_none()).filter(widened);
@@ -26,6 +25,12 @@ pub(crate) fn debugged(measured: &Measured) -> Option<(String, u64)> {
     );
     let bytes = line.cache.total_objects.saturating_mul(line.cache.size - asked);
     Some((text, bytes))
+}
+
+/// Whether objects of so many bytes are those that are for `asked` bytes and debugging around them.
+fn is_widened(size: u64, asked: u64) -> bool {
+    const LEAST: u64 = 64;
+    asked >= LEAST && size > asked.saturating_add(asked / 2)
 }
 
 /// The bytes that a kmalloc cache is for, by its name.
@@ -87,7 +92,17 @@ pub(crate) fn no_suspect(line: &Line) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::kmalloc_size;
+    use super::{is_widened, kmalloc_size};
+
+    #[test]
+    fn objects_as_their_name_says_are_not_debugged() {
+        for asked in [64, 96, 128, 192, 256, 1024, 8192] {
+            assert!(!is_widened(asked, asked), "kmalloc-{asked}");
+            assert!(!is_widened(asked + asked / 2, asked), "kmalloc-{asked}");
+            assert!(is_widened(3 * asked, asked), "kmalloc-{asked}");
+        }
+        assert!(!is_widened(96, 8), "below a line of the CPU's cache alignment alone widens them");
+    }
 
     #[test]
     fn sizes_in_names() {

@@ -29,6 +29,13 @@ fn finding(measured: &Measured, held: &Held) -> Finding {
     Finding::of_caches(Kind::Holders, &lines, held.bytes, text)
 }
 
+impl Measured<'_> {
+    /// Who holds how many, in words, with the name that a container of the process has.
+    pub fn held_by(&self, who: &Who) -> String {
+        held_by(self, who)
+    }
+}
+
 /// Who holds how many: `3 processes python3 (most: pid 7) hold about 40,000 sockets, 39,000 more than
 /// before`.
 pub(crate) fn held_by(measured: &Measured, who: &Who) -> String {

@@ -56,6 +56,14 @@ pub struct Grown {
     pub arrays: Vec<usize>,
 }
 
+impl Grown {
+    /// What finds the holder and ends it: the way that the kind of objects has, or the cache by a name that
+    /// is known to be meant.
+    pub fn method(&self) -> Option<&'static Method> {
+        self.ends.or_else(|| self.what?.shrink.iter().find(|method| method.run.is_some()))
+    }
+}
+
 /// Every cache that grew, caches of equal growth together: those first that the kernel does not free by
 /// itself, then by bytes. `first` is the snapshot since which they grew.
 pub(crate) fn grown(lines: &[Line], now: &State, first: Option<&State>) -> Vec<Grown> {

@@ -139,7 +139,7 @@ impl<'a> History<'a> {
     }
 
     /// A counter of /proc/meminfo in bytes, in the oldest and in the newest snapshot, if both have it.
-    pub(crate) fn counter(&self, name: &str) -> Option<(u64, u64)> {
+    pub fn counter(&self, name: &str) -> Option<(u64, u64)> {
         let of = |state: &State| state.dump.meminfo.get(name).map(|kb| kb.saturating_mul(1024));
         of(self.first()).zip(of(self.last()))
     }
@@ -176,7 +176,7 @@ impl<'a> History<'a> {
     }
 
     /// The time between the snapshots in words: "in 42 s", "in 3.5 hours"; empty if it is not known.
-    pub(crate) fn span_words(&self) -> String {
+    pub fn span_words(&self) -> String {
         match self.span_hours() {
             None => String::new(),
             Some(hours) if hours < 1.0 / 30.0 => format!(" in {:.0} s", hours * 3600.0),

@@ -3,6 +3,7 @@
 use super::accounting::Charging;
 use super::allocator::Allocator;
 use super::cgroups::{self, Charged};
+use super::counters::{self, CounterGrowth};
 use super::grown::{self, Grown};
 use super::held::{self, Held};
 use super::history::History;
@@ -37,6 +38,8 @@ pub struct Options<'a> {
     pub rounding: Option<&'a Rounding>,
     /// Whether to compare snapshots of other machines, kernels and boots.
     pub force: bool,
+    /// The least bytes that are worth saying; without it a per cent of all slab memory.
+    pub worth: Option<u64>,
 }
 
 /// A machine in numbers.
@@ -64,6 +67,8 @@ pub struct Measured<'a> {
     pub held: Vec<Held>,
     /// Memory cgroups that are charged for kernel memory.
     pub charged: Vec<Charged<'a>>,
+    /// Memory of the kernel beside the caches that grew, most first.
+    pub counters: Vec<CounterGrowth>,
     /// What kmalloc's classes cost, if a recording tells.
     pub rounding: Option<&'a Rounding>,
 }
@@ -96,7 +101,8 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
         held: held::held(&lines, state, total.bytes),
         charged: cgroups::charged(&state.dump.owners, first),
         rounding: options.rounding,
-        worth: (total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES),
+        counters: history.as_ref().map_or_else(Vec::new, counters::grown),
+        worth: options.worth.unwrap_or((total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES)),
         lines,
         charging,
         total,

@@ -13,6 +13,7 @@
 //!   Meminfo           the sum of the caches, compared with /proc/meminfo's Slab
 //!   Grown             which caches grew together, and under which names
 //!   Charged           memory cgroups
+//!   CounterGrowth     memory of the kernel beside slabs that grew, by /proc/meminfo
 //! Rounding            what kmalloc's classes cost, by a recording
 //! alike               caches with nearly the same number of objects
 //! ```
@@ -24,6 +25,7 @@ pub(crate) mod alike;
 pub mod allocator;
 pub mod cgroups;
 mod comparable;
+pub mod counters;
 pub mod grown;
 pub mod held;
 pub mod history;

@@ -179,6 +179,9 @@ fn of_any_user(root: &Path) -> Option<Gathered> {
     builder.input(text.as_bytes()).ok()?;
     let mut dump = builder.finish().ok()?;
     dump.page_size = own_page_size().map(|bytes| (bytes, PageSizeFrom::Kernel));
+    dump.boot_id =
+        Some(read("proc/sys/kernel/random/boot_id").trim().to_string()).filter(|id| !id.is_empty());
+    dump.up_s = read("proc/uptime").split_whitespace().next().and_then(|seconds| seconds.parse().ok());
     let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let is_denied = std::fs::File::open(root.join("proc/slabinfo")).err().as_ref().is_some_and(denied);
     let missing = vec![Missing {

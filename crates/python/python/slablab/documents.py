@@ -1451,6 +1451,133 @@ class Explain1(_Explain11):
     """The second engine."""
 
 
+class Fleet1AllSave(TypedDict):
+    """What a change saves; below 0 it takes memory."""
+
+    change: str
+    """As `max_order=0`."""
+    high_bytes: int
+    likely_bytes: int
+    low_bytes: int
+    machines: int
+    """Machines on which it is predicted."""
+
+
+class Fleet1All(TypedDict):
+    """All machines."""
+
+    loss_bytes: int
+    machines: int
+    memory_bytes: int
+    name: str
+    saves: list[Fleet1AllSave]
+    slab_bytes: int
+    unreclaimable_bytes: int
+
+
+class Fleet1Cache(TypedDict):
+    bytes: int
+    machines: int
+    median_bytes: int
+    most_bytes: int
+    name: str
+    reclaimable: bool
+    """Whether the kernel frees its objects when it needs memory."""
+
+
+class Fleet1ClimbingItem(TypedDict):
+    bytes: int
+    bytes_per_day: float | None
+    """On the machine in the middle; null where times are not known."""
+    cache: str
+    machines: int
+    of: int
+    """Machines with two dumps or more."""
+    reclaimable: bool
+
+
+class Fleet1GroupSave(TypedDict):
+    """What a change saves; below 0 it takes memory."""
+
+    change: str
+    """As `max_order=0`."""
+    high_bytes: int
+    likely_bytes: int
+    low_bytes: int
+    machines: int
+    """Machines on which it is predicted."""
+
+
+class Fleet1Group(TypedDict):
+    loss_bytes: int
+    machines: int
+    memory_bytes: int
+    name: str
+    saves: list[Fleet1GroupSave]
+    slab_bytes: int
+    unreclaimable_bytes: int
+
+
+class Fleet1Machine(TypedDict):
+    dump: str
+    group: str
+    loss_bytes: int
+    memory_bytes: int
+    """0 if the dump does not tell."""
+    name: str
+    slab_bytes: int
+    taken_s: int | None
+    """Seconds since 1970."""
+    unreclaimable_bytes: int
+    verdict: Literal["climbing"] | Literal["benign_cache"] | Literal["steady"] | Literal["not_reclaimable"] | Literal["unknown"] | Literal["corruption"]
+    """The kinds of answers."""
+
+
+class Fleet1Outlier(TypedDict):
+    bytes: int
+    cache: str
+    machine: str
+    median_percent: float
+    """The part of memory on the machine in the middle of the group."""
+    memory_percent: float
+    """The part of the machine's memory."""
+    reclaimable: bool
+
+
+class Fleet1Program(TypedDict):
+    """The program that wrote the answer, and its version."""
+
+    name: Literal["slablab"]
+    version: str
+
+
+class Fleet1UnreadItem(TypedDict):
+    dump: str
+    why: str
+
+
+class Fleet1(TypedDict):
+    """slablab fleet: slab memory of many machines"""
+
+    all: Fleet1All
+    """All machines."""
+    answer: str
+    """The answer in one sentence."""
+    caches: list[Fleet1Cache]
+    """Caches over all machines, most bytes first."""
+    climbing: list[Fleet1ClimbingItem]
+    """Caches that grew on nearly all machines with two dumps or more."""
+    groups: list[Fleet1Group]
+    machines: list[Fleet1Machine]
+    outliers: list[Fleet1Outlier]
+    """Caches of machines that have far more of the memory than on the others of their group."""
+    program: Fleet1Program
+    """The program that wrote the answer, and its version."""
+    schema: Literal["slablab.fleet.1"]
+    unread: list[Fleet1UnreadItem]
+    """Dumps that could not be read, and why."""
+
+
 class Hackbench1Program(TypedDict):
     """The program that wrote the answer, and its version."""
 
@@ -1779,6 +1906,99 @@ class Import1(_Import11):
     """CPUs and memory nodes."""
     warnings: list[str]
     """What a user of the trace should be told, in sentences."""
+
+
+class Leak1Counter(TypedDict):
+    after_bytes: int
+    before_bytes: int
+    name: str
+    """The line of /proc/meminfo."""
+
+
+class Leak1Program(TypedDict):
+    """The program that wrote the answer, and its version."""
+
+    name: Literal["slablab"]
+    version: str
+
+
+class Leak1SuspectEnds(TypedDict):
+    command: str | None
+    """The command to type; null if there is none."""
+    cost: str | None
+    how: str
+
+
+class Leak1SuspectSite(TypedDict):
+    cache: str
+    course: Literal["each_part"] | Literal["some_parts"] | Literal["unknown"]
+    """How growth went over the time."""
+    frames: list[str]
+    """The call chain with most of them, from the site outwards."""
+    live_bytes: int
+    live_objects: int
+    name: str
+    task: str | None
+    """The task that allocated most of them."""
+
+
+class Leak1SuspectWho(TypedDict):
+    and_others: bool
+    """Whether others hold some too."""
+    cgroup: str
+    """The memory cgroup of the process with most."""
+    comm: str
+    """The name of the processes."""
+    count: int
+    more: int | None
+    """How many more than in the first snapshot."""
+    pid: int
+    """The process with most; 0 for what is no process."""
+    processes: int
+    what: str
+    """What they hold, in words."""
+
+
+class Leak1Suspect(TypedDict):
+    bytes: int
+    """Growth; of one snapshot, all of it."""
+    bytes_per_hour: float | None
+    caches: list[str]
+    """The caches, the one that says what grew first."""
+    course: Literal["each_part"] | Literal["some_parts"] | Literal["unknown"]
+    """How growth went over the time."""
+    ends: Leak1SuspectEnds | None
+    objects: int
+    reclaimable: bool
+    """Whether the kernel frees such objects by itself when it needs memory."""
+    sites: list[Leak1SuspectSite]
+    """Call sites of what the recording saw allocated and not freed."""
+    who: Leak1SuspectWho | None
+
+
+class Leak1(TypedDict):
+    """slablab leak: what grew, who holds it, which code allocates it"""
+
+    answer: str
+    """The answer in one sentence."""
+    counters: list[Leak1Counter]
+    """Memory of the kernel that is no slabs, and grew."""
+    input: str
+    """The path of the input; / for the running machine."""
+    lacks: list[str]
+    """What is not there, and why: sentences."""
+    program: Leak1Program
+    """The program that wrote the answer, and its version."""
+    recorded_events: int | None
+    """Events of the recording; null without one."""
+    schema: Literal["slablab.leak.1"]
+    seconds: float | None
+    """Seconds from the first snapshot to the last; null if that is not known."""
+    snapshots: int
+    suspects: list[Leak1Suspect]
+    """What grew, the likeliest leak first; of one snapshot, what is held."""
+    verdict: Literal["climbing"] | Literal["grew"] | Literal["reclaimable"] | Literal["steady"] | Literal["one_snapshot"] | Literal["corruption"]
+    """The kinds of answers."""
 
 
 class LinuxBuild1Change(TypedDict):

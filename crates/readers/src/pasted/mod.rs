@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `scan` | the text, line by line |
 //! | `clean` | a line as its program printed it |
+//! | `records` | logs whose lines are records in JSON |
 //! | `prefix` | what a log puts before every line, learnt from the text |
 //! | `row` | rows of tables |
 //! | `tables` | rows become tables, parts of tables and snapshots |
@@ -27,6 +28,7 @@ mod facts;
 mod failure;
 mod infer;
 mod prefix;
+mod records;
 mod report;
 mod row;
 mod scan;
@@ -120,7 +122,7 @@ const MOMENTS: usize = 128;
 
 /// Scans a text. Bytes that are no UTF-8 are replaced.
 pub fn scan(text: &[u8]) -> Pasted {
-    let text = decoded(text);
+    let text = records::unpacked(decoded(text));
     let mut scan = Scan::default();
     for (number, line) in clean::lines(&text) {
         scan.line(number, &line);
@@ -137,7 +139,7 @@ pub fn allocinfo(bytes: &[u8]) -> Result<Allocinfo, LineError> {
     if allocinfo::is_allocinfo(bytes) && !has_equals_sign_at_an_end(bytes) {
         return allocinfo::parse(bytes);
     }
-    let text = decoded(bytes);
+    let text = records::unpacked(decoded(bytes));
     let mut loose = allocinfo::Loose::default();
     for (_, line) in clean::lines(&text) {
         loose.line(&line);

@@ -2,6 +2,7 @@
 
 mod explain;
 mod import;
+mod leak;
 mod map;
 mod recording;
 mod replay;
@@ -10,6 +11,7 @@ mod verify;
 
 pub use explain::{explain_answer, explain_frame, explain_pairs_frame};
 pub use import::import_answer;
+pub use leak::leak_answer;
 pub use map::map_page;
 pub use replay::{
     cache_answer, caches_frame, engines_frame, patch_answer, remarks, replay_answer, timeline_frame,
@@ -21,6 +23,6 @@ use slablab_report::document::Named;
 
 /// The schemas of these answers.
 pub fn schemas() -> Vec<Named> {
-    let own = [explain::schema(), import::schema(), replay::schema(), sites::schema()];
+    let own = [explain::schema(), import::schema(), leak::schema(), replay::schema(), sites::schema()];
     [&own[..], &verify::schemas()].concat()
 }

@@ -1,7 +1,7 @@
 //! `slablab record -- COMMAND`: the kernel's slab allocator while a command runs.
 //!
 //! ```text
-//! run
+//! run, record
 //!   dump                 the state before
 //!   Recorder::start      perf, or an instance of tracefs
 //!   slabinfo             once more: what the recorder itself allocated is not part of the change
@@ -105,6 +105,14 @@ impl Recorder {
 }
 
 pub(super) fn run(args: &Args) -> Result<Done, Failure> {
+    let (done, said) = record(args)?;
+    // The recording is whole, and the exit status the command's, also if nobody reads this.
+    say(&said);
+    Ok(done)
+}
+
+/// Records, and returns what is to be said of it.
+pub(super) fn record(args: &Args) -> Result<(Done, String), Failure> {
     let output = writable_output(args)?;
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
@@ -144,15 +152,14 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let done = session.finish()?;
     let parts = Parts { about, before, after, start, last, kallsyms, seconds };
     let size = pack(&output, parts, &mut recorded, &mut session)?;
-    // The recording is whole, and the exit status the command's, also if nobody reads this.
     let said = summary(&output, size, &recorded, (time, wanted.buffer_mb), problem.as_deref());
-    say(&said);
-    Ok(match (done, end) {
+    let done = match (done, end) {
         (Some(done), _) => done,
         (None, End::Signal(signal)) if args.time.is_some() => Done::Ended { signal },
         _ if recorded.lost > 0 || problem.is_some() => Done::Incomplete,
         _ => Done::Complete,
-    })
+    };
+    Ok((done, said))
 }
 
 /// Where the recording will be. Fails now where it would after a long run.

@@ -26,14 +26,12 @@ pub(super) fn offer(offer: &Offer) -> Vec<Action> {
     actions
 }
 
-/// The way that the kind of objects has, or the cache by a name that is known to be meant; else a recording,
-/// which names the code.
+/// The way that is known; else a recording, which names the code.
 fn of_growth(offer: &Offer, group: &Grown) -> Option<Action> {
-    let of_cache = || group.what?.shrink.iter().find(|method| method.run.is_some());
     let basis = format!("what {} grew by", listed(&group.names));
     let found = offer.found.findings.iter().map(|finding| finding.kind);
     let because: Vec<Kind> = found.filter(|kind| matches!(kind, Kind::Leak | Kind::Growth)).take(1).collect();
-    match group.ends.or_else(of_cache) {
+    match group.method() {
         Some(method) => by_method(offer, method, because, group.bytes, basis),
         None => by_recording(offer, because, group.bytes, basis),
     }
@@ -69,13 +67,13 @@ fn by_recording(offer: &Offer, because: Vec<Kind>, bytes: u64, basis: String) ->
     Some(Action {
         knob: knob.key,
         way: knob.way,
-        command: "slablab record -g --for 30s -o leak.tar && slablab sites leak.tar".into(),
+        command: "slablab leak --for 60s".into(),
         because,
         saves: (0, bytes as i64),
         basis: format!(
             "{basis}. While it grows, a recording names the code that allocates and does not free"
         ),
-        cost: "some per cent of the machine's time for 30 s".into(),
+        cost: "some per cent of the machine's time for a minute".into(),
         optional: false,
     })
 }

@@ -92,8 +92,10 @@ fn actions(answer: Answer, report: &Report) -> Answer {
 
 /// The commands of a second snapshot, where it would tell more.
 pub(super) fn second(answer: Answer, report: &Report) -> Answer {
-    const WORDS: &str = "A second snapshot tells whether it climbs; now, and later:";
-    const COMMANDS: &str = "slablab doctor --save now.tar.xz\nslablab doctor --since now.tar.xz";
+    const WORDS: &str = "A minute there tells whether it climbs, who holds it and which code allocates it; two \
+                         snapshots, now and later, tell whether it climbs slowly:";
+    const COMMANDS: &str = "slablab leak --for 60s\nslablab doctor --save now.tar.xz\n\
+                            slablab doctor --since now.tar.xz";
     match report.verdict.takes_second {
         true => answer.heading(WORDS).paragraph(WORDS).command(COMMANDS),
         false => answer,

@@ -126,7 +126,7 @@ fn unconfirmed_names_are_all_said() {
     let group = &report.measured.grown[0];
     assert_eq!(group.names, ["mnt_cache or posix_timers_cache (merged: mnt_cache in slabinfo)"]);
     assert!(group.what.is_none() && group.who.is_none() && group.ends.is_none(), "{group:?}");
-    check_action(&report, "slablab record -g", &report.verdict.text);
+    check_action(&report, "slablab leak --for 60s", &report.verdict.text);
 }
 
 /// Without the table of holders, as in a support bundle, what a `struct file` keeps is held all the same, and

@@ -340,3 +340,29 @@ fn of_a_part() {
          not what holds most; most of that is dentry (directory entries), 200 MiB",
     );
 }
+
+/// Memory of the kernel that is no slabs: a part of the machine's memory from which on it is the answer.
+#[test]
+fn of_memory_beside_slabs() {
+    #[track_caller]
+    fn check(counter: &str, before: u64, now: u64, judgement: Judgement, begins: &str) {
+        let at = |mib: u64| {
+            let mut state = machine(&[("dentry", 300), ("filp", 100)], Some([10_000, 300, 100]));
+            state.dump.meminfo.insert(counter.into(), mib * 1024);
+            state
+        };
+        let (then, now) = ([at(before)], at(now));
+        let report = examine(&now, &Options { since: &then, ..Options::default() }).unwrap();
+        let text = &report.verdict.text;
+        assert_eq!(report.verdict.judgement, judgement, "{text}");
+        assert!(text.starts_with(begins), "{text}");
+    }
+    const GREW: &str = "climbing, but not in slabs: ";
+    let of_page_tables = format!("{GREW}PageTables grew by 1.4 GiB, from 100 MiB to 1.5 GiB (page tables: ");
+    check("PageTables", 100, 1564, Climbing, &of_page_tables);
+    check("Percpu", 10, 130, Climbing, &format!("{GREW}Percpu grew by 120 MiB"));
+    check("VmallocUsed", 10, 130, Climbing, &format!("{GREW}VmallocUsed grew by 120 MiB"));
+    check("KernelStack", 10, 109, Steady, "steady: ");
+    check("PageTables", 1564, 100, Steady, "steady: ");
+    check("AnonPages", 100, 5000, Steady, "steady: ");
+}
