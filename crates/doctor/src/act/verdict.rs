@@ -78,7 +78,9 @@ pub(crate) fn of(measured: &Measured) -> Verdict {
         return said(found);
     }
     let (judgement, text) = of_little(measured).unwrap_or_else(|| of_state(measured));
-    let (judgement, text) = match lost_row(measured).filter(|_| judgement == Judgement::NoProblem) {
+    // What a row that is lost has may be more than what was read.
+    let is_doubted = matches!(judgement, Judgement::NoProblem | Judgement::NotReclaimable);
+    let (judgement, text) = match lost_row(measured).filter(|_| is_doubted) {
         Some(lost) => (Judgement::Unknown, format!("unknown: {lost}. Without it: {text}")),
         None => (judgement, text),
     };

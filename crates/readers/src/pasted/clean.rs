@@ -93,7 +93,8 @@ fn unquoted(line: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Lines that `cat -n` numbered: three or more whose first words count up by one. Empty lines may have none.
+/// Lines that `cat -n` or `grep -n` numbered: three or more whose first words count up by one. Empty lines
+/// may have none.
 fn counted(text: &str) -> Vec<Range<usize>> {
     const LEAST: u64 = 3;
     let mut runs: Vec<Range<usize>> = Vec::new();
@@ -121,8 +122,19 @@ fn counted(text: &str) -> Vec<Range<usize>> {
     runs
 }
 
-/// The number of a line, and the line.
+/// The number of a line, and the line. `grep -n` puts the name of the file before it, if it reads several.
 fn count(line: &str) -> Option<(u64, &str)> {
+    let of_file = || {
+        let (name, rest) = line.split_once(':')?;
+        let is_name = name.starts_with(|c: char| c.is_alphabetic() || "./".contains(c));
+        let is_one = is_name && !name.contains(char::is_whitespace);
+        number(rest).filter(|(_, rest)| is_one && rest.starts_with(':'))
+    };
+    number(line).or_else(of_file)
+}
+
+/// The number at the start of a line, and what is behind it.
+fn number(line: &str) -> Option<(u64, &str)> {
     let digits = line.find(|c: char| !c.is_ascii_digit())?;
     let rest = &line[digits..];
     let ends = rest.starts_with([' ', '\t', ':']);

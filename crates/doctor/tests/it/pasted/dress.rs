@@ -46,6 +46,16 @@ fn slabinfo_in_every_dress() {
         "numbered",
         &plain.lines().enumerate().map(|(at, line)| format!("{:6}\t{line}\n", at + 1)).collect::<String>(),
     );
+    check_dress(
+        "grep -n of a file",
+        &plain
+            .lines()
+            .enumerate()
+            .map(|(at, line)| format!("kern.log.1:{}:{line}\n", at + 1))
+            .collect::<String>(),
+    );
+    check_dress("docker", &each(&|line| format!("{{\"log\":\"{line}\\n\",\"stream\":\"stdout\"}}\n")));
+    check_dress("journal as JSON", &each(&|line| format!("{{\"PRIORITY\":\"6\",\"MESSAGE\":\"{line}\"}}\n")));
     check_dress("kubernetes", &each(&|line| format!("2026-11-24T01:33:42.123456789Z stdout F {line}\n")));
     check_dress("compose", &each(&|line| format!("web-1  | {line}\n")));
     check_dress("android", &each(&|line| format!("<4>[ 12.345678] (0)[123:kworker/0:1]{line}\n")));
