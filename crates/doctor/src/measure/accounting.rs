@@ -96,7 +96,7 @@ impl Charging {
         let words = || state.dump.cmdline.iter().flat_map(|line| line.split_whitespace());
         // kmalloc's twins are there if and only if the kernel charges kernel memory.
         let cgroups = state.caches.iter().any(|cache| cache.name.starts_with(TWINS));
-        let at_boot = words().filter_map(|word| word.strip_prefix("sysctl.vm.mem_profiling=")).last();
+        let at_boot = words().filter_map(|word| word.strip_prefix("sysctl.vm.mem_profiling=")).next_back();
         let on = match at_boot {
             Some(value) => value.starts_with('1'),
             None => is_set("MEM_ALLOC_PROFILING_ENABLED_BY_DEFAULT"),
