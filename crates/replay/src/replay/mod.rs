@@ -31,6 +31,7 @@ mod own;
 mod parked;
 pub mod plan;
 mod planned;
+mod quantiles;
 pub mod run;
 mod start;
 mod suited;
