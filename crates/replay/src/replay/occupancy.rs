@@ -6,8 +6,8 @@
 //! - *Prior.* Occupancies of partial slabs are geometric, cut to 1 .. N-1, with the dump's mean: of all
 //!   distributions with that mean the one that assumes least.
 //! - *Frees.* How many objects of each slab are freed, slabs without a free included, is the recording's own
-//!   evidence. `frees` has the probability of each number of frees by a slab's objects in use, with six unknown
-//!   shares; `fit` draws these shares from what the evidence leaves likely.
+//!   evidence. `frees` has the probability of each number of frees by a slab's objects in use, with six
+//!   unknown shares; `fit` draws these shares from what the evidence leaves likely.
 //!
 //! The answer (seed 0) is the mean of all draws; every other seed takes one draw.
 //!

@@ -5,11 +5,11 @@
 //!
 //! - `single` is small: its third root is uniform.
 //! - In half of all cases no slab has an object that stays.
-//! - In a third of all cases partial and full slabs hold groups alike often, in a third partial ones less often,
-//!   by any factor; in a third full ones, and there a small factor is unlikely.
+//! - In a third of all cases partial and full slabs hold groups alike often, in a third partial ones less
+//!   often, by any factor; in a third full ones, and there a small factor is unlikely.
 //!
-//! The draws are a Metropolis chain from the best of some hundred points, with random numbers of its own: a fit
-//! is the same for every seed.
+//! The draws are a Metropolis chain from the best of some hundred points, with random numbers of its own: a
+//! fit is the same for every seed.
 
 use super::super::quantiles::Quantiles;
 use super::frees::Shares;
@@ -25,7 +25,8 @@ pub(super) struct Evidence<'a> {
 }
 
 /// The density of [`ratio_of_full`], where it is not 1, is this power of it: a prior that keeps a fit from
-/// explaining full slabs that never go whole by partial slabs alone. Any power from 2 on does (docs/results/fidelity.md).
+/// explaining full slabs that never go whole by partial slabs alone. Any power from 2 on does
+/// (docs/results/fidelity.md).
 const SELDOM: f64 = 2.0;
 
 /// Where each share is between its least and its most, from 0 to 1.
@@ -41,7 +42,8 @@ const WORK: usize = 8_000_000;
 const STEPS: (usize, usize) = (320, 3200);
 
 impl<'a> Evidence<'a> {
-    /// `freed`: how many objects of each slab of which only frees are seen. `None` if there is nothing to fit.
+    /// `freed`: how many objects of each slab of which only frees are seen. `None` if there is nothing to
+    /// fit.
     pub(super) fn of(weights: &'a [f64], freed: &[u64]) -> Option<Evidence<'a>> {
         let slabs: f64 = weights.iter().sum();
         let most = freed.iter().max().copied().filter(|most| *most > 0 && slabs > 0.0)?;

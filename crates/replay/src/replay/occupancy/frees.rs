@@ -1,9 +1,9 @@
 //! How many objects of a slab are freed, by its objects in use.
 //!
-//! A slab holds groups of objects that die together, or it does not. If it does not, each object is freed on its
-//! own. If it does, its objects are a row: each is of the group of the one before with probability `chain`, and
-//! a group goes as a whole. Some of these slabs hold an object of another time that stays (the groups filled
-//! holes of an old slab): those are never emptied.
+//! A slab holds groups of objects that die together, or it does not. If it does not, each object is freed on
+//! its own. If it does, its objects are a row: each is of the group of the one before with probability
+//! `chain`, and a group goes as a whole. Some of these slabs hold an object of another time that stays (the
+//! groups filled holes of an old slab): those are never emptied.
 
 /// The unknown shares of a cache, each from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,8 +26,8 @@ pub(super) struct Shares {
 const LEAST: f64 = 1e-9;
 
 impl Shares {
-    /// Calls `visit` for 1 to `objects` objects in use of a slab for `objects`, with the probabilities that 0, 1
-    /// and so on up to `most` of these are freed.
+    /// Calls `visit` for 1 to `objects` objects in use of a slab for `objects`, with the probabilities that
+    /// 0, 1 and so on up to `most` of these are freed.
     pub(super) fn frees(&self, objects: u64, most: u64, mut visit: impl FnMut(u64, &[f64])) {
         let most = most as usize;
         // Of the groups of a row of objects, by the number freed: the row's last one stays, or is freed.

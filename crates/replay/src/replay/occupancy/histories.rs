@@ -1,9 +1,9 @@
 //! What steady histories of allocations and frees leave in our own engine, against what [`Pool`] assumes.
 //!
 //! Two kinds of history. In [`history`] objects come in groups that die together, like the buffer heads of a
-//! file; a group of one is a random lifetime. The population goes up and down three times, then some more groups
-//! die: those are the "recording". In [`rounds`] trees of files are made and deleted; the last one's deletion is
-//! the "recording".
+//! file; a group of one is a random lifetime. The population goes up and down three times, then some more
+//! groups die: those are the "recording". In [`rounds`] trees of files are made and deleted; the last one's
+//! deletion is the "recording".
 
 use super::super::quantiles::Quantiles;
 use super::frees::Shares;
@@ -39,7 +39,8 @@ struct Heap<'a> {
 }
 
 impl Heap<'_> {
-    /// The slabs of new objects of `bytes`, after `run` made a history and answered which objects die at the end.
+    /// The slabs of new objects of `bytes`, after `run` made a history and answered which objects die at the
+    /// end.
     fn left(bytes: u32, run: impl FnOnce(&mut Heap) -> Vec<Addr>) -> Left {
         let mut machine = Machine::new(MachineSpec::uniform(1, 1, 256 << 20)).expect("the spec is right");
         machine.enter(|| {
@@ -118,9 +119,9 @@ fn history(bytes: u32, group: u64, least: u64, percent: u64) -> Left {
     })
 }
 
-/// Rounds in which two trees of 6,000 objects are made, and deleted one after the other; one of `every` objects
-/// stays for some rounds. The trees fill the holes that earlier ones left beside such objects. Of the last round
-/// the first tree is deleted, which leaves partial slabs, and the second dies.
+/// Rounds in which two trees of 6,000 objects are made, and deleted one after the other; one of `every`
+/// objects stays for some rounds. The trees fill the holes that earlier ones left beside such objects. Of the
+/// last round the first tree is deleted, which leaves partial slabs, and the second dies.
 fn rounds(bytes: u32, every: u64) -> Left {
     Heap::left(bytes, |heap| {
         let mut stay = Vec::<Addr>::new();
