@@ -9,8 +9,9 @@
 
 use super::before::CacheBefore;
 use super::caches::CacheEntry;
-use super::occupancy::{Likely, Pool, Quantiles};
+use super::occupancy::{Likely, Pool, Rest};
 use super::planned::{PlannedSlab, Start, free_objects};
+use super::quantiles::Quantiles;
 use crate::machine::Chosen;
 use slablab_platform::CpuId;
 use slablab_readers::text::Breakdown;
@@ -209,19 +210,6 @@ impl Unseen<'_> {
     }
 }
 
-/// What the dump has on a node beyond the slabs that are known.
-#[derive(Clone, Copy, Debug)]
-struct Rest {
-    /// Objects of a slab.
-    objects: u64,
-    /// Partial slabs on the node's list.
-    partial: u64,
-    /// Objects in use in those.
-    in_use: u64,
-    /// Full slabs.
-    full: u64,
-}
-
 impl Rest {
     /// `unseen`: free objects on the node's list that the recording does not see, if slabinfo alone says it.
     fn of(
@@ -276,7 +264,7 @@ fn draw(
     quantiles: &mut Quantiles,
 ) -> Fills {
     let counts: Vec<u64> = freed.iter().map(|(freed, _)| *freed).collect();
-    let pool = Pool::new(rest.objects as u32, rest.partial, rest.in_use, rest.full, &counts);
+    let pool = Pool::new(rest, &counts, quantiles.seed());
     let (mut last, mut likely) = (u64::MAX, Likely::default());
     let seen = counts.iter().map(|freed| {
         let least = (freed + u64::from(returned_known)).min(rest.objects);

@@ -32,6 +32,7 @@ mod parked;
 pub mod partitioned;
 pub mod plan;
 mod planned;
+mod quantiles;
 pub mod run;
 mod start;
 mod suited;

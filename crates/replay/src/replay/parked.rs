@@ -8,8 +8,8 @@
 
 use super::before::CacheBefore;
 use super::fill::spread;
-use super::occupancy::Quantiles;
 use super::planned::{PlannedSlab, Start, free_objects};
+use super::quantiles::Quantiles;
 use crate::machine::Chosen;
 
 /// Free objects in arrays, of one cache.
