@@ -390,14 +390,16 @@ fn rule_names_parse() {
 fn patel_v1_and_v2_choose_by_waste() {
     // Size, log2 of the page size, CPUs; orders of versions 1 and 2.
     let rows = [
-        // 20 objects of 192 bytes fit in a page: the second version takes that.
-        (192, 12, 4, 1, 0),
-        // 700 * 20 = 14,000 bytes want 16 KiB, of which 284 are left over; of 32 KiB 568: as much.
+        // 16 objects of 192 bytes fit in a page: the second version takes that. 16 KiB waste least, 64 bytes.
+        (192, 12, 4, 2, 0),
+        // 16 of 700 bytes want 16 KiB, of which 284 are left over; of 32 KiB 568: as much.
         (700, 12, 4, 2, 2),
-        // 20 objects of 2,000 bytes want more than 32 KiB: the costly order.
-        (2_000, 12, 4, 3, 3),
-        // 16 objects of 10,000 bytes: 3 pages hold none whole, and of order 3 9 are 90,000 of 524,288.
-        (10_000, 16, 1, 3, 2),
+        // 16 of 2,000 bytes fit in 32 KiB, which the second version's largest order is below.
+        (2_000, 12, 4, 3, 2),
+        // 16 of 2,100 bytes want more than 32 KiB: the costly order.
+        (2_100, 12, 4, 3, 3),
+        // 8 of 10,000 bytes want 128 KiB; larger slabs waste as much.
+        (10_000, 16, 1, 1, 1),
         // An object that no smaller slab holds.
         (40_000, 12, 4, 4, 4),
         (4_096, 16, 1, 0, 0),
