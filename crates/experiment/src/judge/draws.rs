@@ -23,8 +23,8 @@ const LOG_MAX: f64 = 20.0;
 const PART_MIN: f64 = 0.1;
 /// Fewer draws do not tell one assumption from another.
 const DRAWS_MIN: usize = 16;
-/// By how much an interval is wider after an early stop. The rule prefers to stop where few draws happen to lie
-/// close together: without, the interval holds 93 to 94 of 100 ratios, with this factor 95
+/// By how much an interval is wider after an early stop. The rule prefers to stop where few draws happen to
+/// lie close together: without, the interval holds 93 to 94 of 100 ratios, with this factor 95
 /// (`asked::tests::verdicts_hold_as_often_as_they_say`).
 const STOPPED: f64 = 1.08;
 /// The probability that an assumption is told although none matters.

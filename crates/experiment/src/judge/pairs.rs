@@ -9,8 +9,8 @@
 //! A pair of which the mail tells no difference agrees only if the model's ratio is too near to 1 for the
 //! mail's author to tell it: by Welch's test with the scatter and the number of runs of the mail, at the
 //! level at which Holm's correction ended for the published pairs. A pair that differs needs the sign; its
-//! size is judged beside it. Without draws, a modelled ratio has a sign if that test tells it, and the model's
-//! own repeats do.
+//! size is judged beside it. Without draws, a modelled ratio has a sign if that test tells it, and the
+//! model's own repeats do.
 
 use crate::file::rows::{Expect, Published, Select, Sign};
 use crate::judge::draws::{Question, band_of};
