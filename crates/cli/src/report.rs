@@ -25,6 +25,6 @@ pub(crate) fn run(args: &Joined) -> Result<Done, Failure> {
     if let Some(folder) = &args.folder {
         results.write_whole(&Folder::open(folder)?)?;
     }
-    args.look.answer(&results, results.plan.sensitivity, (args.html.as_deref(), None))?;
+    args.look.answer(&results, results.plan.draws > 0, (args.html.as_deref(), None))?;
     Ok(done(&results))
 }

@@ -3,6 +3,7 @@
 use crate::outcome::{Done, Failure};
 use crate::output::{write_form, write_out};
 use crate::run::{Format, How, Look, answer, check_page};
+use slablab_experiment::file::ranges::{DRAWS_FIRST, DRAWS_MAX};
 use slablab_experiment::output::joined_answer;
 use slablab_experiment::source::of_mail;
 use slablab_experiment::{Experiment, INSTALLED, Options};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Reproduces published figures.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 000 --full --no-ranges --folder results\n  slablab reproduce 2026 --folder results --format markdown\n  slablab reproduce 004 --folder results --threads 2\n  slablab reproduce mine.toml --quick"
+    after_help = "Examples:\n  slablab reproduce 2026\n  slablab reproduce 003 --quick\n  slablab reproduce 000 --full --no-ranges --folder results\n  slablab reproduce 2026 --folder results --format markdown\n  slablab reproduce 004 --folder results --threads 2\n  slablab reproduce 003-netio --draws 16\n  slablab reproduce mine.toml --quick"
 )]
 pub(crate) struct Args {
     /// Experiments: files (TOML), or names of those that come with the program. A name stands for all
@@ -20,16 +21,28 @@ pub(crate) struct Args {
     experiments: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
-    /// Leave out the runs with what is assumed varied: costs halved and doubled, or what the experiment's
-    /// `[ranges]` name. With --folder an interrupted run goes on where it was
+    /// Leave out the draws: runs with all costs, and what the experiment's `[ranges]` name, drawn together
     #[arg(long)]
     no_ranges: bool,
+    /// Draws of a cell at most; 64, with --quick 8. A relation that is clear needs fewer. With --folder an
+    /// interrupted run goes on where it was
+    #[arg(long, value_name = "N", conflicts_with = "no_ranges",
+          value_parser = clap::value_parser!(u32).range(2..=DRAWS_MAX as i64))]
+    draws: Option<u32>,
     /// Also write a page with charts of one experiment to FILE: self-contained HTML for any browser. Runs the
     /// first repeat of each cell again to see where the time went
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
+}
+
+impl Args {
+    /// Draws of a cell, at most: those of the first look if the run is quick.
+    fn draws(&self) -> Option<u32> {
+        let usual = if self.how.is_quick() { DRAWS_FIRST } else { DRAWS_MAX };
+        (!self.no_ranges).then(|| self.draws.unwrap_or(usual))
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
@@ -99,7 +112,7 @@ fn reproduce(mail: &Mail, args: &Args) -> Result<Done, Failure> {
     let is_document = args.look.format == Format::Json;
     let mut all = Vec::new();
     for experiment in &mail.experiments {
-        let options = args.how.options(experiment.file.repeats.least, !args.no_ranges)?;
+        let options = args.how.options(experiment.file.repeats.least, args.draws())?;
         let options = Options { shard: None, ..options };
         let folder = args.how.folder.as_ref().map(|folder| folder.join(&experiment.file.name));
         let results = answer(experiment, &options, folder.as_deref())?;

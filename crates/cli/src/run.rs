@@ -302,8 +302,13 @@ impl How {
         self.quick || self.full || self.force || numbers
     }
 
+    /// Whether runs are short.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.quick
+    }
+
     /// The options for an experiment that repeats its cells `repeats` times.
-    pub(crate) fn options(&self, repeats: u32, sensitivity: bool) -> Result<Options, Failure> {
+    pub(crate) fn options(&self, repeats: u32, draws: Option<u32>) -> Result<Options, Failure> {
         let size = match (self.quick, self.full) {
             (true, _) => Some(Size::Quick),
             (_, true) => Some(Size::Full),
@@ -313,7 +318,7 @@ impl How {
             size,
             repeats: self.repeats.or(self.quick.then_some(repeats.min(3))),
             seed: self.seed,
-            sensitivity,
+            draws,
         };
         let path = std::env::current_exe()?;
         Ok(Options {
@@ -333,7 +338,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         return installed::experiments(&listed::How::default());
     };
     let experiment = Experiment::find(path)?;
-    let options = Options { shard: args.shard, ..args.how.options(experiment.file.repeats.least, false)? };
+    let options = Options { shard: args.shard, ..args.how.options(experiment.file.repeats.least, None)? };
     if args.describe {
         let plan = Plan::new(&experiment, &options.change)?;
         let answer = description_answer(&experiment, &plan).within(args.look.wrap());

@@ -67,7 +67,7 @@ pub(crate) fn compare(
         }
         drop(AtomicFile::create(path)?);
     }
-    let options = Options { shard, ..how.options(REPEATS, false)? };
+    let options = Options { shard, ..how.options(REPEATS, None)? };
     let progress = Progress::of_runs("suite", &options.pulse);
     let _interrupts = Interrupts::new(&progress)?;
     let tick = |done, whole| progress.at(done, whole);

@@ -253,7 +253,7 @@ fn of_manifest(manifest: &Json) -> Option<(Result<Suite>, Change, String)> {
         size: size.and_then(|size| Size::NAMES.iter().find(|(name, _)| *name == size)).map(|(_, size)| *size),
         repeats: manifest["repeats"].as_u64().and_then(|repeats| repeats.try_into().ok()),
         seed: manifest["seed"].as_u64(),
-        sensitivity: false,
+        draws: None,
     };
     Some((Suite::new([engine(0)?, engine(1)?], &only), change, word(&manifest["program"])?))
 }

@@ -219,7 +219,8 @@ pub(crate) fn read(doc: &Doc<'_>, whole: &Value<'_>) -> Read<Priced> {
     for cost in COSTS {
         let Some(value) = table.get(cost.name) else { continue };
         let place = place(&mut priced.costs, cost.name).expect("every cost has a place");
-        let source = |distance, (text, within_milli)| Source { cost: cost.name, distance, text, within_milli };
+        let source =
+            |distance, (text, within_milli)| Source { cost: cost.name, distance, text, within_milli };
         match place {
             Place::ByDistance(prices) => {
                 for (distance, ns, from) in by_distance(doc, cost.name, value)? {

@@ -53,10 +53,15 @@ pub struct Prior {
 }
 
 impl Prior {
+    /// The standard deviation of the logarithm.
+    pub fn deviation(&self) -> f64 {
+        self.within.ln() / TWO_SIDED
+    }
+
     /// The factor at so many standard deviations, in millionths: whole, so that rounding in the last digit of
     /// a logarithm changes no result.
     pub fn factor_ppm(&self, deviations: f64) -> u64 {
-        ((deviations * self.within.ln() / TWO_SIDED).exp() * 1e6).round() as u64
+        ((deviations * self.deviation()).exp() * 1e6).round() as u64
     }
 }
 

@@ -31,7 +31,7 @@ enum Question {
     Whatif {
         input: String,
         #[serde(default)]
-        change: Change,
+        change: Box<Change>,
         #[serde(flatten)]
         machine: Machine,
     },

@@ -104,7 +104,7 @@ pub(crate) fn change(size: Option<&str>, repeats: Option<u32>, seed: Option<u64>
     if repeats.is_some_and(|repeats| !(1..=10_000).contains(&repeats)) {
         return Err(usage("repeats: expected 1 to 10000"));
     }
-    Ok(Change { size: size.transpose()?, repeats, seed, sensitivity: false })
+    Ok(Change { size: size.transpose()?, repeats, seed, draws: None })
 }
 
 /// `change`, with at most three repeats of quick runs, as `slablab run --quick` has them.

@@ -158,7 +158,8 @@ impl Drawn {
             }
         };
         // A value on the upper edge is in the band: without scatter, on the lower one too.
-        let (not_below, above) = (if sd == 0.0 && self.mean == -band { 1.0 } else { above(-band) }, above(band));
+        let (not_below, above) =
+            (if sd == 0.0 && self.mean == -band { 1.0 } else { above(-band) }, above(band));
         [1.0 - not_below, not_below - above, above]
     }
 

@@ -22,9 +22,8 @@ pub fn slope(x: &[f64], y: &[f64]) -> Option<Slope> {
     }
     let mean = |of: &[f64]| of.iter().sum::<f64>() / n as f64;
     let (of_x, of_y) = (mean(x), mean(y));
-    let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
-        x.iter().zip(y).map(|(x, y)| of(x - of_x, y - of_y)).sum()
-    };
+    let sum =
+        |of: &dyn Fn(f64, f64) -> f64| -> f64 { x.iter().zip(y).map(|(x, y)| of(x - of_x, y - of_y)).sum() };
     let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
     if xx <= 0.0 || yy <= 0.0 {
         return None;

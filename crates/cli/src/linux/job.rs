@@ -62,7 +62,7 @@ impl Job {
         }
         let Some(path) = &what.run else { return Ok(None) };
         let experiment = Box::new(Experiment::find(path)?);
-        let options = Box::new(how.options(experiment.file.repeats.least, false)?);
+        let options = Box::new(how.options(experiment.file.repeats.least, None)?);
         Ok(Some(Job::Run { experiment, options }))
     }
 
@@ -82,7 +82,7 @@ impl Job {
         how: &How,
         mut words: Vec<String>,
     ) -> Result<Kept, Failure> {
-        words.push(how.options(1, false)?.program);
+        words.push(how.options(1, None)?.program);
         let mut files = Vec::new();
         match self {
             Job::Replay { .. } => {

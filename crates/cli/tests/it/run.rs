@@ -271,7 +271,8 @@ fn the_report_of_2026_is_reproduced() {
     let loss = relation("7.0 over 6.18");
     assert_eq!(loss["verdict"], "agrees");
     for pair in loss["pairs"].as_array().expect("pairs") {
-        assert!(pair["assumed_high"]["ratio"].as_f64() < Some(0.7), "{pair}");
+        assert!(pair["drawn"]["ratio_high_95"].as_f64() < Some(0.7), "{pair}");
+        assert_eq!(pair["drawn"]["lower_percent"], 100.0, "{pair}");
         assert!(pair["ratio"].as_f64() > Some(0.25), "{pair}");
     }
     assert_eq!(relation("7.1 over 7.0")["verdict"], "agrees");

@@ -16,6 +16,7 @@
 
 pub mod linear;
 pub mod merit;
+pub mod pinned;
 pub mod ranges;
 pub mod rows;
 pub mod shown;
@@ -28,6 +29,7 @@ use crate::workload::{Kind, Parameter, Size, Value, Workload};
 use crate::workloads::{WORKLOADS, find};
 use linear::Linear;
 use merit::Merit;
+use pinned::Pinned;
 use ranges::Ranges;
 use rows::{Cells, Expect, Fitted, Published, float, metric, value};
 use shown::Shown;
@@ -60,6 +62,7 @@ const NAMES: &[&str] = &[
     "metric",
     "noise_percent",
     "fitted",
+    "pinned",
     "published",
     "expect",
     "linear",
@@ -101,6 +104,8 @@ pub struct ExperimentFile {
     pub noise_percent: f64,
     /// The one parameter that was fitted.
     pub fitted: Option<Fitted>,
+    /// Parameters that were pinned on figures of the base engine.
+    pub pinned: Vec<Pinned>,
     /// Published figures.
     pub published: Vec<Published>,
     /// Relations between cells that the published figures show.
@@ -154,6 +159,7 @@ impl ExperimentFile {
                 None => 1.0,
             },
             fitted: None,
+            pinned: Vec::new(),
             published: Vec::new(),
             expect: Vec::new(),
             linear: Vec::new(),
@@ -172,12 +178,13 @@ impl ExperimentFile {
         };
         let fitted = table.get("fitted").map(|value| cells.fitted(&doc, value)).transpose()?;
         let published = rows(&doc, &table, "published", |value| cells.published(&doc, value))?;
+        let pinned = rows(&doc, &table, "pinned", |value| cells.pinned(&doc, value, &published))?;
         let expect = rows(&doc, &table, "expect", |value| cells.expect(&doc, value, &published))?;
         let linear = rows(&doc, &table, "linear", |value| cells.linear(&doc, value))?;
         let merit = rows(&doc, &table, "merit", |value| cells.merit(&doc, value))?;
         let shown = rows(&doc, &table, "shown", |value| cells.shown(&doc, value))?;
         (file.fitted, file.published, file.expect) = (fitted, published, expect);
-        (file.linear, file.merit, file.shown) = (linear, merit, shown);
+        (file.linear, file.merit, file.shown, file.pinned) = (linear, merit, shown, pinned);
         file.ranges = table.get("ranges").map(|value| reader.ranges(&file, value)).transpose()?;
         Ok(file)
     }

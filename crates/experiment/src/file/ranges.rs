@@ -1,54 +1,43 @@
-//! What `slablab reproduce` varies of an experiment, where that is not each assumed cost alone.
+//! What `slablab reproduce` draws of an experiment, where that is not the costs alone.
 //!
 //! ```toml
 //! [ranges]
-//! repeats = 3               # runs of each varied cell; 1 if left out
-//! costs = "together"        # all assumed costs at once, halved and doubled; "each": also each alone; "none"
-//! [ranges.at]               # values of all varied runs, which makes them short; not with --quick
+//! draws = 16                # of each cell at most; 64 if left out
+//! costs = "none"            # "drawn" if left out
+//! [ranges.at]               # values of all drawn runs, which makes them short; not with --quick
 //! part = 16
-//! [ranges.vary]             # each value alone
+//! [ranges.vary]             # a drawn run has the cell's own value or one of these, all equally often
 //! heap_mib = [14, 54]
 //! ```
 //!
-//! A varied cell is a plain one with the values of `at`, and one change. With `at` the first change is none:
-//! so a relation that short runs do not have is seen. If `at` names a swept parameter, only cells of that
-//! value are varied.
+//! If `at` names a swept parameter, only cells of that value are drawn.
 
-use crate::workload::Lists;
-use crate::workload::Value;
+use crate::workload::{Lists, Size, Value};
 use slablab_machines::Bad;
 use slablab_machines::doc::{Doc, Read, Value as Toml};
+use slablab_stats::draws::LOOKS;
 use toml::de::DeTable;
 
-/// What becomes of assumed costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Costs {
-    /// Halved and doubled, each alone and all together.
-    #[default]
-    Each,
-    /// Halved and doubled, all together.
-    Together,
-    /// As given.
-    Given,
-}
+/// The draws of a cell at the first look.
+pub const DRAWS_FIRST: u32 = LOOKS[0] as u32;
+/// The most draws of a cell: those of the last look.
+pub const DRAWS_MAX: u32 = LOOKS[LOOKS.len() - 1] as u32;
 
-impl Costs {
-    const WORDS: [(&'static str, Costs); 3] =
-        [("each", Costs::Each), ("together", Costs::Together), ("none", Costs::Given)];
-}
-
-/// What is varied.
-#[derive(Clone, Debug, Default)]
+/// What is drawn.
+#[derive(Clone, Debug)]
 pub struct Ranges {
-    /// Runs of a varied cell.
-    pub repeats: u32,
-    /// Assumed costs.
-    pub costs: Costs,
-    /// Values of all varied runs.
+    /// Draws of a cell, at most.
+    pub draws: u32,
+    /// Whether costs are drawn.
+    pub costs: bool,
+    /// Values of all drawn runs.
     pub at: Vec<(&'static str, Value)>,
-    /// A value of a parameter for each change.
-    pub vary: Vec<(&'static str, Value)>,
+    /// Further values of a parameter.
+    pub vary: Lists,
 }
+
+/// What becomes of costs.
+const COSTS: [(&str, bool); 2] = [("drawn", true), ("none", false)];
 
 impl Ranges {
     /// Reads the table; `lists` reads values of parameters.
@@ -59,30 +48,34 @@ impl Ranges {
         lists: &dyn Fn(&DeTable<'i>) -> Read<Lists>,
     ) -> Read<Ranges> {
         let table = doc.table(whole, "ranges", "a table [ranges]")?;
-        doc.known(table, &["repeats", "costs", "at", "vary"])?;
-        let repeats = table.get("repeats").map_or(Ok(1), |given| doc.number(given, "repeats", 1..=100))?;
-        let costs = match table.get("costs") {
-            Some(given) => doc.word(given, "costs", &Costs::WORDS)?,
-            None => Costs::default(),
-        };
-        let of = |name: &str, check: &dyn Fn(&str, usize) -> Option<String>| -> Read<Vec<_>> {
-            let Some(given) = table.get(name) else { return Ok(Vec::new()) };
+        doc.known(table, &["draws", "costs", "at", "vary"])?;
+        let most = u64::from(DRAWS_MAX);
+        let draws = table.get("draws").map_or(Ok(most), |given| doc.number(given, "draws", 2..=most))?;
+        let costs = table.get("costs").map_or(Ok(true), |given| doc.word(given, "costs", &COSTS))?;
+        let of = |name: &str, check: &dyn Fn(&str, usize) -> Option<String>| -> Read<Lists> {
+            let Some(given) = table.get(name) else { return Ok(Lists::new()) };
             let lists = lists(doc.table(given, name, "a table of parameters")?)?;
             let bad = lists.iter().find_map(|(parameter, values)| check(parameter, values.len()));
-            if let Some(what) = bad {
-                return Err(Bad { what, ..doc.bad(given, String::new()) });
+            match bad {
+                Some(what) => Err(Bad { what, ..doc.bad(given, String::new()) }),
+                None => Ok(lists),
             }
-            let values =
-                lists.into_iter().flat_map(|(name, values)| values.into_iter().map(move |one| (name, one)));
-            Ok(values.collect())
         };
         let one = |name: &str, count: usize| {
-            (count > 1).then(|| format!("[ranges.at] {name}: expected one value, that of all varied runs"))
+            (count > 1).then(|| format!("[ranges.at] {name}: expected one value, that of all drawn runs"))
         };
         let not_swept = |name: &str, _: usize| {
             let what = "its values are rows already: expected a parameter that [parameters] does not sweep";
             swept(name).then(|| format!("[ranges.vary] {name}: {what}"))
         };
-        Ok(Ranges { repeats: repeats as u32, costs, at: of("at", &one)?, vary: of("vary", &not_swept)? })
+        let at = of("at", &one)?
+            .into_iter()
+            .flat_map(|(name, values)| values.into_iter().map(move |one| (name, one)));
+        Ok(Ranges { draws: draws as u32, costs, at: at.collect(), vary: of("vary", &not_swept)? })
+    }
+
+    /// Values of all drawn runs of a size: quick runs are short as they are.
+    pub(crate) fn shared(&self, size: Size) -> &[(&'static str, Value)] {
+        if size == Size::Quick { &[] } else { &self.at }
     }
 }

@@ -2,21 +2,25 @@
 //!
 //! The figures are those of `[[published]]` rows that name a value of the parameter. Every machine, engine
 //! and combination of other values is a row of its own: the same order is asked of each. A pair of values
-//! *agrees* if it has the published order in all rows, is *undetermined* if its order differs between rows,
-//! and *differs* otherwise. Rows after a change of what is assumed count too, if the file says what to vary.
+//! *agrees* if it has the published order in all rows, is *undetermined* if its order differs between rows or
+//! fewer than 95 % of the draws have it (`[ranges]` says what is drawn), and *differs* otherwise.
 //! The null answer is that all values are equal.
 
 use crate::file::merit::Merit;
-use crate::plan::Scaled;
+use crate::file::rows::Sign;
+use crate::judge::draws::{Question, judged};
 use crate::run::results::Results;
 use crate::workload::Value;
 use slablab_stats::kendall::{Kendall, kendall, order};
+use std::cmp::Ordering;
 
 /// The cells that differ in the parameter alone.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// What the cells share.
     pub label: String,
+    /// The cell of each published value, if there is one.
+    pub cells: Vec<Option<usize>>,
     /// The modelled mean of each published value; `None` if the cell failed or is not there.
     pub modelled: Vec<Option<f64>>,
     /// How alike the two orders are, of the values that have both; `None` if they are too few.
@@ -32,14 +36,25 @@ pub struct Ordered {
     pub published: Vec<(Value, f64)>,
     /// The modelled columns.
     pub columns: Vec<Column>,
-    /// The columns after each change of what is assumed ([`Ranges`](crate::file::ranges::Ranges)).
-    pub varied: Vec<Column>,
     /// Pairs that agree, that are undetermined, and that differ.
     pub pairs: [usize; 3],
-    /// Pairs with one order in all columns, of which a change gives another order: the values, and a change.
-    pub flipped: Vec<([String; 2], String)>,
+    /// Pairs with one order in all columns that fewer than 95 % of the draws have.
+    pub open: Vec<Open>,
     /// Pairs that the null answer gets right: those that are published as equal.
     pub null: usize,
+}
+
+/// A pair of values whose order the draws leave open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Open {
+    /// The values.
+    pub values: [String; 2],
+    /// The column.
+    pub label: String,
+    /// The part of the draws that have the order of the plain runs.
+    pub part: f64,
+    /// How many draws there are.
+    pub draws: usize,
 }
 
 /// The orders of an experiment, judged.
@@ -49,19 +64,14 @@ pub fn merits(results: &Results) -> Vec<Ordered> {
 
 fn ordered(results: &Results, merit: &Merit) -> Ordered {
     let published = published(results, merit);
-    let columns = columns(results, merit, &published, Scaled::Nothing);
-    let mut changes: Vec<Scaled> = results.plan.cells.iter().map(|cell| cell.scaled).collect();
-    changes.retain(|change| *change != Scaled::Nothing && results.experiment.file.ranges.is_some());
-    changes.dedup();
-    let of = |change: Scaled| self::columns(results, merit, &published, change);
-    let varied: Vec<Column> = changes.into_iter().flat_map(of).collect();
+    let columns = columns(results, merit, &published);
     let noise = results.experiment.file.noise_percent;
     let found = |column: &Column, base: usize, other: usize| {
         Some(order(column.modelled[base]?, column.modelled[other]?, noise))
     };
     let mut pairs = [0; 3];
     let mut null = 0;
-    let mut flipped = Vec::new();
+    let mut open = Vec::new();
     for other in 0..published.len() {
         for base in 0..other {
             let expected = order(published[base].1, published[other].1, 0.0);
@@ -72,18 +82,58 @@ fn ordered(results: &Results, merit: &Merit) -> Ordered {
                 pairs[1] += 1;
                 continue;
             }
-            // A column that has no number after a change says nothing.
-            let is_other = |column: &&Column| found(column, base, other).is_some() && !is_same(column);
-            if let Some(column) = varied.iter().find(is_other) {
-                let names = [base, other].map(|at| published[at].0.to_string());
-                flipped.push((names, column.label.clone()));
+            let of_draws = |column: &Column| draws_of(results, merit, column, [base, other], first?);
+            if let Some((label, part, draws)) = columns.iter().find_map(of_draws) {
+                let values = [base, other].map(|at| published[at].0.to_string());
+                open.push(Open { values, label, part, draws });
                 pairs[1] += 1;
                 continue;
             }
             pairs[if first == Some(expected) { 0 } else { 2 }] += 1;
         }
     }
-    Ordered { merit: merit.clone(), published, columns, varied, pairs, flipped, null }
+    Ordered { merit: merit.clone(), published, columns, pairs, open, null }
+}
+
+/// What a column asks of the draws of a pair of values. The band is that of [`order`].
+fn question(results: &Results, merit: &Merit, column: &Column, pair: [usize; 2]) -> Option<Question> {
+    let metric = results.metric(merit.metric);
+    let [base, other] = [column.cells[pair[0]]?, column.cells[pair[1]]?];
+    let band = -(-results.experiment.file.noise_percent / 100.0).ln_1p();
+    Some(Question { base: (base, metric), other: (other, metric), runs: 1, band })
+}
+
+/// What the orders of an experiment ask of its draws.
+pub(crate) fn questions(results: &Results) -> Vec<Question> {
+    let of = |merit: &Merit| {
+        let published = published(results, merit);
+        let pairs = (0..published.len()).flat_map(|other| (0..other).map(move |base| [base, other]));
+        let columns = columns(results, merit, &published);
+        let asked = |pair| {
+            columns.iter().filter_map(|column| question(results, merit, column, pair)).collect::<Vec<_>>()
+        };
+        pairs.flat_map(asked).collect::<Vec<_>>()
+    };
+    results.experiment.file.merit.iter().flat_map(of).collect()
+}
+
+/// The draws of a column that do not have this order of a pair of values with 95 %: its label, the part that
+/// has it, and how many draws there are.
+fn draws_of(
+    results: &Results,
+    merit: &Merit,
+    column: &Column,
+    pair: [usize; 2],
+    order: Ordering,
+) -> Option<(String, f64, usize)> {
+    let draws = judged(results, &question(results, merit, column, pair)?)?;
+    // The order is that of the base beside the other.
+    let (sign, part) = match order {
+        Ordering::Greater => (Sign::Lower, draws.parts[0]),
+        Ordering::Equal => (Sign::Nothing, draws.parts[1]),
+        Ordering::Less => (Sign::Higher, draws.parts[2]),
+    };
+    (draws.sign != Some(sign)).then(|| (column.label.clone(), part, draws.n))
 }
 
 /// The published figures of a row of the file.
@@ -102,8 +152,8 @@ fn published(results: &Results, merit: &Merit) -> Vec<(Value, f64)> {
     found
 }
 
-/// The columns after a change of what is assumed; a cell that has none of it is in none.
-fn columns(results: &Results, merit: &Merit, published: &[(Value, f64)], change: Scaled) -> Vec<Column> {
+/// The columns.
+fn columns(results: &Results, merit: &Merit, published: &[(Value, f64)]) -> Vec<Column> {
     let metric = &results.experiment.file.workload.metrics[merit.metric];
     let (experiment, plan) = (&results.experiment, &results.plan);
     let mut columns: Vec<Column> = Vec::new();
@@ -112,17 +162,17 @@ fn columns(results: &Results, merit: &Merit, published: &[(Value, f64)], change:
         let own = &of.values.0[merit.parameter];
         let Some(at) = published.iter().position(|(value, _)| value == own) else { continue };
         let named = format!("{}={own}", merit.parameter);
-        let Some(cell) = plan.with_scale(experiment, of, change) else { continue };
         let mut label: Vec<String> = results.swept(of).into_iter().filter(|one| *one != named).collect();
         if label.is_empty() {
             label.push(experiment.machines[of.machine].name.clone());
         }
-        label.extend((change != Scaled::Nothing).then(|| experiment.words(change)));
         let label = label.join(" ");
         let column = columns.iter().position(|column| column.label == label).unwrap_or_else(|| {
-            columns.push(Column { label, modelled: vec![None; published.len()], kendall: None });
+            let (cells, modelled) = (vec![None; published.len()], vec![None; published.len()]);
+            columns.push(Column { label, cells, modelled, kendall: None });
             columns.len() - 1
         });
+        columns[column].cells[at] = Some(cell);
         columns[column].modelled[at] = results.shown(cell, metric).map(|sample| sample.mean());
     }
     for column in &mut columns {

@@ -3,21 +3,27 @@
 //! ```text
 //! [[published]] value, sd, n ── two engines of one block ── Welch ── Holm over all pairs ── published sign
 //!                                        │
-//!                      cells of both, at every swept value and assumed cost ── modelled signs ── verdict
+//!                      cells of both, at every swept value ── draws ── modelled signs ── verdict
 //! ```
 //!
-//! A modelled ratio is judged as the mail's author could have judged it: with the scatter and the number of
-//! runs of the mail. It is a difference if Welch's test on these finds one at the level at which Holm's
-//! correction ended for the published pairs; and if the model's own repeats find one. So a pair of which the
-//! mail tells no difference agrees only if the model's ratio is too near to 1 for that test.
+//! A pair of which the mail tells no difference agrees only if the model's ratio is too near to 1 for the
+//! mail's author to tell it: by Welch's test with the scatter and the number of runs of the mail, at the
+//! level at which Holm's correction ended for the published pairs. A pair that differs needs the sign; its
+//! size is judged beside it. Without draws, a modelled ratio has a sign if that test tells it, and the
+//! model's own repeats do.
 
 use crate::file::rows::{Expect, Published, Select, Sign};
-use crate::judge::verdict::{Compared, SIGNIFICANCE, Verdict, pairs as compared};
+use crate::judge::draws::{Question, band_of};
+use crate::judge::verdict::{self, Compared, SIGNIFICANCE, Verdict};
 use crate::run::results::Results;
 use slablab_stats::Moments;
 use slablab_stats::holm::holm;
 use slablab_stats::table::Better;
 use slablab_stats::welch::welch;
+
+/// The logarithm of a ratio that every test tells, and how often it is halved: to less than a thousandth.
+const BAND_MAX: f64 = 5.0;
+const HALVINGS: usize = 16;
 
 /// Two engines of a block, published and modelled.
 #[derive(Clone, Debug)]
@@ -70,11 +76,7 @@ impl Pairs {
     /// # Panics
     /// Never: p-values are from 0 to 1.
     pub fn of(experiments: &[Results]) -> Option<Pairs> {
-        let found: Vec<Found<'_>> = experiments.iter().flat_map(published).collect();
-        let raw: Vec<f64> = found.iter().map(|pair| pair.p).collect();
-        let corrected = holm(&raw).expect("p-values of tests are from 0 to 1");
-        let rest = corrected.iter().filter(|p| **p > SIGNIFICANCE).count();
-        let level = SIGNIFICANCE / rest.max(1) as f64;
+        let (found, corrected, level) = tested(experiments);
         let all: Vec<Pair> = found.iter().zip(corrected).map(|(pair, p)| pair.judged(p, level)).collect();
         let constant = constant(&all);
         (!all.is_empty()).then_some(Pairs { all, constant })
@@ -95,6 +97,25 @@ impl Pairs {
         let constant = self.constant.as_ref().map(|(engine, _)| engine);
         self.differ().filter(move |pair| pair.worse.as_ref() != constant)
     }
+}
+
+/// What the pairs of one experiment ask of its draws. The level is that of the experiment's own pairs.
+pub(crate) fn questions(results: &Results) -> Vec<Question> {
+    let (found, corrected, level) = tested(std::slice::from_ref(results));
+    let of = |(pair, p): (&Found<'_>, f64)| {
+        let sign = pair.sign(p);
+        verdict::questions(results, &pair.expect(sign), pair.band(sign, level))
+    };
+    found.iter().zip(corrected).flat_map(of).collect()
+}
+
+/// The published pairs, their p-values after Holm's correction, and the level at which it ended.
+fn tested(experiments: &[Results]) -> (Vec<Found<'_>>, Vec<f64>, f64) {
+    let found: Vec<Found<'_>> = experiments.iter().flat_map(published).collect();
+    let raw: Vec<f64> = found.iter().map(|pair| pair.p).collect();
+    let corrected = holm(&raw).expect("p-values of tests are from 0 to 1");
+    let rest = corrected.iter().filter(|p| **p > SIGNIFICANCE).count();
+    (found, corrected, SIGNIFICANCE / rest.max(1) as f64)
 }
 
 /// The engine that is the worse one of most pairs; the first of several.
@@ -126,8 +147,7 @@ fn published(results: &Results) -> Vec<Found<'_>> {
 impl Found<'_> {
     fn judged(&self, p: f64, level: f64) -> Pair {
         let metric = &self.results.experiment.file.workload.metrics[self.base.metric];
-        let ratio = self.other.value / self.base.value;
-        let sign = if p <= SIGNIFICANCE { Sign::of_ratio(ratio) } else { Sign::Nothing };
+        let (ratio, sign) = (self.ratio(), self.sign(p));
         let name = |row: &Published| row.cell.engine.clone().unwrap_or_default();
         let is_worse = match metric.better.unwrap_or(Better::Lower) {
             Better::Lower => Sign::Higher,
@@ -138,7 +158,15 @@ impl Found<'_> {
             sign if sign == is_worse => Some(name(self.other)),
             _ => Some(name(self.base)),
         };
-        let compared = compared(self.results, &self.expect(sign));
+        let band = self.band(sign, level);
+        let mut compared = verdict::pairs(self.results, &self.expect(sign), band);
+        for pair in &mut compared {
+            pair.sign = match &pair.drawn {
+                Some(drawn) => drawn.sign,
+                None => Some(self.sign_of(pair, level)),
+            };
+        }
+        let effect = if sign == Sign::Nothing { band } else { ratio.ln().abs() };
         Pair {
             experiment: self.results.experiment.file.name.clone(),
             block: self.other.source.clone(),
@@ -148,7 +176,7 @@ impl Found<'_> {
             p,
             sign,
             worse,
-            verdict: self.verdict(sign, &compared, level),
+            verdict: verdict::verdict(sign, &compared, effect),
             compared,
         }
     }
@@ -160,26 +188,36 @@ impl Found<'_> {
         Expect { name: String::new(), base, other, metric, base_metric: metric, ratio: None, sign }
     }
 
-    fn verdict(&self, sign: Sign, compared: &[Compared], level: f64) -> Verdict {
-        if compared.is_empty() || compared.iter().any(|pair| pair.ratio.is_none()) {
-            return Verdict::NoDifference;
-        }
-        let signs: Vec<Sign> = compared.iter().flat_map(|pair| self.signs(pair, level)).collect();
-        match signs[0] {
-            first if signs.iter().any(|sign| *sign != first) => Verdict::Undetermined,
-            found if found == sign => Verdict::Agrees,
-            Sign::Nothing => Verdict::NoDifference,
-            _ => Verdict::SignDiffers,
-        }
+    fn ratio(&self) -> f64 {
+        self.other.value / self.base.value
     }
 
-    /// The modelled sign with costs as given, then with the costs that give the lowest and the highest ratio.
-    fn signs(&self, pair: &Compared, level: f64) -> Vec<Sign> {
-        let of = |ratio: f64| if self.is_told(ratio, level) { Sign::of_ratio(ratio) } else { Sign::Nothing };
-        let is_of_repeats = pair.p.is_some_and(|p| p <= SIGNIFICANCE);
-        let given = pair.ratio.filter(|_| is_of_repeats).map_or(Sign::Nothing, of);
-        let ends = pair.range().into_iter().flatten().map(|end| of(end.ratio));
-        std::iter::once(given).chain(ends).collect()
+    /// The published sign.
+    fn sign(&self, p: f64) -> Sign {
+        if p <= SIGNIFICANCE { Sign::of_ratio(self.ratio()) } else { Sign::Nothing }
+    }
+
+    /// The logarithm of the largest ratio that cannot be told from 1: by the experiment's noise if the mail
+    /// tells a difference, else by the mail's own scatter.
+    fn band(&self, sign: Sign, level: f64) -> f64 {
+        if sign != Sign::Nothing {
+            return band_of(self.results.experiment.file.noise_percent);
+        }
+        // The test tells a ratio the easier the further it is from 1.
+        let (mut low, mut high) = (0.0, BAND_MAX);
+        for _ in 0..HALVINGS {
+            let middle: f64 = (low + high) / 2.0;
+            if self.is_told(middle.exp(), level) { high = middle } else { low = middle }
+        }
+        low
+    }
+
+    /// The sign of the plain runs: that of a ratio that the mail's test tells, and the repeats.
+    fn sign_of(&self, pair: &Compared, level: f64) -> Sign {
+        let told = pair
+            .ratio
+            .filter(|ratio| self.is_told(*ratio, level) && pair.p.is_some_and(|p| p <= SIGNIFICANCE));
+        told.map_or(Sign::Nothing, Sign::of_ratio)
     }
 
     /// Whether the mail's scatter and runs tell this ratio from 1.

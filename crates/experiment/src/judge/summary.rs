@@ -127,7 +127,7 @@ fn texts(results: &Results, cell: &Cell) -> [String; 4] {
         experiment.machines[cell.machine].name.clone(),
         experiment.file.engines[cell.engine].0.clone(),
         json!(cell.values).to_string(),
-        experiment.words(cell.scaled),
+        (if cell.drawn { "drawn" } else { "" }).into(),
     ]
 }
 

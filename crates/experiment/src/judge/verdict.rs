@@ -1,22 +1,21 @@
 //! Published beside modelled: a verdict for each relation that an experiment expects.
 //!
-//! | verdict | when |
+//! | verdict | when, at every swept value |
 //! |---|---|
-//! | agrees | the modelled difference has the published sign, at every swept value and every assumed cost |
-//! | sign differs | it has the other sign |
-//! | no difference can be told | the test with Holm's correction tells none, or it is below the noise |
-//! | undetermined | the sign is not the same at all swept values, or what is assumed flips it |
+//! | agrees | 95 % of the draws have the published sign, and 95 % of what could be drawn (Student) |
+//! | sign differs | they have another sign |
+//! | no difference can be told | a sign was published, and they cannot be told from a ratio of 1 |
+//! | not resolvable | none of these, and the seed alone moves the ratio by more than the published effect |
+//! | undetermined | none of these: what is assumed, or swept, decides |
 //!
-//! A change of what is assumed flips a sign if the ratio of means is on the other side of 1. It flips "no
-//! difference" if the ratio is beyond the noise and, where varied cells run more than once, the test tells
-//! it, with Holm's correction over the changes.
+//! A ratio has a sign if it is further from 1 than the noise. Without draws the sign is that of the plain
+//! runs, if Welch's test with Holm's correction over the experiment tells one.
 
-use crate::file::rows::{Expect, Select, Sign};
-use crate::plan::{Cell, Scaled};
+use crate::file::rows::{Expect, Published, Select, Sign};
+use crate::judge::draws::{Draws, Question, band_of, judged, noise, ratio_of};
+use crate::plan::Cell;
 use crate::run::results::Results;
 use crate::workload::Metric;
-use schemars::JsonSchema;
-use serde::Serialize;
 use slablab_stats::bootstrap::Interval;
 use slablab_stats::holm::holm;
 use slablab_stats::paired::{paired, paired_ratio_interval};
@@ -35,6 +34,8 @@ pub enum Verdict {
     SignDiffers,
     /// The sign depends on what is assumed or not told.
     Undetermined,
+    /// The seed alone moves the ratio by more than the published effect.
+    NotResolvable,
     /// The modelled difference cannot be told from none.
     NoDifference,
 }
@@ -45,6 +46,7 @@ impl fmt::Display for Verdict {
             Verdict::Agrees => "agrees",
             Verdict::SignDiffers => "sign differs",
             Verdict::Undetermined => "undetermined",
+            Verdict::NotResolvable => "not resolvable",
             Verdict::NoDifference => "no difference can be told",
         })
     }
@@ -65,43 +67,27 @@ pub struct Compared {
     pub interval: Option<Interval>,
     /// The p-value after Holm's correction over the experiment.
     pub p: Option<f64>,
-    /// What each change of what is assumed makes of it; empty if nothing is varied.
-    pub varied: Vec<Varied>,
-    /// The modelled sign.
-    pub sign: Sign,
-}
-
-/// Two cells after a change of what is assumed.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Varied {
-    /// The change.
-    pub by: String,
-    /// The ratio of the means; in a document null if it is infinite.
-    #[schemars(with = "Option<f64>")]
-    pub ratio: f64,
-    /// The p-value after Holm's correction over the changes; `None` if the cells ran once.
-    #[serde(rename = "p_holm")]
-    pub p: Option<f64>,
+    /// What the draws say; `None` without.
+    pub drawn: Option<Draws>,
+    /// The standard deviation that the seed gives the logarithm of a ratio of published means; `None` with
+    /// one run.
+    pub scatter: Option<f64>,
+    /// The modelled sign; `None` if no sign has 95 % of the draws.
+    pub sign: Option<Sign>,
 }
 
 impl Compared {
-    /// The changes with the lowest and the highest ratio.
-    pub fn range(&self) -> Option<[&Varied; 2]> {
-        let by_ratio = |a: &&Varied, b: &&Varied| a.ratio.total_cmp(&b.ratio);
-        // The first of those with the highest ratio.
-        let high = self.varied.iter().rev().max_by(by_ratio)?;
-        Some([self.varied.iter().min_by(by_ratio)?, high])
+    /// How far a ratio is outside of the draws' interval, percent of the nearer end: above 0 if it is higher
+    /// than the model's, 0 inside. `None` without draws.
+    pub fn outside_percent(&self, published: f64) -> Option<f64> {
+        let ends = self.drawn.as_ref()?.interval;
+        let nearer = published.clamp(ends.low, ends.high);
+        Some((published / nearer - 1.0) * 100.0)
     }
 
-    /// The changes that flip the modelled sign.
-    pub fn flips(&self, noise_percent: f64) -> impl Iterator<Item = &Varied> {
-        self.varied.iter().filter(move |varied| match self.sign {
-            Sign::Higher => varied.ratio <= 1.0,
-            Sign::Lower => varied.ratio >= 1.0,
-            Sign::Nothing => {
-                is_more(varied.ratio, noise_percent) && varied.p.is_none_or(|p| p <= SIGNIFICANCE)
-            }
-        })
+    /// Whether the seed alone moves the ratio by more than an effect, a logarithm.
+    pub(crate) fn is_lost(&self, effect: f64) -> bool {
+        self.scatter.is_some_and(|scatter| scatter > effect)
     }
 }
 
@@ -114,6 +100,15 @@ pub struct Judged {
     pub compared: Vec<Compared>,
     /// The verdict over all of them.
     pub verdict: Verdict,
+    /// Whether a parameter was pinned on it: it counts in no score.
+    pub is_fitted: bool,
+}
+
+impl Judged {
+    /// The verdict in words; fitted where it predicts nothing.
+    pub fn words(&self) -> String {
+        if self.is_fitted { "fitted".into() } else { self.verdict.to_string() }
+    }
 }
 
 /// How many rows agree.
@@ -127,6 +122,21 @@ pub struct Score {
     pub constant: (Sign, usize),
 }
 
+/// How near the modelled ratios are to the published ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sizes {
+    /// Ratios of cells that are published and modelled.
+    pub rows: usize,
+    /// Published ones inside the draws' interval, and those that have draws.
+    pub inside: [usize; 2],
+    /// The root mean square of the logarithm of modelled over published.
+    pub error: f64,
+    /// The null answer: the ratio that is the same for all rows and fits best.
+    pub same: f64,
+    /// Its error.
+    pub same_error: f64,
+}
+
 /// Judges every relation that an experiment expects.
 ///
 /// # Panics
@@ -137,41 +147,118 @@ pub fn judge(results: &Results) -> Vec<Judged> {
     let is_there = |cell: &Select| !results.plan.selected(&results.experiment, cell).is_empty();
     let expected: Vec<&Expect> =
         file.expect.iter().filter(|expect| is_there(&expect.base) && is_there(&expect.other)).collect();
-    let mut pairs: Vec<Vec<Compared>> = expected.iter().map(|expect| pairs(results, expect)).collect();
+    let noise = file.noise_percent;
+    let mut pairs: Vec<Vec<Compared>> =
+        expected.iter().map(|expect| pairs(results, expect, band_of(noise))).collect();
     let tested: Vec<f64> = pairs.iter().flatten().filter_map(|pair| pair.p).collect();
     let mut corrected = holm(&tested).expect("p-values of tests are from 0 to 1").into_iter();
     for pair in pairs.iter_mut().flatten() {
         pair.p = pair.p.and_then(|_| corrected.next());
         pair.sign = sign(pair, file.noise_percent);
     }
+    let band = band_of(file.noise_percent);
     let judged = expected.into_iter().zip(pairs).map(|(expect, compared)| {
-        let verdict = verdict(expect.sign, &compared, file.noise_percent);
-        Judged { expect: expect.clone(), compared, verdict }
+        let verdict = verdict(expect.sign, &compared, effect(expect, band));
+        let is_fitted = file.pinned.iter().any(|pinned| pinned.is(expect));
+        Judged { expect: expect.clone(), compared, verdict, is_fitted }
     });
     judged.collect()
 }
 
+/// How far from 1 the published ratio is, as a logarithm: `band` if no difference was published, infinite if
+/// its size was not.
+fn effect(expect: &Expect, band: f64) -> f64 {
+    match (expect.sign, expect.ratio) {
+        (Sign::Nothing, _) => band,
+        (_, Some(ratio)) => ratio.ln().abs(),
+        (_, None) => f64::INFINITY,
+    }
+}
+
+/// The rows that are predictions.
+pub fn predicted(rows: &[Judged]) -> impl Iterator<Item = &Judged> + Clone {
+    rows.iter().filter(|row| !row.is_fitted)
+}
+
 /// The score of the rows, beside that of the best constant answer.
 pub fn score(rows: &[Judged]) -> Score {
-    let expected = |sign: Sign| rows.iter().filter(|row| row.expect.sign == sign).count();
+    let expected = |sign: Sign| predicted(rows).filter(|row| row.expect.sign == sign).count();
     let counts = Sign::WORDS.map(|(_, sign)| (sign, expected(sign)));
     let constant = counts.into_iter().rev().max_by_key(|(_, count)| *count);
     Score {
-        agree: rows.iter().filter(|row| row.verdict == Verdict::Agrees).count(),
-        rows: rows.len(),
+        agree: predicted(rows).filter(|row| row.verdict == Verdict::Agrees).count(),
+        rows: predicted(rows).count(),
         constant: constant.expect("there are three signs"),
     }
 }
 
-/// The pairs of cells that are alike in all that neither selection names.
-pub(crate) fn pairs(results: &Results, expect: &Expect) -> Vec<Compared> {
+/// How near the ratios of relations are to the published ones; `None` without any.
+pub fn sizes_of(rows: &[Judged]) -> Option<Sizes> {
+    let told = predicted(rows).filter_map(|row| Some((row.expect.ratio?, &row.compared)));
+    sizes(told.flat_map(|(ratio, compared)| compared.iter().map(move |pair| (ratio, pair))))
+}
+
+/// How near ratios are to the published ones, each with what was modelled; `None` without any.
+pub fn sizes<'c>(rows: impl Iterator<Item = (f64, &'c Compared)>) -> Option<Sizes> {
+    let (mut logs, mut errors, mut inside) = (Vec::new(), Vec::new(), [0; 2]);
+    for (published, pair) in rows {
+        let Some(ratio) = pair.ratio.filter(|ratio| *ratio > 0.0 && ratio.is_finite()) else { continue };
+        logs.push(published.ln());
+        errors.push((ratio / published).ln());
+        if let Some(outside) = pair.outside_percent(published) {
+            inside[0] += usize::from(outside == 0.0);
+            inside[1] += 1;
+        }
+    }
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let root = |squares: f64| (squares / n).sqrt();
+    (!logs.is_empty()).then(|| Sizes {
+        rows: logs.len(),
+        inside,
+        error: root(errors.iter().map(|error| error * error).sum()),
+        same: mean.exp(),
+        same_error: root(logs.iter().map(|log| (log - mean) * (log - mean)).sum()),
+    })
+}
+
+/// The pairs of cells that are alike in all that neither selection names, compared. `band` is the logarithm
+/// of the largest ratio that cannot be told from 1.
+pub(crate) fn pairs(results: &Results, expect: &Expect, band: f64) -> Vec<Compared> {
+    questions(results, expect, band).iter().map(|asked| compared(results, asked)).collect()
+}
+
+/// What a relation asks of its pairs of cells.
+pub(crate) fn questions(results: &Results, expect: &Expect, band: f64) -> Vec<Question> {
+    let metrics = results.experiment.file.workload.metrics;
+    let runs = runs_of(&results.experiment.file.published, expect);
+    let asked = |[base, other]: [usize; 2]| Question {
+        base: (base, &metrics[expect.base_metric]),
+        other: (other, &metrics[expect.metric]),
+        runs,
+        band,
+    };
+    alike_cells(results, expect).into_iter().map(asked).collect()
+}
+
+/// Over how many runs the published figures of both sides are means: 1 if that is not told.
+fn runs_of(published: &[Published], expect: &Expect) -> usize {
+    let of = |cell: &Select, metric: usize| {
+        published.iter().find(|row| row.cell == *cell && row.metric == metric).and_then(|row| row.n)
+    };
+    let both = of(&expect.base, expect.base_metric).zip(of(&expect.other, expect.metric));
+    both.map_or(1, |(base, other)| base.min(other) as usize)
+}
+
+/// The cells that a relation compares.
+fn alike_cells(results: &Results, expect: &Expect) -> Vec<[usize; 2]> {
     let plan = &results.plan;
     let bases = plan.selected(&results.experiment, &expect.base);
     let others = plan.selected(&results.experiment, &expect.other);
     let mut found = Vec::new();
     for base in bases {
         let alike = |other: &&usize| alike(expect, &plan.cells[base], &plan.cells[**other]);
-        found.extend(others.iter().filter(alike).map(|other| compared(results, expect, base, *other)));
+        found.extend(others.iter().filter(alike).map(|other| [base, *other]));
     }
     found
 }
@@ -189,27 +276,22 @@ fn alike(expect: &Expect, base: &Cell, other: &Cell) -> bool {
         && base.values.0.iter().all(|(name, value)| of_value(name) || other.values.0.get(name) == Some(value))
 }
 
-fn compared(results: &Results, expect: &Expect, base: usize, other: usize) -> Compared {
-    let metrics = results.experiment.file.workload.metrics;
-    let (of_base, of_other) = (&metrics[expect.base_metric], &metrics[expect.metric]);
-    let mean = |cell: usize, metric: &Metric| results.independent(cell, metric).map(|sample| sample.mean());
-    let ratio = |base: usize, other: usize| Some(ratio_of(mean(base, of_base)?, mean(other, of_other)?));
-    let (p, interval) = tested(results, (base, of_base), (other, of_other));
+fn compared(results: &Results, asked: &Question) -> Compared {
+    let mean =
+        |(cell, metric): (usize, &Metric)| results.independent(cell, metric).map(|sample| sample.mean());
+    let ratio = mean(asked.base).zip(mean(asked.other)).map(|(base, other)| ratio_of(base, other));
+    let (p, interval) = tested(results, asked.base, asked.other);
     Compared {
-        label: results.label(base),
-        base,
-        other,
-        ratio: ratio(base, other),
+        label: results.label(asked.base.0),
+        base: asked.base.0,
+        other: asked.other.0,
+        ratio,
         interval,
         p,
-        varied: varied(results, (base, of_base), (other, of_other)),
-        sign: Sign::Nothing,
+        drawn: judged(results, asked),
+        scatter: noise(results, asked).map(|noise| (noise.variance / noise.runs as f64).sqrt()),
+        sign: None,
     }
-}
-
-/// `other` over `base`: infinite over 0; 1 if both are 0.
-fn ratio_of(base: f64, other: f64) -> f64 {
-    if base == other { 1.0 } else { other / base }
 }
 
 /// The p-value of a difference between two numbers, and the 95 % interval of their ratio. Two numbers of
@@ -230,36 +312,15 @@ fn tested(
     (welch(&base, &other).ok().map(|found| found.p), ratio_interval(&base, &other, 0.95).ok())
 }
 
-/// What each change of what is assumed makes of two cells. A change without numbers is left out.
-fn varied(results: &Results, base: (usize, &Metric), other: (usize, &Metric)) -> Vec<Varied> {
-    let (experiment, plan) = (&results.experiment, &results.plan);
-    let mut changes: Vec<Scaled> = plan.cells.iter().map(|cell| cell.scaled).collect();
-    changes.retain(|change| plan.sensitivity && *change != Scaled::Nothing);
-    // Cells of one change follow each other.
-    changes.dedup();
-    let mean = |(cell, metric): (usize, &Metric)| results.independent(cell, metric).map(|one| one.mean());
-    let of = |change: Scaled| {
-        let at = |cell: usize| plan.with_scale(experiment, &plan.cells[cell], change);
-        let (base, other) = ((at(base.0)?, base.1), (at(other.0)?, other.1));
-        let ratio = ratio_of(mean(base)?, mean(other)?);
-        let p = if plan.varied > 1 { tested(results, base, other).0 } else { None };
-        Some(Varied { by: experiment.words(change), ratio, p })
-    };
-    let mut varied: Vec<Varied> = changes.into_iter().filter_map(of).collect();
-    let tested: Vec<f64> = varied.iter().filter_map(|one| one.p).collect();
-    let mut corrected = holm(&tested).expect("p-values of tests are from 0 to 1").into_iter();
-    for one in &mut varied {
-        one.p = one.p.and_then(|_| corrected.next());
+/// The sign of a modelled ratio: that of the draws; without, if the test and the noise leave one.
+fn sign(pair: &Compared, noise_percent: f64) -> Option<Sign> {
+    if let Some(drawn) = &pair.drawn {
+        return drawn.sign;
     }
-    varied
-}
-
-/// The sign of a modelled ratio, if the test and the noise leave one.
-fn sign(pair: &Compared, noise_percent: f64) -> Sign {
-    match (pair.ratio, pair.p) {
+    Some(match (pair.ratio, pair.p) {
         (Some(ratio), Some(p)) if p <= SIGNIFICANCE && is_more(ratio, noise_percent) => Sign::of_ratio(ratio),
         _ => Sign::Nothing,
-    }
+    })
 }
 
 /// Whether a ratio is further from 1 than the noise.
@@ -267,16 +328,22 @@ fn is_more(ratio: f64, noise_percent: f64) -> bool {
     (ratio - 1.0).abs() * 100.0 > noise_percent
 }
 
-fn verdict(expected: Sign, pairs: &[Compared], noise_percent: f64) -> Verdict {
+/// The verdict over pairs of cells that have signs. `effect` is the logarithm of the published ratio, or of
+/// what cannot be told from 1.
+pub(crate) fn verdict(expected: Sign, pairs: &[Compared], effect: f64) -> Verdict {
     let Some(first) = pairs.first() else { return Verdict::NoDifference };
-    let is_flipped = |pair: &Compared| pair.ratio.is_some() && pair.flips(noise_percent).next().is_some();
-    if pairs.iter().any(|pair| pair.sign != first.sign || is_flipped(pair)) {
-        return Verdict::Undetermined;
+    if pairs.iter().any(|pair| pair.ratio.is_none()) {
+        return Verdict::NoDifference;
     }
-    match (expected, first.sign) {
-        (expected, found) if expected == found && first.ratio.is_some() => Verdict::Agrees,
-        (_, Sign::Nothing) => Verdict::NoDifference,
-        _ => Verdict::SignDiffers,
+    let found = first.sign.filter(|sign| pairs.iter().all(|pair| pair.sign == Some(*sign)));
+    let is_lost = pairs.iter().any(|pair| pair.is_lost(effect));
+    match found {
+        Some(found) if found == expected => Verdict::Agrees,
+        Some(Sign::Nothing) if is_lost && first.drawn.is_none() => Verdict::NotResolvable,
+        Some(Sign::Nothing) => Verdict::NoDifference,
+        Some(_) => Verdict::SignDiffers,
+        None if is_lost => Verdict::NotResolvable,
+        None => Verdict::Undetermined,
     }
 }
 
@@ -284,77 +351,88 @@ fn verdict(expected: Sign, pairs: &[Compared], noise_percent: f64) -> Verdict {
 mod tests {
     use super::*;
 
-    fn pair(ratio: f64, p: f64, range: [f64; 2]) -> Compared {
-        let varied = range.map(|ratio| Varied { by: "a cost halved".into(), ratio, p: None }).to_vec();
-        let mut pair = Compared {
-            label: String::new(),
+    /// Two cells with this ratio and p-value, and draws of this sign.
+    fn pair(ratio: f64, p: f64, drawn: Option<Option<Sign>>) -> Compared {
+        let drawn = drawn.map(|sign| Draws {
+            n: 64,
+            parts: [0.0, 0.0, 1.0],
+            interval: Interval { low: ratio * 0.9, high: ratio * 1.1 },
+            sign,
+            most: None,
+        });
+        let (label, scatter) = (String::new(), Some(0.01));
+        let pair = Compared {
+            label,
             base: 0,
             other: 1,
             ratio: Some(ratio),
             interval: None,
             p: Some(p),
-            varied,
-            sign: Sign::Nothing,
+            drawn,
+            scatter,
+            sign: None,
         };
-        pair.sign = sign(&pair, 1.0);
-        pair
+        Compared { sign: sign(&pair, 1.0), ..pair }
     }
 
     #[test]
     fn verdicts() {
         let check = |expected: Sign, pairs: &[Compared], wanted: Verdict| {
-            assert_eq!(verdict(expected, pairs, 1.0), wanted, "{expected:?} {pairs:?}");
+            assert_eq!(verdict(expected, pairs, 0.05), wanted, "{expected:?} {pairs:?}");
         };
         use Sign::{Higher, Lower, Nothing};
-        check(Lower, &[pair(0.4, 0.001, [0.3, 0.6])], Verdict::Agrees);
-        check(Higher, &[pair(0.4, 0.001, [0.3, 0.6])], Verdict::SignDiffers);
-        check(Nothing, &[pair(0.4, 0.001, [0.3, 0.6])], Verdict::SignDiffers);
-        // The sign changes with an assumed cost, or with a swept value.
-        check(Lower, &[pair(0.9, 0.001, [0.8, 1.1])], Verdict::Undetermined);
-        check(Lower, &[pair(0.9, 0.001, [0.8, 1.0])], Verdict::Undetermined);
-        check(Lower, &[pair(0.9, 0.001, [0.8, 0.9]), pair(1.2, 0.001, [1.1, 1.3])], Verdict::Undetermined);
-        // No difference: the test tells none, or it is below the noise.
-        check(Lower, &[pair(0.9, 0.2, [0.995, 1.005])], Verdict::NoDifference);
-        check(Lower, &[pair(0.995, 0.001, [0.995, 1.005])], Verdict::NoDifference);
-        check(Nothing, &[pair(0.995, 0.001, [0.995, 1.005])], Verdict::Agrees);
-        check(Nothing, &[pair(0.995, 0.001, [0.9, 1.005])], Verdict::Undetermined);
+        let (lower, higher, nothing) = (Some(Some(Lower)), Some(Some(Higher)), Some(Some(Nothing)));
+        check(Lower, &[pair(0.4, 0.001, lower)], Verdict::Agrees);
+        check(Higher, &[pair(0.4, 0.001, lower)], Verdict::SignDiffers);
+        check(Nothing, &[pair(0.4, 0.001, lower)], Verdict::SignDiffers);
+        // What is assumed decides, or a swept value does.
+        check(Lower, &[pair(0.9, 0.001, Some(None))], Verdict::Undetermined);
+        check(Nothing, &[pair(0.995, 0.001, Some(None))], Verdict::Undetermined);
+        check(Lower, &[pair(0.9, 0.001, lower), pair(1.2, 0.001, higher)], Verdict::Undetermined);
+        check(Lower, &[pair(0.99, 0.001, nothing)], Verdict::NoDifference);
+        check(Nothing, &[pair(0.99, 0.001, nothing)], Verdict::Agrees);
+        // Without draws: the test tells none, or it is below the noise.
+        check(Lower, &[pair(0.9, 0.001, None)], Verdict::Agrees);
+        check(Lower, &[pair(0.9, 0.2, None)], Verdict::NoDifference);
+        check(Lower, &[pair(0.995, 0.001, None)], Verdict::NoDifference);
+        check(Nothing, &[pair(0.995, 0.001, None)], Verdict::Agrees);
         check(Lower, &[], Verdict::NoDifference);
+        // The seed moves it by more than the effect.
+        let lost = |drawn| Compared { scatter: Some(0.2), ..pair(0.9, 0.2, drawn) };
+        check(Lower, &[lost(Some(None))], Verdict::NotResolvable);
+        check(Lower, &[lost(None)], Verdict::NotResolvable);
+        check(Lower, &[lost(lower)], Verdict::Agrees);
+        check(Lower, &[lost(nothing)], Verdict::NoDifference);
+        check(Nothing, &[lost(Some(None))], Verdict::NotResolvable);
     }
 
-    /// Several runs of varied cells: "no difference" flips only if the test tells one; a sign if the mean
-    /// does.
     #[test]
-    fn flips_of_several_runs() {
-        let check = |ratio: f64, p: f64, varied: (f64, f64), wanted: &[&str]| {
-            let of = Varied { by: "it".into(), ratio: varied.0, p: Some(varied.1) };
-            let same = Varied { by: "same".into(), ratio, p: Some(p) };
-            let pair = Compared { varied: vec![same, of], ..pair(ratio, p, [ratio; 2]) };
-            let found: Vec<&str> = pair.flips(1.0).map(|one| one.by.as_str()).collect();
-            assert_eq!(found, wanted, "{ratio} {p} {varied:?}");
+    fn a_published_ratio_is_inside_or_so_far_outside() {
+        let pair = pair(1.0, 0.001, Some(Some(Sign::Nothing)));
+        let check = |published: f64, expected: f64| {
+            let found = pair.outside_percent(published).expect("draws");
+            assert!((found - expected).abs() < 1e-9, "{published}: {found}");
         };
-        check(1.0, 0.9, (1.2, 0.01), &["it"]);
-        check(1.0, 0.9, (1.2, 0.2), &[]);
-        check(1.0, 0.9, (1.005, 0.01), &[]);
-        check(1.3, 0.01, (0.98, 0.6), &["it"]);
-        check(1.3, 0.01, (1.02, 0.6), &[]);
-        check(0.7, 0.01, (1.1, 0.6), &["it"]);
-        // A difference that the test does not tell is none.
-        check(1.3, 0.2, (1.3, 0.01), &["it"]);
+        check(1.05, 0.0);
+        check(1.1, 0.0);
+        check(1.32, 20.0);
+        check(0.72, -20.0);
     }
 
     #[test]
     fn a_difference_from_zero_has_a_sign() {
-        assert_eq!(sign(&pair(ratio_of(0.0, 2.0), 0.001, [1.0, 1.0]), 7.0), Sign::Higher);
-        assert_eq!(sign(&pair(ratio_of(2.0, 0.0), 0.001, [1.0, 1.0]), 7.0), Sign::Lower);
-        assert_eq!(sign(&pair(ratio_of(0.0, 0.0), 0.001, [1.0, 1.0]), 7.0), Sign::Nothing);
+        let of = |base: f64, other: f64| sign(&pair(ratio_of(base, other), 0.001, None), 7.0);
+        assert_eq!(of(0.0, 2.0), Some(Sign::Higher));
+        assert_eq!(of(2.0, 0.0), Some(Sign::Lower));
+        assert_eq!(of(0.0, 0.0), Some(Sign::Nothing));
     }
 
     #[test]
     fn a_run_that_failed_agrees_with_nothing() {
-        let failed = Compared { ratio: None, p: None, varied: Vec::new(), ..pair(0.4, 0.001, [0.3, 0.6]) };
+        let failed = Compared { ratio: None, p: None, ..pair(0.4, 0.001, None) };
         let failed = Compared { sign: sign(&failed, 1.0), ..failed };
         for expected in [Sign::Higher, Sign::Lower, Sign::Nothing] {
-            assert_eq!(verdict(expected, std::slice::from_ref(&failed), 1.0), Verdict::NoDifference);
+            assert_eq!(verdict(expected, std::slice::from_ref(&failed), 0.05), Verdict::NoDifference);
         }
     }
 }

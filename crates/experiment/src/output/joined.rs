@@ -1,10 +1,10 @@
 //! The experiments of one mail together: the score of each, and every pair of engines of the mail.
 
-use super::reproduce::{ReproduceDocument, sum};
+use super::reproduce::{DrawsDocument, ReproduceDocument, SizesDocument, of_sign, size, size_words, sum};
 use crate::file::rows::Sign;
 use crate::judge::merit::{Ordered, merits};
 use crate::judge::pairs::{Pair, Pairs};
-use crate::judge::verdict::{Compared, Judged, Verdict, judge};
+use crate::judge::verdict::{Compared, Judged, Sizes, Verdict, judge, predicted, sizes};
 use crate::output::reproduce::three_counts;
 use crate::run::results::Results;
 use schemars::JsonSchema;
@@ -22,6 +22,8 @@ struct JoinedDocument {
     pairs: Vec<PairDocument>,
     /// The best constant answer; null without pairs that differ.
     constant: Option<ConstantDocument>,
+    /// How near the ratios of pairs are to the published ones.
+    sizes: Option<SizesDocument>,
     summary: Option<Vec<String>>,
 }
 
@@ -38,8 +40,8 @@ struct PairDocument {
     published_worse: Option<String>,
     /// Of each swept value.
     modelled_ratios: Vec<Option<f64>>,
-    /// The lowest and the highest ratio with what is assumed varied.
-    assumed_range: Option<[f64; 2]>,
+    /// What draws of all that is assumed say, of each swept value; empty without.
+    drawn: Vec<DrawsDocument>,
     verdict: String,
 }
 
@@ -52,7 +54,7 @@ struct ConstantDocument {
 }
 
 impl Document for JoinedDocument {
-    const NAME: &str = "slablab.reproduce.joined.1";
+    const NAME: &str = "slablab.reproduce.joined.2";
     const TITLE: &str = "slablab reproduce: the experiments of one mail together";
 }
 
@@ -93,7 +95,7 @@ type Verdicts = (Vec<Judged>, Vec<Ordered>);
 /// How many of the pairs agree; of the relations if there are no pairs.
 fn sentence(name: &str, judged: &[Verdicts], pairs: Option<&Pairs>) -> String {
     let Some(pairs) = pairs else {
-        let rows: Vec<&Judged> = judged.iter().flat_map(|(judged, _)| judged).collect();
+        let rows: Vec<&Judged> = judged.iter().flat_map(|(judged, _)| predicted(judged)).collect();
         let over = counted(judged.len() as u64, "experiment");
         return format!("{}, over {over}.", three_counts(name, &rows));
     };
@@ -119,7 +121,7 @@ fn document(
         published_sign: pair.sign.word(),
         published_worse: pair.worse.clone(),
         modelled_ratios: pair.compared.iter().map(|one| one.ratio).collect(),
-        assumed_range: range(pair),
+        drawn: pair.compared.iter().filter_map(|one| DrawsDocument::new(one, Some(pair.ratio))).collect(),
         verdict: pair.verdict.to_string(),
     };
     let all = experiments.iter().zip(judged);
@@ -131,6 +133,7 @@ fn document(
             .collect(),
         pairs: pairs.iter().flat_map(|pairs| &pairs.all).map(of).collect(),
         constant: constant.map(|(worse, explains)| ConstantDocument { worse, explains }),
+        sizes: pairs.and_then(sizes_of).map(SizesDocument::from),
         summary: pairs.map(summary),
     }
 }
@@ -139,9 +142,9 @@ fn document(
 fn rule(pairs: &Pairs) -> String {
     format!(
         "{} pairs of engines with a published scatter, of which {} differ (Welch, Holm's correction over all \
-         pairs, 5 %). modelled: the lowest and the highest ratio over swept values; x0.5 to x2: with assumed \
-         costs halved and doubled. A modelled ratio is a difference if the mail's scatter and number of runs \
-         would tell it; a pair agrees if that is so, or not so, everywhere as in the mail",
+         pairs, 5 %). modelled: the lowest and the highest ratio over swept values; sign: draws that have the \
+         sign of the mail. A pair that differs in the mail agrees if 95 % have the sign; a pair \
+         that does not, if the mail's scatter and number of runs would not tell 95 % from a ratio of 1",
         pairs.all.len(),
         pairs.differ().count()
     )
@@ -160,7 +163,7 @@ fn tables(pairs: &Pairs) -> Vec<(String, text::Table)> {
 }
 
 fn rows<'p>(pairs: impl Iterator<Item = &'p Pair>) -> Option<text::Table> {
-    let heads = ["", "published", "Holm's p", "modelled", "x0.5 to x2", "verdict"];
+    let heads = ["", "published", "Holm's p", "modelled", "sign", "size", "verdict"];
     let mut table = text::Table::new(heads).numbers(1..5);
     let mut pairs = pairs.peekable();
     pairs.peek()?;
@@ -170,11 +173,19 @@ fn rows<'p>(pairs: impl Iterator<Item = &'p Pair>) -> Option<text::Table> {
             format!("{:.3}", pair.ratio),
             format!("{:.4}", pair.p),
             ends(pair.compared.iter().filter_map(|one| one.ratio)),
-            range(pair).map_or("not varied".into(), |[low, high]| ends([low, high].into_iter())),
+            several(pair, |one| of_sign(one, pair.sign)),
+            several(pair, |one| size(one, pair.ratio)),
             pair.verdict.to_string(),
         ]);
     }
     Some(table)
+}
+
+/// A word of each swept value, once if they are alike.
+fn several(pair: &Pair, word: impl Fn(&Compared) -> String) -> String {
+    let mut words: Vec<String> = pair.compared.iter().map(word).collect();
+    words.dedup();
+    words.join(", ")
 }
 
 /// The lowest and the highest ratio.
@@ -188,10 +199,9 @@ fn ends(ratios: impl Iterator<Item = f64> + Clone) -> String {
     }
 }
 
-/// The lowest and the highest ratio at other costs, over all swept values.
-fn range(pair: &Pair) -> Option<[f64; 2]> {
-    let ratios = || pair.compared.iter().filter_map(Compared::range).flatten().map(|end| end.ratio);
-    Some([ratios().reduce(f64::min)?, ratios().reduce(f64::max)?])
+/// How near the ratios of all pairs are.
+fn sizes_of(pairs: &Pairs) -> Option<Sizes> {
+    sizes(pairs.all.iter().flat_map(|pair| pair.compared.iter().map(|one| (pair.ratio, one))))
 }
 
 /// How many of some pairs agree.
@@ -222,6 +232,7 @@ fn summary(pairs: &Pairs) -> Vec<String> {
     if told > 0 {
         lines.push(format!("In {told} of them the model has a difference where the mail tells none."));
     }
+    lines.extend(sizes_of(pairs).map(size_words));
     debug_assert!(pairs.alike().all(|pair| pair.sign == Sign::Nothing));
     lines
 }

@@ -1,6 +1,6 @@
 //! Orders of merit: published and modelled orders, Kendall's tau, and the null answer.
 
-use crate::judge::merit::{Column, Ordered};
+use crate::judge::merit::{Column, Open, Ordered};
 use crate::run::results::Results;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,13 +17,11 @@ pub(super) struct MeritDocument {
     values: Vec<String>,
     published: Vec<f64>,
     columns: Vec<ColumnDocument>,
-    /// The columns after each change of what is assumed.
-    varied: Vec<ColumnDocument>,
-    /// Pairs of which a change gives another order.
-    flipped: Vec<FlipDocument>,
+    /// Pairs with one order in all columns that fewer than 95 % of the draws have.
+    open: Vec<OpenDocument>,
     /// Pairs of values that have the published order in all columns.
     agree: usize,
-    /// Pairs whose order differs between columns.
+    /// Pairs whose order differs between columns, or is open.
     undetermined: usize,
     differ: usize,
     /// Pairs that are published as equal.
@@ -41,10 +39,15 @@ struct ColumnDocument {
     chance: Option<f64>,
 }
 
+/// A pair of values whose order the draws leave open.
 #[derive(Serialize, JsonSchema)]
-struct FlipDocument {
+struct OpenDocument {
     values: [String; 2],
-    by: String,
+    /// The column.
+    cells: String,
+    /// The draws that have the order of the runs at costs as given.
+    percent: f64,
+    draws: usize,
 }
 
 impl MeritDocument {
@@ -55,8 +58,12 @@ impl MeritDocument {
             tau: column.kendall.map(|one| one.tau),
             chance: column.kendall.map(|one| one.chance),
         };
-        let flip =
-            |(values, by): &([String; 2], String)| FlipDocument { values: values.clone(), by: by.clone() };
+        let open = |open: &Open| OpenDocument {
+            values: open.values.clone(),
+            cells: open.label.clone(),
+            percent: open.part * 100.0,
+            draws: open.draws,
+        };
         let [agree, undetermined, differ] = one.pairs;
         MeritDocument {
             name: one.merit.name.clone(),
@@ -65,8 +72,7 @@ impl MeritDocument {
             values: one.published.iter().map(|(value, _)| value.to_string()).collect(),
             published: one.published.iter().map(|(_, figure)| *figure).collect(),
             columns: one.columns.iter().map(column).collect(),
-            varied: one.varied.iter().map(column).collect(),
-            flipped: one.flipped.iter().map(flip).collect(),
+            open: one.open.iter().map(open).collect(),
             agree,
             undetermined,
             differ,
@@ -101,11 +107,19 @@ pub(super) fn merit_blocks(answer: Answer, results: &Results, all: &[Ordered]) -
 /// How many pairs of an order agree.
 fn agreement(one: &Ordered) -> String {
     let [agree, undetermined, differ] = one.pairs;
-    let flips = one.flipped.iter().map(|([base, other], by)| format!("{base} and {other} flip with {by}"));
-    let flips: String = flips.map(|flip| format!(" {flip}.")).collect();
+    let words = |open: &Open| {
+        let [base, other] = &open.values;
+        format!(
+            " {base} and {other}: {:.0} % of {} draws have the order of {}.",
+            open.part * 100.0,
+            open.draws,
+            open.label
+        )
+    };
+    let open: String = one.open.iter().map(words).collect();
     format!(
         "{}: of {} pairs {agree} agree, {undetermined} are undetermined, {differ} differ; the null answer agrees \
-         in {}.{flips}",
+         in {}.{open}",
         one.merit.name,
         one.pairs.iter().sum::<usize>(),
         one.null

@@ -253,14 +253,14 @@ fn relations(results: &Results) -> Table {
         Head::text("relation"),
         Head::number("published"),
         Head::number("modelled"),
-        Head::number("assumed costs, lowest"),
-        Head::number("highest"),
+        Head::number("95 % of the draws, from"),
+        Head::number("to"),
         Head::text("verdict"),
     ]);
     let number = |number: Option<f64>| number.map_or(Shown::Empty, |number| Shown::Number(number, 3));
     for row in judge(results) {
         for pair in &row.compared {
-            let [low, high] = pair.range().map_or([None; 2], |ends| ends.map(|end| Some(end.ratio)));
+            let ends = pair.drawn.as_ref().map(|drawn| drawn.interval);
             let name = match pair.label.is_empty() {
                 true => row.expect.name.clone(),
                 false => format!("{}: {}", row.expect.name, pair.label),
@@ -269,9 +269,9 @@ fn relations(results: &Results) -> Table {
                 Shown::Name(name),
                 number(row.expect.ratio),
                 number(pair.ratio),
-                number(low),
-                number(high),
-                Shown::Name(row.verdict.to_string()),
+                number(ends.map(|ends| ends.low)),
+                number(ends.map(|ends| ends.high)),
+                Shown::Name(row.words()),
             ]);
         }
     }

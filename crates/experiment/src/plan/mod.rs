@@ -1,20 +1,22 @@
 //! Which cells an experiment has, and what identifies their results.
 
-mod ranges;
+pub mod draws;
 
 use crate::file::ExperimentFile;
+use crate::file::ranges::DRAWS_MAX;
 use crate::file::rows::Select;
 use crate::repeats::Repeats;
 use crate::source::Experiment;
 use crate::workload::Runs;
 use crate::workload::{Estimate, Metric, Size, Value, Valued, Values};
+use draws::Assumption;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
-use slablab_machines::Source;
-use slablab_model::{Costs, Hardware};
+use slablab_model::Hardware;
 use slablab_report::error::{Error, Result};
 use slablab_sim::programs::draws::Draws;
 use slablab_sim::setup::Setup;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -30,8 +32,9 @@ pub struct Change {
     pub repeats: Option<u32>,
     /// Another seed.
     pub seed: Option<u64>,
-    /// Whether each cell of a relation is run again with assumed costs halved and doubled.
-    pub sensitivity: bool,
+    /// How often at most each cell of a relation is run again with all that is assumed drawn; `None` for
+    /// never.
+    pub draws: Option<u32>,
 }
 
 /// A machine, an engine, and a value of every parameter.
@@ -43,50 +46,8 @@ pub struct Cell {
     pub engine: usize,
     /// The parameters.
     pub values: Values,
-    /// What is changed of the machine's costs.
-    pub scaled: Scaled,
-}
-
-/// A change of a machine's assumed costs, or of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scaled {
-    /// None.
-    Nothing,
-    /// All of them at once.
-    All(Factor),
-    /// One: its place in [`Experiment::assumed`].
-    One(usize, Factor),
-    /// None, but the run has the values of all varied runs ([`at`](crate::file::ranges::Ranges::at)).
-    Short,
-    /// A parameter has another value: its place in [`vary`](crate::file::ranges::Ranges::vary).
-    Value(usize),
-}
-
-/// By what a cost is multiplied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Factor {
-    /// Halved.
-    Half,
-    /// Doubled.
-    Double,
-}
-
-impl Factor {
-    pub(crate) const BOTH: [Factor; 2] = [Factor::Half, Factor::Double];
-
-    fn fraction(self) -> (u64, u64) {
-        match self {
-            Factor::Half => (1, 2),
-            Factor::Double => (2, 1),
-        }
-    }
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Factor::Half => "halved",
-            Factor::Double => "doubled",
-        }
-    }
+    /// Whether what is assumed is drawn anew for each run.
+    pub drawn: bool,
 }
 
 /// The cells of an experiment in their order, and how often each runs.
@@ -98,10 +59,8 @@ pub struct Plan {
     pub repeats: Repeats,
     /// The seed.
     pub seed: u64,
-    /// Whether cells with other costs are there.
-    pub sensitivity: bool,
-    /// Runs of each of them.
-    pub varied: u32,
+    /// Runs of each drawn cell at most; 0 if there is none.
+    pub draws: u32,
     /// The cells; those with costs as given come first.
     pub cells: Vec<Cell>,
 }
@@ -124,7 +83,7 @@ impl Plan {
         for values in &combinations {
             for machine in 0..experiment.machines.len() {
                 check(experiment, machine, values)?;
-                let cell = |engine| Cell { machine, engine, values: values.clone(), scaled: Scaled::Nothing };
+                let cell = |engine| Cell { machine, engine, values: values.clone(), drawn: false };
                 cells.extend((0..file.engines.len()).map(cell));
             }
         }
@@ -135,51 +94,69 @@ impl Plan {
                 None => file.repeats,
             },
             seed: change.seed.unwrap_or(file.seed),
-            sensitivity: change.sensitivity,
-            varied: file.ranges.as_ref().map_or(1, |ranges| ranges.repeats),
+            draws: change.draws.unwrap_or(0),
             cells,
         };
-        plan.varied = plan.varied.min(change.repeats.unwrap_or(plan.varied));
-        if change.sensitivity {
-            let scaled = plan.scaled_cells(experiment)?;
-            plan.cells.extend(scaled);
+        if experiment.assumptions().is_empty() {
+            plan.draws = 0;
+        }
+        plan.draws = plan.draws.min(file.ranges.as_ref().map_or(DRAWS_MAX, |ranges| ranges.draws));
+        if plan.draws > 0 {
+            let drawn = plan.drawn_cells(experiment)?;
+            plan.cells.extend(drawn);
         }
         Ok(plan)
     }
 
-    /// The cells of relations and orders, and those of figures with a published scatter, with each change.
-    fn scaled_cells(&self, experiment: &Experiment) -> Result<Vec<Cell>> {
+    /// The drawn cells: of relations and orders, and of figures with a published scatter.
+    fn drawn_cells(&self, experiment: &Experiment) -> Result<Vec<Cell>> {
         let file = &experiment.file;
         let sides = file.expect.iter().flat_map(|expect| [&expect.base, &expect.other]);
         let figures = file.published.iter().filter(|row| row.moments().is_some()).map(|row| &row.cell);
-        // An order of merit is varied by what the file says alone: it has many cells.
+        // An order of merit is drawn by what the file says alone: it has many cells.
         let orders = file.merit.iter().filter(|_| file.ranges.is_some()).map(|merit| &merit.cell);
         let sides = sides.chain(figures).chain(orders);
         let named: BTreeSet<usize> = sides.flat_map(|side| self.selected(experiment, side)).collect();
         let mut cells: Vec<Cell> = Vec::new();
-        for scaled in experiment.scaled(self.size) {
-            for at in &named {
-                let Some(cell) = file.varied(self.size, &self.cells[*at], scaled) else { continue };
-                check(experiment, cell.machine, &cell.values)?;
-                cells.push(cell);
+        for cell in named.into_iter().filter_map(|at| self.drawn_of(experiment, &self.cells[at])) {
+            for run in 0..self.draws {
+                check(experiment, cell.machine, &self.values(experiment, &cell, run))?;
             }
+            cells.push(cell);
         }
         Ok(cells)
     }
 
+    /// The drawn cell of a plain one; `None` if it has none: drawn runs have another value of a swept
+    /// parameter.
+    fn drawn_of(&self, experiment: &Experiment, cell: &Cell) -> Option<Cell> {
+        let (file, size) = (&experiment.file, self.size);
+        let mut drawn = Cell { drawn: true, ..cell.clone() };
+        let Some(ranges) = &file.ranges else { return Some(drawn) };
+        for (name, value) in ranges.shared(size) {
+            let is_swept = file.swept(name, size).is_some_and(|list| list.len() > 1);
+            if is_swept && cell.values.0[name] != *value {
+                return None;
+            }
+            drawn.values.0.insert(name, value.clone());
+        }
+        Some(drawn)
+    }
+
     /// How often a cell runs at least.
     pub fn runs(&self, cell: &Cell) -> u32 {
-        if cell.scaled == Scaled::Nothing { self.repeats.least() } else { self.varied }
+        if cell.drawn { draws::next_look(0, self.draws) } else { self.repeats.least() }
     }
 
     /// How often a cell runs at most.
     pub fn runs_most(&self, cell: &Cell) -> u32 {
-        if cell.scaled == Scaled::Nothing { self.repeats.most() } else { self.varied }
+        if cell.drawn { self.draws } else { self.repeats.most() }
     }
 
-    /// How many runs a cell needs in all, after these; `None` if it has enough.
+    /// How many runs a cell needs in all, after these; `None` if it has enough. Draws are judged with those
+    /// of other cells ([`wanted`](crate::judge::draws::wanted)).
     pub(crate) fn next(&self, cell: &Cell, runs: &Runs, metric: &Metric) -> Option<u32> {
-        if cell.scaled == Scaled::Nothing { self.repeats.next(runs, metric) } else { None }
+        if cell.drawn { None } else { self.repeats.next(runs, metric) }
     }
 
     /// The seed of a run. All cells share it: the runs of two cells are alike in what is drawn.
@@ -195,7 +172,21 @@ impl Plan {
 
     /// The machine and engine of a run of a cell.
     pub fn setup(&self, experiment: &Experiment, cell: &Cell, run: u32) -> Setup {
-        Setup { placement: self.placement_of(run), ..experiment.setup(cell, self.seed_of(run)) }
+        let given = experiment.setup(cell, self.seed_of(run));
+        let costs = match cell.drawn {
+            true => experiment.drawn_costs(cell.machine, (self.seed, run)),
+            false => given.hardware.costs.clone(),
+        };
+        let hardware = Hardware { costs, ..given.hardware };
+        Setup { placement: self.placement_of(run), hardware, ..given }
+    }
+
+    /// The values of a run of a cell.
+    pub fn values<'c>(&self, experiment: &Experiment, cell: &'c Cell, run: u32) -> Cow<'c, Values> {
+        match cell.drawn {
+            true => Cow::Owned(experiment.file.drawn_values(&cell.values, (self.seed, run))),
+            false => Cow::Borrowed(&cell.values),
+        }
     }
 
     /// What all runs need of the host: time of one core, and the memory of the largest run.
@@ -226,7 +217,7 @@ impl Plan {
             "size": self.size.name(),
             "repeats": self.repeats.least,
             "seed": self.seed,
-            "sensitivity": self.sensitivity,
+            "draws": self.draws,
             "cells": keys,
         });
         add(&mut plan, &self.repeats);
@@ -244,7 +235,7 @@ impl Plan {
                 None => Some(u32::try_from(json["repeats"].as_u64()?).ok()?),
             },
             seed: json["seed"].as_u64(),
-            sensitivity: json["sensitivity"].as_bool()?,
+            draws: Some(u32::try_from(json["draws"].as_u64()?).ok()?).filter(|draws| *draws > 0),
         };
         (change.size.is_some() && change.seed.is_some())
             .then(|| Some((change, json["program"].as_str()?.to_string())))?
@@ -263,14 +254,20 @@ impl Plan {
             "machine": experiment.machines[cell.machine].text,
             "engine": experiment.file.engines[cell.engine].1.to_string(),
             "values": cell.values,
-            "scaled": experiment.words(cell.scaled),
             "seed": self.seed,
-            "runs": self.runs(cell),
         });
-        if cell.scaled == Scaled::Nothing {
-            add(&mut identity, &self.repeats);
-        } else if self.repeats.placements > 1 {
+        if cell.drawn {
+            // A draw is the same however many there are: the cell of a look goes on from that of another.
+            let assumptions = experiment.assumptions();
+            let words = assumptions.iter().map(|one| match one {
+                Assumption::Cost(source) => json!([one.name(), source.prior().within]),
+                Assumption::Parameter(_, values) => json!([one.name(), values]),
+            });
+            identity["drawn"] = words.collect();
             identity["placements"] = self.repeats.placements.into();
+        } else {
+            identity["runs"] = self.runs(cell).into();
+            add(&mut identity, &self.repeats);
         }
         for (name, value) in &cell.values.0 {
             if let Value::File(input) = value {
@@ -291,7 +288,7 @@ impl Plan {
     pub fn selected(&self, experiment: &Experiment, select: &Select) -> Vec<usize> {
         let of = |name: &Option<String>, found: &str| name.as_deref().is_none_or(|name| name == found);
         let matches = |cell: &Cell| {
-            cell.scaled == Scaled::Nothing
+            !cell.drawn
                 && of(&select.machine, &experiment.machines[cell.machine].given)
                 && of(&select.engine, &experiment.file.engines[cell.engine].0)
                 && select.values.iter().all(|(name, values)| values.contains(&cell.values.0[name]))
@@ -299,9 +296,9 @@ impl Plan {
         (0..self.cells.len()).filter(|at| matches(&self.cells[*at])).collect()
     }
 
-    /// The cell like `cell` but for a change.
-    pub fn with_scale(&self, experiment: &Experiment, cell: &Cell, scaled: Scaled) -> Option<usize> {
-        let wanted = experiment.file.varied(self.size, cell, scaled)?;
+    /// The drawn cell of a plain one, if it has one.
+    pub fn drawn(&self, experiment: &Experiment, cell: usize) -> Option<usize> {
+        let wanted = self.drawn_of(experiment, &self.cells[cell]).filter(|_| self.draws > 0)?;
         self.cells.iter().position(|cell| *cell == wanted)
     }
 }
@@ -339,47 +336,12 @@ fn combinations(file: &ExperimentFile, size: Size) -> Vec<Values> {
 }
 
 impl Experiment {
-    /// The assumed costs that the workload is charged for: each cost and distance once, over all machines.
-    pub fn assumed(&self) -> Vec<Source> {
-        let mut all: Vec<Source> = Vec::new();
-        for on in &self.machines {
-            for source in
-                on.machine.priced.assumed().filter(|source| !(self.file.workload.ignores)(source.cost))
-            {
-                if !all.iter().any(|one| (one.cost, one.distance) == (source.cost, source.distance)) {
-                    all.push(source.clone());
-                }
-            }
-        }
-        all
-    }
-
     /// The machine and engine of a cell. `seed` is that of the repeat.
     pub fn setup(&self, cell: &Cell, seed: u64) -> Setup {
         let machine = &self.machines[cell.machine].machine;
         let mut spec = machine.spec.clone();
         spec.seed = seed;
-        let hardware = Hardware { costs: self.costs(cell), ..machine.hardware.clone() };
+        let hardware = machine.hardware.clone();
         Setup { spec, hardware, preset: self.file.engines[cell.engine].1, placement: None }
-    }
-
-    fn costs(&self, cell: &Cell) -> Costs {
-        let priced = &self.machines[cell.machine].machine.priced;
-        let assumed = self.assumed();
-        let (sources, factor): (&[Source], Factor) = match cell.scaled {
-            Scaled::Nothing | Scaled::Short | Scaled::Value(_) => return priced.costs.clone(),
-            Scaled::All(factor) => (&assumed, factor),
-            Scaled::One(at, factor) => (&assumed[at..=at], factor),
-        };
-        let (numerator, denominator) = factor.fraction();
-        let mut priced = priced.clone();
-        let own: Vec<Source> = priced.assumed().cloned().collect();
-        let is_own = |source: &&Source| {
-            own.iter().any(|own| (own.cost, own.distance) == (source.cost, source.distance))
-        };
-        for source in sources.iter().filter(is_own) {
-            priced.costs = priced.scaled(source, numerator, denominator);
-        }
-        priced.costs
     }
 }

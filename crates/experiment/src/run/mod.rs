@@ -4,6 +4,7 @@ pub mod folder;
 pub mod observe;
 pub mod results;
 
+use crate::judge::asked;
 use crate::plan::{Change, Plan};
 use crate::source::Experiment;
 use crate::workload::Estimate;
@@ -18,6 +19,7 @@ use slablab_report::error::{At, Error, Result};
 use slablab_sim::pulse::{Cancelled, Pulse};
 use slablab_sim::record::Recorder;
 use slablab_sim::tally::Failed;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -91,7 +93,7 @@ pub fn run(
     let wanted = |at: usize| options.cells.as_ref().is_none_or(|cells| cells.contains(&at));
     let mine = |at: usize| options.shard.is_none_or(|shard| shard.has(at)) && wanted(at);
     let kept = |at: usize| folder.filter(|_| mine(at)).and_then(|folder| folder.cell(&keys[at]));
-    let mut runs: Vec<Option<Runs>> = (0..plan.cells.len()).map(kept).collect();
+    let runs: Vec<Option<Runs>> = (0..plan.cells.len()).map(kept).collect();
     let todo: Vec<usize> = (0..plan.cells.len()).filter(|at| mine(*at) && runs[*at].is_none()).collect();
     let threads = options.threads.unwrap_or_else(rayon::current_num_threads).max(1);
     if !options.force {
@@ -100,19 +102,30 @@ pub fn run(
     if let Some(folder) = folder {
         folder.begin(experiment, &written)?;
     }
-    let work = Work::new((experiment, &plan), &todo, folder, &keys, &options.pulse);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(&experiment.path)?;
-    let found = pool.install(|| work.all(progress))?;
-    for (at, found) in todo.iter().zip(found) {
-        runs[*at] = Some(found);
+    let mut computed = BTreeSet::new();
+    let mut wanted: BTreeMap<usize, u32> = todo.iter().map(|at| (*at, plan.runs(&plan.cells[*at]))).collect();
+    let mut results =
+        Results { experiment: experiment.clone(), plan, runs, computed: 0, program: options.program.clone() };
+    let mut done = 0;
+    loop {
+        // A part of the cells does not have both sides of its questions.
+        let is_part = options.shard.is_some() || options.cells.is_some();
+        if wanted.is_empty() && !is_part {
+            wanted = asked::wanted(&results);
+        }
+        if wanted.is_empty() {
+            break;
+        }
+        let work = Work::new(&results, &wanted, (folder, &keys), &options.pulse, done);
+        let found;
+        (found, done) = pool.install(|| work.all(progress))?;
+        for (at, found) in std::mem::take(&mut wanted).into_keys().zip(found) {
+            results.runs[at] = Some(found);
+            computed.insert(at);
+        }
     }
-    let results = Results {
-        experiment: experiment.clone(),
-        plan,
-        runs,
-        computed: todo.len(),
-        program: options.program.clone(),
-    };
+    results.computed = computed.len();
     if let Some(folder) = folder {
         results.write(folder)?;
         let host = json!({
@@ -211,7 +224,7 @@ struct Work<'a> {
     folder: Option<&'a Folder>,
     keys: &'a [String],
     /// The cells, in the plan's order.
-    todo: &'a [usize],
+    todo: Vec<usize>,
     cells: Vec<Open>,
     /// Estimated nanoseconds of all runs that are known to be needed.
     whole: AtomicU64,
@@ -229,33 +242,47 @@ struct Open {
 }
 
 impl<'a> Work<'a> {
+    /// The runs that cells lack of so many. `done` are nanoseconds of earlier rounds.
     fn new(
-        (experiment, plan): (&'a Experiment, &'a Plan),
-        todo: &'a [usize],
-        folder: Option<&'a Folder>,
-        keys: &'a [String],
+        results: &'a Results,
+        wanted: &BTreeMap<usize, u32>,
+        (folder, keys): (Option<&'a Folder>, &'a [String]),
         pulse: &'a Pulse,
+        done: u64,
     ) -> Work<'a> {
-        let open = |at: &usize| {
+        let (experiment, plan) = (&results.experiment, &results.plan);
+        let open = |(at, wanted): (&usize, &u32)| {
             let cell = &plan.cells[*at];
             let spec = &experiment.machines[cell.machine].machine.spec;
-            let runs = plan.runs(cell) as usize;
+            let mut runs: Vec<_> = results.runs[*at].iter().flatten().cloned().map(Some).collect();
+            let left = (*wanted as usize).saturating_sub(runs.len());
+            runs.resize(*wanted as usize, None);
             Open {
-                left: AtomicUsize::new(runs),
-                runs: Mutex::new(vec![None; runs]),
+                left: AtomicUsize::new(left),
+                runs: Mutex::new(runs),
                 each: (experiment.file.workload.estimate)(spec, &cell.values).host_ns.max(1),
             }
         };
-        let cells: Vec<Open> = todo.iter().map(open).collect();
-        let whole: u64 = cells.iter().map(|cell| cell.each * cell.left.load(Ordering::Relaxed) as u64).sum();
-        let whole = AtomicU64::new(whole);
-        Work { experiment, plan, folder, keys, todo, cells, whole, done: AtomicU64::new(0), pulse }
+        let cells: Vec<Open> = wanted.iter().map(open).collect();
+        let new: u64 = cells.iter().map(|cell| cell.each * cell.left.load(Ordering::Relaxed) as u64).sum();
+        let (whole, done) = (AtomicU64::new(done + new), AtomicU64::new(done));
+        Work {
+            experiment,
+            plan,
+            folder,
+            keys,
+            todo: wanted.keys().copied().collect(),
+            cells,
+            whole,
+            done,
+            pulse,
+        }
     }
 
     /// Runs all of it. Which thread runs what does not matter: each run has its own machine and seed, and a
-    /// cell's own runs alone decide whether it needs more.
-    fn all(self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Vec<Runs>> {
-        progress(0, self.whole.load(Ordering::Relaxed));
+    /// cell's own runs alone decide whether it needs more. Also gives the nanoseconds that are done.
+    fn all(self, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<(Vec<Runs>, u64)> {
+        progress(self.done.load(Ordering::Relaxed), self.whole.load(Ordering::Relaxed));
         loop {
             let each = self.missing();
             if each.is_empty() {
@@ -268,7 +295,8 @@ impl<'a> Work<'a> {
             let runs = open.runs.into_inner().expect("no run panics while it is kept");
             runs.into_iter().map(|run| run.expect("every run is done")).collect()
         };
-        Ok(self.cells.into_iter().map(finished).collect())
+        let done = self.done.into_inner();
+        Ok((self.cells.into_iter().map(finished).collect(), done))
     }
 
     /// The runs that are known to be needed and not done: the cell's place, and the run's in the cell.
@@ -289,7 +317,8 @@ impl<'a> Work<'a> {
         let seed = self.plan.seed_of(run);
         let ran = catch_unwind(AssertUnwindSafe(|| {
             let recorder = Recorder::default().with_beat(self.pulse.run(open.each));
-            (workload.observe)(&setup, &cell.values, seed, &recorder).map(|observed| observed.sample)
+            let values = self.plan.values(self.experiment, cell, run);
+            (workload.observe)(&setup, &values, seed, &recorder).map(|observed| observed.sample)
         }));
         // A cancelled run ends as one that failed.
         self.ends_if_cancelled();

@@ -1,6 +1,6 @@
 //! A closer look at cells: one repeat again, with the time of each CPU, or recorded for a viewer.
 
-use crate::plan::{Plan, Scaled};
+use crate::plan::Plan;
 use crate::pressure::looked::{Looked, recorder};
 use crate::source::Experiment;
 use crate::workload::Observed;
@@ -67,7 +67,7 @@ fn observe(
 /// and for a run that failed.
 pub fn seen(experiment: &Experiment, plan: &Plan, threads: Option<usize>) -> Vec<Option<Seen>> {
     let of = |cell: usize| {
-        let plain = plan.cells[cell].scaled == Scaled::Nothing;
+        let plain = !plan.cells[cell].drawn;
         plain.then(|| {
             let recorder = Recorder::of_values(MEMORY_POINTS);
             let observed = observe(experiment, plan, cell, &recorder).ok()?;

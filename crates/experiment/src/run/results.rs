@@ -1,6 +1,6 @@
 //! What an experiment gave: the runs of each cell, and the tables of them.
 
-use crate::plan::{Cell, Plan, Scaled};
+use crate::plan::{Cell, Plan};
 use crate::source::Experiment;
 use crate::workload::Runs;
 use crate::workload::{Metric, Value};
@@ -50,9 +50,9 @@ impl Results {
     /// The independent values of a cell, for tests and intervals: those of [`Results::sample`], or with
     /// several placements the mean of each.
     pub fn independent(&self, cell: usize, metric: &Metric) -> Option<Sample> {
-        match self.plan.cells[cell].scaled {
-            Scaled::Nothing => self.plan.repeats.means(&self.values(cell, metric)?).ok(),
-            _ => self.sample(cell, metric),
+        match self.plan.cells[cell].drawn {
+            false => self.plan.repeats.means(&self.values(cell, metric)?).ok(),
+            true => self.sample(cell, metric),
         }
     }
 
@@ -65,9 +65,9 @@ impl Results {
 
     /// The variance of a number within and between placements; `None` with one placement.
     pub fn parts(&self, cell: usize, metric: &Metric) -> Option<Parts> {
-        match self.plan.cells[cell].scaled {
-            Scaled::Nothing => self.plan.repeats.parts(&self.values(cell, metric)?),
-            _ => None,
+        match self.plan.cells[cell].drawn {
+            false => self.plan.repeats.parts(&self.values(cell, metric)?),
+            true => None,
         }
     }
 
@@ -134,7 +134,7 @@ impl Results {
     /// The cells whose costs are as given.
     pub fn plain(&self) -> impl Iterator<Item = (usize, &Cell)> {
         let cells = self.plan.cells.iter().enumerate();
-        cells.filter(|(_, cell)| cell.scaled == Scaled::Nothing)
+        cells.filter(|(_, cell)| !cell.drawn)
     }
 
     /// The machine and the swept parameters of a cell.

@@ -2,7 +2,6 @@
 
 use slablab_experiment::Result;
 use slablab_experiment::output::{Look, description_answer, experiment_answer};
-use slablab_experiment::plan::Scaled;
 use slablab_experiment::workloads::WORKLOADS;
 use slablab_experiment::{
     Change, Experiment, ExperimentFile, Folder, INSTALLED, Options, Plan, Results, Shard, Size, join, run,
@@ -135,9 +134,9 @@ fn every_combination_is_a_cell() {
     };
     check(Change::default(), 8, 16);
     check(Change { repeats: Some(5), size: Some(Size::Quick), ..Change::default() }, 8, 40);
-    // Each assumed cost and all of them, halved and doubled, once each, for the four cells of the relation.
-    let scaled = 4 * 2 * (experiment.assumed().len() as u32 + 1);
-    check(Change { sensitivity: true, ..Change::default() }, 8 + scaled as usize, 16 + scaled);
+    // The four cells of the relation are drawn, eight times until the first look.
+    check(Change { draws: Some(64), ..Change::default() }, 8 + 4, 16 + 4 * 8);
+    check(Change { draws: Some(4), ..Change::default() }, 8 + 4, 16 + 4 * 4);
     let plan = Plan::new(&experiment, &Change::default()).expect("a plan");
     let names: Vec<String> = plan
         .cells
@@ -255,13 +254,13 @@ fn results_do_not_depend_on_threads_and_parts() {
     let path = written("threads", SMALL);
     let into = |name: &str| path.with_file_name(name);
     let sensitive = |options: Options| {
-        let change = Change { sensitivity: true, repeats: Some(3), ..Change::default() };
+        let change = Change { draws: Some(8), repeats: Some(3), ..Change::default() };
         Options { change, ..options }
     };
     run_into(&into("one"), &sensitive(options("p", 1))).expect("one thread");
     run_into(&into("eight"), &sensitive(options("p", 8))).expect("eight threads");
     let one = files(&into("one"));
-    assert!(one.len() > 100 && one.contains_key(Path::new("samples.parquet")), "{:?}", one.keys());
+    assert!(one.len() > 12 && one.contains_key(Path::new("samples.parquet")), "{:?}", one.keys());
     assert_eq!(one, files(&into("eight")));
     let parts: Vec<PathBuf> = (1..=3).map(|part| into(&format!("part{part}"))).collect();
     for (part, folder) in parts.iter().enumerate() {
@@ -344,7 +343,7 @@ fn a_run_out_of_memory_is_a_result() {
     let results = run(&experiment, &options("p", 2), None, &|_, _| {}).expect("results");
     let failed: Vec<bool> = (0..results.runs.len()).map(|cell| results.failure(cell).is_some()).collect();
     assert_eq!(failed, [false, false, false, false, false, false, true, true]);
-    assert!(results.plan.cells.iter().all(|cell| cell.scaled == Scaled::Nothing));
+    assert!(results.plan.cells.iter().all(|cell| !cell.drawn));
     let said = experiment_answer(&results, Look::default()).text(false);
     assert!(said.contains("out of memory after ") && said.contains("  kmalloc-4k "), "{said}");
     // A folder keeps the table of caches, and its reader finds the same.

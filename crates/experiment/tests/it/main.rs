@@ -16,6 +16,7 @@ mod name_check;
 #[path = "../../../report/tests/it/page_check.rs"]
 mod page_check;
 mod pairs;
+mod pinned;
 mod pressure;
 mod recording;
 mod relations;

@@ -3006,25 +3006,25 @@ class Replay1(_Replay1, total=False):
     """How the state at the start was inferred; absent if it was not."""
 
 
-class Reproduce1BestConstant(TypedDict):
+class Reproduce2BestConstant(TypedDict):
     """The sign that most relations have, given as the answer to all."""
 
     agree: int
     sign: str
 
 
-class Reproduce1FigureModelledItem(TypedDict):
+class Reproduce2FigureModelledItem(TypedDict):
     cell: int
     """Its place in the experiment."""
     mean: float | None
     sd: float | None
 
 
-class Reproduce1Figure(TypedDict):
+class Reproduce2Figure(TypedDict):
     cells: dict[str, str]
     """The cells: machine, engine and parameters."""
     metric: str
-    modelled: list[Reproduce1FigureModelledItem]
+    modelled: list[Reproduce2FigureModelledItem]
     published: float
     published_n: int | None
     published_sd: float | None
@@ -3032,7 +3032,7 @@ class Reproduce1Figure(TypedDict):
     unit: str
 
 
-class Reproduce1LinearItemFit(TypedDict):
+class Reproduce2LinearItemFit(TypedDict):
     """The line through the means of cells that differ in the parameter alone."""
 
     at_0: float
@@ -3049,10 +3049,10 @@ class Reproduce1LinearItemFit(TypedDict):
     """The largest residual over the mean, percent."""
 
 
-class Reproduce1LinearItem(TypedDict):
+class Reproduce2LinearItem(TypedDict):
     """A number that grows linearly with a parameter."""
 
-    fits: list[Reproduce1LinearItemFit]
+    fits: list[Reproduce2LinearItemFit]
     metric: str
     name: str
     parameter: str
@@ -3061,7 +3061,7 @@ class Reproduce1LinearItem(TypedDict):
     unit: str
 
 
-class Reproduce1MeritItemColumn(TypedDict):
+class Reproduce2MeritItemColumn(TypedDict):
     """The modelled figures of cells that differ in the parameter alone."""
 
     cells: str
@@ -3072,96 +3072,98 @@ class Reproduce1MeritItemColumn(TypedDict):
     """Kendall's tau-b with the published order."""
 
 
-class Reproduce1MeritItemFlippedItem(TypedDict):
-    by: str
+class Reproduce2MeritItemOpenItem(TypedDict):
+    """A pair of values whose order the draws leave open."""
+
+    cells: str
+    """The column."""
+    draws: int
+    percent: float
+    """The draws that have the order of the runs at costs as given."""
     values: list[str]
 
 
-class Reproduce1MeritItemVariedItem(TypedDict):
-    """The modelled figures of cells that differ in the parameter alone."""
-
-    cells: str
-    chance: float | None
-    """The part of all orders that have this tau or a higher one."""
-    modelled: list[float | None]
-    tau: float | None
-    """Kendall's tau-b with the published order."""
-
-
-class Reproduce1MeritItem(TypedDict):
+class Reproduce2MeritItem(TypedDict):
     """An order of merit as a document."""
 
     agree: int
     """Pairs of values that have the published order in all columns."""
-    columns: list[Reproduce1MeritItemColumn]
+    columns: list[Reproduce2MeritItemColumn]
     differ: int
-    flipped: list[Reproduce1MeritItemFlippedItem]
-    """Pairs of which a change gives another order."""
     metric: str
     name: str
     null_agrees: int
     """Pairs that are published as equal."""
+    open: list[Reproduce2MeritItemOpenItem]
+    """Pairs with one order in all columns that fewer than 95 % of the draws have."""
     parameter: str
     """Its values are put in order."""
     published: list[float]
     undetermined: int
-    """Pairs whose order differs between columns."""
+    """Pairs whose order differs between columns, or is open."""
     values: list[str]
-    varied: list[Reproduce1MeritItemVariedItem]
-    """The columns after each change of what is assumed."""
 
 
-class Reproduce1Program(TypedDict):
+class Reproduce2PinnedItem(TypedDict):
+    """A parameter that the mail does not tell. Relations of the same cells are fitted, and count in no score."""
+
+    base: dict[str, str]
+    """The cells whose figure was used."""
+    how: str
+    metric: str
+    other: dict[str, str] | None
+    """The cells whose figure over that of the base was used; null for that of the base."""
+    parameter: str
+    published: float
+    """The published figure or ratio."""
+    tried: list[str]
+    value: str
+
+
+class Reproduce2Program(TypedDict):
     """The program that wrote the answer, and its version."""
 
     name: Literal["slablab"]
     version: str
 
 
-class Reproduce1RelationPairAssumedHigh(TypedDict):
-    """The highest ratio with what is assumed varied."""
+class Reproduce2RelationPairDrawnMost(TypedDict):
+    """The assumption that explains the most of the draws' variance; null if chance may explain as much."""
 
-    by: str
-    """The change."""
-    p_holm: float | None
-    """The p-value after Holm's correction over the changes; `None` if the cells ran once."""
-    ratio: float | None
-    """The ratio of the means; in a document null if it is infinite."""
-
-
-class Reproduce1RelationPairAssumedLow(TypedDict):
-    """The lowest ratio with what is assumed varied."""
-
-    by: str
-    """The change."""
-    p_holm: float | None
-    """The p-value after Holm's correction over the changes; `None` if the cells ran once."""
-    ratio: float | None
-    """The ratio of the means; in a document null if it is infinite."""
+    name: str
+    """The cost with its distance, or the parameter."""
+    of_ten_percent: float | None
+    """By how many percent the ratio grows if a cost grows by 10 %; null for a parameter."""
+    percent: float
+    """The part of the draws' variance that a line explains, percent."""
 
 
-class Reproduce1RelationPairFlip(TypedDict):
-    """Two cells after a change of what is assumed."""
+class Reproduce2RelationPairDrawn(TypedDict):
+    """What draws of all that is assumed say; null without."""
 
-    by: str
-    """The change."""
-    p_holm: float | None
-    """The p-value after Holm's correction over the changes; `None` if the cells ran once."""
-    ratio: float | None
-    """The ratio of the means; in a document null if it is infinite."""
+    draws: int
+    higher_percent: float
+    """Draws whose ratio is above 1 by more than the noise."""
+    lower_percent: float
+    """Draws whose ratio is below 1 by more than the noise."""
+    most: Reproduce2RelationPairDrawnMost | None
+    """The assumption that explains the most of the draws' variance; null if chance may explain as much."""
+    none_percent: float
+    """Draws whose ratio cannot be told from 1."""
+    outside_percent: float | None
+    """How far the published ratio is outside of the interval, percent of the nearer end; 0 inside. Null if no ratio was published."""
+    ratio_high_95: float
+    ratio_low_95: float
+    """The interval that holds the published ratio in 95 of 100 cases, if the model is right."""
 
 
-class Reproduce1RelationPair(TypedDict):
+class Reproduce2RelationPair(TypedDict):
     """Two cells; several pairs of a relation are those of swept values."""
 
-    assumed_high: Reproduce1RelationPairAssumedHigh | None
-    """The highest ratio with what is assumed varied."""
-    assumed_low: Reproduce1RelationPairAssumedLow | None
-    """The lowest ratio with what is assumed varied."""
     base: int
     cells: str
-    flips: list[Reproduce1RelationPairFlip]
-    """The changes that flip the sign."""
+    drawn: Reproduce2RelationPairDrawn | None
+    """What draws of all that is assumed say; null without."""
     other: int
     p_holm: float | None
     """The p-value after Holm's correction over the table."""
@@ -3169,65 +3171,89 @@ class Reproduce1RelationPair(TypedDict):
     """Other over base; null if a run failed or it is infinite."""
     ratio_high_95: float | None
     ratio_low_95: float | None
+    scatter: float | None
+    """The standard deviation that the seed gives the logarithm of a ratio of published means; null with one run."""
     sign: str
+    """Lower, none, higher, or open: no sign has 95 % of the draws."""
 
 
-class Reproduce1Relation(TypedDict):
+class Reproduce2Relation(TypedDict):
     """The ratio of two cells."""
 
     base_metric: str
     """The metric of the base."""
     metric: str
     name: str
-    pairs: list[Reproduce1RelationPair]
+    pairs: list[Reproduce2RelationPair]
     published_ratio: float | None
     published_sign: str
     verdict: str
 
 
-class Reproduce1ShownItemCell(TypedDict):
+class Reproduce2ShownItemCell(TypedDict):
     cell: str
     modelled: list[float | None]
     """The mean of each metric; null if a run failed."""
 
 
-class Reproduce1ShownItem(TypedDict):
+class Reproduce2ShownItem(TypedDict):
     """A table of metrics of every cell as a document."""
 
-    cells: list[Reproduce1ShownItemCell]
+    cells: list[Reproduce2ShownItemCell]
     metrics: list[str]
     name: str
     unit: str | None
 
 
-class Reproduce1(TypedDict):
+class Reproduce2Sizes(TypedDict):
+    """How near the ratios are to the published ones; null without any."""
+
+    error: float
+    """The root mean square of the logarithm of modelled over published."""
+    inside: int
+    """Published ratios inside the intervals of the draws."""
+    rows: int
+    """Ratios of cells that are published and modelled."""
+    same_ratio: float
+    """The ratio that is the same for all rows and fits best."""
+    same_ratio_error: float
+    """The error of that one."""
+    with_draws: int
+    """Published ratios beside which there are draws."""
+
+
+class Reproduce2(TypedDict):
     """slablab reproduce: published figures beside modelled ones"""
 
     agree: int
     """Relations that agree."""
     answer: str
     """The answer in one sentence."""
-    best_constant: Reproduce1BestConstant
+    best_constant: Reproduce2BestConstant
     """The sign that most relations have, given as the answer to all."""
-    figures: list[Reproduce1Figure]
+    figures: list[Reproduce2Figure]
     fitted: str | None
     """How a parameter was fitted; null if none was."""
-    linear: list[Reproduce1LinearItem]
-    merit: list[Reproduce1MeritItem]
+    linear: list[Reproduce2LinearItem]
+    merit: list[Reproduce2MeritItem]
     name: str
-    program: Reproduce1Program
+    pinned: list[Reproduce2PinnedItem]
+    """Parameters that were pinned on published figures of the base engine."""
+    program: Reproduce2Program
     """The program that wrote the answer, and its version."""
-    relations: list[Reproduce1Relation]
+    relations: list[Reproduce2Relation]
     rows: int
-    """All relations."""
-    schema: Literal["slablab.reproduce.1"]
-    shown: list[Reproduce1ShownItem]
+    """All relations but fitted ones."""
+    schema: Literal["slablab.reproduce.2"]
+    shown: list[Reproduce2ShownItem]
+    sizes: Reproduce2Sizes | None
+    """How near the ratios are to the published ones; null without any."""
     source: str | None
     """Who published the figures, where and when."""
     title: str
 
 
-class ReproduceJoined1Constant(TypedDict):
+class ReproduceJoined2Constant(TypedDict):
     """The best constant answer; null without pairs that differ."""
 
     explains: int
@@ -3235,25 +3261,25 @@ class ReproduceJoined1Constant(TypedDict):
     worse: str
 
 
-class ReproduceJoined1ExperimentBestConstant(TypedDict):
+class ReproduceJoined2ExperimentBestConstant(TypedDict):
     """The sign that most relations have, given as the answer to all."""
 
     agree: int
     sign: str
 
 
-class ReproduceJoined1ExperimentFigureModelledItem(TypedDict):
+class ReproduceJoined2ExperimentFigureModelledItem(TypedDict):
     cell: int
     """Its place in the experiment."""
     mean: float | None
     sd: float | None
 
 
-class ReproduceJoined1ExperimentFigure(TypedDict):
+class ReproduceJoined2ExperimentFigure(TypedDict):
     cells: dict[str, str]
     """The cells: machine, engine and parameters."""
     metric: str
-    modelled: list[ReproduceJoined1ExperimentFigureModelledItem]
+    modelled: list[ReproduceJoined2ExperimentFigureModelledItem]
     published: float
     published_n: int | None
     published_sd: float | None
@@ -3261,7 +3287,7 @@ class ReproduceJoined1ExperimentFigure(TypedDict):
     unit: str
 
 
-class ReproduceJoined1ExperimentLinearItemFit(TypedDict):
+class ReproduceJoined2ExperimentLinearItemFit(TypedDict):
     """The line through the means of cells that differ in the parameter alone."""
 
     at_0: float
@@ -3278,10 +3304,10 @@ class ReproduceJoined1ExperimentLinearItemFit(TypedDict):
     """The largest residual over the mean, percent."""
 
 
-class ReproduceJoined1ExperimentLinearItem(TypedDict):
+class ReproduceJoined2ExperimentLinearItem(TypedDict):
     """A number that grows linearly with a parameter."""
 
-    fits: list[ReproduceJoined1ExperimentLinearItemFit]
+    fits: list[ReproduceJoined2ExperimentLinearItemFit]
     metric: str
     name: str
     parameter: str
@@ -3290,7 +3316,7 @@ class ReproduceJoined1ExperimentLinearItem(TypedDict):
     unit: str
 
 
-class ReproduceJoined1ExperimentMeritItemColumn(TypedDict):
+class ReproduceJoined2ExperimentMeritItemColumn(TypedDict):
     """The modelled figures of cells that differ in the parameter alone."""
 
     cells: str
@@ -3301,89 +3327,91 @@ class ReproduceJoined1ExperimentMeritItemColumn(TypedDict):
     """Kendall's tau-b with the published order."""
 
 
-class ReproduceJoined1ExperimentMeritItemFlippedItem(TypedDict):
-    by: str
+class ReproduceJoined2ExperimentMeritItemOpenItem(TypedDict):
+    """A pair of values whose order the draws leave open."""
+
+    cells: str
+    """The column."""
+    draws: int
+    percent: float
+    """The draws that have the order of the runs at costs as given."""
     values: list[str]
 
 
-class ReproduceJoined1ExperimentMeritItemVariedItem(TypedDict):
-    """The modelled figures of cells that differ in the parameter alone."""
-
-    cells: str
-    chance: float | None
-    """The part of all orders that have this tau or a higher one."""
-    modelled: list[float | None]
-    tau: float | None
-    """Kendall's tau-b with the published order."""
-
-
-class ReproduceJoined1ExperimentMeritItem(TypedDict):
+class ReproduceJoined2ExperimentMeritItem(TypedDict):
     """An order of merit as a document."""
 
     agree: int
     """Pairs of values that have the published order in all columns."""
-    columns: list[ReproduceJoined1ExperimentMeritItemColumn]
+    columns: list[ReproduceJoined2ExperimentMeritItemColumn]
     differ: int
-    flipped: list[ReproduceJoined1ExperimentMeritItemFlippedItem]
-    """Pairs of which a change gives another order."""
     metric: str
     name: str
     null_agrees: int
     """Pairs that are published as equal."""
+    open: list[ReproduceJoined2ExperimentMeritItemOpenItem]
+    """Pairs with one order in all columns that fewer than 95 % of the draws have."""
     parameter: str
     """Its values are put in order."""
     published: list[float]
     undetermined: int
-    """Pairs whose order differs between columns."""
+    """Pairs whose order differs between columns, or is open."""
     values: list[str]
-    varied: list[ReproduceJoined1ExperimentMeritItemVariedItem]
-    """The columns after each change of what is assumed."""
 
 
-class ReproduceJoined1ExperimentRelationPairAssumedHigh(TypedDict):
-    """The highest ratio with what is assumed varied."""
+class ReproduceJoined2ExperimentPinnedItem(TypedDict):
+    """A parameter that the mail does not tell. Relations of the same cells are fitted, and count in no score."""
 
-    by: str
-    """The change."""
-    p_holm: float | None
-    """The p-value after Holm's correction over the changes; `None` if the cells ran once."""
-    ratio: float | None
-    """The ratio of the means; in a document null if it is infinite."""
-
-
-class ReproduceJoined1ExperimentRelationPairAssumedLow(TypedDict):
-    """The lowest ratio with what is assumed varied."""
-
-    by: str
-    """The change."""
-    p_holm: float | None
-    """The p-value after Holm's correction over the changes; `None` if the cells ran once."""
-    ratio: float | None
-    """The ratio of the means; in a document null if it is infinite."""
+    base: dict[str, str]
+    """The cells whose figure was used."""
+    how: str
+    metric: str
+    other: dict[str, str] | None
+    """The cells whose figure over that of the base was used; null for that of the base."""
+    parameter: str
+    published: float
+    """The published figure or ratio."""
+    tried: list[str]
+    value: str
 
 
-class ReproduceJoined1ExperimentRelationPairFlip(TypedDict):
-    """Two cells after a change of what is assumed."""
+class ReproduceJoined2ExperimentRelationPairDrawnMost(TypedDict):
+    """The assumption that explains the most of the draws' variance; null if chance may explain as much."""
 
-    by: str
-    """The change."""
-    p_holm: float | None
-    """The p-value after Holm's correction over the changes; `None` if the cells ran once."""
-    ratio: float | None
-    """The ratio of the means; in a document null if it is infinite."""
+    name: str
+    """The cost with its distance, or the parameter."""
+    of_ten_percent: float | None
+    """By how many percent the ratio grows if a cost grows by 10 %; null for a parameter."""
+    percent: float
+    """The part of the draws' variance that a line explains, percent."""
 
 
-class ReproduceJoined1ExperimentRelationPair(TypedDict):
+class ReproduceJoined2ExperimentRelationPairDrawn(TypedDict):
+    """What draws of all that is assumed say; null without."""
+
+    draws: int
+    higher_percent: float
+    """Draws whose ratio is above 1 by more than the noise."""
+    lower_percent: float
+    """Draws whose ratio is below 1 by more than the noise."""
+    most: ReproduceJoined2ExperimentRelationPairDrawnMost | None
+    """The assumption that explains the most of the draws' variance; null if chance may explain as much."""
+    none_percent: float
+    """Draws whose ratio cannot be told from 1."""
+    outside_percent: float | None
+    """How far the published ratio is outside of the interval, percent of the nearer end; 0 inside. Null if no ratio was published."""
+    ratio_high_95: float
+    ratio_low_95: float
+    """The interval that holds the published ratio in 95 of 100 cases, if the model is right."""
+
+
+class ReproduceJoined2ExperimentRelationPair(TypedDict):
     """Two cells; several pairs of a relation are those of swept values."""
 
-    assumed_high: ReproduceJoined1ExperimentRelationPairAssumedHigh | None
-    """The highest ratio with what is assumed varied."""
-    assumed_low: ReproduceJoined1ExperimentRelationPairAssumedLow | None
-    """The lowest ratio with what is assumed varied."""
     base: int
     cells: str
-    flips: list[ReproduceJoined1ExperimentRelationPairFlip]
-    """The changes that flip the sign."""
+    drawn: ReproduceJoined2ExperimentRelationPairDrawn | None
+    """What draws of all that is assumed say; null without."""
     other: int
     p_holm: float | None
     """The p-value after Holm's correction over the table."""
@@ -3391,67 +3419,121 @@ class ReproduceJoined1ExperimentRelationPair(TypedDict):
     """Other over base; null if a run failed or it is infinite."""
     ratio_high_95: float | None
     ratio_low_95: float | None
+    scatter: float | None
+    """The standard deviation that the seed gives the logarithm of a ratio of published means; null with one run."""
     sign: str
+    """Lower, none, higher, or open: no sign has 95 % of the draws."""
 
 
-class ReproduceJoined1ExperimentRelation(TypedDict):
+class ReproduceJoined2ExperimentRelation(TypedDict):
     """The ratio of two cells."""
 
     base_metric: str
     """The metric of the base."""
     metric: str
     name: str
-    pairs: list[ReproduceJoined1ExperimentRelationPair]
+    pairs: list[ReproduceJoined2ExperimentRelationPair]
     published_ratio: float | None
     published_sign: str
     verdict: str
 
 
-class ReproduceJoined1ExperimentShownItemCell(TypedDict):
+class ReproduceJoined2ExperimentShownItemCell(TypedDict):
     cell: str
     modelled: list[float | None]
     """The mean of each metric; null if a run failed."""
 
 
-class ReproduceJoined1ExperimentShownItem(TypedDict):
+class ReproduceJoined2ExperimentShownItem(TypedDict):
     """A table of metrics of every cell as a document."""
 
-    cells: list[ReproduceJoined1ExperimentShownItemCell]
+    cells: list[ReproduceJoined2ExperimentShownItemCell]
     metrics: list[str]
     name: str
     unit: str | None
 
 
-class ReproduceJoined1Experiment(TypedDict):
+class ReproduceJoined2ExperimentSizes(TypedDict):
+    """How near the ratios are to the published ones; null without any."""
+
+    error: float
+    """The root mean square of the logarithm of modelled over published."""
+    inside: int
+    """Published ratios inside the intervals of the draws."""
+    rows: int
+    """Ratios of cells that are published and modelled."""
+    same_ratio: float
+    """The ratio that is the same for all rows and fits best."""
+    same_ratio_error: float
+    """The error of that one."""
+    with_draws: int
+    """Published ratios beside which there are draws."""
+
+
+class ReproduceJoined2Experiment(TypedDict):
     """Published figures beside modelled ones."""
 
     agree: int
     """Relations that agree."""
-    best_constant: ReproduceJoined1ExperimentBestConstant
+    best_constant: ReproduceJoined2ExperimentBestConstant
     """The sign that most relations have, given as the answer to all."""
-    figures: list[ReproduceJoined1ExperimentFigure]
+    figures: list[ReproduceJoined2ExperimentFigure]
     fitted: str | None
     """How a parameter was fitted; null if none was."""
-    linear: list[ReproduceJoined1ExperimentLinearItem]
-    merit: list[ReproduceJoined1ExperimentMeritItem]
+    linear: list[ReproduceJoined2ExperimentLinearItem]
+    merit: list[ReproduceJoined2ExperimentMeritItem]
     name: str
-    relations: list[ReproduceJoined1ExperimentRelation]
+    pinned: list[ReproduceJoined2ExperimentPinnedItem]
+    """Parameters that were pinned on published figures of the base engine."""
+    relations: list[ReproduceJoined2ExperimentRelation]
     rows: int
-    """All relations."""
+    """All relations but fitted ones."""
     schema: str
-    """slablab.reproduce.1"""
-    shown: list[ReproduceJoined1ExperimentShownItem]
+    """slablab.reproduce.2"""
+    shown: list[ReproduceJoined2ExperimentShownItem]
+    sizes: ReproduceJoined2ExperimentSizes | None
+    """How near the ratios are to the published ones; null without any."""
     source: str | None
     """Who published the figures, where and when."""
     title: str
 
 
-class ReproduceJoined1Pair(TypedDict):
-    assumed_range: list[float] | None
-    """The lowest and the highest ratio with what is assumed varied."""
+class ReproduceJoined2PairDrawnItemMost(TypedDict):
+    """The assumption that explains the most of the draws' variance; null if chance may explain as much."""
+
+    name: str
+    """The cost with its distance, or the parameter."""
+    of_ten_percent: float | None
+    """By how many percent the ratio grows if a cost grows by 10 %; null for a parameter."""
+    percent: float
+    """The part of the draws' variance that a line explains, percent."""
+
+
+class ReproduceJoined2PairDrawnItem(TypedDict):
+    """Runs of two cells with all costs, and what `[ranges.vary]` names, drawn together."""
+
+    draws: int
+    higher_percent: float
+    """Draws whose ratio is above 1 by more than the noise."""
+    lower_percent: float
+    """Draws whose ratio is below 1 by more than the noise."""
+    most: ReproduceJoined2PairDrawnItemMost | None
+    """The assumption that explains the most of the draws' variance; null if chance may explain as much."""
+    none_percent: float
+    """Draws whose ratio cannot be told from 1."""
+    outside_percent: float | None
+    """How far the published ratio is outside of the interval, percent of the nearer end; 0 inside. Null if no ratio was published."""
+    ratio_high_95: float
+    ratio_low_95: float
+    """The interval that holds the published ratio in 95 of 100 cases, if the model is right."""
+
+
+class ReproduceJoined2Pair(TypedDict):
     base: str
     block: str
     """Where the figures are in the mail."""
+    drawn: list[ReproduceJoined2PairDrawnItem]
+    """What draws of all that is assumed say, of each swept value; empty without."""
     experiment: str
     modelled_ratios: list[float | None]
     """Of each swept value."""
@@ -3463,27 +3545,46 @@ class ReproduceJoined1Pair(TypedDict):
     verdict: str
 
 
-class ReproduceJoined1Program(TypedDict):
+class ReproduceJoined2Program(TypedDict):
     """The program that wrote the answer, and its version."""
 
     name: Literal["slablab"]
     version: str
 
 
-class ReproduceJoined1(TypedDict):
+class ReproduceJoined2Sizes(TypedDict):
+    """How near the ratios of pairs are to the published ones."""
+
+    error: float
+    """The root mean square of the logarithm of modelled over published."""
+    inside: int
+    """Published ratios inside the intervals of the draws."""
+    rows: int
+    """Ratios of cells that are published and modelled."""
+    same_ratio: float
+    """The ratio that is the same for all rows and fits best."""
+    same_ratio_error: float
+    """The error of that one."""
+    with_draws: int
+    """Published ratios beside which there are draws."""
+
+
+class ReproduceJoined2(TypedDict):
     """slablab reproduce: the experiments of one mail together"""
 
     answer: str
     """The answer in one sentence."""
-    constant: ReproduceJoined1Constant | None
+    constant: ReproduceJoined2Constant | None
     """The best constant answer; null without pairs that differ."""
-    experiments: list[ReproduceJoined1Experiment]
+    experiments: list[ReproduceJoined2Experiment]
     name: str
-    pairs: list[ReproduceJoined1Pair]
+    pairs: list[ReproduceJoined2Pair]
     """Each two engines of which the mail publishes figures with their scatter."""
-    program: ReproduceJoined1Program
+    program: ReproduceJoined2Program
     """The program that wrote the answer, and its version."""
-    schema: Literal["slablab.reproduce.joined.1"]
+    schema: Literal["slablab.reproduce.joined.2"]
+    sizes: ReproduceJoined2Sizes | None
+    """How near the ratios of pairs are to the published ones."""
     summary: list[str] | None
 
 

@@ -36,9 +36,9 @@ impl Partitioned {
     ) -> Partitioned {
         let (mut table, mut plan) = (table.clone(), plan.clone());
         let mut first = vec![NONE; table.entries.len()];
-        for cache in 0..first.len() {
+        for (cache, first) in first.iter_mut().enumerate() {
             let Some(size) = normal_size(&table.entries[cache].name).map(String::from) else { continue };
-            first[cache] = table.entries.len() as u32;
+            *first = table.entries.len() as u32;
             for copy in 1..partition.count() {
                 let mut entry = table.entries[cache].clone();
                 entry.name = format!("kmalloc-{}-{copy:02}-{size}", word(preset.release()));

@@ -1,10 +1,12 @@
 //! Published beside modelled as a document.
 
 use crate::file::linear::Linear;
-use crate::file::rows::{Published, Select};
+use crate::file::pinned::Pinned;
+use crate::file::rows::{Published, Select, Sign};
+use crate::judge::draws::{Draws, Matter};
 use crate::judge::linear::{Fit, fits};
 use crate::judge::merit::Ordered;
-use crate::judge::verdict::{Judged, Varied, score};
+use crate::judge::verdict::{Compared, Judged, Sizes, score, sizes_of};
 use crate::output::merit::MeritDocument;
 use crate::output::shown::ShownDocument;
 use crate::run::results::Results;
@@ -17,7 +19,7 @@ use std::collections::BTreeMap;
 /// Published figures beside modelled ones.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::output) struct ReproduceDocument {
-    /// slablab.reproduce.1
+    /// slablab.reproduce.2
     schema: &'static str,
     name: String,
     title: String,
@@ -25,6 +27,8 @@ pub(in crate::output) struct ReproduceDocument {
     source: Option<String>,
     /// How a parameter was fitted; null if none was.
     fitted: Option<String>,
+    /// Parameters that were pinned on published figures of the base engine.
+    pinned: Vec<PinnedDocument>,
     figures: Vec<FigureDocument>,
     linear: Vec<LinearDocument>,
     merit: Vec<MeritDocument>,
@@ -32,9 +36,57 @@ pub(in crate::output) struct ReproduceDocument {
     relations: Vec<RelationDocument>,
     /// Relations that agree.
     agree: usize,
-    /// All relations.
+    /// All relations but fitted ones.
     rows: usize,
     best_constant: ConstantDocument,
+    /// How near the ratios are to the published ones; null without any.
+    sizes: Option<SizesDocument>,
+}
+
+/// How near the modelled ratios are to the published ones, beside one ratio for all.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::output) struct SizesDocument {
+    /// Ratios of cells that are published and modelled.
+    rows: usize,
+    /// Published ratios inside the intervals of the draws.
+    inside: usize,
+    /// Published ratios beside which there are draws.
+    with_draws: usize,
+    /// The root mean square of the logarithm of modelled over published.
+    error: f64,
+    /// The ratio that is the same for all rows and fits best.
+    same_ratio: f64,
+    /// The error of that one.
+    same_ratio_error: f64,
+}
+
+impl From<Sizes> for SizesDocument {
+    fn from(sizes: Sizes) -> SizesDocument {
+        SizesDocument {
+            rows: sizes.rows,
+            inside: sizes.inside[0],
+            with_draws: sizes.inside[1],
+            error: sizes.error,
+            same_ratio: sizes.same,
+            same_ratio_error: sizes.same_error,
+        }
+    }
+}
+
+/// A parameter that the mail does not tell. Relations of the same cells are fitted, and count in no score.
+#[derive(Serialize, JsonSchema)]
+struct PinnedDocument {
+    parameter: &'static str,
+    value: String,
+    /// The cells whose figure was used.
+    base: BTreeMap<String, String>,
+    /// The cells whose figure over that of the base was used; null for that of the base.
+    other: Option<BTreeMap<String, String>>,
+    metric: &'static str,
+    /// The published figure or ratio.
+    published: f64,
+    tried: Vec<String>,
+    how: String,
 }
 
 /// The sign that most relations have, given as the answer to all.
@@ -102,17 +154,53 @@ struct PairDocument {
     ratio_high_95: Option<f64>,
     /// The p-value after Holm's correction over the table.
     p_holm: Option<f64>,
+    /// Lower, none, higher, or open: no sign has 95 % of the draws.
     sign: &'static str,
-    /// The lowest ratio with what is assumed varied.
-    assumed_low: Option<Varied>,
-    /// The highest ratio with what is assumed varied.
-    assumed_high: Option<Varied>,
-    /// The changes that flip the sign.
-    flips: Vec<Varied>,
+    /// The standard deviation that the seed gives the logarithm of a ratio of published means; null with one
+    /// run.
+    scatter: Option<f64>,
+    /// What draws of all that is assumed say; null without.
+    drawn: Option<DrawsDocument>,
+}
+
+/// Runs of two cells with all costs, and what `[ranges.vary]` names, drawn together.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::output) struct DrawsDocument {
+    draws: usize,
+    /// Draws whose ratio is below 1 by more than the noise.
+    lower_percent: f64,
+    /// Draws whose ratio cannot be told from 1.
+    none_percent: f64,
+    /// Draws whose ratio is above 1 by more than the noise.
+    higher_percent: f64,
+    /// The interval that holds the published ratio in 95 of 100 cases, if the model is right.
+    ratio_low_95: f64,
+    ratio_high_95: f64,
+    /// How far the published ratio is outside of the interval, percent of the nearer end; 0 inside. Null if
+    /// no ratio was published.
+    outside_percent: Option<f64>,
+    /// The assumption that explains the most of the draws' variance; null if chance may explain as much.
+    most: Option<Matter>,
+}
+
+impl DrawsDocument {
+    pub(in crate::output) fn new(pair: &Compared, published: Option<f64>) -> Option<DrawsDocument> {
+        let Draws { n, parts: [lower, none, higher], interval, most, .. } = pair.drawn.as_ref()?;
+        Some(DrawsDocument {
+            draws: *n,
+            lower_percent: lower * 100.0,
+            none_percent: none * 100.0,
+            higher_percent: higher * 100.0,
+            ratio_low_95: interval.low,
+            ratio_high_95: interval.high,
+            outside_percent: published.and_then(|published| pair.outside_percent(published)),
+            most: most.clone(),
+        })
+    }
 }
 
 impl Document for ReproduceDocument {
-    const NAME: &str = "slablab.reproduce.1";
+    const NAME: &str = "slablab.reproduce.2";
     const TITLE: &str = "slablab reproduce: published figures beside modelled ones";
 }
 
@@ -129,6 +217,7 @@ impl ReproduceDocument {
             title: file.title.clone(),
             source: file.source.clone(),
             fitted: file.fitted.as_ref().map(|fitted| fitted.how.clone()),
+            pinned: file.pinned.iter().map(|one| pinned(results, one)).collect(),
             figures: file.published.iter().map(|row| figure(results, row)).collect(),
             linear: file.linear.iter().map(|row| linear(results, row)).collect(),
             merit: orders.iter().map(|one| MeritDocument::new(results, one)).collect(),
@@ -137,7 +226,21 @@ impl ReproduceDocument {
             agree: of.agree,
             rows: of.rows,
             best_constant: ConstantDocument { sign: of.constant.0.word(), agree: of.constant.1 },
+            sizes: sizes_of(judged).map(SizesDocument::from),
         }
+    }
+}
+
+fn pinned(results: &Results, one: &Pinned) -> PinnedDocument {
+    PinnedDocument {
+        parameter: one.parameter,
+        value: one.value.to_string(),
+        base: names(&one.base),
+        other: one.other.as_ref().map(names),
+        metric: results.metric(one.metric).name,
+        published: one.published,
+        tried: one.tried.iter().map(ToString::to_string).collect(),
+        how: one.how.clone(),
     }
 }
 
@@ -184,22 +287,17 @@ fn linear(results: &Results, row: &Linear) -> LinearDocument {
 }
 
 fn relation(results: &Results, row: &Judged) -> RelationDocument {
-    let noise = results.experiment.file.noise_percent;
-    let pairs = row.compared.iter().map(|pair| {
-        let range = pair.range();
-        PairDocument {
-            cells: pair.label.clone(),
-            base: pair.base,
-            other: pair.other,
-            ratio: pair.ratio,
-            ratio_low_95: pair.interval.map(|ends| ends.low),
-            ratio_high_95: pair.interval.map(|ends| ends.high),
-            p_holm: pair.p,
-            sign: pair.sign.word(),
-            assumed_low: range.map(|ends| ends[0].clone()),
-            assumed_high: range.map(|ends| ends[1].clone()),
-            flips: pair.flips(noise).cloned().collect(),
-        }
+    let pairs = row.compared.iter().map(|pair| PairDocument {
+        cells: pair.label.clone(),
+        base: pair.base,
+        other: pair.other,
+        ratio: pair.ratio,
+        ratio_low_95: pair.interval.map(|ends| ends.low),
+        ratio_high_95: pair.interval.map(|ends| ends.high),
+        p_holm: pair.p,
+        sign: pair.sign.map_or("open", Sign::word),
+        scatter: pair.scatter,
+        drawn: DrawsDocument::new(pair, row.expect.ratio),
     });
     RelationDocument {
         name: row.expect.name.clone(),
@@ -208,6 +306,6 @@ fn relation(results: &Results, row: &Judged) -> RelationDocument {
         published_ratio: row.expect.ratio,
         published_sign: row.expect.sign.word(),
         pairs: pairs.collect(),
-        verdict: row.verdict.to_string(),
+        verdict: row.words(),
     }
 }

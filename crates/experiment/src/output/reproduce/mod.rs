@@ -2,18 +2,19 @@
 
 mod document;
 
-pub(super) use document::ReproduceDocument;
+pub(super) use document::{DrawsDocument, ReproduceDocument, SizesDocument};
 
 use super::experiment::{Look, begun, ended, experiment_avg_std, experiment_mmtests, with_tables};
 use super::finding::{joined, ran};
 use super::merit::{merit_blocks, merit_sum};
 use super::shown::shown_tables;
 use crate::file::linear::Linear;
-use crate::file::ranges::Costs;
-use crate::file::rows::{Expect, Sign};
+use crate::file::pinned::Pinned;
+use crate::file::rows::{Expect, Select, Sign};
+use crate::judge::draws::Matter;
 use crate::judge::linear::fits;
 use crate::judge::merit::{Ordered, merits};
-use crate::judge::verdict::{Compared, Judged, Verdict, judge, score};
+use crate::judge::verdict::{Compared, Judged, Sizes, Verdict, judge, predicted, score, sizes_of};
 use crate::run::results::Results;
 use slablab_report::document::{Named, named};
 use slablab_report::frame::Frame;
@@ -22,7 +23,7 @@ use slablab_report::text::counted;
 use slablab_report::{Answer, text};
 
 /// Columns of the text that are left out on a narrow terminal, in this order.
-const LEFT_OUT: [&str; 3] = ["sd", "95 %", "ratio"];
+const LEFT_OUT: [&str; 4] = ["sd", "95 %", "moved most by", "ratio"];
 
 /// The schema of the answer.
 pub(super) fn schema() -> Named {
@@ -41,16 +42,12 @@ pub fn reproduce_answer(results: &Results, look: Look<'_>) -> Answer {
     if let Some(fitted) = &file.fitted {
         answer = answer.line(format!("fitted: {}: {}", fitted.parameter, fitted.how));
     }
+    answer = file.pinned.iter().fold(answer, |answer, one| answer.line(pinned(results, one)));
     answer = answer.heading("figures").table(figures(results), &LEFT_OUT);
     if !judged.is_empty() {
-        let head = format!(
-            "ratios of two cells, with 95 % intervals over the repeats; x0.5 to x2: the lowest and the highest \
-             ratio with {}",
-            what_varies(results)
-        );
-        answer = answer.heading(head).table(relations(&judged), &LEFT_OUT);
-        answer = extremes(&judged, file.noise_percent).into_iter().fold(answer, Answer::line);
+        answer = answer.heading(head(results)).table(relations(&judged), &LEFT_OUT);
         answer = answer.line(constant(&judged));
+        answer = sizes_of(&judged).into_iter().fold(answer, |answer, sizes| answer.line(size_words(sizes)));
     }
     answer = with_tables(answer, linear(results));
     answer = with_tables(merit_blocks(answer, results, &orders), shown_tables(results));
@@ -64,7 +61,7 @@ pub fn reproduce_answer(results: &Results, look: Look<'_>) -> Answer {
 /// How many of the relations and the pairs in orders of merit agree, and which relations do not.
 fn agreement(results: &Results, judged: &[Judged], orders: &[Ordered]) -> String {
     let of = score(judged);
-    let others = judged.iter().filter(|row| row.verdict != Verdict::Agrees);
+    let others = predicted(judged).filter(|row| row.verdict != Verdict::Agrees);
     let others: Vec<String> = others.map(|row| format!("{} ({})", row.expect.name, row.verdict)).collect();
     let merit = merit_sum(orders);
     let name = &results.experiment.file.name;
@@ -76,7 +73,7 @@ fn agreement(results: &Results, judged: &[Judged], orders: &[Ordered]) -> String
         (_, merit) => {
             let not = if others.is_empty() { String::new() } else { format!(": {}", joined(others)) };
             let merit = merit.map_or(String::new(), |merit| format!("; {merit}"));
-            format!("{}{not}{merit}", three_counts(name, &judged.iter().collect::<Vec<_>>()))
+            format!("{}{not}{merit}", three_counts(name, &predicted(judged).collect::<Vec<_>>()))
         }
     }
 }
@@ -85,13 +82,18 @@ fn agreement(results: &Results, judged: &[Judged], orders: &[Ordered]) -> String
 pub(super) fn three_counts(name: &str, judged: &[&Judged]) -> String {
     let count = |wanted| judged.iter().filter(|row| row.verdict == wanted).count();
     let (agree, undetermined) = (count(Verdict::Agrees), count(Verdict::Undetermined));
-    let not = judged.len() - agree - undetermined;
+    let lost = count(Verdict::NotResolvable);
+    let not = judged.len() - agree - undetermined - lost;
     let verb = |count: usize, one, many| if count == 1 { one } else { many };
     let rows = counted(judged.len() as u64, "published relation");
+    let lost = match lost {
+        0 => String::new(),
+        lost => format!(", {lost} {} not resolvable", verb(lost, "is", "are")),
+    };
     let others = match judged.len() - agree {
         0 => String::new(),
         _ => format!(
-            ", {undetermined} {} undetermined and {not} {} not",
+            ", {undetermined} {} undetermined{lost} and {not} {} not",
             verb(undetermined, "is", "are"),
             verb(not, "does", "do")
         ),
@@ -132,19 +134,22 @@ fn frame(results: &Results, judged: &[Judged]) -> Frame {
         "ratio_low_95",
         "ratio_high_95",
         "p_holm",
-        "assumed_low",
-        "assumed_low_by",
-        "assumed_high",
-        "assumed_high_by",
+        "draws",
+        "lower_percent",
+        "none_percent",
+        "higher_percent",
+        "draws_low_95",
+        "draws_high_95",
+        "outside_percent",
+        "moved_most_by",
         "verdict",
     ]);
     let number = |number: Option<f64>| number.map_or(Shown::Empty, |number| Shown::Number(number, 4));
     let words = |text: Option<String>| text.map_or(Shown::Empty, Shown::Name);
     for row in judged {
         for pair in &row.compared {
-            let range = pair.range();
-            let end = |at: usize| range.map(|ends| ends[at]);
-            let by = |at: usize| words(end(at).map(|end| end.by.clone()));
+            let drawn = pair.drawn.as_ref();
+            let percent = |at: usize| number(drawn.map(|drawn| drawn.parts[at] * 100.0));
             frame.row([
                 Shown::Name(row.expect.name.clone()),
                 Shown::Name(pair.label.clone()),
@@ -156,11 +161,15 @@ fn frame(results: &Results, judged: &[Judged]) -> Frame {
                 number(pair.interval.map(|ends| ends.low)),
                 number(pair.interval.map(|ends| ends.high)),
                 number(pair.p),
-                number(end(0).map(|end| end.ratio)),
-                by(0),
-                number(end(1).map(|end| end.ratio)),
-                by(1),
-                Shown::Name(row.verdict.to_string()),
+                drawn.map_or(Shown::Empty, |drawn| Shown::Count(drawn.n as u64)),
+                percent(0),
+                percent(1),
+                percent(2),
+                number(drawn.map(|drawn| drawn.interval.low)),
+                number(drawn.map(|drawn| drawn.interval.high)),
+                number(row.expect.ratio.and_then(|published| pair.outside_percent(published))),
+                words(drawn.and_then(|drawn| drawn.most.as_ref()).map(|most| most.name.clone())),
+                Shown::Name(row.words()),
             ]);
         }
     }
@@ -172,7 +181,7 @@ fn figures(results: &Results) -> text::Table {
     let heads = ["", "metric", "published", "modelled", "sd", "ratio", ""];
     let mut table = text::Table::new(heads).numbers(2..6);
     let file = &results.experiment.file;
-    let plain = results.plan.cells.len() - results.plan.cells.iter().filter(|cell| is_scaled(cell)).count();
+    let plain = results.plain().count();
     let mut published = vec![false; plain];
     for row in &file.published {
         for cell in results.plan.selected(&results.experiment, &row.cell) {
@@ -188,10 +197,6 @@ fn figures(results: &Results) -> text::Table {
         table.row(figure(results, cell, file.metric, None, "predicted"));
     }
     table
-}
-
-fn is_scaled(cell: &crate::plan::Cell) -> bool {
-    cell.scaled != crate::plan::Scaled::Nothing
 }
 
 fn figure(results: &Results, cell: usize, at: usize, published: Option<f64>, note: &str) -> [String; 7] {
@@ -214,7 +219,7 @@ fn figure(results: &Results, cell: usize, at: usize, published: Option<f64>, not
 }
 
 fn relations(judged: &[Judged]) -> text::Table {
-    let heads = ["", "published", "modelled", "95 %", "x0.5 to x2", "verdict"];
+    let heads = ["", "published", "modelled", "95 %", "sign", "size", "moved most by", "verdict"];
     let mut table = text::Table::new(heads).numbers(1..5);
     for row in judged {
         let several = row.compared.len() > 1;
@@ -228,12 +233,39 @@ fn relations(judged: &[Judged]) -> text::Table {
                 published(&row.expect),
                 ratio(pair.ratio),
                 interval(pair),
-                range(pair),
-                row.verdict.to_string(),
+                of_sign(pair, row.expect.sign),
+                row.expect.ratio.map_or("-".into(), |published| size(pair, published)),
+                most(pair),
+                row.words(),
             ]);
         }
     }
     table
+}
+
+/// What a parameter was pinned on, and what the model has there.
+fn pinned(results: &Results, one: &Pinned) -> String {
+    let metric = results.metric(one.metric);
+    let mean = |cell: &Select| {
+        let cells = results.plan.selected(&results.experiment, cell);
+        cells.first().and_then(|cell| results.shown(*cell, metric)).map(|sample| sample.mean())
+    };
+    let modelled = match &one.other {
+        Some(other) => mean(&one.base).zip(mean(other)).map(|(base, other)| other / base),
+        None => mean(&one.base),
+    };
+    let what = if one.other.is_some() { "a ratio of" } else { "a figure of" };
+    let tried: Vec<String> = one.tried.iter().map(ToString::to_string).collect();
+    format!(
+        "pinned: {} = {}, on {what} {} alone, published {:.3}, modelled {}; tried: {}. {}",
+        one.parameter,
+        one.value,
+        results.experiment.file.engines[0].0,
+        one.published,
+        ratio(modelled),
+        tried.join(", "),
+        one.how
+    )
 }
 
 /// Whether numbers grow linearly with a parameter: a table for each row of the file.
@@ -275,51 +307,69 @@ fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"))
 }
 
+/// The 95 % interval of the draws; without, of the repeats.
 fn interval(pair: &Compared) -> String {
-    pair.interval.map_or("-".into(), |ends| format!("{:.3} to {:.3}", ends.low, ends.high))
+    let ends = pair.drawn.as_ref().map(|drawn| drawn.interval).or(pair.interval);
+    ends.map_or("-".into(), |ends| format!("{:.3} to {:.3}", ends.low, ends.high))
 }
 
-fn range(pair: &Compared) -> String {
-    match pair.range() {
-        Some([low, high]) => format!("{:.3} to {:.3}", low.ratio, high.ratio),
-        None => "not varied".into(),
+/// How many draws have a sign, and how many there are.
+pub(super) fn of_sign(pair: &Compared, sign: Sign) -> String {
+    let Some(drawn) = &pair.drawn else { return "not drawn".into() };
+    let part = match sign {
+        Sign::Lower => drawn.parts[0],
+        Sign::Nothing => drawn.parts[1],
+        Sign::Higher => drawn.parts[2],
+    };
+    format!("{:.0} of {}", part * drawn.n as f64, drawn.n)
+}
+
+/// Where the published ratio is, seen from the interval of the draws.
+pub(super) fn size(pair: &Compared, published: f64) -> String {
+    match pair.outside_percent(published) {
+        None => "-".into(),
+        Some(0.0) => "inside".into(),
+        Some(percent) if percent > 0.0 => format!("{percent:.1} % above"),
+        Some(percent) => format!("{:.1} % below", -percent),
     }
 }
 
-/// What is varied, in words.
-fn what_varies(results: &Results) -> String {
-    let costs = "assumed costs halved and doubled";
-    let Some(ranges) = &results.experiment.file.ranges else {
-        return format!("{costs}, each alone and all together");
-    };
-    let mut words = match ranges.costs {
-        Costs::Each => vec![format!("{costs}, each alone and all together")],
-        Costs::Together => vec![format!("{costs}, all together")],
-        Costs::Given => Vec::new(),
-    };
-    let mut names: Vec<&str> = ranges.vary.iter().map(|(name, _)| *name).collect();
-    names.dedup();
-    words.extend((!names.is_empty()).then(|| format!("other values of {}", names.join(", "))));
-    format!("{}; {} each", words.join(" and with "), counted(results.plan.varied.into(), "run"))
+/// The assumption that moves the ratio most, and how much of the variance is its own.
+fn most(pair: &Compared) -> String {
+    let most = pair.drawn.as_ref().and_then(|drawn| drawn.most.as_ref());
+    most.map_or("-".into(), |Matter { name, percent, .. }| format!("{name} ({percent:.0} %)"))
 }
 
-/// Which changes matter most for each relation, and which flip it.
-fn extremes(judged: &[Judged], noise_percent: f64) -> Vec<String> {
-    let of = |row: &Judged| {
-        let ends = row.compared.iter().filter_map(Compared::range);
-        let [low, high] = ends.min_by(|a, b| a[0].ratio.total_cmp(&b[0].ratio))?;
-        let mut flips: Vec<&str> = row
-            .compared
-            .iter()
-            .flat_map(|pair| pair.flips(noise_percent))
-            .map(|one| one.by.as_str())
-            .collect();
-        flips.sort_unstable();
-        flips.dedup();
-        let name = &row.expect.name;
-        let flips =
-            if flips.is_empty() { String::new() } else { format!("; flips with {}", flips.join(", ")) };
-        Some(format!("{name}: lowest with {}, highest with {}{flips}", low.by, high.by))
+/// What the table of relations shows.
+fn head(results: &Results) -> String {
+    let most = results.plan.draws;
+    if most == 0 {
+        return "ratios of two cells, with 95 % intervals over the repeats".into();
+    }
+    let ranges = results.experiment.file.ranges.as_ref();
+    let costs = ranges.is_none_or(|ranges| ranges.costs).then(|| "all costs".to_string());
+    let names = ranges.into_iter().flat_map(|ranges| &ranges.vary).map(|(name, _)| (*name).to_string());
+    let drawn: Vec<String> = costs.into_iter().chain(names).collect();
+    format!(
+        "ratios of two cells at costs as given; 95 %: the interval over at most {most} draws of {} together; \
+         sign: draws that have the published sign; size: where the published ratio is, seen \
+         from the interval",
+        joined(drawn)
+    )
+}
+
+/// How near the ratios are to the published ones, beside the null answer.
+pub(super) fn size_words(sizes: Sizes) -> String {
+    let inside = match sizes.inside {
+        [_, 0] => String::new(),
+        [inside, all] => format!(", {inside} of {all} inside the intervals"),
     };
-    judged.iter().filter_map(of).collect()
+    format!(
+        "Sizes: over {} the root mean square of the logarithm of modelled over published is {:.3}{inside}; of the \
+         same ratio for all, {:.3}, it is {:.3}.",
+        counted(sizes.rows as u64, "ratio"),
+        sizes.error,
+        sizes.same,
+        sizes.same_error
+    )
 }
