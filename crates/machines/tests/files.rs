@@ -280,5 +280,5 @@ fn a_cost_has_a_prior() {
     let prior = Prior { origin: Origin::Kernel, within: 2.0 };
     assert_eq!([0.0, 1.96, -1.96].map(|z| prior.factor_ppm(z)), [1_000_000, 2_000_025, 499_994]);
     let refused = MachineFile::parse(&costs().replace(&line, &line.replace(" }", ", within = 0.5 }")));
-    assert!(refused.err().expect("a factor below 1").what.contains("expected a factor from 1 to 100"));
+    assert!(refused.expect_err("a factor below 1").what.contains("expected a factor from 1 to 100"));
 }
