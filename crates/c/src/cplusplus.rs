@@ -19,7 +19,14 @@ fn new(bytes: usize, align: usize) -> *mut c_void {
 /// request that needs one.
 #[inline(always)]
 fn fast(bytes: usize, align: usize) -> *mut c_void {
-    if align == 1 { api::alloc_fast(bytes).cast() } else { std::ptr::null_mut() }
+    if align == 1 { api::alloc_fast(bytes).cast() } else { fast_aligned(bytes, align) }
+}
+
+#[inline(always)]
+fn fast_aligned(bytes: usize, align: usize) -> *mut c_void {
+    let at =
+        if align.is_power_of_two() { api::alloc_aligned_fast(bytes, align) } else { std::ptr::null_mut() };
+    at.cast()
 }
 
 #[inline(never)]

@@ -23,8 +23,25 @@ extern "C" fn malloc_rest(bytes: size_t) -> *mut c_void {
     or_enomem(api::alloc_slow(bytes))
 }
 
-fn aligned(align: usize, bytes: usize) -> *mut u8 {
-    if bytes > MOST { std::ptr::null_mut() } else { api::alloc_aligned(bytes, align) }
+/// `align` is a power of two.
+#[inline(always)]
+fn aligned(align: usize, bytes: usize) -> *mut c_void {
+    let at = api::alloc_aligned_fast(bytes, align);
+    if at.is_null() { aligned_rest(align, bytes) } else { at.cast() }
+}
+
+/// Called last: without a frame.
+#[inline(never)]
+extern "C" fn aligned_rest(align: usize, bytes: usize) -> *mut c_void {
+    or_enomem(if bytes > MOST { std::ptr::null_mut() } else { api::alloc_aligned_slow(bytes, align) })
+}
+
+/// Called last: without a frame.
+#[cold]
+#[inline(never)]
+extern "C" fn invalid() -> *mut c_void {
+    set_errno(EINVAL);
+    std::ptr::null_mut()
 }
 
 exports! { "C":
@@ -73,21 +90,14 @@ exports! { "C":
     /// `memalign`: any alignment, rounded up to a power of two.
     fn memalign(align: size_t, bytes: size_t) -> *mut c_void {
         match align.checked_next_power_of_two() {
-            Some(align) => or_enomem(aligned(align, bytes)),
-            None => {
-                set_errno(EINVAL);
-                std::ptr::null_mut()
-            }
+            Some(align) => aligned(align, bytes),
+            None => invalid(),
         }
     }
 
     /// C11's `aligned_alloc`.
     fn aligned_alloc(align: size_t, bytes: size_t) -> *mut c_void {
-        if !align.is_power_of_two() {
-            set_errno(EINVAL);
-            return std::ptr::null_mut();
-        }
-        or_enomem(aligned(align, bytes))
+        if align.is_power_of_two() { aligned(align, bytes) } else { invalid() }
     }
 
     /// POSIX's `posix_memalign`. Leaves `errno` alone if there is memory; else it is `ENOMEM` too, as glibc's
@@ -99,11 +109,10 @@ exports! { "C":
         let before = errno();
         let at = aligned(align, bytes);
         if at.is_null() {
-            set_errno(ENOMEM);
             return ENOMEM;
         }
         set_errno(before);
-        out.put(at.cast());
+        out.put(at);
         0
     }
 

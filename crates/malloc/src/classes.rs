@@ -32,6 +32,25 @@ static LISTED: [u8; LISTED_MAX / STEP + 1] = {
     listed
 };
 
+/// Bytes of an object of each class, by the class plus 1, as [`LISTED`] has it: one load, where [`size`]
+/// computes. It has an entry for every byte, so that no index is beyond it.
+static SIZES: [u16; 1 << u8::BITS] = {
+    let mut sizes = [0; 1 << u8::BITS];
+    let mut class = 0;
+    while class < COUNT {
+        sizes[class + 1] = size(class) as u16;
+        class += 1;
+    }
+    sizes
+};
+const _: () = assert!(MAX <= u16::MAX as usize);
+
+/// Bytes of an object of a class, for a fast path.
+#[inline(always)]
+pub(crate) fn size_listed(class: usize) -> usize {
+    SIZES[usize::from(class.wrapping_add(1) as u8)].into()
+}
+
 /// The class of a request of at most [`MAX`] bytes.
 #[inline(always)]
 pub fn of(bytes: usize) -> usize {
@@ -76,6 +95,21 @@ pub fn aligned(bytes: usize, align: usize) -> Option<usize> {
     let sized = size(of(multiple)) as usize;
     // Otherwise the power of two above it, which is a class.
     Some(if sized.is_multiple_of(align) { sized } else { sized.next_power_of_two() })
+}
+
+/// A size of at least `bytes`, and of [`LISTED_MAX`] at most, whose class has objects that are a multiple of
+/// `align` bytes apart, a power of two. `None` may also mean that [`aligned`] knows one.
+#[inline(always)]
+pub(crate) fn listed_aligned(bytes: usize, align: usize) -> Option<usize> {
+    // Then the sum cannot overflow.
+    if bytes > LISTED_MAX {
+        return None;
+    }
+    let multiple = (bytes + align - 1) & align.wrapping_neg();
+    if multiple > LISTED_MAX {
+        return None;
+    }
+    (size_listed(listed(multiple)) & (align - 1) == 0).then_some(multiple)
 }
 
 /// Bytes of a cache line.
@@ -136,6 +170,28 @@ mod tests {
         check(&[(16..516, 1)], 278);
         // 90, 9 and 1 percent over 500, 8,000 and 92,000 sizes.
         check(&[(16..516, 33_120), (500..8500, 207), (8000..32769, 2)], 237);
+    }
+
+    #[test]
+    fn sizes_in_the_table() {
+        assert!((0..COUNT).all(|class| size_listed(class) == size(class) as usize));
+    }
+
+    /// Where the table knows an aligned class, it is the one that [`aligned`] computes. It knows that of each
+    /// multiple of a cache line.
+    #[test]
+    fn listed_classes_that_are_aligned() {
+        for align in (0..=63).map(|shift| 1usize << shift) {
+            for bytes in (0..=LISTED_MAX + 1).chain([MAX, MAX + 1, usize::MAX - 1, usize::MAX]) {
+                let found = listed_aligned(bytes, align).map(of);
+                if let Some(class) = found {
+                    let expected = aligned(bytes, align).map(of);
+                    assert_eq!(Some(class), expected, "{bytes} bytes aligned to {align}");
+                }
+                let must = align <= 64 && (1..=LISTED_MAX - 64).contains(&bytes);
+                assert!(found.is_some() || !must, "{bytes} bytes aligned to {align}");
+            }
+        }
     }
 
     #[test]

@@ -123,26 +123,24 @@ impl OnceHeap {
         self.push_marked(&entry, slots, marked)
     }
 
-    /// Whether a live object of a SLUB heap with nothing around it starts at an address, and is as large as
-    /// an object of `bytes` bytes would be. `false` may also mean that only a slower look can tell.
+    /// The class of the live object of a SLUB heap with nothing around it that starts at an address. `None`
+    /// may also mean that only a slower look can tell.
     #[inline(always)]
-    pub(crate) fn is_live_of_class(&'static self, at: &Given, bytes: usize) -> bool {
-        bytes <= classes::LISTED_MAX
-            && at
-                .pagemap()
-                .is_some_and(|entry| fast::is_live_of_class(&entry, bytes, || self.secret_of_slab()))
+    pub(crate) fn live_class_fast(&'static self, at: &Given) -> Option<usize> {
+        fast::live_class(&at.pagemap_local()?, || self.secret_of_slab())
     }
 
-    /// Gives a live object of a SLUB heap with nothing around it another size, if both sizes are those of
-    /// objects, and this thread's array has one.
+    /// [`OnceHeap::live_class_fast`] for memory of any node, and for threads without a slot of their own.
     #[inline]
-    pub(crate) fn resize(&'static self, at: &Given, bytes: usize) -> Resized {
-        match at.pagemap() {
-            Some(entry) if bytes <= classes::LISTED_MAX => {
-                fast::resize(&entry, bytes, || self.secret_of_slab())
-            }
-            _ => Resized::No,
-        }
+    pub(crate) fn live_class(&'static self, at: &Given) -> Option<usize> {
+        fast::live_class(&at.pagemap()?, || self.secret_of_slab())
+    }
+
+    /// Gives a live object of a class of the SLUB heap with nothing around it another size, of at most
+    /// [`classes::LISTED_MAX`] bytes, if this thread's array has an object.
+    #[inline(always)]
+    pub(crate) fn resize(&'static self, at: &Given, class: usize, bytes: usize) -> Resized {
+        fast::resize(at, class, bytes, self.secret_of_slab())
     }
 
     /// The secret of the SLUB heap, for a caller that found a slab with a number of its caches.

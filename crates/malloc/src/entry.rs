@@ -66,13 +66,25 @@ pub mod api {
         if align <= classes::STEP {
             return alloc(bytes);
         }
-        // The fixed places are of SLUB with nothing around it, whose slabs start with an object.
-        let object = classes::aligned(bytes, align).map_or(ptr::null_mut(), alloc_fast);
+        let object = alloc_aligned_fast(bytes, align);
         if object.is_null() { alloc_aligned_slow(bytes, align) } else { object }
     }
 
+    /// Fast rung of [`alloc_aligned`]: this thread's array only, for any power of two `align`. Null means
+    /// "call [`alloc_aligned_slow`]", not "out of memory". Makes no call.
+    #[inline(always)]
+    pub fn alloc_aligned_fast(bytes: usize, align: usize) -> *mut u8 {
+        fast::alloc_fixed_aligned(bytes, align)
+    }
+
+    /// Slow rung of [`alloc_aligned`], after [`alloc_aligned_fast`] gave null.
     #[inline(never)]
-    extern "C" fn alloc_aligned_slow(bytes: usize, align: usize) -> *mut u8 {
+    pub extern "C" fn alloc_aligned_slow(bytes: usize, align: usize) -> *mut u8 {
+        // The smallest class with the alignment may be one that only `aligned` knows.
+        let object = classes::aligned(bytes, align).map_or(ptr::null_mut(), alloc_fast);
+        if !object.is_null() {
+            return object;
+        }
         match HEAP.get() {
             Which::Slub(heap) => heap.alloc_aligned(bytes, align),
             Which::Other(heap) => heap.alloc_aligned(bytes, align),
@@ -194,23 +206,42 @@ pub mod api {
     #[inline(always)]
     pub fn realloc(at: Given, bytes: usize, align: usize) -> *mut u8 {
         // An aligned object may be of a larger class.
-        if align <= classes::STEP && HEAP.is_live_of_class(&at, bytes) {
-            return at.as_ptr();
+        if align <= classes::STEP
+            && bytes <= classes::LISTED_MAX
+            && let Some(class) = HEAP.live_class_fast(&at)
+        {
+            let stays = class == classes::listed(bytes);
+            return if stays { at.as_ptr() } else { realloc_live(at, bytes, class) };
         }
         realloc_slow(at, bytes, align)
     }
 
-    /// Slow rung of [`realloc`]: from one class to another.
+    /// Slow rung of [`realloc`] for a live object of a class and another size, of at most
+    /// [`classes::LISTED_MAX`] bytes.
     #[inline(never)]
-    extern "C" fn realloc_slow(at: Given, bytes: usize, align: usize) -> *mut u8 {
-        let resized = if align <= classes::STEP { HEAP.resize(&at, bytes) } else { Resized::No };
-        match resized {
+    extern "C" fn realloc_live(at: Given, bytes: usize, class: usize) -> *mut u8 {
+        match HEAP.resize(&at, class, bytes) {
             Resized::Stays => at.as_ptr(),
-            Resized::Moved(to) => {
-                free(at);
+            Resized::Moved(to) => to,
+            Resized::Left(to) => {
+                free_slow_marked(at);
                 to
             }
-            Resized::No => realloc_cold(at, bytes, align),
+            Resized::Before => {
+                fast::double_free(at.as_ptr());
+                ptr::null_mut()
+            }
+            Resized::No => realloc_cold(at, bytes, 1),
+        }
+    }
+
+    /// Slow rung of [`realloc`]: memory of another node, a thread without a slot, any size.
+    #[inline(never)]
+    extern "C" fn realloc_slow(at: Given, bytes: usize, align: usize) -> *mut u8 {
+        let listed = align <= classes::STEP && bytes <= classes::LISTED_MAX;
+        match HEAP.live_class(&at).filter(|_| listed) {
+            Some(class) => realloc_live(at, bytes, class),
+            None => realloc_cold(at, bytes, align),
         }
     }
 

@@ -148,6 +148,15 @@ pub(crate) fn alloc_fixed_zeroed(bytes: usize) -> *mut u8 {
     Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), zeroed)
 }
 
+/// As [`alloc_fixed`], aligned to the power of two `align`. Null may also mean that only
+/// [`classes::aligned`] knows a class.
+#[inline(always)]
+pub(crate) fn alloc_fixed_aligned(bytes: usize, align: usize) -> *mut u8 {
+    let Some(bytes) = classes::listed_aligned(bytes, align) else { return ptr::null_mut() };
+    // The fixed places are of SLUB with nothing around it, whose slabs start with an object.
+    Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), handed_out)
+}
+
 /// As [`alloc_fixed`], for a request that [`classes::LISTED_MAX`] is too small for.
 #[inline(always)]
 pub(crate) fn alloc_fixed_reckoned(bytes: usize) -> *mut u8 {
@@ -199,52 +208,49 @@ pub(crate) fn mark_free_sized(
     mark(secret(), entry).map(|()| place)
 }
 
-/// Whether a live object of the heap at the fixed places starts at the entry's address, and is of the class
-/// of a request of `bytes` bytes, at most [`classes::LISTED_MAX`]. `false` may also mean that only a slower
-/// look can tell.
+/// The class of the live object of the heap at the fixed places that starts at the entry's address. `None`
+/// may also mean that only a slower look can tell. `secret` is the heap's, and called only if there is one.
 #[inline(always)]
-pub(crate) fn is_live_of_class(entry: &GivenEntry, bytes: usize, secret: impl FnOnce() -> u64) -> bool {
-    entry.0.slots_place() == place(listed(bytes)) && is_live_fixed(entry, secret)
-}
-
-/// Whether a live object of the heap at the fixed places starts at the entry's address. `false` may also mean
-/// that only a slower look can tell.
-#[inline(always)]
-fn is_live_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> bool {
+pub(crate) fn live_class(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Option<usize> {
     // SAFETY: `is_start_fixed`: an object starts here. Nothing is around the engine of the heap at the fixed
     // places.
-    entry.0.is_start_fixed() && unsafe { !is_marked(secret(), entry.0.object()) }
+    let is_live = entry.0.is_start_fixed() && unsafe { !is_marked(secret(), entry.0.object()) };
+    // The heap's caches are those of the classes, and the first ones.
+    is_live.then(|| entry.0.slots_place().cache())
 }
 
 /// What a `realloc` did.
 pub(crate) enum Resized {
     /// The allocation serves as it is.
     Stays,
-    /// Its contents are in a new object; its own is still to be freed.
+    /// Its contents are in a new object, and its own is freed.
     Moved(*mut u8),
-    /// Nothing: the address may be anything, or this thread's array has no object.
+    /// As [`Resized::Moved`], but the allocation is marked as free, and is in no array yet.
+    Left(*mut u8),
+    /// As [`Resized::Moved`], but the allocation was freed meanwhile: a double free.
+    Before,
+    /// Nothing: this thread's array has no object.
     No,
 }
 
-/// Gives a live object of the heap at the fixed places another size, at most [`classes::LISTED_MAX`] bytes.
-#[inline]
-pub(crate) fn resize(entry: &GivenEntry, bytes: usize, secret: impl FnOnce() -> u64) -> Resized {
-    if !is_live_fixed(entry, secret) {
-        return Resized::No;
-    }
-    // This heap's caches are the first ones.
-    let usable = classes::size(entry.0.cache_index()) as usize;
+/// Gives a live object of a class, in the heap at the fixed places, another size of at most
+/// [`classes::LISTED_MAX`] bytes. `secret` is the heap's.
+#[inline(always)]
+pub(crate) fn resize(at: &Given, class: usize, bytes: usize, secret: u64) -> Resized {
+    let usable = classes::size_listed(class);
     if fits_well(usable, bytes) {
         return Resized::Stays;
     }
     let moved = alloc_fixed(bytes);
-    if moved.is_null() {
-        return Resized::No;
+    let Some(object) = Object::at(at.0).filter(|_| !moved.is_null()) else { return Resized::No };
+    // SAFETY: a live object of `usable` bytes starts at the address, and the new one has `bytes`. The
+    // invariant of `Given`: no other thread uses the object.
+    unsafe { ptr::copy_nonoverlapping(at.0, moved, usable.min(bytes)) };
+    match mark_given(secret, object) {
+        Ok(()) if Native::push_fixed(place(class), object) => Resized::Moved(moved),
+        Ok(()) => Resized::Left(moved),
+        Err(_) => Resized::Before,
     }
-    // SAFETY: a live object of `usable` bytes starts at the entry's address, and the new one has `bytes`. The
-    // invariant of `GivenEntry`, and `Given::new`: no other thread uses the object.
-    unsafe { ptr::copy_nonoverlapping(entry.0.object().as_ptr(), moved, usable.min(bytes)) };
-    Resized::Moved(moved)
 }
 
 /// Whether an allocation with `usable` bytes serves a `realloc` to `bytes` bytes as it is: it has room, and
@@ -259,7 +265,12 @@ pub(crate) fn fits_well(usable: usize, bytes: usize) -> bool {
 /// at the entry's address.
 #[inline(always)]
 pub(crate) fn mark(secret: u64, entry: &GivenEntry) -> Result<(), Freed> {
-    let object = entry.0.object();
+    mark_given(secret, entry.0.object())
+}
+
+/// As [`mark`], for an object whose address is that of a [`Given`].
+#[inline(always)]
+fn mark_given(secret: u64, object: Object) -> Result<(), Freed> {
     let key = key(secret, object);
     // SAFETY: the caller's finding: an object starts at `object`; it has at least two words. The invariant of
     // `GivenEntry`, and `Given::new`: no thread uses the object.

@@ -16,6 +16,13 @@ pub(crate) fn pop_fixed(heap: HeapAccess, place: Place) -> Option<Object> {
     Array::fixed(heap, hidden.area(), place).pop()
 }
 
+/// Adds an object to the array of this thread's slot of its cache, which has this place.
+#[inline(always)]
+pub(crate) fn push_fixed(heap: HeapAccess, place: Place, object: Object) -> bool {
+    let hidden = Hidden::new();
+    Array::fixed(heap, hidden.area(), place).push(object)
+}
+
 /// This thread's slots at fixed places: those of the caches with the numbers below 128, which are a program's
 /// size classes.
 pub struct FixedSlots<A>(&'static Area, PhantomData<fn() -> A>);

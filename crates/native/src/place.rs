@@ -22,6 +22,12 @@ impl Place {
         Place(number)
     }
 
+    /// The number of the cache with this place, which is not [`Place::NONE`].
+    #[inline(always)]
+    pub fn cache(self) -> usize {
+        self.index().wrapping_sub(1)
+    }
+
     /// The number, below [`PLACES`].
     #[inline(always)]
     pub(crate) fn number(self) -> u8 {

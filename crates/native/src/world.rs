@@ -237,6 +237,13 @@ impl<A: Trusted> Native<A> {
         fixed_slots::pop_fixed(Self::HEAP, place)
     }
 
+    /// Adds an object to the array of this thread's slot of its cache, which has this place. `false` if the
+    /// array is full, and wherever a slower way is needed.
+    #[inline(always)]
+    pub fn push_fixed(place: Place, object: Object) -> bool {
+        fixed_slots::push_fixed(Self::HEAP, place, object)
+    }
+
     /// [`Native::pagemap_local`], and this thread's slots at fixed places.
     #[inline(always)]
     pub fn pagemap_and_slots(at: *const u8) -> Option<(PagemapEntry, FixedSlots<A>)> {

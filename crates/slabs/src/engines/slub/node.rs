@@ -51,6 +51,9 @@ pub(super) type Listed<'a, P> =
 /// In `extra`: the slab is on its node's list. Written and read under `list_lock`.
 const LISTED: u64 = 1;
 
+/// A shrink sorts slabs with so many free objects at most.
+const BUCKETS: u32 = 32;
+
 impl<P: Platform> Slub<P> {
     /// Slabs on a node's list. A hint: read without the list's lock.
     pub(super) fn nr_partial(&self, node: NodeId) -> u32 {
@@ -143,9 +146,26 @@ impl<P: Platform> Slub<P> {
     /// Discards a node's empty slabs and sorts the others, fullest first, in 32 buckets of free objects;
     /// those with more stay behind (docs/theory/slub.md 4.6).
     fn shrink_node(&self, backing: &Backing<'_, P>, node: NodeId) -> u64 {
-        const BUCKETS: u32 = 32;
-        let mut empty: Option<Slab<P>> = None;
         let mut list = self.lock_node_unslotted(node);
+        let mut empty = if self.policy.elastic == 0 {
+            self.sort_by_passes(&mut list, node)
+        } else {
+            self.sort_at_once(&mut list, node)
+        };
+        drop(list);
+        let mut discarded = 0;
+        while let Some(slab) = empty {
+            empty = slab.next();
+            self.discard_uncounted(backing, slab);
+            discarded += 1;
+        }
+        discarded
+    }
+
+    /// Sorts a node's list and takes out the empty slabs, which are returned as a chain. Reads the list once
+    /// for each bucket: the model charges these reads, and predictions for kernels were measured with them.
+    fn sort_by_passes(&self, list: &mut Listed<'_, P>, node: NodeId) -> Option<Slab<P>> {
+        let mut empty: Option<Slab<P>> = None;
         // From the bucket with most free objects to the fullest. Each pass moves its slabs to the head one by
         // one, which turns their order round. The first pass also takes out the empty ones.
         for bucket in (1..=BUCKETS).rev() {
@@ -155,22 +175,44 @@ impl<P: Platform> Slub<P> {
                 next = slab.next();
                 let word = slab.word();
                 if word.inuse == 0 {
-                    self.unlist(&mut list, node, slab);
+                    self.unlist(list, node, slab);
                     slab.set_next(empty);
                     empty = Some(slab);
                 } else if word.free() == bucket {
-                    self.unlist(&mut list, node, slab);
-                    self.list_head(&mut list, node, slab);
+                    self.unlist(list, node, slab);
+                    self.list_head(list, node, slab);
                 }
             }
         }
-        drop(list);
-        let mut discarded = 0;
-        while let Some(slab) = empty {
-            empty = slab.next();
-            self.discard_uncounted(backing, slab);
-            discarded += 1;
+        empty
+    }
+
+    /// [`Slub::sort_by_passes`] in one pass, for programs: their lists are long, and a thread that allocates
+    /// does it. The order is the same.
+    fn sort_at_once(&self, list: &mut Listed<'_, P>, node: NodeId) -> Option<Slab<P>> {
+        let mut empty: Option<Slab<P>> = None;
+        let mut buckets = [None::<Slab<P>>; BUCKETS as usize];
+        // From the last slab to the first: a bucket then has them from the first to the last.
+        let mut before = list.last();
+        for _ in 0..list.len() {
+            let Some(slab) = before else { break };
+            before = slab.prev();
+            let word = slab.word();
+            let chain = match word.free() {
+                _ if word.inuse == 0 => &mut empty,
+                free @ 1..=BUCKETS => &mut buckets[free as usize - 1],
+                _ => continue,
+            };
+            self.unlist(list, node, slab);
+            slab.set_next(*chain);
+            *chain = Some(slab);
         }
-        discarded
+        for mut chain in buckets.into_iter().rev() {
+            while let Some(slab) = chain {
+                chain = slab.next();
+                self.list_head(list, node, slab);
+            }
+        }
+        empty
     }
 }
