@@ -78,6 +78,12 @@ impl<'a> Evidence<'a> {
         let most = self.histogram.last().map_or(0, |(freed, _)| *freed as usize);
         self.weights.len() * (most + 1)
     }
+
+    /// Probabilities that one draw's occupancies of slabs with each number of frees work out.
+    pub(super) fn cost_of_all(&self) -> usize {
+        let each = |(freed, _): &(u64, f64)| self.weights.len() * (*freed as usize + 1);
+        self.histogram.iter().map(each).sum::<usize>().max(1)
+    }
 }
 
 /// Probabilities below this count as this: frees that no share explains.
