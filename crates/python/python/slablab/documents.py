@@ -3,6 +3,166 @@
 from typing import Any, Literal, TypedDict
 
 
+class BenchProgram1Host(TypedDict):
+    """The machine, the engine that slablab was, and how it was built."""
+
+    build: str
+    cpu: str | None
+    engine: str
+    kernel: str | None
+    name: str | None
+
+
+class BenchProgram1Program(TypedDict):
+    """The program that wrote the answer, and its version."""
+
+    name: Literal["slablab"]
+    version: str
+
+
+class BenchProgram1RowCpuMs(TypedDict):
+    """User and system time of the program and the processes that it waited for, in ms."""
+
+    high: float
+    """The upper end of the interval."""
+    low: float
+    """The lower end of the interval."""
+    median: float
+    """The median."""
+
+
+class BenchProgram1RowCpuRatio(TypedDict):
+    """CPU time over that of the first allocator, block by block; null for the first."""
+
+    high: float
+    """The upper end of the interval."""
+    low: float
+    """The lower end of the interval."""
+    median: float
+    """The median."""
+
+
+class BenchProgram1RowPeakMb(TypedDict):
+    """The largest resident set of one process, in MB."""
+
+    high: float
+    """The upper end of the interval."""
+    low: float
+    """The lower end of the interval."""
+    median: float
+    """The median."""
+
+
+class BenchProgram1RowPeakRatio(TypedDict):
+    """The same of the peak."""
+
+    high: float
+    """The upper end of the interval."""
+    low: float
+    """The lower end of the interval."""
+    median: float
+    """The median."""
+
+
+class BenchProgram1RowSample(TypedDict):
+    """A run."""
+
+    cpu_s: float
+    """User and system time, in s."""
+    exit_code: int | None
+    """The exit code; null if a signal ended it."""
+    faults: int
+    """Page faults."""
+    peak_bytes: int
+    """The largest resident set of one process, in bytes."""
+    system_s: float
+    """System time, in s."""
+    user_s: float
+    """User time, in s."""
+    wall_s: float
+    """From the start to the end, in s."""
+
+
+class BenchProgram1RowWallMs(TypedDict):
+    """From the start to the end, in ms."""
+
+    high: float
+    """The upper end of the interval."""
+    low: float
+    """The lower end of the interval."""
+    median: float
+    """The median."""
+
+
+class BenchProgram1RowWallRatio(TypedDict):
+    """The same of wall time."""
+
+    high: float
+    """The upper end of the interval."""
+    low: float
+    """The lower end of the interval."""
+    median: float
+    """The median."""
+
+
+class BenchProgram1Row(TypedDict):
+    """An allocator's figures."""
+
+    allocator: str
+    """The allocator."""
+    cpu_ms: BenchProgram1RowCpuMs
+    """User and system time of the program and the processes that it waited for, in ms."""
+    cpu_ratio: BenchProgram1RowCpuRatio | None
+    """CPU time over that of the first allocator, block by block; null for the first."""
+    faults: float
+    """Page faults: the median."""
+    is_twin: bool
+    """Whether it is the first allocator a second time, to show what the machine alone changes."""
+    library: str
+    """The file that was preloaded."""
+    peak_mb: BenchProgram1RowPeakMb
+    """The largest resident set of one process, in MB."""
+    peak_ratio: BenchProgram1RowPeakRatio | None
+    """The same of the peak."""
+    samples: list[BenchProgram1RowSample]
+    """The samples, one for each block."""
+    user_ms: float
+    """Of it, outside of the kernel, in ms: the median."""
+    wall_ms: BenchProgram1RowWallMs
+    """From the start to the end, in ms."""
+    wall_ratio: BenchProgram1RowWallRatio | None
+    """The same of wall time."""
+
+
+class BenchProgram1(TypedDict):
+    """slablab bench -- PROGRAM: a program under several allocators"""
+
+    answer: str
+    """The answer in one sentence."""
+    blocks: int
+    """Complete blocks: in each, the program ran once under every allocator."""
+    command: str
+    """The program and its arguments."""
+    host: BenchProgram1Host
+    """The machine, the engine that slablab was, and how it was built."""
+    interval_percent: int
+    """What the intervals contain."""
+    load_after: float
+    """Runnable processes after the run."""
+    load_before: float
+    """Runnable processes before the run."""
+    no_verdict: list[str]
+    """Why there is no verdict; empty if there is one."""
+    notes: list[str]
+    """What a reader must know of the runs."""
+    program: BenchProgram1Program
+    """The program that wrote the answer, and its version."""
+    rows: list[BenchProgram1Row]
+    schema: Literal["slablab.bench-program.1"]
+    seed: int
+    """The seed of the order."""
+
+
 class Bench1Host(TypedDict):
     """The machine, the engine that slablab was, and how it was built."""
 
@@ -513,7 +673,7 @@ class Description1(_Description1, total=False):
 class Doctor1Action(TypedDict):
     basis: str
     """How the range is known."""
-    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"]]
+    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"] | Literal["kernel_memory"]]
     """The findings that it is for."""
     command: str
     """The command to type, or the words to add to the kernel's command line."""
@@ -640,7 +800,7 @@ class Doctor1Finding(TypedDict):
     """0 where it is not about bytes."""
     caches: list[Doctor1FindingCache]
     """Empty if it is about the machine."""
-    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"]
+    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"] | Literal["kernel_memory"]
     """The kinds of findings."""
     text: str
 
