@@ -7,6 +7,7 @@ use crate::stats::{Estimate, estimate};
 use crate::threads;
 use schemars::JsonSchema;
 use serde::Serialize;
+use slablab_report::visible;
 
 /// The figures of a program under several allocators.
 pub struct Judged {
@@ -140,7 +141,7 @@ fn row(lane: &Lane, base: &Lane, seed: u64) -> Option<Row> {
     };
     Some(Row {
         allocator: lane.allocator.name.clone(),
-        library: lane.allocator.library.display().to_string(),
+        library: visible::path(&lane.allocator.library),
         is_twin: lane.is_twin,
         cpu_ms: of(CPU_MS)?,
         user_ms: of(USER_MS)?.median,

@@ -3,6 +3,7 @@
 use crate::proof::{Ended, apart, end_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use slablab_report::visible;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::Hasher;
@@ -60,7 +61,7 @@ pub(super) fn once(start: &Start<'_>, go_on: &dyn Fn() -> bool) -> Result<Run, S
     let name = start.words[0].to_string_lossy();
     let failed = |error: std::io::Error| format!("{name}: {error}");
     let input = match start.input {
-        Some(path) => File::open(path).map_err(|error| format!("{}: {error}", path.display()))?.into(),
+        Some(path) => File::open(path).map_err(|error| format!("{}: {error}", visible::path(path)))?.into(),
         None => Stdio::null(),
     };
     let mut command = Command::new(&start.words[0]);

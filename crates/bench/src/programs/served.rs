@@ -2,6 +2,7 @@
 
 use super::Allocator;
 use super::scratch::Scratch;
+use slablab_report::visible;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -17,7 +18,7 @@ pub(super) fn environment(scratch: &Scratch) -> [(&'static str, PathBuf); 2] {
 /// # Errors
 /// The linker bound no malloc, or that of another file; files that cannot be read.
 pub(super) fn prove(scratch: &Scratch, allocator: &Allocator, program: &str) -> Result<(), String> {
-    let unread = |error: io::Error| format!("{}: {error}", scratch.path().display());
+    let unread = |error: io::Error| format!("{}: {error}", visible::path(scratch.path()));
     let mut servers = BTreeSet::new();
     for entry in fs::read_dir(scratch.path()).map_err(unread)? {
         let bytes = fs::read(entry.map_err(unread)?.path()).map_err(unread)?;
@@ -34,7 +35,7 @@ pub(super) fn prove(scratch: &Scratch, allocator: &Allocator, program: &str) -> 
         [first, ..] => Err(format!(
             "under {} the malloc of {program} is that of {first}: expected {}",
             allocator.name,
-            allocator.library.display()
+            visible::path(&allocator.library)
         )),
     }
 }

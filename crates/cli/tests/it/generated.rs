@@ -56,10 +56,13 @@ fn each_verb_has_completions_and_a_page() {
 /// bash is where CI is; what it completes is asked of bash itself.
 #[test]
 fn bash_completes() {
-    let script = printed(&["generate", "completions", "bash"]);
+    // A file: it is longer than a word of the command line may be.
+    let script = common::folder("bash-completes").join("slablab.bash");
+    std::fs::write(&script, printed(&["generate", "completions", "bash"])).expect("room");
     let complete = |words: &[&str]| {
         let asked = format!(
-            "{script}\nCOMP_WORDS=({}); COMP_CWORD={}; _slablab slablab '{}' '{}'; echo \"${{COMPREPLY[@]}}\"",
+            "source '{}'\nCOMP_WORDS=({}); COMP_CWORD={}; _slablab slablab '{}' '{}'; echo \"${{COMPREPLY[@]}}\"",
+            script.display(),
             words.join(" "),
             words.len() - 1,
             words[words.len() - 1],
