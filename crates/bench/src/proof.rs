@@ -67,8 +67,8 @@ pub(crate) fn end_of(child: Pid) -> io::Result<Ended> {
     }
 }
 
-/// Has a command begin in a copy of this process's own memory, not in the memory itself: the kernel counts the
-/// peak of what a process was before it executed a program as the program's.
+/// Has a command begin in a copy of this process's own memory, not in the memory itself: the kernel counts
+/// the peak of what a process was before it executed a program as the program's.
 pub(crate) fn apart(command: &mut Command) -> &mut Command {
     // SAFETY: the function does nothing; that there is one has the library call `fork`.
     unsafe { command.pre_exec(|| Ok(())) }

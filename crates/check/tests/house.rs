@@ -457,8 +457,8 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("linux", 3, 22),
     // The attribute that has a function run before `main`.
     ("cli", 1, 1),
-    // With the blocks of recorded programs, which have sizes, alignments and changes of size, and programs that
-    // are started and waited for.
+    // With the blocks of recorded programs, which have sizes, alignments and changes of size, and programs
+    // that are started and waited for.
     ("bench", 5, 36),
     // Names that JavaScript calls.
     ("page", 1, 6),

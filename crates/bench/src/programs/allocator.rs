@@ -28,8 +28,8 @@ const KNOWN: [Known; 5] = [
 ];
 const OURS: &str = "slablab";
 
-/// The allocators of `names`, which may be engines of slablab, then those of `given`, each `NAME=PATH`. Without
-/// names all that are installed, in `folders` or where libraries are.
+/// The allocators of `names`, which may be engines of slablab, then those of `given`, each `NAME=PATH`.
+/// Without names all that are installed, in `folders` or where libraries are.
 ///
 /// # Errors
 /// A name that nothing is known of, a library that is not there, a file that is no library, a name twice.

@@ -9,9 +9,9 @@
 //! judged       figures, ratios, the sentence    the report
 //! ```
 //!
-//! **A proof** is a run that is not measured: the dynamic linker says, for every process of the program, which
-//! library each `malloc` was bound to. A program that brings its own malloc, or has none to bind, is refused:
-//! its figures would be those of another allocator.
+//! **A proof** is a run that is not measured: the dynamic linker says, for every process of the program,
+//! which library each `malloc` was bound to. A program that brings its own malloc, or has none to bind, is
+//! refused: its figures would be those of another allocator.
 //!
 //! **The twin** is the first allocator once more: what differs between the two is the machine's.
 

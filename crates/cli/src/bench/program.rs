@@ -40,8 +40,8 @@ pub(super) fn run(args: Args) -> Result<Done, Failure> {
     Ok(ended)
 }
 
-/// Where a build or an installation of slablab has its library: beside this program, or in the `lib` beside the
-/// program's folder.
+/// Where a build or an installation of slablab has its library: beside this program, or in the `lib` beside
+/// the program's folder.
 fn beside() -> Vec<PathBuf> {
     let folder = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.to_path_buf()));
     folder.into_iter().flat_map(|folder| [folder.join("../lib"), folder].into_iter().rev()).collect()

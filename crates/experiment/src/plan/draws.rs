@@ -241,7 +241,7 @@ mod tests {
             }
         };
         check("2026", |costs| costs.memory[0].1, 1.3);
-        check("003-hackbench", |costs| costs.memory[0].1, 1.3);
+        check("003-hackbench", |costs| costs.memory[0].1, 1.1);
         check("003-hackbench", |costs| costs.l1, 1.1);
         check("003-hackbench", |costs| costs.wake_remote, 2.0);
     }

@@ -41,11 +41,11 @@ pub(super) struct Pool {
     draws: Vec<Shares>,
 }
 
-/// A cache with more objects in a slab is not fitted: the least fit would take many seconds. Pages of 64 KiB have
-/// such slabs, of objects up to 32 bytes.
+/// A cache with more objects in a slab is not fitted: the least fit would take many seconds. Pages of 64 KiB
+/// have such slabs, of objects up to 32 bytes.
 const MOST_FITTED: u64 = 2048;
-/// What the occupancies of a cache's slabs may cost: probabilities to work out. Where all draws cost more, the
-/// answer is the mean of fewer.
+/// What the occupancies of a cache's slabs may cost: probabilities to work out. Where all draws cost more,
+/// the answer is the mean of fewer.
 const WORK: usize = 1_000_000_000;
 
 /// The weights of a slab's occupancies, added up.
