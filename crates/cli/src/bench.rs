@@ -126,6 +126,9 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if !args.program.is_empty() {
         return program::run(args);
     }
+    if args.out.format == Benched::Hyperfine {
+        return Err("--format hyperfine: workloads have no such form: expected -- PROGRAM".into());
+    }
     args.out.check(named("the trace", &args.trace))?;
     args.out.expect_writable()?;
     let signal = polled()?;

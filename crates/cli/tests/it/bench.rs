@@ -182,5 +182,5 @@ fn programs_that_are_refused() {
         check_error(&[&["--repeats", "1"], args].concat(), words);
     }
     check_error(&["--allocators", "jmalloc", "--", "true"], "allocator jmalloc: expected one of glibc");
-    check_error(&["--allocators", "glibc", "--format", "hyperfine"], "this answer has no such form");
+    check_error(&["--allocators", "glibc", "--format", "hyperfine"], "workloads have no such form");
 }
