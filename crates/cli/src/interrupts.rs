@@ -6,6 +6,7 @@ use indicatif::ProgressBar;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,8 +38,28 @@ pub(crate) struct Interrupts;
 
 /// Held while an answer is written.
 static WRITING: Mutex<()> = Mutex::new(());
+/// A file that nobody asked to keep.
+static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
 /// The bar to be cleared; `None`: no thread waits for signals yet.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// A file that goes with the program, also when a signal ends it.
+pub(crate) struct Temporary(pub(crate) PathBuf);
+
+impl Temporary {
+    /// Makes no file: only its removal is sure.
+    pub(crate) fn new(path: PathBuf) -> Temporary {
+        *TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.clone());
+        Temporary(path)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It is not there if nothing was written.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
 
 impl Interrupts {
     /// `progress` is cleared before the program ends, in the place of an earlier one.
@@ -54,6 +75,10 @@ impl Interrupts {
                     bar.finish_and_clear();
                 }
                 let _whole = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(path) = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    // It may not be there yet.
+                    let _ = std::fs::remove_file(path);
+                }
                 std::process::exit(128 + signal);
             }
         });

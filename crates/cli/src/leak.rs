@@ -10,14 +10,14 @@
 //! ```
 
 use crate::input::{InputArgs, Progress, command_line};
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupts, Temporary};
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
 use crate::record;
 use slablab_doctor::state::{Input, State, read};
 use slablab_replay::leak::{Evidence, examine};
 use slablab_replay::output::leak_answer;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long this machine is looked at without `--for`.
@@ -84,7 +84,8 @@ fn file(input: &Input, since: &[PathBuf]) -> Result<Evidence, Failure> {
 /// Looks at this machine.
 fn live(args: &Args) -> Result<Evidence, Failure> {
     let time = args.time.unwrap_or(TIME);
-    let temporary = Temporary::new();
+    let name = format!("slablab-leak-{}.recording.tar", std::process::id());
+    let temporary = Temporary::new(std::env::temp_dir().join(name));
     let path = args.save.as_deref().unwrap_or(&temporary.0);
     match record::window(path, time, args.buffer) {
         Ok(()) => {
@@ -113,20 +114,4 @@ fn snapshots(input: &InputArgs, time: Duration, why: &Failure) -> Result<Evidenc
     let after = states.pop().expect("the last one was just read");
     let lacks = vec![format!("nothing was recorded, so the code that allocates is not known: {why}")];
     Ok(Evidence { after, earlier: states, sites: None, lacks })
-}
-
-/// The file of a recording that nobody asked to keep.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn new() -> Temporary {
-        Temporary(std::env::temp_dir().join(format!("slablab-leak-{}.recording.tar", std::process::id())))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It is not there if nothing could be recorded.
-        let _ = std::fs::remove_file::<&Path>(&self.0);
-    }
 }
