@@ -16,6 +16,7 @@ use slablab_doctor::output::{Shown, doctor_answer};
 use slablab_doctor::state::{Input, State, read, save};
 use slablab_doctor::{Options, examine};
 use slablab_report::error::At;
+use slablab_report::visible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -70,6 +71,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     args.out.check(named("DIR", &args.folder))?;
+    let folder = args.keep.as_ref().or(args.folder.as_ref());
+    if let Some(file) = folder.filter(|folder| folder.exists() && !folder.is_dir()) {
+        return Err(
+            format!("{}: expected a folder, of snapshots of `watch --keep`", visible::path(file)).into()
+        );
+    }
     match (&args.keep, &args.folder) {
         (Some(folder), _) => keep(&args, folder),
         (None, Some(folder)) => climbing(&args, folder),

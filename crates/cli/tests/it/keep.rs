@@ -26,6 +26,9 @@ fn folders_without_snapshots() {
     common::check_error(&["watch"], &[path], &["no snapshot is in it", "slablab-SECONDS.tar.zst"]);
     common::check_error(&["watch"], &["/no/such/folder"], &["/no/such/folder", "No such file"]);
     common::check_error(&["watch"], &[], &["required"]);
+    let file = argument("README.md");
+    common::check_error(&["watch"], &[&file], &["README.md: expected a folder"]);
+    common::check_error(&["watch"], &["--keep", &file], &["README.md: expected a folder"]);
     common::check_error(&["watch"], &[path, "--every", "1h"], &["--keep"]);
     common::check_error(&["watch"], &["--keep", path, "--every", "often"], &["500ms, 10s, 2m or 1h"]);
 }

@@ -48,6 +48,8 @@ fn inputs_that_are_none() {
     };
     let whole = std::fs::read(leaks("epoll.after")).expect("a dump");
     let (empty, cut) = (path("empty", b""), path("cut.tar.xz", &whole[..40]));
+    let dump = std::fs::read(argument("crates/doctor/testdata/leak/after.tar.xz")).expect("a dump");
+    check(&[&path("half.tar.xz", &dump[..3000])], 3, &["the rest of the input", "it is cut off"]);
     common::check_error(&["leak"], &[&empty], &["empty"]);
     common::check_error(&["leak"], &[&cut], &["cut.tar.xz"]);
     common::check_error(&["leak"], &["/no/such/file"], &["/no/such/file", "No such file"]);

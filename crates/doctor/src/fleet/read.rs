@@ -8,10 +8,11 @@ use crate::whatif::Change;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use slablab_report::error::Error;
+use slablab_report::visible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A dump that could not be read.
+/// A dump that could not be read, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
     /// Its path.
@@ -31,7 +32,7 @@ pub struct Fleet {
     pub names: Vec<String>,
     /// The changes whose savings are known.
     pub changes: Vec<Change>,
-    /// What could not be read.
+    /// What could not be read, or not to its end: then its beginning is among the machines, too.
     pub unread: Vec<Unread>,
 }
 
@@ -44,13 +45,14 @@ pub fn read(paths: &[PathBuf], by: By, changes: &[Change], progress: &(dyn Fn(u6
         progress(done.fetch_add(1, Relaxed) + 1, all);
         read
     };
-    let read: Vec<Result<Machine, Unread>> = paths.par_iter().map(one).collect();
+    let read: Vec<Result<(Machine, Option<Unread>), Unread>> = paths.par_iter().map(one).collect();
     let mut fleet = Fleet { changes: changes.to_vec(), ..Fleet::default() };
     let mut dumps: Vec<Vec<Machine>> = Vec::new();
     let mut at: FxHashMap<String, usize> = FxHashMap::default();
     for machine in read {
         match machine {
-            Ok(machine) => {
+            Ok((machine, rest)) => {
+                fleet.unread.extend(rest);
                 let index = *at.entry(machine.name.clone()).or_insert(dumps.len());
                 dumps.resize_with(dumps.len().max(index + 1), Vec::new);
                 dumps[index].push(machine);
@@ -69,9 +71,16 @@ pub fn read(paths: &[PathBuf], by: By, changes: &[Change], progress: &(dyn Fn(u6
     fleet
 }
 
-fn machine(path: &Path, by: By, changes: &[Change], names: &Names) -> Result<Machine, Unread> {
+fn machine(
+    path: &Path,
+    by: By,
+    changes: &[Change],
+    names: &Names,
+) -> Result<(Machine, Option<Unread>), Unread> {
     let unread = |error: Error| Unread { path: path.to_path_buf(), why: error.to_string() };
     let state = read_state(&Input { path: Some(path.to_path_buf()), ..Input::default() }).map_err(unread)?;
     let report = examine(&state, &Options::default()).map_err(unread)?;
-    Ok(Machine::of(&report, by, changes, names))
+    let cut_off = || format!("{}: cut off; sums have what comes before", visible::path(path));
+    let rest = state.is_cut_off().then(|| Unread { path: path.to_path_buf(), why: cut_off() });
+    Ok((Machine::of(&report, by, changes, names), rest))
 }

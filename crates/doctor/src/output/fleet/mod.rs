@@ -71,7 +71,7 @@ fn unread(fleet: &Fleet) -> Vec<String> {
         return Vec::new();
     }
     let some = fleet.unread.iter().take(UNREAD);
-    let first = format!("{} could not be read:", counted(fleet.unread.len() as u64, "dump"));
+    let first = format!("{} could not be read to the end:", counted(fleet.unread.len() as u64, "dump"));
     let more = fleet.unread.len().saturating_sub(UNREAD);
     let more = (more > 0).then(|| format!("... and {more} more (--format json)"));
     std::iter::once(first).chain(some.map(|unread| unread.why.clone())).chain(more).collect()
@@ -208,7 +208,7 @@ fn remarks(fleet: &Fleet, sums: &Sums) -> Vec<String> {
     let names: Vec<String> = unknown.map(|machine| visible::path(&machine.path).to_string()).collect();
     if let Some(first) = names.first() {
         remarks.push(format!(
-            "{} do not tell their memory, and cannot stand out: {first}{}",
+            "no memory is told by {}, so that none of their caches can stand out: {first}{}",
             counted(names.len() as u64, "machine"),
             if names.len() > 1 { " and others" } else { "" }
         ));
@@ -217,7 +217,7 @@ fn remarks(fleet: &Fleet, sums: &Sums) -> Vec<String> {
         let not = fleet.machines.len() - predicted;
         if not > 0 {
             let machines = counted(not as u64, "machine");
-            remarks.push(format!("{change} is not predicted on {machines}: they are not in its sum"));
+            remarks.push(format!("{change} is not predicted on {machines}, which its sum leaves out"));
         }
     }
     if !fleet.changes.is_empty() {

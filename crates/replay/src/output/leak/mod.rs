@@ -195,8 +195,9 @@ fn next(answer: Answer, leak: &Leak) -> Answer {
 
 /// What is not there, and what the numbers do not have.
 fn lacks(leak: &Leak) -> Vec<String> {
-    let missing = leak.report.measured.missing();
-    let missing = missing.filter(|missing| missing.file == SLABINFO);
+    let measured = &leak.report.measured;
+    let is_told = |file: &str| file == SLABINFO || measured.state.is_cut_off();
+    let missing = measured.missing().filter(|missing| is_told(&missing.file));
     let missing = missing.map(|missing| format!("{} ({}): {}", missing.file, missing.why, missing.costs));
     let gaps = leak.recorded.into_iter().flat_map(|recorded| gaps(&recorded.metadata));
     leak.lacks.iter().cloned().chain(missing).chain(gaps).collect()
