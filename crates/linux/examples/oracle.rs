@@ -90,8 +90,9 @@ mod oracle {
     impl Kind {
         fn new(events: &[Event], timers: bool, without: &[String]) -> Kind {
             let is_compared = |name: &str| !without.iter().any(|word| word == name);
+            let counted = events.iter().copied().filter(|event| !event.is_of_model());
             Kind {
-                events: events.iter().copied().filter(|event| is_compared(event.name())).collect(),
+                events: counted.filter(|event| is_compared(event.name())).collect(),
                 fields: FIELDS.into_iter().filter(|(name, _)| is_compared(name)).collect(),
                 timers,
                 by_node: !timers && events.len() > SLOB.len(),

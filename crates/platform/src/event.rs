@@ -15,10 +15,11 @@ macro_rules! events {
             pub const ALL: &'static [Event] = &[$(Event::$name,)*];
             /// How many events there are.
             pub const COUNT: usize = Event::ALL.len();
-            /// Whether the event serves traces of the model with clocks alone: answers of `replay` leave it
-            /// out.
-            pub const fn is_of_traces(self) -> bool {
-                matches!(self, Event::SlabNodeTry)
+            /// Whether no kernel counts the event, and the model with clocks alone needs it: answers of
+            /// `replay` leave it out.
+            pub const fn is_of_model(self) -> bool {
+                use Event::*;
+                matches!(self, SlabNodeTry | DetachOne | DetachTwo | DetachThree | DetachMore)
             }
             /// The name in files, columns and docs.
             pub const fn name(self) -> &'static str {
@@ -112,6 +113,14 @@ events! {
     SheafReturnFast = "sheaf_return_fast";
     /// Sheaves: a lent sheaf went to the barn or was flushed.
     SheafReturnSlow = "sheaf_return_slow";
+    /// Sheaves: a refill took one slab off a node's list.
+    DetachOne = "detach_1";
+    /// Sheaves: a refill took two slabs off a node's list, under one lock.
+    DetachTwo = "detach_2";
+    /// Sheaves: likewise three.
+    DetachThree = "detach_3";
+    /// Sheaves: likewise four or more.
+    DetachMore = "detach_4_or_more";
 
     /// SLQB: an object came out of a queue, a page or a new page.
     SlqbAlloc = "alloc";

@@ -5,6 +5,7 @@
 //! repository, in any text. Module paths (`slabs::order`) are in backticks, in pages. The tests cannot show
 //! that the cited section supports the claim of the citing line.
 
+mod constants;
 mod paths;
 mod rules;
 

@@ -151,7 +151,7 @@ mod tests {
                     assert_eq!(value, total, "{what}");
                     in_both += 1;
                     locks += if name.starts_with("lock_") { total } else { 0 };
-                } else if Event::ALL.iter().any(|event| event.name() == name && !event.is_of_traces()) {
+                } else if Event::ALL.iter().any(|event| event.name() == name && !event.is_of_model()) {
                     let caches = json["caches"].as_array().expect("a list");
                     let in_caches: u64 = caches.iter().map(|cache| number(&cache["counters"][&name])).sum();
                     let is_inside = LOCKS.iter().any(|lock| lock.name() == name);

@@ -78,7 +78,7 @@ pub(super) fn caches<'a>() -> Columns<Row<'a>> {
         .key("allocs_failed", |row| Cell::Count(row.cache.traffic.failed));
     let columns = only_json(columns);
     let columns = people(columns);
-    Event::ALL.iter().filter(|event| !event.is_of_traces()).fold(columns, |columns, event| {
+    Event::ALL.iter().filter(|event| !event.is_of_model()).fold(columns, |columns, event| {
         let count = move |row: &Row| row.counts().get(*event);
         let column = columns.key(event.name(), move |row| Cell::Count(count(row))).csv_alone();
         column.title(event.name()).when(move |row| count(row) > 0)

@@ -170,7 +170,7 @@ fn samples(timeline: &Timeline) -> Samples {
 }
 
 fn counters(counts: &Counts) -> Counters {
-    let counted = Event::ALL.iter().filter(|event| counts.get(**event) > 0 && !event.is_of_traces());
+    let counted = Event::ALL.iter().filter(|event| counts.get(**event) > 0 && !event.is_of_model());
     counted.map(|event| (event.name(), counts.get(*event))).collect()
 }
 

@@ -30,6 +30,17 @@ pub(super) enum Busy {
     Skip,
 }
 
+/// How a refill that took slabs off a list is counted.
+fn detached(slabs: u32) -> Option<Event> {
+    match slabs {
+        0 => None,
+        1 => Some(Event::DetachOne),
+        2 => Some(Event::DetachTwo),
+        3 => Some(Event::DetachThree),
+        _ => Some(Event::DetachMore),
+    }
+}
+
 /// How slabs are taken from a node's list.
 #[derive(Clone, Copy)]
 struct Way {
@@ -145,13 +156,14 @@ impl<P: Platform> Slub<P> {
         reserves: bool,
     ) -> Option<Slab<P>> {
         let (mut first, mut last) = (None, None::<Slab<P>>);
-        let (mut next, mut found) = (list.first(), 0);
+        let (mut next, mut found, mut slabs) = (list.first(), 0, 0);
         while let Some(slab) = next.filter(|_| found < want) {
             next = slab.next();
             if !reserves && slab.state().reserve {
                 continue;
             }
             found += slab.word().free();
+            slabs += 1;
             self.unlist(list, node, slab);
             slab.set_next(None);
             match last {
@@ -159,6 +171,9 @@ impl<P: Platform> Slub<P> {
                 None => first = Some(slab),
             }
             last = Some(slab);
+        }
+        if let Some(event) = detached(slabs) {
+            self.slots.count(event, 1);
         }
         first
     }

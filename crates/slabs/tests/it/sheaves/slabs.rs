@@ -30,6 +30,35 @@ fn cpu_slabs_below_sheaves_save_list_locks() {
     case("locks without", &["slub@6.18,max_order=0,cpu_slab=no"], refills, expected);
 }
 
+/// A refill takes as many slabs off a list as have the objects it wants, under one lock. 15 slabs of 64 objects,
+/// of which a CPU of another node frees one in `n`; a sheaf has 60.
+#[test]
+fn a_refill_detaches_the_slabs_that_it_needs() {
+    const EVENTS: [Event; 4] = [DetachOne, DetachTwo, DetachThree, DetachMore];
+    let case = |steps, counts: [u64; 4]| {
+        let presets = &["slub@7.0,max_order=0", "slub@7.3,max_order=0"];
+        let expected: [Expected; 4] = std::array::from_fn(|nth| Counted(EVENTS[nth], counts[nth]));
+        check(&Case {
+            name: "detached",
+            machine: two_nodes,
+            presets,
+            spec: SMALL,
+            steps,
+            expected: &expected,
+        });
+    };
+    macro_rules! one_in {
+        ($n:expr) => {
+            &[Alloc(0, 960), FreeEvery(2, $n), Mark, Alloc(0, 1)]
+        };
+    }
+    case(&[Alloc(0, 1)], [0, 0, 0, 0]);
+    case(one_in!(1), [1, 0, 0, 0]);
+    case(one_in!(2), [0, 1, 0, 0]);
+    case(one_in!(3), [0, 0, 1, 0]);
+    case(one_in!(5), [0, 0, 0, 1]);
+}
+
 /// Each free on another CPU finds a full slab. Without CPU partial lists each takes `list_lock`; with them
 /// none does until the list overflows.
 #[test]
