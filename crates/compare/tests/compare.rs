@@ -127,7 +127,7 @@ fn replays_in_full() {
     let base = replay("0f", &[("slub@7.1", 2000)]);
     let other = replay("0f", &[("slub@7.1,max_order=0", 1900)]);
     let expected = "patched is better than base in 1 of 2 rows, worse in 0; the largest difference:
-slab end, KiB, 5.0 % better.
+slab end, KiB: 5.0 % better.
 Results of slablab replay: patched against base.
 
 What differs
@@ -434,13 +434,13 @@ fn the_answer_is_one_sentence() {
     check(&[base.clone(), base.clone()], "patched and base have the same numbers in all 2 rows.");
     check(
         &[base.clone(), less.clone()],
-        "patched is better than base in 1 of 2 rows, worse in 0; the largest difference: slab end, KiB, 5.0 % \
+        "patched is better than base in 1 of 2 rows, worse in 0; the largest difference: slab end, KiB: 5.0 % \
          better.",
     );
     check(
         &[base, less, more],
         "patched, third are better than base in 1 of 4 comparisons, worse in 1; the largest difference: slab \
-         end, KiB, 10.0 % worse.",
+         end, KiB: 10.0 % worse.",
     );
     let mean = |mean: f64| experiment("slub@6.18", [[mean, 5e5], [mean, 5e5]], 1e6);
     check(
@@ -450,7 +450,7 @@ fn the_answer_is_one_sentence() {
     check(
         &[mean(20e6), mean(21.9e6)],
         "patched is better than base in 2 of 2 rows, worse in 0, beyond the scatter of the runs; the largest \
-         difference: numa8 groups=2: iops, M, 9.5 % better.",
+         difference: numa8 groups=2: iops, M: 9.5 % better.",
     );
     let mut busy = bench(50.0, 9.0, 1.0);
     busy["no_verdict"] = json!(["12 other threads wanted to run, on 4 CPUs"]);

@@ -79,7 +79,7 @@ fn largest(pairs: &[(&Row, &Against, Verdict)]) -> Option<String> {
     let gains = pairs.iter().filter(is_told).filter_map(|(row, pair, _)| Some((row, pair.gain_percent?)));
     let (row, gain) = gains.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     let side = if gain > 0.0 { "better" } else { "worse" };
-    Some(format!("the largest difference: {}, {} {side}", name(row), number::percent(gain.abs())))
+    Some(format!("the largest difference: {}: {} {side}", name(row), number::percent(gain.abs())))
 }
 
 /// The sentence below a table.

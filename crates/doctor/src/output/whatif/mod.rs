@@ -20,6 +20,7 @@ use document::WhatifDocument;
 use slablab_report::Answer;
 use slablab_report::document::{Named, named};
 use slablab_report::html::number;
+use std::cmp::Ordering;
 
 /// The answer of `whatif`: text and page have `listed` caches. `against` is the prediction beside a boot that
 /// had the change. `after` predicts the machine after a load, for the mail.
@@ -129,13 +130,18 @@ fn within(prediction: &Prediction) -> String {
     }
 }
 
-/// The difference to today, whose slabs take `now`.
+/// The difference to today, whose slabs take `now`, which may read as what they would take.
 fn than(now: &str, today: u64, whatif: u64) -> String {
     let percent = 100.0 * (whatif as f64 / today.max(1) as f64 - 1.0);
-    match whatif.cmp(&today) {
-        std::cmp::Ordering::Equal => ", as today".into(),
-        std::cmp::Ordering::Less => format!(" instead of {now}: {} less", number::percent(-percent)),
-        std::cmp::Ordering::Greater => format!(" instead of {now}: {} more", number::percent(percent)),
+    let side = match whatif.cmp(&today) {
+        Ordering::Equal => return ", as today".into(),
+        Ordering::Less => "less",
+        Ordering::Greater => "more",
+    };
+    let percent = number::percent(percent.abs());
+    match number::bytes(whatif) == now {
+        true => format!(", {percent} {side} than today"),
+        false => format!(" instead of {now}: {percent} {side}"),
     }
 }
 

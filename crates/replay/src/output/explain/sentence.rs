@@ -45,7 +45,12 @@ fn carried(explained: &Explained, memory: &Explanation) -> String {
         (_, None) => String::new(),
         (_, Some(orders)) => format!(" (estimated along {orders} sampled orders)"),
     };
-    format!("most of that is carried by {name}: {}{how}", signed_bytes(parts[most] as i64))
+    let (part, change) = (parts[most] as i64, memory.change() as i64);
+    if part.abs() > change.abs() {
+        let rest = signed_bytes(change - part);
+        return format!("{name} carries {}, the other policies together {rest}{how}", signed_bytes(part));
+    }
+    format!("most of that is carried by {name}: {}{how}", signed_bytes(part))
 }
 
 /// Whether it is slab memory at the end, of all caches or of one.

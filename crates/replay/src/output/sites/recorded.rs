@@ -196,11 +196,17 @@ fn time_line(sites: &Recorded) -> Option<text::Table> {
     let mut table = text::Table::new(heads);
     for site in most.iter().take(LINES) {
         let cells = (0..TIMES).map(|step| (site.line[at(step)] / 1024).to_string());
-        table.row(std::iter::once(fitted(&format!("{} {}", site.name, site.cache), LABEL)).chain(cells));
+        table.row(std::iter::once(label(site)).chain(cells));
     }
     let whole = |step: usize| sites.sum(|site| site.line[at(step)]) / 1024;
     table.row(std::iter::once("all".to_string()).chain((0..TIMES).map(|step| whole(step).to_string())));
     Some(table)
+}
+
+/// The call site and its cache, of at most [`LABEL`] characters; the call site is what is cut.
+fn label(site: &Site) -> String {
+    let cache = fitted(&site.cache, LABEL / 2);
+    format!("{} {cache}", fitted(&site.name, LABEL - 1 - cache.chars().count()))
 }
 
 /// A site with what its recording says.
