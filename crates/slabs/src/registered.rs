@@ -24,6 +24,34 @@ pub trait Family: 'static {
     type Policy: Policy + fmt::Debug + Send + Sync;
     /// A cache of it in the world `P`.
     type On<P: Platform>: Engine<P, Policy = Self::Policy> + 'static;
+    /// What its paths cost; `None`: it runs where nothing has a price (recordings, checks, programs).
+    const CYCLES: Option<Cycles> = None;
+}
+
+/// What the paths of an engine cost on a modelled CPU, in cycles of instructions alone: cache lines, exchanges
+/// of a slab's word, locks and waits are charged where they happen. A third of the instructions that callgrind
+/// counts of `bench --workloads pair64` is a fair guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cycles {
+    /// An allocation that finds an object in the CPU's slot.
+    pub alloc: u32,
+    /// A free that finds room there.
+    pub free: u32,
+    /// The begin of a path that the slot does not serve.
+    pub slow: u32,
+    /// What keeps others of the CPU out of the slot, at the machine's price.
+    pub guard: Guard,
+}
+
+/// What keeps others of a CPU out of its slot while a path uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Interrupts are off, also while a lock is held: SLAB, SLQB.
+    Interrupts,
+    /// A local exchange of two words; slow paths and locks turn interrupts off: SLUB before sheaves.
+    Exchange,
+    /// Preemption is off; locks turn interrupts off: sheaves.
+    Preemption,
 }
 
 /// The policies of a registered engine, without their type: their release, and the value of each knob.

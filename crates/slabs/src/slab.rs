@@ -278,17 +278,38 @@ impl<P: Platform> Slab<P> {
         link_offset: u32,
         new: &NewObjects<P>,
     ) -> P::Ptr {
+        let head = self.thread_after(0, (colour, size, objects, link_offset), new, &mut |_| ());
+        head.expect("a slab has an object")
+    }
+
+    /// As [`Slab::thread`], but for the first `taken` objects, which are passed to `put` without a link. The
+    /// others are linked: `None` if none is left. `shape` is what `thread` takes before `new`.
+    #[inline]
+    pub fn thread_after(
+        self,
+        taken: u32,
+        shape: (u32, u32, u32, u32),
+        new: &NewObjects<P>,
+        put: &mut impl FnMut(P::Ptr),
+    ) -> Option<P::Ptr> {
+        let (colour, size, objects, link_offset) = shape;
         let address = |index: u32| P::address(self.pfn, colour as u64 + index as u64 * size as u64);
         let key = if new.shuffled { Some(P::random()) } else { None };
         let nth = |place: u32| address(key.map_or(place, |key| new::shuffled(place, objects, key)));
-        let mut object = nth(0);
-        for place in 1..=objects {
+        let taken = taken.min(objects);
+        for object in (0..taken).map(nth) {
+            new.make(object);
+            put(object);
+        }
+        let head = (taken < objects).then(|| nth(taken))?;
+        let mut object = head;
+        for place in taken + 1..=objects {
             let next = (place < objects).then(|| nth(place));
             new.make(object);
             P::set_link(object, link_offset, next);
             object = next.unwrap_or(object);
         }
-        nth(0)
+        Some(head)
     }
 }
 

@@ -304,14 +304,28 @@ impl<P: Platform> Slub<P> {
         true
     }
 
-    /// Makes a slab and links its objects. The first attempt is for the preferred order; the second, with the
-    /// caller's own flags, for the smallest order.
+    /// Makes a slab and links its objects.
     pub(super) fn allocate_slab(
         &self,
         backing: &Backing<'_, P>,
         gfp: Gfp,
         node: NodeId,
-    ) -> Option<NewSlab<P>> {
+    ) -> Option<NewSlab<P, P::Ptr>> {
+        let geometry = &self.geometry;
+        self.allocate_slab_with(backing, gfp, node, &mut |slab, objects| {
+            slab.thread(0, geometry.size, objects, geometry.link_offset, &self.new)
+        })
+    }
+
+    /// Makes a slab, whose objects `link` links unless it has a map. The first attempt is for the preferred
+    /// order; the second, with the caller's own flags, for the smallest order.
+    pub(super) fn allocate_slab_with<H: From<P::Ptr>>(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: NodeId,
+        link: &mut impl FnMut(Slab<P>, u32) -> H,
+    ) -> Option<NewSlab<P, H>> {
         let geometry = &self.geometry;
         let gfp = self.slab_flags(gfp);
         let can_fall_back = geometry.order > geometry.min_order;
@@ -335,9 +349,9 @@ impl<P: Platform> Slub<P> {
         slab.set_extra(0);
         let head = if self.has_map() {
             self.make_map(slab, objects, |_| u64::MAX);
-            slab.prepare(geometry.size, objects, &self.new)
+            slab.prepare(geometry.size, objects, &self.new).into()
         } else {
-            slab.thread(0, geometry.size, objects, geometry.link_offset, &self.new)
+            link(slab, objects)
         };
         self.account_slab(slab, objects, 1);
         Some(NewSlab { slab, head, objects, fell_back })

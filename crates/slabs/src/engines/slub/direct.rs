@@ -47,8 +47,8 @@ struct Way {
     busy: Busy,
     /// Also slabs of the reserves.
     reserves: bool,
-    /// Their objects are read after the list's lock.
-    after: bool,
+    /// When their objects are read.
+    reads: RefillReads,
 }
 
 impl<P: Platform> Slub<P> {
@@ -80,8 +80,9 @@ impl<P: Platform> Slub<P> {
         let reserves = self.policy.cpu_slab || P::takes_reserves(gfp);
         let node = self.node_meant(node);
         let home = node.unwrap_or_else(|| self.home(P::cpu()));
-        let after = busy == Busy::Skip && self.policy.refill_reads == RefillReads::After;
-        let way = |busy| Way { busy, reserves, after };
+        // One object for a caller is taken under the lock.
+        let reads = if busy == Busy::Skip { self.policy.refill_reads } else { RefillReads::Locked };
+        let way = |busy| Way { busy, reserves, reads };
         let mut got = self.take_from_node(home, 0, want, way(Busy::Wait), put);
         let (busy, others) = match (busy, self.policy.remote_refill) {
             (Busy::Skip, RemoteRefill::Off) => (busy, false),
@@ -99,7 +100,7 @@ impl<P: Platform> Slub<P> {
         }
         let target = node.unwrap_or_else(|| P::cpu_node(P::cpu()));
         while got < want {
-            match self.take_from_new(backing, gfp, target, want - got, put) {
+            match self.take_from_new(backing, gfp, target, (want - got, reads), put) {
                 0 => break,
                 more => got += more,
             }
@@ -116,7 +117,7 @@ impl<P: Platform> Slub<P> {
         way: Way,
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
-        let Way { busy, reserves, after } = way;
+        let Way { busy, reserves, reads } = way;
         if self.nr_partial(node) <= keep {
             return 0;
         }
@@ -125,10 +126,10 @@ impl<P: Platform> Slub<P> {
             Busy::Skip => self.try_lock_node(node),
         };
         let Some(mut list) = list else { return 0 };
-        if after {
+        if reads != RefillReads::Locked {
             let chain = self.unlist_for(&mut list, node, want, reserves);
             drop(list);
-            return self.take_from_chain(node, chain, want, put);
+            return self.take_from_chain(node, chain, (want, reads), put);
         }
         let mut got = 0;
         let mut next = list.first();
@@ -184,7 +185,7 @@ impl<P: Platform> Slub<P> {
         &self,
         node: NodeId,
         mut chain: Option<Slab<P>>,
-        want: u32,
+        (want, reads): (u32, RefillReads),
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
         let mut got = 0;
@@ -196,6 +197,9 @@ impl<P: Platform> Slub<P> {
                 if got < want { self.take_from_slab(slab, want - got, put) } else { (0, false) };
             got += taken;
             if !exhausted {
+                if reads == RefillReads::After {
+                    self.walk(slab);
+                }
                 let mut list = self.lock_node_unslotted(node);
                 match self.policy.leftover {
                     Leftover::Head => self.list_head(&mut list, node, slab),
@@ -204,6 +208,15 @@ impl<P: Platform> Slub<P> {
             }
         }
         got
+    }
+
+    /// Reads the links of a slab's free objects to the last. No other CPU takes objects of it.
+    fn walk(&self, slab: Slab<P>) {
+        if !self.has_map() {
+            let first = slab.word().head.map(|head| slab.object(head));
+            core::iter::successors(first, |object| P::link(*object, self.geometry.link_offset))
+                .for_each(drop);
+        }
     }
 
     /// Takes up to `want` objects of a slab that no other CPU takes objects of: a listed one, whose node's
@@ -243,15 +256,15 @@ impl<P: Platform> Slub<P> {
         backing: &Backing<'_, P>,
         gfp: Gfp,
         node: NodeId,
-        want: u32,
+        (want, reads): (u32, RefillReads),
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
+        if reads == RefillReads::Lean && !self.has_map() {
+            return self.take_before_linking(backing, gfp, node, want, put);
+        }
         let Some(new) = self.allocate_slab(backing, gfp, node) else { return 0 };
         let NewSlab { slab, head, objects, fell_back } = new;
-        self.slots.count(Event::AllocSlab, 1);
-        if fell_back {
-            self.slots.count(Event::OrderFallback, 1);
-        }
+        self.count_new(fell_back);
         if self.has_map() {
             // Until the slab is listed, other CPUs know it only by the objects that were handed out.
             slab.init_word(SlabWord { head: Some(0), inuse: 0, ..SlabWord::all_out(objects as u16) });
@@ -268,14 +281,47 @@ impl<P: Platform> Slub<P> {
             next = P::link(object, self.geometry.link_offset);
             put(object);
         }
+        self.list_rest(slab, objects, (next, objects - count));
+        count
+    }
+
+    /// As [`Slub::take_from_new`], but what is taken is never linked.
+    fn take_before_linking(
+        &self,
+        backing: &Backing<'_, P>,
+        gfp: Gfp,
+        node: NodeId,
+        want: u32,
+        put: &mut impl FnMut(P::Ptr),
+    ) -> u32 {
+        let geometry = &self.geometry;
+        let new = self.allocate_slab_with(backing, gfp, node, &mut |slab, objects| {
+            let shape = (0, geometry.size, objects, geometry.link_offset);
+            slab.thread_after(want, shape, &self.new, put)
+        });
+        let Some(NewSlab { slab, head, objects, fell_back }) = new else { return 0 };
+        self.count_new(fell_back);
+        let count = objects.min(want);
+        self.list_rest(slab, objects, (head, objects - count));
+        count
+    }
+
+    fn count_new(&self, fell_back: bool) {
+        self.slots.count(Event::AllocSlab, 1);
+        if fell_back {
+            self.slots.count(Event::OrderFallback, 1);
+        }
+    }
+
+    /// Lists a new slab with what is left of its objects: the first of them, and how many. Until it is
+    /// listed, other CPUs know it only by the objects that were handed out.
+    fn list_rest(&self, slab: Slab<P>, objects: u32, (first, left): (Option<P::Ptr>, u32)) {
         let full = SlabWord::all_out(objects as u16);
-        let rest = next.and_then(|next| full.pushed(slab.offset(next), objects - count));
-        // Until the slab is listed, other CPUs know it only by the objects that were handed out.
+        let rest = first.and_then(|first| full.pushed(slab.offset(first), left));
         slab.init_word(rest.unwrap_or(full));
         if rest.is_some() {
             self.list_new(slab);
         }
-        count
     }
 
     fn list_new(&self, slab: Slab<P>) {

@@ -129,8 +129,12 @@ impl SlubPolicy {
         SlubPolicy { release: Release::new(7, 1, 0), barns: Barns::OnlineNodes, ..SlubPolicy::V7_0 };
 
     /// The policies of `slub@7.2`.
-    pub const V7_2: SlubPolicy =
-        SlubPolicy { release: Release::new(7, 2, 0), rcu_strangers: RcuStrangers::Kept, ..SlubPolicy::V7_1 };
+    pub const V7_2: SlubPolicy = SlubPolicy {
+        release: Release::new(7, 2, 0),
+        refill_reads: RefillReads::Lean,
+        rcu_strangers: RcuStrangers::Kept,
+        ..SlubPolicy::V7_1
+    };
 
     /// The policies of `slub@7.3`.
     pub const V7_3: SlubPolicy = SlubPolicy {
@@ -257,7 +261,7 @@ impl Policy for SlubPolicy {
         knob!(
             "refill_reads",
             "when a refill reads the objects of listed slabs: under list_lock, or after it as Linux 7.0 does",
-            refill_reads: RefillReads ["locked" = Locked, "after" = After]
+            refill_reads: RefillReads ["locked" = Locked, "after" = After, "lean" = Lean]
         ),
         knob!(
             "leftover",

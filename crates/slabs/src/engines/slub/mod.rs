@@ -90,10 +90,10 @@ impl<P: Platform> Default for CpuState<P> {
 }
 
 /// A new slab with linked objects, which no other CPU can find yet.
-struct NewSlab<P: Platform> {
+struct NewSlab<P: Platform, H> {
     slab: Slab<P>,
-    /// The first object of the list.
-    head: P::Ptr,
+    /// The first object of the list; an option where the list may be empty.
+    head: H,
     objects: u32,
     /// Whether it has the smallest order, not the preferred one.
     fell_back: bool,

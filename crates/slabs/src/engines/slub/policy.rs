@@ -155,8 +155,12 @@ pub enum Refill {
 pub enum RefillReads {
     /// Under the list's lock, which a refill then takes once for a node. No kernel.
     Locked,
-    /// After it: 7.0. What is left of the last slab goes back to the list under a second lock.
+    /// After it: 7.0. What is left of the last slab is walked to its end, and goes back to the list under a
+    /// second lock. A new slab's objects are all linked before some are taken.
     After,
+    /// After it, and nothing is walked or linked that stays: 7.2. Of a new slab, what a refill does not take
+    /// is linked.
+    Lean,
 }
 
 /// Where the last slab of a refill goes if it has objects left (docs/theory/sheaves.md 3.1).
