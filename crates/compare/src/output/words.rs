@@ -82,6 +82,11 @@ fn largest(pairs: &[(&Row, &Against, Verdict)]) -> Option<String> {
     Some(format!("the largest difference: {}: {} {side}", name(row), number::percent(gain.abs())))
 }
 
+/// Whether some number is of several runs.
+fn has_runs(section: &Section) -> bool {
+    section.rows.iter().flat_map(|row| &row.sides).flatten().any(|side| side.n > 1)
+}
+
 /// The sentence below a table.
 pub(super) fn remark(comparison: &Comparison, section: &Section) -> String {
     let pairs = || section.rows.iter().flat_map(|row| &row.pairs);
@@ -93,6 +98,7 @@ pub(super) fn remark(comparison: &Comparison, section: &Section) -> String {
     };
     if section.tests == 0 {
         let exact = match section.role {
+            Role::Answer if has_runs(section) => "Runs differ by less than 0.01 %, so no test. ".to_string(),
             Role::Answer => format!("One value each, so no test: {}. ", comparison.kind.exact),
             _ => String::new(),
         };

@@ -147,6 +147,7 @@ fn choose(ends: &Results) -> (Vec<usize>, Vec<String>) {
     let mut equal = Vec::new();
     for pair in ends.table(metric).compare(Rules::default()) {
         match pair.verdict {
+            _ if pair.is_unscattered() => differ.push((2 * pair.row, pair.gain_percent.unwrap_or(0.0).abs())),
             Verdict::Better | Verdict::Worse => {
                 differ.push((2 * pair.row, pair.gain_percent.unwrap_or(0.0).abs()))
             }

@@ -169,14 +169,15 @@ fn columns<'a>(base: &str, other: &str) -> Columns<Line<'a>> {
         })
         .key("hedges_g", move |line| optional(line.pair.hedges_g, 2))
         .key("cliffs_delta", move |line| optional(line.pair.cliffs_delta, 2))
-        .people("verdict_shown", "verdict", "Verdict", |line| Cell::Text(short(&line.pair.verdict)))
+        .people("verdict_shown", "verdict", "Verdict", |line| Cell::Text(short(&line.pair)))
         .key("verdict", |line| Cell::Text(line.pair.verdict.to_string()))
 }
 
 /// A verdict in a text table.
-pub(super) fn short(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Better | Verdict::Worse => verdict.to_string(),
+pub(super) fn short(pair: &Pair) -> String {
+    match &pair.verdict {
+        _ if pair.is_unscattered() => "not tested".into(),
+        verdict @ (Verdict::Better | Verdict::Worse) => verdict.to_string(),
         Verdict::NoDifference => "not certain".into(),
         Verdict::Untested(why) => format!("none: {why}"),
     }

@@ -17,16 +17,19 @@ pub(super) fn finding(table: &Table, metric: &Metric) -> String {
         .map(|other| Tally { table, other, better: Vec::new(), worse: Vec::new() })
         .collect();
     for pair in &pairs {
-        match pair.verdict {
-            Verdict::Better => tallies[pair.other - 1].better.push(pair),
-            Verdict::Worse => tallies[pair.other - 1].worse.push(pair),
-            Verdict::NoDifference | Verdict::Untested(_) => {}
+        let tally = &mut tallies[pair.other - 1];
+        match (&pair.verdict, pair.gain_percent) {
+            (Verdict::Better, _) => tally.better.push(pair),
+            (Verdict::Worse, _) => tally.worse.push(pair),
+            (_, Some(gain)) if pair.is_unscattered() && gain > 0.0 => tally.better.push(pair),
+            (_, Some(_)) if pair.is_unscattered() => tally.worse.push(pair),
+            (Verdict::NoDifference | Verdict::Untested(_), _) => {}
         }
     }
     tallies.retain(|tally| !tally.better.is_empty() || !tally.worse.is_empty());
     let order = |a: &&Tally<'_>, b: &&Tally<'_>| a.won().cmp(&b.won()).then(a.gain().total_cmp(&b.gain()));
     let untested = pairs.iter().map(|pair| match &pair.verdict {
-        Verdict::Untested(why) => Some(why),
+        Verdict::Untested(why) if !pair.is_unscattered() => Some(why),
         _ => None,
     });
     if let Some(Some(why)) = untested.reduce(|one, other| one.filter(|why| other == Some(why))) {
@@ -43,13 +46,24 @@ pub(super) fn finding(table: &Table, metric: &Metric) -> String {
     };
     let each = || joined(tallies.iter().map(Tally::words).collect());
     let (count, by) = (engines.len(), metric.name);
-    match (count, best.won() > 0, tallies.iter().all(|tally| tally.better.is_empty())) {
+    let said = match (count, best.won() > 0, tallies.iter().all(|tally| tally.better.is_empty())) {
         (2, ..) => format!("By {by} {}", best.words()),
         (_, true, _) => {
             format!("Of {count} engines {} gains the most by {by}: {}", engines[best.other], best.words())
         }
         (_, false, true) => format!("Of {count} engines {base} is the best by {by}: {}", each()),
         (_, false, false) => format!("Of {count} engines none is the best in all rows by {by}: {}", each()),
+    };
+    said + untested_rows(&pairs)
+}
+
+/// What is told of pairs without a scatter, which nothing tests.
+fn untested_rows(pairs: &[Pair]) -> &'static str {
+    let told = |pair: &&Pair| matches!(pair.verdict, Verdict::Better | Verdict::Worse);
+    match (pairs.iter().any(Pair::is_unscattered), pairs.iter().any(|pair| told(&pair))) {
+        (false, _) => "",
+        (true, false) => "; runs differ by less than 0.01 %, so nothing is tested",
+        (true, true) => "; where runs differ by less than 0.01 %, nothing is tested",
     }
 }
 

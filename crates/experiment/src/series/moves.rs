@@ -3,6 +3,7 @@
 use super::{Measured, Number, Series, State};
 use slablab_stats::Sample;
 use slablab_stats::holm::holm;
+use slablab_stats::table::{is_rounding, scatters};
 use slablab_stats::welch::welch;
 
 /// The probability of even one false move in a series, at most.
@@ -22,7 +23,7 @@ pub struct Move {
     pub from: f64,
     /// Its mean after.
     pub to: f64,
-    /// The p-value alone; `None` where numbers are exact.
+    /// The p-value alone; `None` where numbers are exact, or runs do not scatter.
     pub p: Option<f64>,
     /// The p-value after Holm's correction over the series.
     pub p_holm: Option<f64>,
@@ -55,6 +56,11 @@ impl Moves {
     /// What a commit moves.
     pub fn of(&self, commit: usize) -> impl Iterator<Item = &Move> {
         self.all.iter().filter(move |one| one.commit == commit)
+    }
+
+    /// The numbers that were tested, where numbers are not exact.
+    pub fn tests(&self) -> usize {
+        self.compared - self.untested - self.all.iter().filter(|one| one.p.is_none()).count()
     }
 
     /// The commits that move a number.
@@ -92,7 +98,7 @@ impl Series {
             let p: Vec<f64> = moves.all.iter().filter_map(|one| one.p).collect();
             let mut corrected = holm(&p).expect("p-values of tests are from 0 to 1").into_iter();
             moves.all.iter_mut().filter(|one| one.p.is_some()).for_each(|one| one.p_holm = corrected.next());
-            moves.all.retain(|one| one.p_holm.is_some_and(|p| p <= SIGNIFICANCE));
+            moves.all.retain(|one| one.p_holm.is_none_or(|p| p <= SIGNIFICANCE));
         }
         moves.all.sort_by(|a, b| {
             let ((a_main, a_weight), (b_main, b_weight)) = (a.weight(), b.weight());
@@ -114,12 +120,12 @@ impl Series {
                 continue;
             }
             let sample = |values: &[f64]| Sample::new(values.to_vec()).ok().map(|sample| sample.moments());
-            let p = sample(earlier)
-                .zip(sample(values))
-                .and_then(|(a, b)| welch(&a, &b).ok())
-                .map(|found| found.p);
-            match p {
-                Some(p) => to.all.push(Move { p: Some(p), ..found }),
+            let moments = sample(earlier).zip(sample(values));
+            let tested = moments.and_then(|(a, b)| Some((a, b, welch(&a, &b).ok()?)));
+            match tested {
+                Some((a, b, tested)) if scatters(&a, &b) => to.all.push(Move { p: Some(tested.p), ..found }),
+                Some((a, b, _)) if is_rounding(&a, &b) => to.all.push(Move { p: Some(1.0), ..found }),
+                Some(_) => to.all.push(found),
                 None => to.untested += 1,
             }
         }

@@ -5,6 +5,7 @@ use crate::bootstrap::Interval;
 use crate::effect::{cliffs_delta, hedges_g};
 use crate::holm::holm;
 use crate::rank::mann_whitney;
+use crate::sample::Moments;
 use crate::welch::{ratio_interval, welch};
 use std::fmt;
 
@@ -52,6 +53,12 @@ impl Default for Rules {
         Rules { pairs: Pairs::WithFirst, test: Test::Welch, significance: 0.05 }
     }
 }
+
+/// Part of a mean: a smaller standard deviation is that of rounding. A test against it would take any
+/// difference for certain, though another start of the same load may give another value.
+const ROUNDING: f64 = 1e-4;
+/// Why two columns are not tested whose runs differ by less.
+const NO_SCATTER: &str = "their runs differ by less than 0.01 %";
 
 /// How the column `other` compares with the column `base`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +109,14 @@ pub struct Pair {
     pub verdict: Verdict,
 }
 
+impl Pair {
+    /// Whether the columns differ, and the runs of each by less than 0.01 %: there is no scatter to test
+    /// against.
+    pub fn is_unscattered(&self) -> bool {
+        matches!(&self.verdict, Verdict::Untested(why) if why == NO_SCATTER)
+    }
+}
+
 impl Table {
     /// Compares columns row by row: rows in the order of the table, columns in theirs.
     pub fn compare(&self, rules: Rules) -> Vec<Pair> {
@@ -146,7 +161,9 @@ fn pair(index: usize, row: &Row, base: usize, other: usize, test: Test) -> Pair 
     let (base, other) = (&row.cells[base], &row.cells[other]);
     if let (Some(base), Some(other)) = (base.moments(), other.moments()) {
         pair.gain_percent = gain_percent(row.better, base.mean(), other.mean());
-        pair.gain_percent_95 = ratio_interval(&base, &other, 0.95).ok().map(|ratio| gains(row.better, ratio));
+        let ratio = ratio_interval(&base, &other, 0.95).ok();
+        let ratio = ratio.filter(|_| scatters(&base, &other) || is_rounding(&base, &other));
+        pair.gain_percent_95 = ratio.map(|ratio| gains(row.better, ratio));
         pair.hedges_g = hedges_g(&base, &other).ok().flatten();
     }
     if let (Some(base), Some(other)) = (base.runs(), other.runs()) {
@@ -161,6 +178,16 @@ fn pair(index: usize, row: &Row, base: usize, other: usize, test: Test) -> Pair 
         Err(why) => pair.verdict = Verdict::Untested(why),
     }
     pair
+}
+
+/// Whether a test has a scatter to compare a difference with: more than 0.01 % of a mean.
+pub fn scatters(base: &Moments, other: &Moments) -> bool {
+    [base, other].iter().any(|side| side.sd() > ROUNDING * side.mean().abs())
+}
+
+/// Whether two means differ by less than 0.01 %.
+pub fn is_rounding(base: &Moments, other: &Moments) -> bool {
+    (other.mean() - base.mean()).abs() <= ROUNDING * base.mean().abs()
 }
 
 /// The interval of the gain in percent, from that of the ratio of the means.
@@ -178,7 +205,13 @@ fn outcome(test: Test, base: &Cell, other: &Cell) -> Result<(f64, bool), String>
             return Err(why.clone());
         }
     }
-    match (test, base.moments().zip(other.moments()), base.runs().zip(other.runs())) {
+    let moments = base.moments().zip(other.moments());
+    if let Some((base, other)) = moments.filter(|(base, other)| base.n().min(other.n()) > 1)
+        && !scatters(&base, &other)
+    {
+        return if is_rounding(&base, &other) { Ok((1.0, false)) } else { Err(NO_SCATTER.to_string()) };
+    }
+    match (test, moments, base.runs().zip(other.runs())) {
         (Test::Welch, Some((base, other)), _) => match welch(&base, &other) {
             Ok(found) => Ok((found.p, found.difference > 0.0)),
             Err(_) => Err("fewer than 2 runs".to_string()),
@@ -212,7 +245,12 @@ pub fn summary(pairs: &[Pair], rules: Rules) -> String {
     let by = format!("{}, Holm's correction over {tests}, {percent} %", rules.test);
     let is_of_two = pairs.windows(2).all(|two| (two[0].base, two[0].other) == (two[1].base, two[1].other));
     let what = if is_of_two { "row" } else { "comparison" };
-    match (differ, pairs.len()) {
+    let unscattered = match pairs.iter().filter(|pair| pair.is_unscattered()).count() {
+        0 => String::new(),
+        1 => format!(" 1 {what} is not tested: {NO_SCATTER}."),
+        some => format!(" {some} {what}s are not tested: {NO_SCATTER}."),
+    };
+    let said = match (differ, pairs.len()) {
         (0, _) => format!("No difference can be told in any {what} ({by})."),
         (1, 1) => format!("The one {what} differs ({by})."),
         (differ, all) if differ == all => format!("All {all} {what}s differ ({by})."),
@@ -221,5 +259,6 @@ pub fn summary(pairs: &[Pair], rules: Rules) -> String {
             let left = all - differ;
             format!("{differ} of {all} {what}s {verb}; in {left} no difference can be told ({by}).")
         }
-    }
+    };
+    said + &unscattered
 }

@@ -49,10 +49,14 @@ pub enum Statistic {
     Max,
 }
 
+/// Most decimals that a column has room for.
+const MOST_DECIMALS: usize = 9;
+
 /// How the table is printed.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Decimals of the numbers: mmtests prints 4 for hackbench, 2 for most others.
+    /// Decimals of the numbers: mmtests prints 4 for hackbench, 2 for most others. A row with a number below
+    /// 0.1, of which they would leave one figure or none, has as many as give it three.
     pub decimals: usize,
     /// The statistics, each for all rows before the next.
     pub statistics: Vec<Statistic>,
@@ -100,7 +104,7 @@ pub fn print(table: &Table, options: &Options) -> String {
                 .expect("a string");
             for column in &columns {
                 let stars = line.is_mean && starred.contains(&(at % table.rows().len(), *column));
-                out += &line.cell(*column, options.decimals, stars);
+                out += &line.cell(*column, line.decimals(options.decimals), stars);
             }
             out.truncate(out.trim_end().len());
             out.push('\n');
@@ -192,6 +196,8 @@ struct Line<'a> {
     is_mean: bool,
     name: &'a str,
     /// Which values of the statistic are better: less scatter always is.
+    /// Whether it is a number of the row itself, not of its scatter.
+    is_of_unit: bool,
     better: Better,
     /// The statistic of each column, or why there is none.
     values: Vec<Result<f64, &'a str>>,
@@ -212,10 +218,19 @@ impl<'a> Line<'a> {
         Line {
             statistic: name,
             is_mean: statistic == Statistic::Mean,
+            is_of_unit: !scatter,
             name: &row.name,
             better: if scatter { Better::Lower } else { row.better },
             values: row.cells.iter().map(|cell| value(statistic, harmonic, cell)).collect(),
         }
+    }
+
+    /// As many decimals, or those that show three figures of the smallest number.
+    fn decimals(&self, least: usize) -> usize {
+        let numbers = self.values.iter().filter_map(|value| value.as_ref().ok()).map(|value| value.abs());
+        let smallest = numbers.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        let is_small = smallest < 0.1 && self.is_of_unit;
+        if is_small { least.max((-smallest.log10()).ceil() as usize + 2).min(MOST_DECIMALS) } else { least }
     }
 
     /// The number of a column and its percentage, in 23 characters.

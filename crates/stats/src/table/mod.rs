@@ -11,7 +11,7 @@ pub mod avg_std;
 mod compare;
 pub mod mmtests;
 
-pub use compare::{Pair, Pairs, Rules, Test, Verdict, summary, tally};
+pub use compare::{Pair, Pairs, Rules, Test, Verdict, is_rounding, scatters, summary, tally};
 
 use crate::error::{Error, Result};
 use crate::sample::{Moments, Sample};
