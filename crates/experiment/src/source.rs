@@ -55,6 +55,7 @@ installed! {
     "fork-exec-7.0",
     "fork-exec-7.0-arm64",
     "joonsoo-4.7",
+    "kfree-rcu",
     "lkp-remote-refill",
     "maple-6.18",
     "memoryless-slqb",

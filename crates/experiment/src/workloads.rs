@@ -12,6 +12,7 @@ use slablab_sim::programs::kbuild::Kbuild;
 use slablab_sim::programs::mappings::{Brk1, Mmap1, PageFault1};
 use slablab_sim::programs::micro::Micro;
 use slablab_sim::programs::mkfs::Mkfs;
+use slablab_sim::programs::modules::{KfreeRcu, Vmalloc};
 use slablab_sim::programs::netio::Netio;
 use slablab_sim::programs::netperf::Netperf;
 use slablab_sim::programs::oltp::Oltp;
@@ -30,6 +31,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &Workload::of::<Brk1>(),
     &Workload::of::<Hackbench>(),
     &Workload::of::<Kbuild>(),
+    &Workload::of::<KfreeRcu>(),
     &Workload::of::<Make>(),
     &Workload::of::<Micro>(),
     &Workload::of::<Mkfs>(),
@@ -45,6 +47,7 @@ pub const WORKLOADS: &[&Workload] = &[
     &Workload::of::<Tbench>(),
     &Workload::of::<TmpfsSwap>(),
     &Workload::of::<Ublk>(),
+    &Workload::of::<Vmalloc>(),
     &Workload::of::<Ycsb>(),
 ];
 

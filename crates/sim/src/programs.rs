@@ -40,6 +40,7 @@ pub mod mappings;
 pub mod measures;
 pub mod micro;
 pub mod mkfs;
+pub mod modules;
 pub mod netio;
 pub mod netperf;
 pub mod oltp;

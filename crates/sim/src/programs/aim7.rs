@@ -126,7 +126,7 @@ impl Program for Aim7 {
 
     /// A repeat draws the jobs, the lengths of pieces of work, and what the scheduler draws.
     fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
-        let outcome = repeat::run(setup, &params.repeat(), seed, recorder, |_| Aim7::new(params.mix))?;
+        let outcome = repeat::run(setup, &params.repeat(), seed, recorder, &[], |_| Aim7::new(params.mix))?;
         let wide = u128::from(outcome.messages) * 60_000_000_000_000;
         let own = [
             ("jobs_per_min", (wide / u128::from(outcome.elapsed.max(1))) as u64),

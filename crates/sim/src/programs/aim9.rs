@@ -128,7 +128,7 @@ impl Program for Aim9 {
 
     /// A repeat draws the lengths of pieces of work, and what the scheduler draws.
     fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
-        repeated::run(setup, &params.repeat(), seed, recorder, |_| Aim9::new(params.test))
+        repeated::run(setup, &params.repeat(), seed, recorder, &[], |_| Aim9::new(params.test))
     }
 }
 

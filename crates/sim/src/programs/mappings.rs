@@ -104,7 +104,10 @@ impl Program for Mmap1 {
     /// A repeat draws what the scheduler draws.
     fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
         let nodes = params.nodes;
-        repeated::run(setup, &params.repeat(), seed, recorder, |_| Mappings { change: Change::Map, nodes })
+        repeated::run(setup, &params.repeat(), seed, recorder, &[], |_| Mappings {
+            change: Change::Map,
+            nodes,
+        })
     }
 }
 
@@ -137,7 +140,10 @@ impl Program for Brk1 {
     /// A repeat draws what the scheduler draws.
     fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
         let nodes = params.nodes;
-        repeated::run(setup, &params.repeat(), seed, recorder, |_| Mappings { change: Change::Heap, nodes })
+        repeated::run(setup, &params.repeat(), seed, recorder, &[], |_| Mappings {
+            change: Change::Heap,
+            nodes,
+        })
     }
 }
 
@@ -168,7 +174,7 @@ impl Program for PageFault1 {
     /// A repeat draws what the scheduler draws.
     fn run(setup: &Setup, params: &Faults, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
         let (change, nodes) = (Change::Touch(params.mapping_mib << 20), params.nodes);
-        repeated::run(setup, &params.repeat(), seed, recorder, |_| Mappings { change, nodes })
+        repeated::run(setup, &params.repeat(), seed, recorder, &[], |_| Mappings { change, nodes })
     }
 }
 

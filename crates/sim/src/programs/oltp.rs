@@ -113,7 +113,7 @@ impl Program for Oltp {
 
     /// A repeat draws the lengths of pieces of work, and what the scheduler draws.
     fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
-        repeated::run(setup, &params.repeat(), seed, recorder, |kernel| Oltp::new(kernel, *params))
+        repeated::run(setup, &params.repeat(), seed, recorder, &[], |kernel| Oltp::new(kernel, *params))
     }
 }
 

@@ -68,7 +68,7 @@ impl Program for OpenClose {
 
     /// A repeat draws the lengths of pieces of work.
     fn run(setup: &Setup, params: &Params, seed: u64, recorder: &Recorder) -> Result<Observed, Failed> {
-        repeated::run(setup, &params.repeat(), seed, recorder, |_| OpenClose::default())
+        repeated::run(setup, &params.repeat(), seed, recorder, &[], |_| OpenClose::default())
     }
 }
 

@@ -9,8 +9,9 @@
 //!
 //! Processes share nothing that belongs to a process; threads share one process's address space and files.
 
+use crate::heap::Named;
 use crate::kernel::tally::{Failed, Outcome};
-use crate::kernel::{Kernel, Mark, Task, WaitQueue, Waiting, with_recorded_kernel};
+use crate::kernel::{Kernel, Mark, Task, WaitQueue, Waiting, with_caches};
 use crate::process::{Children, Kind};
 use crate::record::Recorder;
 use crate::setup::Setup;
@@ -79,7 +80,8 @@ struct Run<P: Repeats> {
     counted: RefCell<Option<Outcome>>,
 }
 
-/// Runs a program that `make` makes on the simulated kernel, and records the counted part.
+/// Runs a program that `make` makes on the simulated kernel, which has `own` caches too, and records the
+/// counted part.
 ///
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
@@ -88,9 +90,10 @@ pub fn run<P: Repeats>(
     repeat: &Repeat,
     seed: u64,
     recorder: &Recorder,
+    own: &[Named],
     make: impl FnOnce(&Rc<Kernel>) -> P,
 ) -> Result<Outcome, Failed> {
-    with_recorded_kernel(setup, seed, recorder, |kernel| {
+    with_caches(setup, seed, recorder, own, |kernel| {
         let run = Rc::new(Run {
             program: make(kernel),
             repeat: *repeat,

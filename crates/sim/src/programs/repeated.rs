@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! params! { struct Params { tasks: u32 = repeated::TASKS; .. } }
-//! repeated::run(setup, &repeated::window(..), seed, recorder, |kernel| what is repeated)
+//! repeated::run(setup, &repeated::window(..), seed, recorder, &[], |kernel| what is repeated)
 //! ```
 
 use super::measures::{KERNEL, LINES, sample, with_kernel};
 use super::program::{Estimate, Metric, NS, Observed, US};
 use super::repeat::{self, Length, Repeat, Repeats};
+use crate::heap::Named;
 use crate::kernel::Kernel;
 use crate::kernel::tally::Failed;
 use crate::params::{self, Parameter, Typed};
@@ -114,7 +115,7 @@ pub fn estimate(machine: &MachineSpec, repeat: &Repeat, [least_ns, host_ns]: [u6
     }
 }
 
-/// Runs what `make` makes, and measures [`METRICS`].
+/// Runs what `make` makes, on a kernel that has `own` caches too, and measures [`METRICS`].
 ///
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
@@ -123,9 +124,10 @@ pub fn run<P: Repeats>(
     repeat: &Repeat,
     seed: u64,
     recorder: &Recorder,
+    own: &[Named],
     make: impl FnOnce(&Rc<Kernel>) -> P,
 ) -> Result<Observed, Failed> {
-    let outcome = repeat::run(setup, repeat, seed, recorder, make)?;
+    let outcome = repeat::run(setup, repeat, seed, recorder, own, make)?;
     let per_s = u128::from(outcome.messages) * 1_000_000_000_000 / u128::from(outcome.elapsed.max(1));
     let each = outcome.elapsed.saturating_mul(repeat.tasks.into()) / outcome.messages.max(1);
     let own = [("operations_per_s", per_s as u64), ("operation_ps", each)];

@@ -12,7 +12,8 @@ const ONE: Repeat = Repeat { tasks: 1, kind: Kind::Process, outside: 0, length: 
 
 fn run(preset: &str, tasks: u32, mix: Mix, length: Length) -> Outcome {
     let repeat = Repeat { tasks, length, ..ONE };
-    let outcome = repeat::run(&setup(preset, 4, 1), &repeat, 1, &Recorder::default(), |_| Aim7::new(mix));
+    let outcome =
+        repeat::run(&setup(preset, 4, 1), &repeat, 1, &Recorder::default(), &[], |_| Aim7::new(mix));
     outcome.unwrap_or_else(|failed| panic!("{preset} {tasks} {mix:?}: {failed}"))
 }
 

@@ -14,7 +14,8 @@ use std::rc::Rc;
 fn check_locks(preset: &str, expected: [(&str, u64); 3]) {
     let of = |rounds| {
         let repeat = Repeat { tasks: 2, kind: Kind::Thread, length: Length::Rounds(rounds), outside: 0 };
-        run(&setup(preset, 2, 1), &repeat, 1, &Recorder::default(), |_| OpenClose::default()).expect("runs")
+        run(&setup(preset, 2, 1), &repeat, 1, &Recorder::default(), &[], |_| OpenClose::default())
+            .expect("runs")
     };
     let (few, many) = (of(20), of(50));
     for (name, taken) in expected {

@@ -24,6 +24,7 @@ mod machine;
 mod messages;
 mod micro;
 mod mkfs;
+mod modules;
 mod near;
 mod netperf;
 mod oltp;

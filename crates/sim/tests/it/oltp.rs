@@ -13,7 +13,7 @@ const ONE: Repeat = Repeat { tasks: 1, kind: Kind::Process, outside: 0, length: 
 fn run(preset: &str, form: Form, rounds: u64) -> Outcome {
     let repeat = Repeat { tasks: 6, length: Length::Rounds(rounds), ..ONE };
     let params = Params { form, steps: 5, user_us: 20, latency_us: 100, ..Params::default() };
-    let outcome = repeat::run(&setup(preset, 4, 2), &repeat, 1, &Recorder::default(), |kernel| {
+    let outcome = repeat::run(&setup(preset, 4, 2), &repeat, 1, &Recorder::default(), &[], |kernel| {
         Oltp::new(kernel, params)
     });
     outcome.unwrap_or_else(|failed| panic!("{preset} {form:?}: {failed}"))

@@ -46,7 +46,7 @@ const PROGRAMS: [(&str, Run, Allocates); 8] = [
     ),
     (
         "open_close",
-        |setup, repeat| run(setup, &repeat, 1, &Recorder::default(), |_| OpenClose::default()),
+        |setup, repeat| run(setup, &repeat, 1, &Recorder::default(), &[], |_| OpenClose::default()),
         |_| each(&[(Object::Name, 1), (Object::File, 1), (Object::FileSecurity, 1)]),
     ),
     ("page_test", |setup, repeat| run_aim9(setup, repeat, Test::Page), |_| each(&HEAP)),
@@ -78,12 +78,12 @@ fn each(objects: &[(Object, u64)]) -> Allocated {
 }
 
 fn run_mappings(setup: &Setup, repeat: Repeat, change: Change) -> Result<Outcome, Failed> {
-    run(setup, &repeat, 1, &Recorder::default(), |_| Mappings { change, nodes: 0 })
+    run(setup, &repeat, 1, &Recorder::default(), &[], |_| Mappings { change, nodes: 0 })
 }
 
 /// Its tasks are processes, whatever the kind.
 fn run_aim9(setup: &Setup, repeat: Repeat, test: Test) -> Result<Outcome, Failed> {
-    run(setup, &Repeat { kind: Kind::Process, ..repeat }, 1, &Recorder::default(), |_| Aim9::new(test))
+    run(setup, &Repeat { kind: Kind::Process, ..repeat }, 1, &Recorder::default(), &[], |_| Aim9::new(test))
 }
 
 const PRESETS: [&str; 6] =
@@ -177,7 +177,7 @@ fn processes_scale_and_threads_wait_for_their_lock() {
 #[track_caller]
 fn check_events(preset: &str, nodes: u32, cache: &str, some: &[Event], none: &[Event]) {
     let repeat = Repeat { length: Length::Rounds(20_000), ..ONE };
-    let outcome = run(&setup(preset, 1, 1), &repeat, 1, &Recorder::default(), |_| Mappings {
+    let outcome = run(&setup(preset, 1, 1), &repeat, 1, &Recorder::default(), &[], |_| Mappings {
         change: Change::Map,
         nodes,
     });
