@@ -230,8 +230,11 @@ fn engine<F: Family>() -> &'static Registration {
     impl<F: Family> Of<F> {
         const SIMULATED: Simulated = Simulated::of::<F>();
         const REPLAYED: Replayed = Replayed::of::<F>();
-        const ALL: &'static Registration =
-            &Registration::new::<F::Policy>(&[&Self::SIMULATED, &Self::REPLAYED]);
+        const ALL: &'static Registration = match F::CYCLES {
+            Some(_) => &Registration::new::<F::Policy>(&[&Self::SIMULATED, &Self::REPLAYED]),
+            // Without prices nothing is modelled: another engine's would say nothing of this one.
+            None => &Registration::new::<F::Policy>(&[&Self::REPLAYED]),
+        };
     }
     Of::<F>::ALL
 }

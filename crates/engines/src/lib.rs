@@ -93,7 +93,9 @@ pub fn parse_with<T: Any>(text: &str) -> Result<Preset, BadPreset<'_>> {
     let preset = parse(text)?;
     match &preset {
         Preset::Registered(own) if own.registration().table::<T>().is_none() => Err(BadPreset {
-            kind: BadKind::Found("this engine runs recordings alone (replay, sites, map): it has no costs"),
+            kind: BadKind::Found(
+                "this engine runs recordings alone (replay, sites, map): it has no costs (Family::CYCLES says them)",
+            ),
             given: text,
             nearest: [""; 3],
         }),

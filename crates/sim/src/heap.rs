@@ -12,7 +12,7 @@ use slablab_platform::{CpuId, Event, FrameKind, Frames, Gfp, NodeId, Pfn, Topolo
 use slablab_slabs::clock::Clock;
 use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slub};
 use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
-use slablab_slabs::registered::Registered;
+use slablab_slabs::registered::{Cycles, Registered};
 use slablab_slabs::{
     Backing, CacheId, CacheSpec, Engine, Family, FunctionCosts, Geometry, Metadata, Preset, Release, Sheaf,
     Usage, slab::Slab,
@@ -154,6 +154,8 @@ fn heap_of<E: Engine<Timed> + 'static>(
 #[derive(Debug)]
 pub struct Simulated {
     heap: fn(&Registered, PagesPolicy, &[Named]) -> Rc<dyn Heap>,
+    /// What its paths cost; `None`: what those of its release's SLUB do.
+    cycles: Option<Cycles>,
 }
 
 impl Simulated {
@@ -163,6 +165,7 @@ impl Simulated {
             heap: |own, pages, named| {
                 heap_of::<F::On<Timed>>(&Preset::Registered(*own), &own.policy(), pages, named)
             },
+            cycles: F::CYCLES,
         }
     }
 }

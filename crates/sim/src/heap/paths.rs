@@ -16,10 +16,15 @@
 //! | SLAB, SLQB | | interrupts off and on | held with interrupts off | under a lock | plain |
 //! | SLOB | | has none | | under its lock | interrupts off and on |
 //!
+//! A registered engine says what its paths cost (`Family::CYCLES`). One that says nothing, as a kernel's tree
+//! whose code is charged as it runs, has the prices of SLUB of its release.
+//!
 //! SLUB's 6.18 has sheaves for two caches in front of CPU slabs: the array operations have 7.0's price, the
 //! list operations that of the releases before.
 
+use super::Simulated;
 use slablab_model::{Costs, Paths, Ps};
+use slablab_slabs::registered::{Cycles, Guard};
 use slablab_slabs::{Preset, Release};
 
 /// Cycles of a fast path's other instructions.
@@ -65,14 +70,44 @@ pub fn paths(preset: &Preset, costs: &Costs) -> Paths {
         Preset::Slab(_) => Paths { links_in_descriptor: true, ..with_interrupts },
         Preset::Slqb(_) => with_interrupts,
         Preset::Slob(_) => Paths { lock: lock + costs.interrupts, ..with_interrupts },
-        // What SLUB's operations cost in a kernel of its release.
-        Preset::Registered(_) => match Preset::of_kernel(preset.release()) {
-            Some(slub) => paths(&slub, costs),
-            None => with_interrupts,
+        Preset::Registered(_) => match (cycles_of(preset), Preset::of_kernel(preset.release())) {
+            (Some(cycles), _) => own(cycles, costs),
+            (None, Some(slub)) => paths(&slub, costs),
+            (None, None) => with_interrupts,
         },
     }
 }
 
+/// What a registered engine says of its paths.
+fn cycles_of(preset: &Preset) -> Option<Cycles> {
+    let Preset::Registered(own) = preset else { return None };
+    own.registration().table::<Simulated>()?.cycles
+}
+
+/// The prices of an engine that says what its paths cost.
+fn own(cycles: Cycles, costs: &Costs) -> Paths {
+    let time = |cycles: u32| Ps::from(cycles) * costs.cycle;
+    let preemption = PREEMPTION * costs.cycle;
+    let (fast, held, locked) = match cycles.guard {
+        Guard::Interrupts => (costs.interrupts, 0, 0),
+        Guard::Exchange => (costs.local_exchange, costs.interrupts, costs.interrupts),
+        Guard::Preemption => (preemption, preemption, costs.interrupts),
+    };
+    let (alloc, free) = (time(cycles.alloc) + fast, time(cycles.free) + fast);
+    Paths {
+        list_pop: alloc,
+        list_push: free,
+        array_pop: alloc,
+        array_push: free,
+        hold: time(cycles.slow) + held,
+        exchange: costs.exchange16,
+        lock: costs.locked_exchange + UNLOCK * costs.cycle + locked,
+        links_in_descriptor: false,
+    }
+}
+
+/// Instructions in a cycle (assumed).
+const INSTRUCTIONS: Ps = 3;
 /// Instructions natively of an allocation and a free that take the fast path, from the caller's call to the
 /// return, and lines in the first level that they load. Counted by callgrind in `slablab bench --workloads
 /// pair64` (release build): an operation of the pair takes their sum.
@@ -98,8 +133,10 @@ const NATIVE_SECTIONS: Ps = 2;
 /// instruction, in femtoseconds, with loads that hit the first level: these are charged as lines, and taken
 /// off here.
 pub fn native(preset: &Preset, costs: &Costs, instruction: u64) -> Paths {
-    let fast = match preset {
-        Preset::Slub(policy) if policy.release < Release::new(7, 0, 0) => NATIVE_LIST,
+    let instructions = |cycles: u32| Ps::from(cycles) * INSTRUCTIONS;
+    let fast = match (cycles_of(preset), preset) {
+        (Some(own), _) => Native { alloc: instructions(own.alloc), free: instructions(own.free) },
+        (None, Preset::Slub(policy)) if policy.release < Release::new(7, 0, 0) => NATIVE_LIST,
         _ => NATIVE_QUEUE,
     };
     let time = |instructions: Ps| instructions * instruction / 1000;
@@ -115,5 +152,33 @@ pub fn native(preset: &Preset, costs: &Costs, instruction: u64) -> Paths {
         exchange: costs.locked_exchange,
         lock: costs.locked_exchange + UNLOCK * costs.cycle,
         links_in_descriptor: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Prices of an engine of one's own on a CPU of 1 ns: allocation, free, slow path, lock.
+    #[test]
+    fn an_engine_says_what_its_paths_cost() {
+        let costs = Costs {
+            cycle: 1_000,
+            local_exchange: 9_000,
+            locked_exchange: 20_000,
+            exchange16: 25_000,
+            interrupts: 37_000,
+            ..Costs::default()
+        };
+        let check = |guard, expected: [Ps; 4]| {
+            let found = own(Cycles { alloc: 10, free: 12, slow: 50, guard }, &costs);
+            let fast = [(found.list_pop, found.array_pop), (found.list_push, found.array_push)];
+            fast.iter().for_each(|(list, array)| assert_eq!(list, array, "{guard:?}"));
+            assert_eq!([found.list_pop, found.list_push, found.hold, found.lock], expected, "{guard:?}");
+            assert_eq!(found.exchange, costs.exchange16, "{guard:?}");
+        };
+        check(Guard::Interrupts, [47_000, 49_000, 50_000, 24_000]);
+        check(Guard::Exchange, [19_000, 21_000, 87_000, 61_000]);
+        check(Guard::Preemption, [17_000, 19_000, 57_000, 61_000]);
     }
 }
