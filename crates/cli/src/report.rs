@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Joined) -> Result<Done, Failure> {
             .into());
         }
         let answer = suite::join(&args.folders, args.folder.as_deref())?;
-        return crate::suite::print(&answer, &args.look, None);
+        return crate::suite::print((&answer, None), &args.look, None);
     }
     let results = join(&args.folders)?;
     if let Some(folder) = &args.folder {

@@ -46,16 +46,16 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         write_form(&suite_list().within(args.look.wrap()), args.look.format, args.look.wide, None)?;
         return Ok(Done::Complete);
     };
-    compare(&[base, other], &args.workload, &args.how, args.shard, &args.look, args.html.as_deref())
+    let how = (&args.how, args.shard);
+    compare((&[base, other], None), &args.workload, how, &args.look, args.html.as_deref())
 }
 
 /// Runs two engines over these workloads, or over all, and prints the answer; writes its page to a file, if
-/// there is one.
+/// there is one. Beside the engines stands what they are, where their names do not say it.
 pub(crate) fn compare(
-    [base, other]: &[String; 2],
+    ([base, other], about): (&[String; 2], Option<&str>),
     workload: &[String],
-    how: &How,
-    shard: Option<Shard>,
+    (how, shard): (&How, Option<Shard>),
     look: &Look,
     page: Option<&Path>,
 ) -> Result<Done, Failure> {
@@ -73,12 +73,16 @@ pub(crate) fn compare(
     let tick = |done, whole| progress.at(done, whole);
     let results = suite.run(&options, how.folder.as_deref(), &tick)?;
     drop(progress);
-    print(&results, look, page)
+    print((&results, about), look, page)
 }
 
 /// Prints the answer of a suite; writes its page to a file, if there is one.
-pub(crate) fn print(suite: &SuiteResults, look: &Look, page: Option<&Path>) -> Result<Done, Failure> {
-    let blocks = SuiteLook { wrap: look.wrap(), all: look.wide, page: page.is_some() };
+pub(crate) fn print(
+    (suite, about): (&SuiteResults, Option<&str>),
+    look: &Look,
+    page: Option<&Path>,
+) -> Result<Done, Failure> {
+    let blocks = SuiteLook { engines: about, wrap: look.wrap(), all: look.wide, page: page.is_some() };
     look.print(&suite_answer(suite, blocks), page)?;
     let incomplete = suite.results.iter().flatten().any(|results| matches!(done(results), Done::Incomplete));
     Ok(if incomplete { Done::Incomplete } else { Done::Complete })

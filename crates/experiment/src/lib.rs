@@ -22,6 +22,7 @@ pub mod judge;
 pub mod output;
 pub mod plan;
 pub mod pressure;
+mod published;
 pub mod recorded;
 pub mod repeats;
 pub mod run;

@@ -383,6 +383,24 @@ impl<R> Columns<R> {
         });
         (self, same)
     }
+
+    /// What differs between the first row and the last, in the columns' order: a title in words, and both
+    /// cells.
+    pub fn differences(&self, rows: &[Option<R>], style: Style) -> Vec<(String, [String; 2])> {
+        let ends = rows.first().and_then(Option::as_ref).zip(rows.last().and_then(Option::as_ref));
+        let Some((first, last)) = ends else { return Vec::new() };
+        let (mut above, mut found) = (Vec::new(), Vec::new());
+        for column in self.0.iter().filter(|column| !column.title.is_empty()) {
+            above.truncate(column.level());
+            above.push(column.title.trim_start());
+            let Some(get) = &column.get else { continue };
+            let cells = [first, last].map(|row| text_cell(&get(row), style));
+            if cells[0] != cells[1] {
+                found.push((above.join(" "), cells));
+            }
+        }
+        found
+    }
 }
 
 impl<R> Column<R> {

@@ -22,6 +22,8 @@ pub struct Table {
 
 /// Characters from which a head is broken into lines, if it may be.
 const LONG_HEAD: usize = 20;
+/// Characters from which a name of what is compared becomes a letter, where the table is too wide.
+const LONG_NAME: usize = 14;
 
 impl Table {
     /// A table with its header.
@@ -132,7 +134,7 @@ impl Table {
     fn lettered(&self) -> Option<(Vec<String>, Table)> {
         let mut header = self.header.clone()?;
         let names = header.get_mut(self.names.clone())?;
-        let is_long = names.iter().any(|name| name.chars().count() >= LONG_HEAD);
+        let is_long = names.iter().any(|name| name.chars().count() >= LONG_NAME);
         let letters = ('A'..='Z').take(names.len());
         let legend: Vec<String> = letters
             .zip(names.iter_mut())

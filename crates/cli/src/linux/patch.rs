@@ -75,10 +75,16 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let Some(second) = build(&patched, "the base with the patch")? else { return Ok(watch.ended()) };
     drop((watch, checkout));
     let names = [first, second].map(|built| format!("linux:{}", built.name));
+    let tree = visible::path(repository.tree());
+    // A tree without commits has its path for a title.
+    let tree = if tree == base.title { tree } else { format!("{tree} {}", base.title) };
+    let about = format!("{} is {tree}; {} has {} on it.", names[0], names[1], patched.title);
+    let page = args.html.as_deref();
     match job {
-        None => suite::compare(&names, &args.workload, &args.how, None, &args.look, args.html.as_deref()),
+        None => suite::compare((&names, Some(&about)), &args.workload, (&args.how, None), &args.look, page),
         Some(Job::Run { mut experiment, options }) => {
             let file = &mut experiment.file;
+            file.title = format!("{} ({})", file.title, about.trim_end_matches('.'));
             file.engines = names
                 .iter()
                 .map(|name| Ok((name.clone(), crate::input::costed(name, "--run")?)))
@@ -86,7 +92,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
             (file.published, file.expect, file.linear, file.merit) =
                 (Vec::new(), Vec::new(), Vec::new(), Vec::new());
             let results = answer(&experiment, &options, args.how.folder.as_deref())?;
-            args.look.answer(&results, false, (args.html.as_deref(), options.threads))?;
+            args.look.answer(&results, false, (page, options.threads))?;
             Ok(done(&results))
         }
         Some(Job::Replay { reader, path, options }) => {
@@ -99,10 +105,8 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
             let progress = Progress::new("replay");
             let replayed = replay(&reader, &path, &options, &|done, whole| progress.at(done, whole))?;
             drop(progress);
-            let base = format!("{} {}", visible::path(repository.tree()), base.title);
-            let remark = format!("{} is {base}; {} has {} on it.", names[0], names[1], patched.title);
-            let answer = patch_answer(&replayed, CACHES).remarks([remark]).within(args.look.wrap());
-            args.look.print(&answer, args.html.as_deref())?;
+            let answer = patch_answer(&replayed, CACHES).remarks([about]).within(args.look.wrap());
+            args.look.print(&answer, page)?;
             Ok(if replayed.metadata.is_incomplete() { Done::Incomplete } else { Done::Complete })
         }
     }

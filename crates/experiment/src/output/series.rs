@@ -147,8 +147,8 @@ pub fn series_answer(series: &Series, wide: bool) -> Answer {
         .page_table("Commits", columns.html(("commit", &label), &keys, &shown));
     for row in &rows {
         if let Some(problem) = row.entry.state.problem() {
-            let head = format!("{} {}:", short(&row.entry.id), verdict(row));
-            answer = answer.entry(head, problem.lines().map(str::to_string));
+            let head = format!("{} {}", short(&row.entry.id), verdict(row));
+            answer = answer.heading(head).command(problem);
         }
     }
     let untouched = rows.len() - shown.len();
@@ -206,6 +206,9 @@ fn sentence(series: &Series, moves: &Moves, rows: &[Row]) -> String {
     let listed: Vec<String> = movers.iter().take(NAMED).map(named).collect();
     let of = counted(whole, "commit");
     let mut said = match (movers.len() as u64, listed.join(", ")) {
+        (0, _) if moves.compared == 0 => {
+            format!("No two of the base and {of} have numbers to compare in {what}")
+        }
         (0, _) => format!("None of {of} moves a number in {what}"),
         (1, one) => {
             let numbers = if movers[0].moves.len() == 1 { "a number" } else { "numbers" };
@@ -224,9 +227,6 @@ fn sentence(series: &Series, moves: &Moves, rows: &[Row]) -> String {
     ];
     for (number, one, many) in others.into_iter().filter(|(number, ..)| *number > 0) {
         said += &format!("; {number} {}", if number == 1 { one } else { many });
-    }
-    if moves.compared == 0 && movers.is_empty() {
-        said += "; no two commits have numbers";
     }
     said + "."
 }
@@ -287,8 +287,9 @@ fn move_columns<'a>(is_exact: bool) -> Columns<&'a Move> {
         .people("from", "before", "before", move |one: &&Move| value(one, one.from))
         .people("to", "after", "after", move |one| value(one, one.to))
         .people("change", "change", "change", |one| change(one))
-        .people("p_shown", "Holm's p", "p after Holm's correction", |one| match one.p_holm {
-            None => Cell::Empty,
+        .people("p_shown", "Holm's p", "p after Holm's correction", move |one| match one.p_holm {
+            None if is_exact => Cell::Empty,
+            None => Cell::Text("not tested".into()),
             Some(p) if p < 0.0001 => Cell::Text("<0.0001".into()),
             Some(p) => Cell::Text(format!("{p:.4}")),
         })
@@ -361,7 +362,7 @@ fn basis(series: &Series, moves: &Moves) -> Vec<String> {
         false => format!(
             "Each commit is compared with the one before: Welch's t-test over the same seeds, Holm's correction \
              over the {} of the series, {} %.",
-            counted(moves.compared as u64 - moves.untested as u64, "test"),
+            counted(moves.tests() as u64, "test"),
             SIGNIFICANCE * 100.0
         ),
     };

@@ -5,6 +5,7 @@ use crate::build::{Ending, Store, hex};
 use sha2::{Digest, Sha256};
 use slablab_report::error::At;
 use slablab_report::{Error, Result, visible};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -178,35 +179,61 @@ impl Repository {
         Ok(Some(Commit { title: visible::path(&self.tree), paths: Vec::new(), name, id }))
     }
 
-    /// A commit with patches on it, in their order. It is a tree of the cache alone.
+    /// A commit with patches on it, in their order. It is a tree of the cache alone. Of several files those
+    /// without a difference are left out: the first of a series is its cover letter.
     ///
     /// # Errors
-    /// What git says of a patch that does not apply.
+    /// What git says of a patch that does not apply; no file with a difference.
     pub fn patched(&self, base: &Commit, patches: &[PathBuf]) -> Result<Commit> {
         let index = self.folder.join(format!("patch-{}.index", std::process::id()));
         let _gone = Removed(index.clone());
         let git = self.git.clone().with("GIT_INDEX_FILE", &index);
         git.says(&self.tree, ["read-tree", &base.id])?;
+        let mut applied = Vec::new();
         for patch in patches {
-            File::open(patch).at(patch)?;
-            let whole = patch.canonicalize().at(patch)?;
-            let words = ["apply".as_ref(), "--cached".as_ref(), "--".as_ref(), whole.as_os_str()];
-            git.says(&self.folder, words).map_err(|error| {
-                let said = error.what.trim_start_matches("git refused: ").to_string();
-                let on = short(&base.id);
-                Error::new(patch, format!("it does not apply to {on} ({}): {said}", base.title))
-            })?;
+            if self.apply(&git, patch, base)? {
+                applied.push(patch);
+            }
         }
+        let Some(first) = applied.first() else {
+            let names = patches.iter().map(|path| visible::path(path)).collect::<Vec<_>>().join(", ");
+            return Err(Error::new(
+                names,
+                "no difference in it: expected what `git diff` or `git format-patch` writes",
+            ));
+        };
         let id = git.says(&self.tree, ["write-tree"])?.trim().to_string();
         let words = ["diff-tree", "-r", "--no-renames", "--name-only", &base.id, &id];
         let paths = git.says(&self.tree, words)?.lines().map(str::to_string).collect();
-        let stem = patches.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy();
-        let title = patches.iter().map(|path| visible::path(path)).collect::<Vec<_>>().join(", ");
+        let stem = first.file_stem().unwrap_or_default().to_string_lossy();
+        let title = applied.iter().map(|path| visible::path(path)).collect::<Vec<_>>().join(", ");
         let is_part = |char: &char| char.is_ascii_alphanumeric() || "-_".contains(*char);
         let stem: String = stem.chars().filter(is_part).take(32).collect();
         let stem =
             if stem.starts_with(|char: char| char.is_ascii_alphanumeric()) { stem } else { "patched".into() };
         Ok(Commit { name: format!("{stem}.{}", &short(&id)[..8]), id, title, paths })
+    }
+
+    /// Applies a patch to the index; `false` of a file without a difference.
+    fn apply(&self, git: &Git, patch: &Path, base: &Commit) -> Result<bool> {
+        File::open(patch).at(patch)?;
+        let whole = patch.canonicalize().at(patch)?;
+        let does = |how: &[&str]| {
+            let words = ["apply", "--cached"].iter().chain(how).chain(&["--"]).map(OsStr::new);
+            git.says(&self.folder, words.chain([whole.as_os_str()]))
+        };
+        let Err(error) = does(&[]) else { return Ok(true) };
+        if error.what.contains("No valid patches in input") {
+            return Ok(false);
+        }
+        let on = format!("{} ({})", short(&base.id), base.title);
+        let what = match does(&["--reverse", "--check"]) {
+            Ok(_) => format!("it is in {on} already"),
+            Err(_) => {
+                format!("it does not apply to {on}: {}", error.what.trim_start_matches("git refused: "))
+            }
+        };
+        Err(Error::new(patch, what))
     }
 
     /// The digits of a commit.
@@ -215,7 +242,12 @@ impl Repository {
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
         let said = self.git.says(&self.tree, words);
         said.map(|id| id.trim().to_string()).map_err(|_| {
-            Error::new(name, format!("no commit of {} has this name", visible::path(&self.tree)))
+            let is_shallow = self.git.says(&self.tree, ["rev-parse", "--is-shallow-repository"]);
+            let more = match is_shallow.is_ok_and(|said| said.trim() == "true") {
+                true => "; the clone is shallow: `git fetch --deepen=N` or `--unshallow` gets older commits",
+                false => "",
+            };
+            Error::new(name, format!("no commit of {} has this name{more}", visible::path(&self.tree)))
         })
     }
 

@@ -49,7 +49,7 @@ impl Line {
 
     fn verdict(&self) -> String {
         let small = if self.is_small() { format!(", below {NOISE_PERCENT} %") } else { String::new() };
-        format!("{}{small}", short(&self.compared.verdict))
+        format!("{}{small}", short(&self.compared))
     }
 }
 

@@ -6,8 +6,10 @@ mod page;
 
 use super::comparison::{comparison_avg_std, comparison_mmtests};
 use super::finding::joined;
+use crate::published::{Said, verdicts};
 use crate::suite::{SuiteResults, pairs};
 use crate::workload::{Pair, Workload};
+use crate::workloads::find;
 use document::SuiteDocument;
 use lines::{Line, columns, engines, failures, lines, shown, summaries, what_ran};
 use page::page_blocks;
@@ -31,7 +33,9 @@ const LEFT_OUT: [&str; 2] = ["95 % of gain", "unit"];
 
 /// How the answer of a suite is shown.
 #[derive(Clone, Copy, Default)]
-pub struct SuiteLook {
+pub struct SuiteLook<'a> {
+    /// What the engines are, where their names do not say it.
+    pub engines: Option<&'a str>,
     /// The widest line, where the terminal does not say it.
     pub wrap: Option<usize>,
     /// Whether the text has every row; else those without a difference are one line.
@@ -41,7 +45,7 @@ pub struct SuiteLook {
 }
 
 /// The answer of `suite`.
-pub fn suite_answer(suite: &SuiteResults, look: SuiteLook) -> Answer {
+pub fn suite_answer(suite: &SuiteResults, look: SuiteLook<'_>) -> Answer {
     let (lines, table) = lines(suite);
     let engines = engines(suite);
     let columns = columns(engines.clone());
@@ -50,6 +54,7 @@ pub fn suite_answer(suite: &SuiteResults, look: SuiteLook) -> Answer {
         .within(look.wrap)
         .heading(title)
         .line(what_ran(suite));
+    answer = look.engines.into_iter().fold(answer, |answer, engines| answer.line(engines));
     let keys = ["base_shown", "other_shown", "unit", "gain_percent", "verdict", "gain_interval"];
     let label = |line: &Line| Cell::Name(line.name());
     let is_shown = |line: &&Line| look.all || line.differs();
@@ -59,7 +64,17 @@ pub fn suite_answer(suite: &SuiteResults, look: SuiteLook) -> Answer {
         let table = columns.text(("", &label), &keys, rows, Style::Bytes).names(1..3);
         answer = answer.table(table, &LEFT_OUT);
     }
-    let alike: Vec<String> = lines.iter().filter(|line| !is_shown(line)).map(Line::name).collect();
+    let is_exact = |line: &&Line| line.compared.is_unscattered();
+    let exact: Vec<String> = lines.iter().filter(is_exact).map(changed).collect();
+    if !exact.is_empty() {
+        let words = format!(
+            "{} whose runs differ by less than 0.01 %, so that nothing is tested:",
+            counted(exact.len() as u64, "row")
+        );
+        answer = answer.entry(words, [exact.join(", ")]);
+    }
+    let is_left = |line: &&Line| !is_shown(line) && !is_exact(line);
+    let alike: Vec<String> = lines.iter().filter(is_left).map(Line::name).collect();
     if !alike.is_empty() {
         let words = format!(
             "No difference is certain in {} (--wide shows them):",
@@ -72,6 +87,7 @@ pub fn suite_answer(suite: &SuiteResults, look: SuiteLook) -> Answer {
         let heading = "what else differs in the rows that differ";
         answer = answer.heading(heading).table(reasons(&engines, &lines), &[]);
     }
+    answer = known(&lines).into_iter().fold(answer, |answer, said| answer.line(said));
     answer = failures(suite).into_iter().fold(answer, |answer, why| {
         let mut why = why.lines().map(str::to_string);
         let first = why.next().unwrap_or_default();
@@ -83,12 +99,46 @@ pub fn suite_answer(suite: &SuiteResults, look: SuiteLook) -> Answer {
     let basis = "Costs of the machines are documented or assumed: slablab list machines NAME. Intervals show the \
                  scatter of the model's repeats, not that of a real machine.";
     let options = Options { wrap: look.wrap, ..Options::default() };
+    let head = mail_head(suite, look);
     answer
         .remarks([basis.to_string()])
         .document(&SuiteDocument::new(suite, &lines))
         .rows(columns.frame(&lines))
-        .form("mmtests", comparison_mmtests(&table, Rules::default(), &options))
-        .form("avgstd", comparison_avg_std(&table, Rules::default(), Digits::Decimals(2), look.wrap))
+        .form("mmtests", head.clone() + &comparison_mmtests(&table, Rules::default(), &options))
+        .form("avgstd", head + &comparison_avg_std(&table, Rules::default(), Digits::Decimals(2), look.wrap))
+}
+
+/// What stands above a table that goes into a mail, where nothing else says that it was not measured.
+fn mail_head(suite: &SuiteResults, look: SuiteLook<'_>) -> String {
+    let program = suite.results.iter().flatten().next().map_or("", |results| &results.program);
+    let what = format!("Modelled by slablab {program}, not measured: {}.", what_ran(suite));
+    let wrapped = |line: &str| text::wrapped_within(look.wrap.unwrap_or(80), line, "", "  ");
+    wrapped(&what) + &look.engines.map_or(String::new(), wrapped) + "\n"
+}
+
+/// Which published figures of the workloads that differ the model has, and which it has not.
+fn known(lines: &[Line]) -> Vec<String> {
+    let differ: BTreeSet<&str> =
+        lines.iter().filter(|line| line.differs()).map(|line| line.workload).collect();
+    let of = |name: &str| -> Vec<String> {
+        let verdicts = find(name).map_or(Vec::new(), verdicts);
+        let words = |said: Said| {
+            let not = if said.others.is_empty() { String::new() } else { format!("; not: {}", said.others) };
+            format!("{} of {}{not}", said.agree, said.experiment)
+        };
+        verdicts.into_iter().map(words).collect()
+    };
+    let said = |name: &str| match of(name).as_slice() {
+        [] => format!("Published relations of {name}: none was judged under this model."),
+        all => format!("Published relations of {name} that the model has: {}.", all.join("; ")),
+    };
+    differ.into_iter().map(said).collect()
+}
+
+/// A row with its gain.
+fn changed(line: &Line) -> String {
+    let gain = line.compared.gain_percent.map_or(String::new(), |gain| format!(" ({gain:+.2} %)"));
+    line.name() + &gain
 }
 
 /// How many workloads differ, with the largest gain and the largest loss; how many rows have no numbers.
@@ -98,7 +148,10 @@ fn sentence(lines: &[Line], [base, other]: &[String; 2]) -> String {
     };
     let differ: Vec<&Line> = lines.iter().filter(|line| line.differs()).collect();
     let all = counted(workloads(&mut lines.iter()) as u64, "workload");
-    let without = lines.iter().filter(|line| matches!(line.compared.verdict, Verdict::Untested(_))).count();
+    let is_without = |line: &&Line| {
+        matches!(line.compared.verdict, Verdict::Untested(_)) && !line.compared.is_unscattered()
+    };
+    let without = lines.iter().filter(is_without).count();
     let failed = match without {
         0 => String::new(),
         without => {

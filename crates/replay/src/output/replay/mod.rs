@@ -21,20 +21,19 @@ use slablab_report::html::name_of;
 
 /// The answer of `replay`: text and page list `top` caches for each engine.
 pub fn replay_answer(replay: &Replay, top: usize) -> Answer {
-    engines_answer(replay, top, false)
+    let answer = whole(replay, sentence::of_all(replay));
+    page::blocks(table::engines(answer, replay, top), replay, top)
 }
 
-/// The answer of `linux patch --replay`: as [`replay_answer`], with the change from the first engine to the
-/// last.
+/// The answer of `linux patch --replay`: what differs between two engines, with the change, and `top` of the
+/// caches that differ.
 pub fn patch_answer(replay: &Replay, top: usize) -> Answer {
-    engines_answer(replay, top, true)
+    let answer = whole(replay, sentence::of_patch(&table::differences(replay)));
+    page::blocks(table::patched(answer, replay, top), replay, top)
 }
 
-fn engines_answer(replay: &Replay, top: usize, change: bool) -> Answer {
-    let answer = begun(replay, sentence::of_all(replay))
-        .document(&ReplayDocument::new(replay, &|_| true))
-        .rows(caches_frame(replay));
-    page::blocks(table::engines(answer, replay, top, change), replay, top)
+fn whole(replay: &Replay, sentence: String) -> Answer {
+    begun(replay, sentence).document(&ReplayDocument::new(replay, &|_| true)).rows(caches_frame(replay))
 }
 
 /// The answer of `replay --cache`: every counter of one cache, by directory or alias. `None` if no engine has

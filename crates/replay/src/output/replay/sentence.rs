@@ -21,6 +21,18 @@ pub(super) fn of_all(replay: &Replay) -> String {
     }
 }
 
+/// Which numbers a patch changes: what differs between two engines, with both values.
+pub(super) fn of_patch(differences: &[(String, [String; 2])]) -> String {
+    let Some(((name, [from, to]), others)) = differences.split_first() else {
+        return "The patch changes no number of this replay.".into();
+    };
+    let first = format!("{name} from {} to {}", from.trim(), to.trim());
+    match others.len() {
+        0 => format!("The patch changes 1 number of this replay: {first}."),
+        more => format!("The patch changes {} numbers of this replay: {first}, and {more} more.", more + 1),
+    }
+}
+
 /// The slabs of one cache at the end: under one engine, or which of several has the least memory in them.
 pub(super) fn of_cache(rows: &[Option<Row>]) -> String {
     let rows: Vec<&Row> = rows.iter().flatten().collect();

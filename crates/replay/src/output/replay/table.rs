@@ -15,11 +15,36 @@ const NAME: usize = 31;
 /// Columns of caches that are left out on a narrow terminal, in this order.
 const LEFT_OUT: [&str; 6] = ["Fallb", "O", "assumed", "Loss K", "Objects", "Free"];
 
-/// All engines side by side, then `top` caches of each; with `change` that from the first engine to the last.
-pub(super) fn engines(answer: Answer, replay: &Replay, top: usize, change: bool) -> Answer {
-    let sums: Vec<_> = replay.outcomes.iter().map(|outcome| Some(Sums::new(outcome))).collect();
-    let answer = side_by_side(answer, figures(), ("", replay), &sums, (Style::Units, change));
-    replay.outcomes.iter().fold(answer, |answer, outcome| caches(answer, outcome, top))
+/// All engines side by side, then `top` caches of each.
+pub(super) fn engines(answer: Answer, replay: &Replay, top: usize) -> Answer {
+    let answer = side_by_side(answer, figures(), ("", replay), &sums(replay), (Style::Units, false));
+    replay.outcomes.iter().fold(answer, |answer, outcome| caches(answer, outcome, top, &|_| true))
+}
+
+/// What differs between two engines, with the change; then `top` of the caches that differ, of each.
+pub(super) fn patched(answer: Answer, replay: &Replay, top: usize) -> Answer {
+    let [first, .., last] = replay.outcomes.as_slice() else { return answer };
+    let answer = match differences(replay).is_empty() {
+        true => answer,
+        false => side_by_side(answer, figures(), ("", replay), &sums(replay), (Style::Units, true)),
+    };
+    let differs = |name: &str| {
+        let of = |outcome: &Outcome| outcome.cache(name).map(|cache| (cache.counts.clone(), cache.end));
+        of(first) != of(last)
+    };
+    match first.caches.iter().any(|cache| differs(&cache.name)) {
+        true => replay.outcomes.iter().fold(answer, |answer, outcome| caches(answer, outcome, top, &differs)),
+        false => answer,
+    }
+}
+
+/// What differs between the first engine and the last: its name, and both values.
+pub(super) fn differences(replay: &Replay) -> Vec<(String, [String; 2])> {
+    figures().differences(&sums(replay), Style::Units)
+}
+
+fn sums(replay: &Replay) -> Vec<Option<Sums<'_>>> {
+    replay.outcomes.iter().map(|outcome| Some(Sums::new(outcome))).collect()
 }
 
 /// Every counter of one cache that any engine has, side by side.
@@ -53,13 +78,14 @@ fn side_by_side<R>(
 /// The caches of one engine in the columns of `slabinfo -AD`, busiest first.
 ///
 /// `Objects` counts as the kernel does: everything in CPU slabs is in use.
-fn caches(answer: Answer, outcome: &Outcome, top: usize) -> Answer {
+fn caches(answer: Answer, outcome: &Outcome, top: usize, is_listed: &dyn Fn(&str) -> bool) -> Answer {
     let answer = answer.heading(outcome.engine().to_string());
-    let all = outcome.caches.len();
+    let all = outcome.caches.iter().filter(|cache| is_listed(&cache.name)).count();
     if top == 0 {
         return answer.line(format!("Caches: none of {all} listed (--top 0)"));
     }
-    let rows = rows(outcome, top);
+    let listed = busiest(outcome).into_iter().filter(|cache| is_listed(&cache.name));
+    let rows: Vec<Row> = listed.take(top).map(|cache| Row::new(outcome, cache)).collect();
     let keys = ["objects", "alloc", "free", "fast_allocs", "fast_frees", "fallbacks"];
     let mut keys = [&keys[..], &["order", "slabs", "slab_bytes", "loss"]].concat();
     if rows.iter().any(|row| row.marked().is_some()) {
