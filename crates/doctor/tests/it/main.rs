@@ -8,6 +8,7 @@ mod diagnosis;
 mod hostile_names;
 #[path = "../../../report/tests/it/name_check.rs"]
 mod name_check;
+mod normal;
 #[path = "../../../report/tests/it/page_check.rs"]
 mod page_check;
 mod pages;

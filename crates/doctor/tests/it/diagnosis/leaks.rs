@@ -4,6 +4,7 @@
 use slablab_doctor::act::verdict::Judgement::{self, Climbing, NoProblem};
 use slablab_doctor::state::State;
 use slablab_doctor::{Options, Report, examine};
+use slablab_readers::cgroups::Holder;
 use std::path::Path;
 
 fn snapshot(kind: &str, moment: &str) -> State {
@@ -56,8 +57,8 @@ fn every_kind_is_told_by_its_number() {
         "40,005 UNIX-STREAM sockets",
         "ss -s; ",
     );
-    // No file of /proc counts unread messages by process.
-    check("unread", Climbing, "skbuff_head_cache", "", "ss -anmpH");
+    // By bytes: no file tells the number of messages.
+    check("unread", Climbing, "skbuff_head_cache", "26.4 MiB of unread messages", "ss -anmpH");
     check("netlink", Climbing, "sock_inode_cache", "30,006 NETLINK sockets", "ss -s; ");
     check("packet", Climbing, "sock_inode_cache", "15,003 PACKET sockets", "ss -s; ");
     check("pipe", Climbing, "filp", "60,012 ends of pipes", "ls $p/fd");
@@ -127,6 +128,34 @@ fn unconfirmed_names_are_all_said() {
     assert_eq!(group.names, ["mnt_cache or posix_timers_cache (merged: mnt_cache in slabinfo)"]);
     assert!(group.what.is_none() && group.who.is_none() && group.ends.is_none(), "{group:?}");
     check_action(&report, "slablab leak --for 60s", &report.verdict.text);
+}
+
+/// Unread messages are of a group by their bytes: not if these are far fewer or far more, or of another group.
+#[test]
+fn unread_messages_are_told_by_their_bytes() {
+    #[track_caller]
+    fn check(kind: &str, bytes: u64, expected: bool) {
+        let (mut now, before) = (snapshot(kind, "after"), [snapshot(kind, "before")]);
+        let holders = &mut now.dump.owners.holders;
+        holders.retain(|holder| holder.kind != "unread");
+        holders.push(Holder {
+            pid: 7,
+            kind: "unread".into(),
+            count: bytes,
+            cgroup: "/".into(),
+            comm: "reader".into(),
+        });
+        let report = examine(&now, &Options { since: &before, ..Options::default() }).expect("examined");
+        let is_said = report.verdict.text.contains("held by reader (pid 7)");
+        assert_eq!(is_said, expected, "{kind}, {bytes} bytes: {}", report.verdict.text);
+    }
+    // The group grew by 26.4 MiB.
+    check("unread", 27 << 20, true);
+    check("unread", 32 << 20, true);
+    check("unread", 15 << 20, false);
+    check("unread", 40 << 20, false);
+    // Sockets of netlink grew by 96.2 MiB and have no unread messages.
+    check("netlink", 96 << 20, false);
 }
 
 /// Without the table of holders, as in a support bundle, what a `struct file` keeps is held all the same, and
