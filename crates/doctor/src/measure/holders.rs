@@ -145,8 +145,8 @@ impl Holding {
         self.explain(objects, takes, MOST_OF)
     }
 
-    /// What holds the bytes of caches that grew by so many, of a kind that is counted in bytes: one name, or all of
-    /// them together.
+    /// What holds the bytes of caches that grew by so many, of a kind that is counted in bytes: one name, or
+    /// all of them together.
     pub(crate) fn of_bytes(&self, bytes: u64, takes: &dyn Fn(&HolderKind) -> usize) -> Option<Explained> {
         let fits = |held: &&Held| takes(held.of) > 0 && held.of.in_bytes && held.amount() > 0;
         let fitting: Vec<&Held> = self.held.iter().filter(fits).collect();

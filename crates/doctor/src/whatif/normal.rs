@@ -1,18 +1,19 @@
 //! How much slab memory a machine takes that has only booted.
 //!
 //! ```text
-//! table              boots of small guests, and what `predict` makes of them with other CPUs: data/normal.csv
+//! table              data/normal.csv: small guests' boots, and what `predict` makes of them with other CPUs
 //! Normal::of         the row of the kernel that is most like a dump's, between two numbers of CPUs
 //! ```
 //!
-//! The guests ran an init and a shell: no services, no modules. The table has powers of two of CPUs, from a tenth
-//! of the smallest boot to ten times the largest: 16 and 160 CPUs are the farthest two boots of one kernel that
-//! a prediction was compared with. Beyond that, for kernels before the oldest boot, and for architectures and
-//! page sizes without a boot, nothing is known, and [`Normal::of`] says which of these it is.
+//! The guests ran an init and a shell: no services, no modules. The table has powers of two of CPUs, from a
+//! tenth of the smallest boot to ten times the largest: 16 and 160 CPUs are the farthest two boots of one
+//! kernel that a prediction was compared with. Beyond that, for kernels before the oldest boot, and for
+//! architectures and page sizes without a boot, nothing is known, and [`Normal::of`] says which of these it
+//! is.
 //!
-//! Kernels with sheaves (7.0 and later) are one family: two of them with the same number of CPUs differ by 6 % at
-//! most. Predictions of 16 CPUs from 4 were off by a third and outside of their ranges, so their table has
-//! boots alone, and nothing beyond them. The memory's size is in no table: the guests had 2 to 8 GiB.
+//! Kernels with sheaves (7.0 and later) are one family: two of them with the same number of CPUs differ by
+//! 6 % at most. Predictions of 16 CPUs from 4 were off by a third and outside of their ranges, so their table
+//! has boots alone, and nothing beyond them. The memory's size is in no table: the guests had 2 to 8 GiB.
 
 use super::boots::{Boot, machine, without};
 use super::change::Change;
@@ -201,7 +202,8 @@ pub fn table(boots: &[Boot]) -> Result<Vec<[String; 9]>> {
     Ok(rows)
 }
 
-/// A boot, predicted from boots of its family with other numbers of CPUs and from the tables of all other machines.
+/// A boot, predicted from boots of its family with other numbers of CPUs and from the tables of all other
+/// machines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeldOut {
     /// The dump that is predicted.
@@ -314,7 +316,8 @@ fn predicted(boots: &[&State], cpus: u32, tables: &[PerCpu]) -> Result<[u64; 4]>
     Ok(sums.map(|sum| ((sum / f64::max(count, 1.0)).exp() / 1024.0).round() as u64 * 1024))
 }
 
-/// Bytes that no shrinker frees, with the large kmallocs of the boot, which are in no cache and in /proc/meminfo.
+/// Bytes that no shrinker frees, with the large kmallocs of the boot, which are in no cache and in
+/// /proc/meminfo.
 fn unreclaimable(state: &State, prediction: &Prediction) -> u64 {
     let kept = state
         .caches

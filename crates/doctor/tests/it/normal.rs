@@ -1,5 +1,5 @@
-//! How much a machine takes that has only booted: the built-in table, what it says of boots that it was not made
-//! from, and where it says that nothing is known.
+//! How much a machine takes that has only booted: the built-in table, what it says of boots that it was not
+//! made from, and where it says that nothing is known.
 
 use crate::whatif_errors::{boots, in_folder};
 use slablab_doctor::Options;
@@ -33,8 +33,8 @@ fn the_built_in_table_is_that_of_the_boots() {
     assert!(made == include_str!("../../data/normal.csv"), "write data/normal.csv anew");
 }
 
-/// Where the table goes beyond the CPUs of its boots, such predictions were in their ranges; where they were not,
-/// the table has the boots alone.
+/// Where the table goes beyond the CPUs of its boots, such predictions were in their ranges; where they were
+/// not, the table has the boots alone.
 #[test]
 fn predictions_of_other_boots() {
     let all = held_out(&ALL).expect("predictions");
@@ -78,7 +78,8 @@ fn what_is_known_of_which_machine() {
     check("6.1.0-50-amd64", 0, Err("the input does not tell how many CPUs there are"));
 }
 
-/// A dump whose meminfo has `more` MiB of `SUnreclaim` more, as large kmallocs would be, and `total` MiB of memory.
+/// A dump whose meminfo has `more` MiB of `SUnreclaim` more, as large kmallocs would be, and `total` MiB of
+/// memory.
 fn grown(name: &str, more: u64, total: u64) -> State {
     let mut state = state(name);
     for key in ["Slab", "SUnreclaim"] {

@@ -990,7 +990,7 @@ class Doctor1NormalUnreclaimable(TypedDict):
 
 
 class Doctor1Normal(TypedDict):
-    """What a machine takes that has only booted, with as many CPUs and these pages; null if that is not known."""
+    """What a machine takes that has only booted, with these CPUs and pages; null if that is not known."""
 
     boots_cpus: list[int]
     """The CPUs of the boots that were measured."""
@@ -1090,7 +1090,7 @@ class Doctor1(TypedDict):
     """Files that were not there: why, what that costs, and the command that gets the file."""
     nodes: int
     normal: Doctor1Normal | None
-    """What a machine takes that has only booted, with as many CPUs and these pages; null if that is not known."""
+    """What a machine takes that has only booted, with these CPUs and pages; null if that is not known."""
     object_sizes_unknown: int
     """Caches whose object size without padding the input does not have."""
     page_size_bytes: int

@@ -64,7 +64,7 @@ pub(in crate::output) struct DoctorDocument<'a> {
     /// Files that were not there: why, what that costs, and the command that gets the file.
     missing: &'a [Missing],
     nodes: usize,
-    /// What a machine takes that has only booted, with as many CPUs and these pages; null if that is not known.
+    /// What a machine takes that has only booted, with these CPUs and pages; null if that is not known.
     normal: Option<NormalDocument>,
     /// Caches whose object size without padding the input does not have.
     object_sizes_unknown: usize,

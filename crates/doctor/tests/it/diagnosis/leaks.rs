@@ -130,7 +130,8 @@ fn unconfirmed_names_are_all_said() {
     check_action(&report, "slablab leak --for 60s", &report.verdict.text);
 }
 
-/// Unread messages are of a group by their bytes: not if these are far fewer or far more, or of another group.
+/// Unread messages are of a group by their bytes: not if these are far fewer or far more, or of another
+/// group.
 #[test]
 fn unread_messages_are_told_by_their_bytes() {
     #[track_caller]
