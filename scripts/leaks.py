@@ -54,6 +54,15 @@ def tcp(count):
         HELD.extend([one, server.accept()[0]])
 
 
+def closed(count):
+    """Connections whose other side closed, and that the program did not notice."""
+    server = socket.create_server(("127.0.0.1", 0), backlog=4096)
+    HELD.append(server)
+    for _ in range(count):
+        HELD.append(socket.create_connection(server.getsockname()))
+        server.accept()[0].close()
+
+
 def udp(count):
     for number in range(count):
         one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -242,6 +251,7 @@ def nothing():
 # Name: what opens it, how many, descriptors of each, what ends it where the end of the process does not.
 KINDS = {
     "tcp": (tcp, 60_000, 1, nothing),
+    "closed": (closed, 20_000, 1, nothing),
     "udp": (udp, 40_000, 1, nothing),
     "unix": (unix, 40_000, 1, nothing),
     "unread": (unread, 12_000, 0, nothing),
@@ -402,7 +412,8 @@ def cut(path, into):
                 # The holder is one of Python, and so is nothing else that matters here.
                 own = (b"python3", b"user ", b"ended", b"mounts ")
                 rows = [line.split(b"\t") for line in content.splitlines(True)]
-                rows = [row[:3] + [b"/leaks" if row[3] else b""] + row[4:] for row in rows if row[4].startswith(own)]
+                mine = [row for row in rows if row[4].startswith(own) or row[1].startswith(b"TCP ")]
+                rows = [row[:3] + [b"/leaks" if row[3] else b""] + row[4:] for row in mine]
                 content = b"".join(b"\t".join(row) for row in rows)
             member.size = len(content)
             small.addfile(member, io.BytesIO(content) if member.isfile() else None)

@@ -54,7 +54,8 @@ pub(crate) fn held_by(measured: &Measured, who: &Who) -> String {
         Some(more) if more > 0 => format!(", {} more than before", who.amount(more.unsigned_abs())),
         _ => String::new(),
     };
-    format!("{holder} about {} {}{more}", who.amount(who.count), who.words)
+    let detail = if who.detail.is_empty() { String::new() } else { format!(" ({})", who.detail) };
+    format!("{holder} about {} {}{detail}{more}", who.amount(who.count), who.words)
 }
 
 /// The same in a few words, for a sentence that says more: `held by 3 processes python3: 40,000 sockets`.

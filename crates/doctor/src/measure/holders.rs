@@ -46,6 +46,8 @@ pub struct Who {
     pub more: Option<i64>,
     /// The memory cgroup of the process with most.
     pub cgroup: String,
+    /// What most of them are like, in words: `57,000 in CLOSE-WAIT`; empty if nothing tells.
+    pub detail: String,
 }
 
 impl Who {
@@ -82,6 +84,8 @@ type Count = fn(&State) -> Option<u64>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holding {
     held: Vec<Held>,
+    /// Rows that say more about sockets.
+    details: Vec<Held>,
     /// More sockets by protocol than in the first snapshot, or all without one.
     protocols: BTreeMap<String, i64>,
 }
@@ -136,7 +140,8 @@ impl Holding {
             }
         }
         held.iter_mut().for_each(|held| held.who.words = held.of.words(&held.kind, held.who.count));
-        Holding { held, protocols: protocols(now, first) }
+        let (details, held) = held.into_iter().partition(|held: &Held| held.of.detail);
+        Holding { held, details, protocols: protocols(now, first) }
     }
 
     /// What holds the objects of caches that grew by so many. `takes` says how many of the caches are taken
@@ -229,6 +234,25 @@ impl Holding {
         Some(self.said(held, objects))
     }
 
+    /// What most of so many TCP sockets are like: the state, and the other side or the port. Two ends of a
+    /// connection on one machine are each half of them.
+    fn detail(&self, objects: u64) -> String {
+        const PERCENT: u64 = 40;
+        let most = |kinds: &[&str]| {
+            let of_kinds = self.details.iter().filter(|held| kinds.contains(&held.kind.as_str()));
+            of_kinds.max_by_key(|held| held.amount()).filter(|held| held.amount() * 100 >= objects * PERCENT)
+        };
+        let said = |held: &Held| {
+            let why = match held.who.comm.as_str() {
+                "CLOSE-WAIT" => ": the other side closed, this one did not",
+                _ => "",
+            };
+            format!("{} {} {}{why}", grouped(held.amount()), held.of.many, held.who.comm)
+        };
+        let parts = [most(&["TCP state"]), most(&["TCP peer", "TCP port"])];
+        parts.into_iter().flatten().map(said).collect::<Vec<_>>().join("; ")
+    }
+
     /// With the protocol, where one of all has this number of sockets.
     fn said(&self, held: &Held, objects: u64) -> Explained {
         let mut who = held.who.clone();
@@ -236,6 +260,9 @@ impl Holding {
             let names: Vec<&str> = self.protocols.keys().map(String::as_str).collect();
             if let [protocol] = self.protocols(&names, objects)[..] {
                 who.words = format!("{protocol} {}", who.words);
+                if protocol.starts_with("TCP") {
+                    who.detail = self.detail(objects);
+                }
             }
         }
         Explained { who, of: held.of }
@@ -255,6 +282,7 @@ impl Held {
             in_bytes: of.in_bytes,
             more,
             cgroup: cgroup.into(),
+            detail: String::new(),
         };
         Held { of, kind: kind.into(), who }
     }

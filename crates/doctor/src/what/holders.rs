@@ -26,6 +26,8 @@ pub enum Counter {
     Watches,
     /// Bytes of unread messages in sockets of each process.
     Unread,
+    /// Sockets of the machine, by what their connection is like.
+    Sockets,
     /// Threads of each process.
     Threads,
     /// Children of each process, alive or ended.
@@ -81,6 +83,8 @@ pub struct HolderKind {
     pub each: u64,
     /// Whether the number is that of bytes, not of objects.
     pub in_bytes: bool,
+    /// Whether it says more about objects of another kind, and holds none.
+    pub detail: bool,
     /// Whether one takes many objects, in caches that have nothing else in common.
     pub spreads: bool,
     /// Holders with fewer are not listed.
@@ -125,6 +129,8 @@ struct Table {
     each: Option<u64>,
     #[serde(default)]
     in_bytes: bool,
+    #[serde(default)]
+    detail: bool,
     #[serde(default)]
     spreads: bool,
     least: Option<u64>,
@@ -229,6 +235,7 @@ impl Table {
             keeps_inodes: self.keeps.contains(&Kept::Inodes),
             each: self.each.unwrap_or(1).max(1),
             in_bytes: self.in_bytes,
+            detail: self.detail,
             spreads: self.spreads,
             least: self.least.unwrap_or(LEAST),
             ends: ends.clone(),

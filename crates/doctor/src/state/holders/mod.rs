@@ -6,6 +6,7 @@
 //!   process      what one process holds by itself, and what is known of it
 //!   shared       what several files or processes hold together: namespaces, mounts, children
 //!   machine      tables of the whole machine: SysV shared memory, locks, keys
+//!   tcp          states and other sides of TCP sockets, by sock_diag
 //!   unread       messages in UNIX sockets that nobody read, by sock_diag
 //! ```
 //!
@@ -13,8 +14,11 @@
 //! `dentries` are counted by files that a dump has as they are.
 
 mod machine;
+#[cfg(target_os = "linux")]
+mod netlink;
 mod process;
 mod shared;
+mod tcp;
 mod unread;
 
 use crate::what::Holders;
@@ -34,17 +38,18 @@ const EACH_KIND: usize = 20;
 /// The table of what is held, by the files below `proc`. A process that ends meanwhile, or whose files this
 /// user may not read, is left out.
 pub(super) fn table(proc: &Path) -> String {
-    table_with(proc, &unread::by_socket())
+    let mut counts = Counts::default();
+    tcp::count(&mut counts);
+    table_with(proc, counts, &unread::by_socket())
 }
 
-/// [`table`], with the bytes of unread messages by the inode of the socket.
-fn table_with(proc: &Path, unread: &BTreeMap<u32, u64>) -> String {
+/// [`table`], with what is counted already, and the bytes of unread messages by the inode of the socket.
+fn table_with(proc: &Path, mut counts: Counts, unread: &BTreeMap<u32, u64>) -> String {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     let read = |pid: u32| Process::read(&proc.join(pid.to_string()), pid, unread);
     let mut processes: BTreeMap<u32, Process> =
         pids.into_par_iter().filter_map(read).map(|process| (process.pid, process)).collect();
-    let mut counts = Counts::default();
     // A look at some descriptors tells who has unread messages; how many there are is known of the machine.
     let all_unread: u64 = unread.values().fold(0, |sum, bytes| sum.saturating_add(*bytes));
     let seen_unread: u64 = processes.values().filter_map(|process| process.kinds.get(UNREAD)).sum();
@@ -112,6 +117,18 @@ fn text(counts: BTreeMap<(By, String), u64>, processes: &BTreeMap<u32, Process>)
         }
     }
     out
+}
+
+/// A number of four bytes, in the byte order of this machine, as netlink has it.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// A number of two bytes.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 /// A file's text, as far as it can be read. Names in it may be in any encoding.
@@ -200,7 +217,7 @@ mod tests {
             &format!("key shmid perms size cpid\n{}{}", row(7).repeat(68), row(99).repeat(69)),
         );
         let unread = [(55, 3 << 20), (56, 5 << 20), (9, 1)].into();
-        let said = table_with(&root, &unread);
+        let said = table_with(&root, Counts::default(), &unread);
         fs::remove_dir_all(&root).expect("removed");
         for expected in [
             "7\tinotify watch\t70\t\ta name",

@@ -5,6 +5,9 @@
 //! `sk_buff` and its data. So these bytes are those of slabs. They are counted for the socket that is to read
 //! them, the sender's peer; a sender that is connected to no other socket has them itself.
 
+#[cfg(target_os = "linux")]
+use super::netlink;
+use super::{half, number};
 use std::collections::BTreeMap;
 
 /// Bytes of unread messages, by the inode of the socket that is to read them. Empty where the kernel does not
@@ -13,7 +16,7 @@ use std::collections::BTreeMap;
 pub(super) fn by_socket() -> BTreeMap<u32, u64> {
     let mut unread = BTreeMap::new();
     // A kernel without the module, or a jail without netlink: then nothing is known.
-    let _ = diag::each(|message| add(message, &mut unread));
+    let _ = netlink::each(&request(), |message| add(message, &mut unread));
     unread
 }
 
@@ -48,79 +51,14 @@ fn add(message: &[u8], unread: &mut BTreeMap<u32, u64>) {
     }
 }
 
-/// A number of four bytes, in the byte order of this machine, as all of netlink.
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-/// The request, and the answers.
+/// `struct unix_diag_req`: family AF_UNIX, protocol, padding; sockets in all states, of any inode and cookie.
 #[cfg(target_os = "linux")]
-mod diag {
-    use super::{half, number};
-    use rustix::io::Errno;
-    use rustix::net::sockopt::{Timeout, set_socket_timeout};
-    use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
-    use rustix::net::{recv, send, socket_with};
-    use std::time::Duration;
-
-    /// Bytes before each message: length, type, flags, sequence, sender.
-    const HEAD: usize = 16;
-    /// SOCK_DIAG_BY_FAMILY.
-    const BY_FAMILY: u16 = 20;
-    /// NLM_F_REQUEST and NLM_F_DUMP.
-    const DUMP: u16 = 0x301;
-    const ERROR: u16 = 2;
-    const DONE: u16 = 3;
+fn request() -> Vec<u8> {
     /// UDIAG_SHOW_PEER and UDIAG_SHOW_RQLEN.
     const SHOW: u32 = 0x4 | 0x10;
-    /// How long the kernel may take for a part of its answer, which it gives at once.
-    const PATIENCE: Duration = Duration::from_secs(1);
-
-    /// Asks for all UNIX sockets of this network namespace, and gives each answer to `each`.
-    pub(super) fn each(mut each: impl FnMut(&[u8])) -> rustix::io::Result<()> {
-        let flags = SocketFlags::CLOEXEC;
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG))?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
-        send(&socket, &request(), SendFlags::empty())?;
-        let mut buffer = vec![0u8; 64 << 10];
-        loop {
-            let (_, length) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-            let mut rest = &buffer[..length.min(buffer.len())];
-            if rest.is_empty() {
-                return Ok(());
-            }
-            while let (Some(length), Some(kind)) = (number(rest, 0), half(rest, 4)) {
-                let length = length as usize;
-                match kind {
-                    DONE => return Ok(()),
-                    ERROR => return Err(Errno::INVAL),
-                    _ => rest.get(HEAD..length).into_iter().for_each(&mut each),
-                }
-                rest = rest.get(length.next_multiple_of(4).max(HEAD)..).unwrap_or_default();
-            }
-        }
-    }
-
-    /// `struct nlmsghdr` and `struct unix_diag_req`.
-    fn request() -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let words = |bytes: &mut Vec<u8>, numbers: &[u32]| {
-            numbers.iter().for_each(|number| bytes.extend(number.to_ne_bytes()));
-        };
-        words(&mut bytes, &[40]);
-        bytes.extend(BY_FAMILY.to_ne_bytes());
-        bytes.extend(DUMP.to_ne_bytes());
-        // Sequence and sender; then family AF_UNIX, protocol and padding.
-        words(&mut bytes, &[1, 0]);
-        bytes.extend([1, 0, 0, 0]);
-        // Sockets in all states, of any inode and cookie.
-        words(&mut bytes, &[u32::MAX, 0, SHOW, u32::MAX, u32::MAX]);
-        bytes
-    }
+    let mut bytes = vec![1, 0, 0, 0];
+    [u32::MAX, 0, SHOW, u32::MAX, u32::MAX].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+    bytes
 }
 
 #[cfg(test)]
@@ -170,7 +108,7 @@ mod tests {
         let (one, _other) = UnixDatagram::pair().expect("a pair");
         (0..5).for_each(|_| assert_eq!(one.send(&[0; 1500]).expect("sent"), 1500));
         let mut sockets = 0;
-        if diag::each(|_| sockets += 1).is_ok() && sockets > 0 {
+        if netlink::each(&request(), |_| sockets += 1).is_ok() && sockets > 0 {
             let more = by_socket().values().sum::<u64>().saturating_sub(before);
             assert!(more >= 5 * 1500, "{more} of {sockets} sockets");
         }

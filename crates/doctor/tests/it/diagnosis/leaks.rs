@@ -49,6 +49,7 @@ fn check_action(report: &Report, action: &str, shown: &str) {
 #[test]
 fn every_kind_is_told_by_its_number() {
     check("tcp", Climbing, "TCP", "60,016 TCP sockets", "ss -s; ");
+    check("closed", Climbing, "TCP", "20,008 TCP sockets", "ss -s; ");
     check("udp", Climbing, "UDP", "40,008 UDP sockets", "ss -s; ");
     check(
         "unix",
@@ -128,6 +129,30 @@ fn unconfirmed_names_are_all_said() {
     assert_eq!(group.names, ["mnt_cache or posix_timers_cache (merged: mnt_cache in slabinfo)"]);
     assert!(group.what.is_none() && group.who.is_none() && group.ends.is_none(), "{group:?}");
     check_action(&report, "slablab leak --for 60s", &report.verdict.text);
+}
+
+/// What most of the TCP sockets are like, if so many are: rows of the table of holders.
+#[test]
+fn tcp_sockets_have_a_state_and_another_side() {
+    #[track_caller]
+    fn check(edit: fn(&mut Vec<Holder>), expected: &str) {
+        let (mut now, before) = (snapshot("closed", "after"), [snapshot("closed", "before")]);
+        edit(&mut now.dump.owners.holders);
+        let report = examine(&now, &Options { since: &before, ..Options::default() }).expect("examined");
+        let found = &report.found.findings[0].text;
+        assert!(found.contains(expected), "expected {expected:?} in: {found}");
+    }
+    check(
+        |_| {},
+        "20,008 TCP sockets (20,000 in CLOSE-WAIT: the other side closed, this one did not; 10,000 ",
+    );
+    check(|holders| holders.retain(|holder| !holder.kind.starts_with("TCP ")), "20,008 TCP sockets");
+    // Fewer are no word on most of them.
+    fn fewer(holders: &mut [Holder]) {
+        holders.iter_mut().filter(|holder| holder.kind == "TCP state").for_each(|holder| holder.count = 7000);
+        holders.iter_mut().filter(|holder| holder.kind == "TCP peer").for_each(|holder| holder.count = 9000);
+    }
+    check(|holders| fewer(holders), "20,008 TCP sockets (9,000 to 127.0.0.1:");
 }
 
 /// Unread messages are of a group by their bytes: not if these are far fewer or far more, or of another
