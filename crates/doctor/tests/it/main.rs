@@ -5,6 +5,7 @@ mod answers;
 #[path = "../../../report/tests/it/csv_check.rs"]
 mod csv_check;
 mod diagnosis;
+mod fleet;
 mod hostile_names;
 #[path = "../../../report/tests/it/name_check.rs"]
 mod name_check;
