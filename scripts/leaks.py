@@ -154,6 +154,14 @@ def mapping(count):
             called(-1)
 
 
+def tmpfs(count):
+    """Empty files on tmpfs, which no process holds."""
+    folder = tempfile.TemporaryDirectory(dir="/dev/shm")
+    FOLDERS.append(folder)
+    for number in range(count):
+        os.close(os.open(f"{folder.name}/{number}", os.O_CREAT | os.O_RDWR))
+
+
 def sysv(count):
     for _ in range(count):
         HELD.append(called(LIBC.shmget(0, 4096, 0o1600)))
@@ -265,6 +273,7 @@ KINDS = {
     "file": (file, 40_000, 1, nothing),
     "memfd": (memfd, 40_000, 1, nothing),
     "mapping": (mapping, 60_000, 0, nothing),
+    "tmpfs": (tmpfs, 40_000, 0, nothing),
     "sysv": (sysv, 20_000, 0, sysv_end),
     "thread": (thread, 2_000, 0, nothing),
     "zombie": (zombie, 4_000, 0, nothing),
@@ -410,7 +419,7 @@ def cut(path, into):
             content = full.extractfile(member).read() if member.isfile() else b""
             if name == "slablab/holders":
                 # The holder is one of Python, and so is nothing else that matters here.
-                own = (b"python3", b"user ", b"ended", b"mounts ")
+                own = (b"python3", b"user ", b"ended", b"mounts ", b"tmpfs at /dev/shm")
                 rows = [line.split(b"\t") for line in content.splitlines(True)]
                 mine = [row for row in rows if row[4].startswith(own) or row[1].startswith(b"TCP ")]
                 rows = [row[:3] + [b"/leaks" if row[3] else b""] + row[4:] for row in mine]

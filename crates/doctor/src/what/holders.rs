@@ -40,6 +40,8 @@ pub enum Counter {
     Mappings,
     /// SysV shared memory, by the process that made it.
     Sysv,
+    /// Files of each file system that is in memory.
+    Filesystems,
     /// File locks of each process.
     Locks,
     /// Keys of each user.

@@ -7,6 +7,7 @@
 //!   shared       what several files or processes hold together: namespaces, mounts, children
 //!   machine      tables of the whole machine: SysV shared memory, locks, keys
 //!   tcp          states and other sides of TCP sockets, by sock_diag
+//!   tmpfs        files of each tmpfs
 //!   unread       messages in UNIX sockets that nobody read, by sock_diag
 //! ```
 //!
@@ -19,6 +20,7 @@ mod netlink;
 mod process;
 mod shared;
 mod tcp;
+mod tmpfs;
 mod unread;
 
 use crate::what::Holders;
@@ -40,6 +42,7 @@ const EACH_KIND: usize = 20;
 pub(super) fn table(proc: &Path) -> String {
     let mut counts = Counts::default();
     tcp::count(&mut counts);
+    tmpfs::count(proc, &mut counts);
     table_with(proc, counts, &unread::by_socket())
 }
 

@@ -70,6 +70,7 @@ fn every_kind_is_told_by_its_number() {
     check("file", Climbing, "filp", "40,008 open files", "ls $p/fd");
     check("memfd", Climbing, "shmem_inode_cache", "40,008 memfds", "/memfd:");
     check("mapping", Climbing, "shmem_inode_cache", "60,156 mappings", "/proc/[0-9]*/maps");
+    check("tmpfs", Climbing, "shmem_inode_cache", "40,002 files and folders", "df -i -t tmpfs");
     check("sysv", Climbing, "shmem_inode_cache", "20,000 segments of SysV shared memory", "ipcs -mp");
     check("thread", Climbing, "task_struct", "2,001 threads", "ps -eo nlwp");
     check("zombie", Climbing, "task_struct", "4,000 ended children", "^Z");
