@@ -54,6 +54,15 @@ def tcp(count):
         HELD.extend([one, server.accept()[0]])
 
 
+def closed(count):
+    """Connections whose other side closed, and that the program did not notice."""
+    server = socket.create_server(("127.0.0.1", 0), backlog=4096)
+    HELD.append(server)
+    for _ in range(count):
+        HELD.append(socket.create_connection(server.getsockname()))
+        server.accept()[0].close()
+
+
 def udp(count):
     for number in range(count):
         one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -143,6 +152,14 @@ def mapping(count):
         at = LIBC.mmap(None, 4096, 1 + number % 2 * 2, 0x21, -1, 0)
         if at in (None, ctypes.c_void_p(-1).value):
             called(-1)
+
+
+def tmpfs(count):
+    """Empty files on tmpfs, which no process holds."""
+    folder = tempfile.TemporaryDirectory(dir="/dev/shm")
+    FOLDERS.append(folder)
+    for number in range(count):
+        os.close(os.open(f"{folder.name}/{number}", os.O_CREAT | os.O_RDWR))
 
 
 def sysv(count):
@@ -242,6 +259,7 @@ def nothing():
 # Name: what opens it, how many, descriptors of each, what ends it where the end of the process does not.
 KINDS = {
     "tcp": (tcp, 60_000, 1, nothing),
+    "closed": (closed, 20_000, 1, nothing),
     "udp": (udp, 40_000, 1, nothing),
     "unix": (unix, 40_000, 1, nothing),
     "unread": (unread, 12_000, 0, nothing),
@@ -255,6 +273,7 @@ KINDS = {
     "file": (file, 40_000, 1, nothing),
     "memfd": (memfd, 40_000, 1, nothing),
     "mapping": (mapping, 60_000, 0, nothing),
+    "tmpfs": (tmpfs, 40_000, 0, nothing),
     "sysv": (sysv, 20_000, 0, sysv_end),
     "thread": (thread, 2_000, 0, nothing),
     "zombie": (zombie, 4_000, 0, nothing),
@@ -400,9 +419,10 @@ def cut(path, into):
             content = full.extractfile(member).read() if member.isfile() else b""
             if name == "slablab/holders":
                 # The holder is one of Python, and so is nothing else that matters here.
-                own = (b"python3", b"user ", b"ended", b"mounts ")
+                own = (b"python3", b"user ", b"ended", b"mounts ", b"tmpfs at /dev/shm")
                 rows = [line.split(b"\t") for line in content.splitlines(True)]
-                rows = [row[:3] + [b"/leaks" if row[3] else b""] + row[4:] for row in rows if row[4].startswith(own)]
+                mine = [row for row in rows if row[4].startswith(own) or row[1].startswith(b"TCP ")]
+                rows = [row[:3] + [b"/leaks" if row[3] else b""] + row[4:] for row in mine]
                 content = b"".join(b"\t".join(row) for row in rows)
             member.size = len(content)
             small.addfile(member, io.BytesIO(content) if member.isfile() else None)

@@ -1,9 +1,10 @@
 //! `slablab fleet`: many dumps as one answer.
 
-use crate::input::{Progress, command_line, expect_file};
+use crate::input::{Progress, expect_file};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure};
-use crate::output::{Format, OutputArgs};
+use crate::output::Format;
+use crate::rows::ListArgs;
 use slablab_doctor::fleet::{self, By};
 use slablab_doctor::output::fleet_answer;
 use slablab_doctor::whatif::Change;
@@ -36,14 +37,8 @@ pub(crate) struct Args {
     /// Tell what this engine or release would save over all, as `slub@7.1`; may be repeated
     #[arg(long = "engine", value_name = "ENGINE")]
     engines: Vec<String>,
-    /// Rows of each table
-    #[arg(short = 'N', long, value_name = "N", default_value_t = 10)]
-    lines: usize,
-    /// All columns, also those that do not fit the terminal
-    #[arg(long)]
-    wide: bool,
     #[command(flatten)]
-    out: OutputArgs<Format>,
+    list: ListArgs<Format>,
 }
 
 /// Groups of machines.
@@ -63,7 +58,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     for dump in &args.dumps {
         expect_file("DUMP", dump, "files and folders")?;
     }
-    args.out.check(args.dumps.iter().map(|dump| ("DUMP", dump.as_path())))?;
+    args.list.out.check(args.dumps.iter().map(|dump| ("DUMP", dump.as_path())))?;
     let engine = |text: &String| parse(text).map_err(|bad| format!("--engine {text}: {bad}"));
     let engines = args.engines.iter().map(engine).collect::<Result<Vec<_>, _>>()?;
     let max_orders = match (&args.max_order[..], &engines[..]) {
@@ -90,6 +85,6 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         return Err(format!("none of {} dumps could be read: {why}", dumps.len()).into());
     }
     let _whole = interrupts.hold();
-    args.out.answer(&fleet_answer(&fleet, args.lines), &command_line(), args.wide)?;
+    args.list.answer(&fleet_answer(&fleet, args.list.lines))?;
     Ok(if fleet.unread.is_empty() { Done::Complete } else { Done::Incomplete })
 }

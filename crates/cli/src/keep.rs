@@ -6,11 +6,12 @@
 //!   climbing    the newest snapshot of a folder, and its growth since those of the same boot
 //! ```
 
-use crate::input::{Progress, command_line};
+use crate::input::Progress;
 use crate::interrupts::{Interrupts, polled};
 use crate::outcome::{Done, Failure, tell};
-use crate::output::{Format, OutputArgs, named, write_out};
+use crate::output::{Format, named, write_out};
 use crate::record::duration;
+use crate::rows::ListArgs;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::output::{Shown, doctor_answer};
 use slablab_doctor::state::{Input, State, read, save};
@@ -59,18 +60,12 @@ pub(crate) struct Args {
     /// Take so many snapshots and end; without it, until a signal comes
     #[arg(long, value_name = "N", requires = "keep", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Number of caches to list
-    #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
-    lines: usize,
-    /// All columns, also those that do not fit the terminal
-    #[arg(long)]
-    wide: bool,
     #[command(flatten)]
-    out: OutputArgs<Format>,
+    list: ListArgs<Format>,
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    args.out.check(named("DIR", &args.folder))?;
+    args.list.out.check(named("DIR", &args.folder))?;
     let folder = args.keep.as_ref().or(args.folder.as_ref());
     if let Some(file) = folder.filter(|folder| folder.exists() && !folder.is_dir()) {
         return Err(
@@ -167,7 +162,7 @@ fn climbing(args: &Args, folder: &Path) -> Result<Done, Failure> {
         tell(format_args!("{} snapshots are of earlier boots, and are left out", all - states.len()));
     }
     let report = examine(&newest, &Options { since: &states, ..Options::default() })?;
-    args.out.answer(&doctor_answer(&report, &shown(args)), &command_line(), args.wide)?;
+    args.list.answer(&doctor_answer(&report, &shown(args)))?;
     Ok(if report.measured.is_incomplete() { Done::Incomplete } else { Done::Complete })
 }
 
@@ -182,7 +177,7 @@ fn thinned(kept: Vec<(PathBuf, u64)>) -> Vec<PathBuf> {
 }
 
 fn shown(args: &Args) -> Shown {
-    Shown { sort: SortKey::Growth, lines: args.lines, aliases: false, bytes: false }
+    Shown { sort: SortKey::Growth, lines: args.list.lines, aliases: false, bytes: false }
 }
 
 #[cfg(test)]

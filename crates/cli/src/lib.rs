@@ -48,6 +48,7 @@ mod record;
 mod replay;
 mod report;
 mod reproduce;
+mod rows;
 mod run;
 mod schema;
 mod sites;

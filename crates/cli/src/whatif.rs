@@ -1,9 +1,9 @@
 //! `slablab whatif`: the same machine with another policy, other boot parameters, other pages, more or fewer
 //! CPUs.
 
-use crate::input::command_line;
 use crate::outcome::{Done, Failure};
-use crate::output::{Form, OutputArgs, named};
+use crate::output::{Form, named};
+use crate::rows::ListArgs;
 use slablab_doctor::output::{per_cpu_answer, whatif_answer};
 use slablab_doctor::state::{Input, State, page_size, read};
 use slablab_doctor::whatif::{
@@ -74,14 +74,8 @@ pub(crate) struct Args {
     /// Dump of this machine after a load: with --format mail, the second column
     #[arg(long, value_name = "DUMP")]
     after: Option<PathBuf>,
-    /// Number of caches to list
-    #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
-    lines: usize,
-    /// All columns, also those that do not fit the terminal
-    #[arg(long)]
-    wide: bool,
     #[command(flatten)]
-    out: OutputArgs<Format>,
+    list: ListArgs<Format>,
 }
 
 /// Forms of the answer.
@@ -120,7 +114,7 @@ fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let inputs = named("the input", &args.input).chain(named("--input", &args.more));
     let inputs = inputs.chain(named("--against", &args.against));
-    args.out.check(inputs.chain(named("--after", &args.after)))?;
+    args.list.out.check(inputs.chain(named("--after", &args.after)))?;
     let engine = |text: &String| parse(text).map_err(|bad| format!("--engine {text}: {bad}"));
     let release = |release: &String| {
         parse(&format!("slub@{release}")).map_err(|bad| format!("--release {release}: {bad}"))
@@ -140,10 +134,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         debug: args.debug,
     };
     let changes = grid.changes()?;
-    if args.out.format == Format::Mail && changes.len() > 1 {
+    if args.list.out.format == Format::Mail && changes.len() > 1 {
         return Err(format!("--format mail has room for one change, found {}", changes.len()).into());
     }
-    if args.after.is_some() && args.out.format != Format::Mail {
+    if args.after.is_some() && args.list.out.format != Format::Mail {
         return Err("--after is a column of --format mail".into());
     }
     let read_at = |path: Option<PathBuf>| {
@@ -162,16 +156,16 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         several => vec![PerCpu::of(&several.iter().collect::<Vec<_>>())?],
     };
     if let ([table], true) = (tables.as_slice(), states.len() > 1 && grid == Grid::default()) {
-        if args.out.format == Format::Mail {
+        if args.list.out.format == Format::Mail {
             return Err("--format mail has no table for CPUs: expected table, json or csv".into());
         }
-        args.out.answer(&per_cpu_answer(table), &command_line(), args.wide)?;
+        args.list.answer(&per_cpu_answer(table))?;
         return Ok(Done::Complete);
     }
     let predict = |state: &State, change| predict_with(state, change, &tables);
     let predictions = changes.iter().map(|change| predict(state, change)).collect::<Result<Vec<_>, _>>()?;
     let unknown = predictions.iter().find_map(|one| Some((one.change, one.range.unknown()?)));
-    if let (Format::Mail, Some((change, why))) = (args.out.format, unknown) {
+    if let (Format::Mail, Some((change, why))) = (args.list.out.format, unknown) {
         return Err(format!("--format mail: slab memory with {change} is not predicted: {why}").into());
     }
     let against = args.against.map(|path| match predictions.as_slice() {
@@ -188,7 +182,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         same_machine(state, after)?;
     }
     let after = after.map(|state| predict(&state, &changes[0])).transpose()?;
-    let answer = whatif_answer(state, &predictions, against.as_ref(), after.as_ref(), args.lines);
-    args.out.answer(&answer, &command_line(), args.wide)?;
+    let answer = whatif_answer(state, &predictions, against.as_ref(), after.as_ref(), args.list.lines);
+    args.list.answer(&answer)?;
     Ok(if missing(state).next().is_none() { Done::Complete } else { Done::Incomplete })
 }

@@ -7,17 +7,20 @@
 //! whatif_errors tables FOLDER     what the table of another kernel, and none, cost
 //! whatif_errors csv FOLDER        data/whatif-errors.csv
 //! whatif_errors per-cpu FOLDER    data/per-cpu.csv
+//! whatif_errors normal FOLDER      data/normal.csv
+//! whatif_errors normals FOLDER     boots, predicted from boots with other numbers of CPUs
 //! whatif_errors touches FOLDER    the distribution of touches
 //! whatif_errors releases FOLDER   predictions of other releases, a line for each
 //! ```
 //!
-//! FOLDER has the dumps as files `*.tar.xz`, or as folders with such files.
+//! FOLDER has the dumps as files `*.tar.xz`, or as folders with such files; of several folders all are taken.
 
 use slablab_doctor::state::{self, Input, State};
 use slablab_doctor::whatif::boots::{
     Boot, Comparison, Summary, machine, measure, measure_with, summary, touched_twice, without,
 };
 use slablab_doctor::whatif::errors::{COLUMNS, Question};
+use slablab_doctor::whatif::normal::{self, HeldOut};
 use slablab_doctor::whatif::reach::{Touches, slope};
 use slablab_doctor::whatif::released::{Released, released};
 use slablab_doctor::whatif::touch::touched;
@@ -35,12 +38,16 @@ const MOST: usize = 22;
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [what, folder] = args.as_slice() else {
+    let [what, folders @ ..] = args.as_slice() else {
         return Err(
-            "usage: whatif_errors table|pairs|caches|tables|csv|per-cpu|touches|releases FOLDER".into()
+            "usage: whatif_errors table|pairs|caches|tables|csv|per-cpu|normal|normals|touches|releases FOLDER..."
+                .into(),
         );
     };
-    let boots = boots(Path::new(folder))?;
+    let mut boots = Vec::new();
+    for folder in folders {
+        boots.extend(self::boots(Path::new(folder))?);
+    }
     match what.as_str() {
         "table" => table(&measure(&boots)?),
         "pairs" => measure(&boots)?.iter().for_each(pair),
@@ -57,9 +64,14 @@ fn main() -> Result<()> {
             let rows = without("", &boots).iter().flat_map(PerCpu::rows).collect::<Vec<_>>();
             rows.iter().for_each(|row| println!("{}", row.join(",")));
         }
+        "normal" => {
+            println!("{}", normal::COLUMNS.join(","));
+            normal::table(&boots)?.iter().for_each(|row| println!("{}", row.join(",")));
+        }
+        "normals" => normals(&normal::held_out(&boots)?),
         _ => {
             return Err(format!(
-                "{what}: expected table, pairs, caches, tables, csv, per-cpu, touches or releases"
+                "{what}: expected table, pairs, caches, tables, csv, per-cpu, normal, normals, touches or releases"
             )
             .into());
         }
@@ -84,6 +96,20 @@ fn boots(folder: &Path) -> Result<Vec<Boot>> {
         Ok(Boot { name, state: state::read(&Input { path: Some(path), ..Input::default() })? })
     };
     paths.into_iter().map(boot).collect()
+}
+
+/// Boots beside what boots with other numbers of CPUs predict of them, in KiB.
+fn normals(all: &[HeldOut]) {
+    println!("| boot | from CPUs | predicted | range | real | off | inside |\n|---|---|---|---|---|---|---|");
+    for one in all {
+        let from: Vec<String> = one.from.iter().map(u32::to_string).collect();
+        let [predicted, low, high, real] =
+            [one.slabs.predicted, one.slabs.low, one.slabs.high, one.real].map(|bytes| bytes >> 10);
+        let off = 100.0 * (predicted as f64 / real.max(1) as f64 - 1.0);
+        let inside = if (low..=high).contains(&real) { "yes" } else { "no" };
+        let (name, from) = (&one.name, from.join(", "));
+        println!("| {name} | {from} | {predicted} | {low} to {high} | {real} | {off:+.1} % | {inside} |");
+    }
 }
 
 /// How often programs touched the caches of each dump, and the distribution over dumps.

@@ -254,7 +254,8 @@ pub(crate) enum OneOrMore<T> {
     More(Vec<T>),
 }
 
-fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
+/// The values that were given.
+pub(crate) fn all<T>(given: Option<OneOrMore<T>>) -> Vec<T> {
     match given {
         None => Vec::new(),
         Some(OneOrMore::One(one)) => vec![one],

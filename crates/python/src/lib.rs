@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! recording ── replay, explain ┐
-//! dump ── doctor, whatif       ├── table      an answer's rows as Arrow
+//! dump ── doctor, whatif, leak ├── table      an answer's rows as Arrow
+//! dumps ── fleet               │
 //! experiment ── sweep          ┘
 //!    └── work     a thread does the work, the calling one looks for signals
 //!          └── errors     what is wrong becomes an exception with its place
@@ -17,6 +18,8 @@ mod dump;
 mod errors;
 mod experiment;
 mod explain;
+mod fleet;
+mod leak;
 mod lists;
 mod opened;
 mod recording;
@@ -40,6 +43,10 @@ mod _native {
     use crate::experiment::{Results, run};
     #[pymodule_export]
     use crate::explain::{Explanation, explain};
+    #[pymodule_export]
+    use crate::fleet::{Fleet, FleetPlan, read_dumps};
+    #[pymodule_export]
+    use crate::leak::{Leak, leak};
     #[pymodule_export]
     use crate::lists::{engines, experiments, machines, version};
     #[pymodule_export]

@@ -7,6 +7,7 @@ import time
 
 import pytest
 import slablab
+from conftest import DUMPS
 from slablab import _native
 
 pytestmark = pytest.mark.cluster
@@ -27,6 +28,7 @@ def test_dask(alone) -> None:
         n_workers=2, threads_per_worker=1, dashboard_address=None
     ) as cluster, distributed.Client(cluster) as client:
         assert slablab.sweep("micro", executor=client.get_executor(), **OF).parquet() == alone
+        assert slablab.fleet([DUMPS], executor=client.get_executor()).json() == slablab.fleet([DUMPS]).json()
         # A worker that says what is wrong is not asked again.
         with pytest.raises(slablab.UsageError, match="no cell 99"):
             client.get_executor().submit(_native.run_cells, task(), [99]).result()
@@ -43,6 +45,7 @@ def test_ray(alone) -> None:
     try:
         with RayExecutor() as executor:
             assert slablab.sweep("micro", executor=executor, **OF).parquet() == alone
+            assert slablab.fleet([DUMPS], executor=executor).json() == slablab.fleet([DUMPS]).json()
             with pytest.raises(slablab.UsageError, match="no cell 99"):
                 executor.submit(_native.run_cells, task(), [99]).result()
         with pytest.raises(RuntimeError):

@@ -43,6 +43,15 @@ CASES = {
         lambda: slablab.explain(RECORDING, "slub@6.1", "slub@6.12", cache="dentry"),
         ["explain", RECORDING, "slub@6.1", "slub@6.12", "--cache", "dentry"],
     ),
+    "fleet": (
+        lambda: slablab.fleet([DUMP.parent], by="cpus", max_order=[0, 1], engine="slub@7.1", lines=3),
+        ["fleet", DUMP.parent, "--by", "cpus", "--max-order", "0", "--max-order", "1"]
+        + ["--engine", "slub@7.1", "-N", "3"],
+    ),
+    "leak of two dumps": (
+        lambda: slablab.leak(DUMP, since=[EARLIER], top=3),
+        ["leak", DUMP, "--since", EARLIER, "--top", "3"],
+    ),
     "doctor": (lambda: slablab.doctor(DUMP), ["doctor", DUMP]),
     "doctor with an earlier dump": (
         lambda: slablab.doctor(DUMP, since=[EARLIER], hours=2, sort="n", lines=20, bytes=True),

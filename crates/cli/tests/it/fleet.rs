@@ -68,7 +68,12 @@ fn machines_that_are_alike_do_not_stand_out() {
     for number in 0..12u64 {
         dump(&folder, &format!("host{number}"), 1000, &[("filp", 50_000 + 900 * number)]);
     }
-    check(&[folder.to_str().expect("UTF-8")], 0, &["12 machines have", "none stands out"]);
+    let path = folder.to_str().expect("UTF-8");
+    check(&[path], 0, &["12 machines have", "of their memory", "none stands out"]);
+    // What no machine predicts saves nothing that is known.
+    let said = check(&[path, "--engine", "slqb"], 0, &["Group", "slqb", "is not predicted on 12 machines"]);
+    assert!(!said.contains("One change on all machines") && !said.contains("0 bytes"), "{said}");
+    check(&[&format!("{path}/host3-1000")], 0, &["1 machine has", "of its memory"]);
 }
 
 #[test]

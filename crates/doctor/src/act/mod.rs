@@ -13,6 +13,7 @@
 pub mod actions;
 mod judgement;
 pub mod knobs;
+mod normal;
 mod predict;
 mod report;
 mod texts;

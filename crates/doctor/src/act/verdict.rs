@@ -3,6 +3,7 @@
 
 pub use super::judgement::Judgement;
 use super::judgement::{introduced, with_size};
+use super::normal::Compared;
 use super::{texts, uncounted};
 use crate::find::{dentries, told, who};
 use crate::measure::alike::{Alike, alike};
@@ -34,8 +35,13 @@ pub struct Verdict {
 const MOST_PERCENT: u64 = 50;
 /// Per cent of the machine's memory from which on slabs that only their holders free are never no problem.
 const MUCH_PERCENT: u64 = 10;
+/// Per cent of the machine's memory from which on such slabs are compared with those of a boot, beside more
+/// that the kernel frees.
+const WORTH_PERCENT: u64 = 1;
 /// Per cent of the machine's memory by which the kernel's other memory grew, if that is the answer.
 const GREW_PERCENT: u64 = 1;
+/// What one moment cannot tell.
+const SECOND: &str = "takes a second snapshot";
 /// Per cent of the total in slabtop's head below which the verdict says how much the text has: what is
 /// missing could then have a cache that dominates, which takes 25 %.
 const ENOUGH_PERCENT: u64 = 75;
@@ -88,7 +94,8 @@ pub(crate) fn of(measured: &Measured) -> Verdict {
     let text = text + &debugged.map_or(String::new(), |(why, _)| format!(". {}", capital(&why)));
     let text = text
         + &uncounted::told(&measured.state.dump.meminfo).map_or(String::new(), |said| format!(". {said}"));
-    Verdict { judgement, text, takes_second: judgement == Judgement::NotReclaimable }
+    let takes_second = judgement == Judgement::NotReclaimable || text.contains(SECOND);
+    Verdict { judgement, text, takes_second }
 }
 
 /// A row of a table that could not be read: what it has may be the answer. meminfo counts it all the same.
@@ -290,39 +297,72 @@ fn of_state(measured: &Measured) -> (Judgement, String) {
             format!("unknown: the input does not tell which slabs can be reclaimed{most}{part}{memory}");
         return (Judgement::Unknown, text);
     }
-    if let Some(total) = total.filter(|total| free >= stays && stays >= total / 100 * MUCH_PERCENT) {
+    let boot = Compared::of(measured.state, stays);
+    let of_boot = |text: String| match &boot {
+        Some(boot) => format!("{text}. That is {}", boot.words()),
+        None => text,
+    };
+    let is_much = total.is_some_and(|total| stays >= total / 100 * MUCH_PERCENT);
+    if let Some(total) = total.filter(|_| free >= stays && is_much) {
         let text = format!(
             "not reclaimable: {} ({} of the machine's memory) can only be freed by what holds it, beside {} that \
-             the kernel frees when it needs memory; whether it climbs takes a second snapshot{part}{memory}",
+             the kernel frees when it needs memory; whether it climbs {SECOND}{part}",
             size(stays),
             percent(stays, total),
             size(free)
         );
-        return (Judgement::NotReclaimable, text);
+        return (Judgement::NotReclaimable, of_boot(text) + &memory);
     }
     if free >= stays {
+        let is_worth = total.is_some_and(|total| stays >= total / 100 * WORTH_PERCENT);
         let lines = measured.lines.iter().filter(|line| line.reclaim.by_kernel() && line.split.bytes > 0);
         let lead = lines.max_by_key(|line| line.split.bytes);
         let most = lead.map_or(String::new(), |line| format!("; most is {}", with_size(line)));
         let text = format!(
             "no problem: {} of {sum}, {}, is counted as reclaimable and has a shrinker: the kernel frees \
-             unused entries when it needs memory{most}{part}{memory}",
+             unused entries when it needs memory{most}{part}{}",
             percent(free, all),
-            size(free)
+            size(free),
+            of_rest(boot.as_ref().filter(|_| is_worth), stays)
+        );
+        return (Judgement::NoProblem, text + &memory);
+    }
+    let of_one = lead_of(measured).is_some_and(|line| line.split.bytes >= all / 100 * MOST_PERCENT);
+    if let Some(boot) = boot.as_ref().filter(|boot| boot.fits() && !is_much && !of_one) {
+        let most = lead_of(measured).map_or(String::new(), |line| format!("; most is {}", with_size(line)));
+        let text = format!(
+            "no problem: the {} that no shrinker frees are no more than a boot takes: {}{most}{memory}",
+            size(stays),
+            boot.boot()
         );
         return (Judgement::NoProblem, text);
     }
-    let text = format!(
-        "not reclaimable: {}; whether it climbs takes a second snapshot{part}{memory}",
-        holders(measured, sum, stays, all)
-    );
-    (Judgement::NotReclaimable, text)
+    let text =
+        format!("not reclaimable: {}; whether it climbs {SECOND}{part}", holders(measured, sum, stays, all));
+    (Judgement::NotReclaimable, of_boot(text) + &memory)
+}
+
+/// What is said of slabs that no shrinker frees, beside more that one does.
+fn of_rest(boot: Option<&Compared>, stays: u64) -> String {
+    boot.filter(|boot| boot.is_much()).map_or(String::new(), |boot| {
+        format!(
+            ". The {} that no shrinker frees are {}: whether they climb {SECOND}",
+            size(stays),
+            boot.words()
+        )
+    })
+}
+
+/// The cache with most of what no shrinker frees.
+fn lead_of<'a, 'b>(measured: &'b Measured<'a>) -> Option<&'b Line<'a>> {
+    let lines = measured.lines.iter().filter(|line| !line.reclaim.by_kernel());
+    lines.max_by_key(|line| line.split.bytes)
 }
 
 /// What has the memory that nothing but its holder frees: one cache, caches that go together, or many.
 fn holders(measured: &Measured, sum: &str, stays: u64, all: u64) -> String {
     let stuck = |line: &&Line| !line.reclaim.by_kernel();
-    let lead = measured.lines.iter().filter(stuck).max_by_key(|line| line.split.bytes);
+    let lead = lead_of(measured);
     let is_most = |bytes: u64| bytes >= all / 100 * MOST_PERCENT;
     if let Some(line) = lead.filter(|line| is_most(line.split.bytes)) {
         let bytes = line.split.bytes;

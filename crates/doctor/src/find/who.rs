@@ -5,7 +5,6 @@ use crate::measure::held::Held;
 use crate::measure::holders::Who;
 use crate::measure::{Line, Measured, named};
 use crate::words::{listed, percent, size};
-use slablab_report::text::grouped;
 
 /// Findings for large caches, where no snapshot of before tells what grew.
 pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
@@ -52,10 +51,11 @@ pub(crate) fn held_by(measured: &Measured, who: &Who) -> String {
         (many, pid) => format!("{many} processes {} (most: pid {pid}{cgroup}){others} hold", who.comm),
     };
     let more = match who.more {
-        Some(more) if more > 0 => format!(", {} more than before", grouped(more.unsigned_abs())),
+        Some(more) if more > 0 => format!(", {} more than before", who.amount(more.unsigned_abs())),
         _ => String::new(),
     };
-    format!("{holder} about {} {}{more}", grouped(who.count), who.words)
+    let detail = if who.detail.is_empty() { String::new() } else { format!(" ({})", who.detail) };
+    format!("{holder} about {} {}{detail}{more}", who.amount(who.count), who.words)
 }
 
 /// The same in a few words, for a sentence that says more: `held by 3 processes python3: 40,000 sockets`.
@@ -67,5 +67,5 @@ pub(crate) fn briefly(who: &Who) -> String {
     };
     let others = if who.and_others { " and others" } else { "" };
     let count = who.more.filter(|more| *more > 0).map_or(who.count, i64::unsigned_abs);
-    format!("held by {by}{others}: {} {}", grouped(count), who.words)
+    format!("held by {by}{others}: {} {}", who.amount(count), who.words)
 }

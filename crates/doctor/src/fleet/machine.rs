@@ -5,6 +5,7 @@ use crate::act::verdict::Judgement;
 use crate::state::State;
 use crate::whatif::{Change, predict};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use slablab_report::visible;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +29,7 @@ pub enum By {
 pub struct Names(Mutex<(FxHashMap<String, u32>, Vec<String>)>);
 
 impl Names {
-    fn id(&self, name: &str) -> u32 {
+    pub(super) fn id(&self, name: &str) -> u32 {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(id) = names.0.get(name) {
             return *id;
@@ -46,7 +47,7 @@ impl Names {
 }
 
 /// Bytes that a change saves on a machine; below 0 it takes memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
     /// At least, of likely outcomes.
     pub low: i64,
@@ -57,7 +58,7 @@ pub struct Saved {
 }
 
 /// A dump.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Its path.
     pub path: PathBuf,
@@ -115,6 +116,13 @@ impl Machine {
             path: state.path.clone(),
             caches,
         }
+    }
+
+    /// Gives the names of caches other numbers: `numbers` has them by today's.
+    pub(super) fn renumber(&mut self, numbers: &[u32]) {
+        self.caches.retain(|cache| (cache.0 as usize) < numbers.len());
+        self.caches.iter_mut().for_each(|cache| cache.0 = numbers[cache.0 as usize]);
+        self.caches.sort_unstable_by_key(|cache| cache.0);
     }
 
     /// A cache's bytes, and whether the kernel frees them; `None` if it has none.

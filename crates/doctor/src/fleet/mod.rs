@@ -4,6 +4,7 @@
 //! ```text
 //! dumps               files and folders become the paths of dumps
 //! read                each dump becomes a Machine and is let go: memory grows by kilobytes for each
+//!   part, whole       the same by several processes, and what joins it
 //!   Machine           the sums of a dump, and what changes would save on it
 //! Fleet               the machines, their earlier dumps, dumps that cannot be read
 //!   sums              all machines, and each group of them
@@ -22,5 +23,5 @@ pub use climbing::{Climbing, climbing};
 pub use dumps::dumps;
 pub use machine::{By, Machine, Names, Saved};
 pub use outliers::{Outlier, outliers};
-pub use read::{Fleet, Unread, read};
+pub use read::{Fleet, Part, Unread, part, read, whole};
 pub use sums::{CacheSum, Group, caches, groups, saved};

@@ -7,13 +7,14 @@ use crate::state::{Input, read as read_state};
 use crate::whatif::Change;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use slablab_report::error::Error;
 use slablab_report::visible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A dump that could not be read, or not to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
     /// Its path.
     pub path: PathBuf,
@@ -36,28 +37,53 @@ pub struct Fleet {
     pub unread: Vec<Unread>,
 }
 
+/// Dumps that one process read, for another process to join with those of others ([`whole`]).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// The names of caches by number.
+    names: Vec<String>,
+    /// The dumps in their order: a machine, and what could not be read of it; or nothing but that.
+    read: Vec<Result<(Machine, Option<Unread>), Unread>>,
+}
+
 /// Reads dumps. `progress` hears how many of how many are done, on the thread that read one. The answer does
 /// not depend on which thread reads what.
 pub fn read(paths: &[PathBuf], by: By, changes: &[Change], progress: &(dyn Fn(u64, u64) + Sync)) -> Fleet {
+    whole(vec![part(paths, by, changes, progress)], changes)
+}
+
+/// Reads a part of the dumps of a fleet: [`read`] is all of them in one part.
+pub fn part(paths: &[PathBuf], by: By, changes: &[Change], progress: &(dyn Fn(u64, u64) + Sync)) -> Part {
     let (names, done, all) = (Names::default(), AtomicU64::new(0), paths.len() as u64);
     let one = |path: &PathBuf| {
         let read = machine(path, by, changes, &names);
         progress(done.fetch_add(1, Relaxed) + 1, all);
         read
     };
-    let read: Vec<Result<(Machine, Option<Unread>), Unread>> = paths.par_iter().map(one).collect();
+    let read = paths.par_iter().map(one).collect();
+    Part { names: names.list(), read }
+}
+
+/// Joins the parts of a fleet, in the order of the dumps. The answer does not depend on where dumps are cut
+/// into parts.
+pub fn whole(parts: Vec<Part>, changes: &[Change]) -> Fleet {
+    let names = Names::default();
     let mut fleet = Fleet { changes: changes.to_vec(), ..Fleet::default() };
     let mut dumps: Vec<Vec<Machine>> = Vec::new();
     let mut at: FxHashMap<String, usize> = FxHashMap::default();
-    for machine in read {
-        match machine {
-            Ok((machine, rest)) => {
-                fleet.unread.extend(rest);
-                let index = *at.entry(machine.name.clone()).or_insert(dumps.len());
-                dumps.resize_with(dumps.len().max(index + 1), Vec::new);
-                dumps[index].push(machine);
+    for Part { names: of_part, read } in parts {
+        let numbers: Vec<u32> = of_part.iter().map(|name| names.id(name)).collect();
+        for machine in read {
+            match machine {
+                Ok((mut machine, rest)) => {
+                    machine.renumber(&numbers);
+                    fleet.unread.extend(rest);
+                    let index = *at.entry(machine.name.clone()).or_insert(dumps.len());
+                    dumps.resize_with(dumps.len().max(index + 1), Vec::new);
+                    dumps[index].push(machine);
+                }
+                Err(unread) => fleet.unread.push(unread),
             }
-            Err(unread) => fleet.unread.push(unread),
         }
     }
     for (index, mut of_machine) in dumps.into_iter().enumerate() {

@@ -141,7 +141,9 @@ impl Grouping<'_> {
             let keeps = |at: &&usize| is_many && self.is_freed(at) && self.keeps(kind, **at);
             2 * group.iter().filter(takes).count() + group.iter().filter(keeps).count()
         };
+        let bytes = group.iter().map(|at| self.growth(*at).1.max(0) as u64).sum();
         let found = self.holding.of_growth(objects, &weight);
+        let found = found.or_else(|| self.holding.of_bytes(bytes, &weight));
         // A cache without a type tells no kind: of these the number alone does.
         let is_untyped = group.iter().all(|at| is_untyped(&self.lines[*at]));
         found.or_else(|| match is_untyped && is_many {

@@ -7,8 +7,10 @@
 
 use crate::state::State;
 use crate::what::{HolderKind, Holders};
+use crate::words::size;
 use slablab_readers::cgroups::Holder;
 use slablab_readers::procfs::Numbers;
+use slablab_report::text::grouped;
 use std::collections::BTreeMap;
 
 /// The part by which the number of what is held differs from that of a cache's objects, of which CPUs park
@@ -36,15 +38,24 @@ pub struct Who {
     pub and_others: bool,
     /// What they hold, in words.
     pub words: String,
-    /// How many they hold together.
+    /// How many they hold together: bytes, where `in_bytes`.
     pub count: u64,
+    /// Whether bytes are counted, not objects.
+    pub in_bytes: bool,
     /// How many more than in the first snapshot; `None` without one, or if that has no table of holders.
     pub more: Option<i64>,
     /// The memory cgroup of the process with most.
     pub cgroup: String,
+    /// What most of them are like, in words: `57,000 in CLOSE-WAIT`; empty if nothing tells.
+    pub detail: String,
 }
 
 impl Who {
+    /// So many, in words.
+    pub(crate) fn amount(&self, count: u64) -> String {
+        if self.in_bytes { size(count) } else { grouped(count) }
+    }
+
     /// Whether it is the same number of the same holder.
     pub(crate) fn is_same(&self, other: &Who) -> bool {
         (&self.comm, self.pid, self.count, self.more) == (&other.comm, other.pid, other.count, other.more)
@@ -73,6 +84,8 @@ type Count = fn(&State) -> Option<u64>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holding {
     held: Vec<Held>,
+    /// Rows that say more about sockets.
+    details: Vec<Held>,
     /// More sockets by protocol than in the first snapshot, or all without one.
     protocols: BTreeMap<String, i64>,
 }
@@ -127,7 +140,8 @@ impl Holding {
             }
         }
         held.iter_mut().for_each(|held| held.who.words = held.of.words(&held.kind, held.who.count));
-        Holding { held, protocols: protocols(now, first) }
+        let (details, held) = held.into_iter().partition(|held: &Held| held.of.detail);
+        Holding { held, details, protocols: protocols(now, first) }
     }
 
     /// What holds the objects of caches that grew by so many. `takes` says how many of the caches are taken
@@ -136,12 +150,31 @@ impl Holding {
         self.explain(objects, takes, MOST_OF)
     }
 
+    /// What holds the bytes of caches that grew by so many, of a kind that is counted in bytes: one name, or
+    /// all of them together.
+    pub(crate) fn of_bytes(&self, bytes: u64, takes: &dyn Fn(&HolderKind) -> usize) -> Option<Explained> {
+        let fits = |held: &&Held| takes(held.of) > 0 && held.of.in_bytes && held.amount() > 0;
+        let fitting: Vec<&Held> = self.held.iter().filter(fits).collect();
+        let is_most = |amount: u64| {
+            let (low, high) = (bytes as u128 * MOST_OF.0 as u128, bytes as u128 * MOST_OF.1 as u128);
+            (low..=high).contains(&(amount as u128 * 100))
+        };
+        let one = fitting.iter().filter(|held| is_most(held.amount())).max_by_key(|held| held.amount());
+        let one = one.map(|held| (*held).clone());
+        let all = || {
+            let mut sums = sums(fitting.iter().copied(), |held| held.kind.clone()).into_iter();
+            sums.find(|sum| is_most(sum.amount)).map(|sum| sum.together())
+        };
+        let held = one.or_else(all)?;
+        Some(Explained { who: held.who, of: held.of })
+    }
+
     /// What there are so many more of, of whatever kind.
     pub(crate) fn of_equal(&self, objects: u64) -> Option<Explained> {
         const PERCENT: u64 = 2;
         let is_equal = |held: &&Held| {
             let differs = held.amount().abs_diff(objects);
-            !held.of.spreads && !held.of.shrinker && differs <= objects / 100 * PERCENT
+            !held.of.spreads && !held.of.in_bytes && !held.of.shrinker && differs <= objects / 100 * PERCENT
         };
         let equal = self.held.iter().filter(is_equal).min_by_key(|held| held.amount().abs_diff(objects))?;
         Some(self.said(equal, objects))
@@ -171,8 +204,8 @@ impl Holding {
         takes: &dyn Fn(&HolderKind) -> usize,
         most: (u64, u64),
     ) -> Option<Explained> {
-        let fitting: Vec<&Held> =
-            self.held.iter().filter(|held| takes(held.of) > 0 && held.amount() > 0).collect();
+        let fits = |held: &&Held| takes(held.of) > 0 && !held.of.in_bytes && held.amount() > 0;
+        let fitting: Vec<&Held> = self.held.iter().filter(fits).collect();
         // One name and one kind with this number; of several, the one that takes most of these caches.
         let equal = fitting.iter().filter_map(|held| Some((held, held.differs(objects)?)));
         let best = equal.max_by_key(|(held, differs)| (takes(held.of), std::cmp::Reverse(*differs)));
@@ -201,6 +234,25 @@ impl Holding {
         Some(self.said(held, objects))
     }
 
+    /// What most of so many TCP sockets are like: the state, and the other side or the port. Two ends of a
+    /// connection on one machine are each half of them.
+    fn detail(&self, objects: u64) -> String {
+        const PERCENT: u64 = 40;
+        let most = |kinds: &[&str]| {
+            let of_kinds = self.details.iter().filter(|held| kinds.contains(&held.kind.as_str()));
+            of_kinds.max_by_key(|held| held.amount()).filter(|held| held.amount() * 100 >= objects * PERCENT)
+        };
+        let said = |held: &Held| {
+            let why = match held.who.comm.as_str() {
+                "CLOSE-WAIT" => ": the other side closed, this one did not",
+                _ => "",
+            };
+            format!("{} {} {}{why}", grouped(held.amount()), held.of.many, held.who.comm)
+        };
+        let parts = [most(&["TCP state"]), most(&["TCP peer", "TCP port"])];
+        parts.into_iter().flatten().map(said).collect::<Vec<_>>().join("; ")
+    }
+
     /// With the protocol, where one of all has this number of sockets.
     fn said(&self, held: &Held, objects: u64) -> Explained {
         let mut who = held.who.clone();
@@ -208,6 +260,9 @@ impl Holding {
             let names: Vec<&str> = self.protocols.keys().map(String::as_str).collect();
             if let [protocol] = self.protocols(&names, objects)[..] {
                 who.words = format!("{protocol} {}", who.words);
+                if protocol.starts_with("TCP") {
+                    who.detail = self.detail(objects);
+                }
             }
         }
         Explained { who, of: held.of }
@@ -216,6 +271,7 @@ impl Holding {
 
 impl Held {
     fn new(kind: &str, comm: &str, pid: u32, cgroup: &str, more: Option<i64>) -> Held {
+        let of = Holders::builtin().find(kind);
         let who = Who {
             comm: comm.into(),
             pid,
@@ -223,10 +279,12 @@ impl Held {
             and_others: false,
             words: String::new(),
             count: 0,
+            in_bytes: of.in_bytes,
             more,
             cgroup: cgroup.into(),
+            detail: String::new(),
         };
-        Held { of: Holders::builtin().find(kind), kind: kind.into(), who }
+        Held { of, kind: kind.into(), who }
     }
 }
 

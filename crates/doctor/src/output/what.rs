@@ -3,7 +3,7 @@
 use crate::measure::reclaim::Reclaim;
 use crate::state::Cache;
 use crate::what::{
-    CorruptionDocument, Damaged, Entry, Failure, Flag, Known, Merged, MessageDocument, Part, Size,
+    CorruptionDocument, Damaged, Entry, Failure, Flag, Holders, Known, Merged, MessageDocument, Part, Size,
 };
 use crate::words::{capital, counted, listed};
 use schemars::JsonSchema;
@@ -314,6 +314,7 @@ fn entry_parts(known: &Known, entry: &Entry, asked: &str) -> Vec<Part> {
         let text = format!("{}{cost}", method.how);
         Part { label: label(number == 0), text, command: method.run.clone() }
     }));
+    parts.extend(holder(entry, asked));
     let file = format!("/sys/kernel/slab/{asked}/shrink");
     parts.push(Part {
         label: "",
@@ -325,6 +326,23 @@ fn entry_parts(known: &Known, entry: &Entry, asked: &str) -> Vec<Part> {
         parts.push(part("merged with", format!("in some kernel: {}", merged_with.join(", "))));
     }
     parts
+}
+
+/// What a program that lets it grow holds, and the verb that names the program. What the kernel frees by
+/// itself has none.
+fn holder(entry: &Entry, asked: &str) -> Option<Part> {
+    if reclaim(entry).by_kernel() {
+        return None;
+    }
+    let kinds = Holders::builtin().kinds().iter();
+    let kinds = kinds.filter(|kind| !kind.shrinker && !kind.detail && kind.takes(asked));
+    let mut many: Vec<String> = kinds.map(|kind| kind.many.clone()).collect();
+    many.dedup();
+    let why = match &many[..] {
+        [] => "A minute tells which process holds what grows, and which code allocates it:".into(),
+        _ => format!("A minute tells which process holds the {} that grow, and the code:", some_of(&many)),
+    };
+    Some(Part { label: "if it grows", text: why, command: Some("sudo slablab leak --for 60s".into()) })
 }
 
 fn reclaimable(entry: &Entry) -> Option<&'static str> {

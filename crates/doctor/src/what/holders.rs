@@ -24,6 +24,10 @@ pub enum Counter {
     Descriptors,
     /// Lines about watches of a process's descriptors of another kind.
     Watches,
+    /// Bytes of unread messages in sockets of each process.
+    Unread,
+    /// Sockets of the machine, by what their connection is like.
+    Sockets,
     /// Threads of each process.
     Threads,
     /// Children of each process, alive or ended.
@@ -36,6 +40,8 @@ pub enum Counter {
     Mappings,
     /// SysV shared memory, by the process that made it.
     Sysv,
+    /// Files of each file system that is in memory.
+    Filesystems,
     /// File locks of each process.
     Locks,
     /// Keys of each user.
@@ -77,6 +83,10 @@ pub struct HolderKind {
     pub keeps_inodes: bool,
     /// Descriptors of one object: the two ends of a pipe.
     pub each: u64,
+    /// Whether the number is that of bytes, not of objects.
+    pub in_bytes: bool,
+    /// Whether it says more about objects of another kind, and holds none.
+    pub detail: bool,
     /// Whether one takes many objects, in caches that have nothing else in common.
     pub spreads: bool,
     /// Holders with fewer are not listed.
@@ -119,6 +129,10 @@ struct Table {
     #[serde(default)]
     keeps: Vec<Kept>,
     each: Option<u64>,
+    #[serde(default)]
+    in_bytes: bool,
+    #[serde(default)]
+    detail: bool,
     #[serde(default)]
     spreads: bool,
     least: Option<u64>,
@@ -222,6 +236,8 @@ impl Table {
             keeps_dentry: self.keeps.contains(&Kept::Dentry),
             keeps_inodes: self.keeps.contains(&Kept::Inodes),
             each: self.each.unwrap_or(1).max(1),
+            in_bytes: self.in_bytes,
+            detail: self.detail,
             spreads: self.spreads,
             least: self.least.unwrap_or(LEAST),
             ends: ends.clone(),

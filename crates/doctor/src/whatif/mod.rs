@@ -41,6 +41,7 @@ mod grid;
 mod held;
 mod layout;
 mod merge;
+pub mod normal;
 mod percpu;
 mod policy;
 mod predict;

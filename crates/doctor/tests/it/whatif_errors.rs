@@ -15,7 +15,11 @@ static BOOTS: LazyLock<Vec<Boot>> = LazyLock::new(|| boots("dumps"));
 
 /// The dumps of a folder of the examples, by name.
 pub(crate) fn boots(folder: &str) -> Vec<Boot> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(folder);
+    in_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(folder))
+}
+
+/// The dumps of a folder, by name.
+pub(crate) fn in_folder(folder: &Path) -> Vec<Boot> {
     let paths = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
     let mut paths: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|end| end == "xz")).collect();

@@ -9,11 +9,14 @@ interpreter's lock, end on Ctrl-C, and call ``progress(done, whole)``.
 """
 
 from ._errors import Error, InputError, SweepError, UsageError
+from ._fleet import fleet
 from ._native import (
     Answer,
     Diagnosis,
     Dump,
     Explanation,
+    Fleet,
+    Leak,
     Recording,
     Replay,
     Results,
@@ -25,6 +28,7 @@ from ._native import (
     experiments,
     explain,
     import_recording,
+    leak,
     machines,
     read_dump,
     read_recording,
@@ -43,7 +47,9 @@ __all__ = [
     "Dump",
     "Error",
     "Explanation",
+    "Fleet",
     "InputError",
+    "Leak",
     "Recording",
     "Replay",
     "Results",
@@ -56,7 +62,9 @@ __all__ = [
     "engines",
     "experiments",
     "explain",
+    "fleet",
     "import_recording",
+    "leak",
     "machines",
     "read_dump",
     "read_recording",

@@ -144,6 +144,46 @@ class Whatif(Answer):
     def caches(self) -> Table: ...
 
 @final
+class Leak(Answer):
+    """What grew on a machine, who holds it, and which code allocates it."""
+
+    def to_dict(self) -> documents.Leak1: ...
+    @property
+    def suspects(self) -> list[documents.Leak1Suspect]: ...
+    @property
+    def table(self) -> Table: ...
+
+@final
+class Fleet(Answer):
+    """Slab memory of many machines."""
+
+    def to_dict(self) -> documents.Fleet1: ...
+    @property
+    def machines(self) -> Table: ...
+    @property
+    def outliers(self) -> list[documents.Fleet1Outlier]: ...
+    @property
+    def unread(self) -> list[documents.Fleet1UnreadItem]: ...
+
+@final
+class FleetPlan:
+    """The dumps of a fleet, and what is asked of them."""
+
+    def __new__(
+        cls,
+        dumps: Sequence[_Path],
+        *,
+        by: str = "release",
+        max_order: _OneOrMore[int] | None = None,
+        engine: _OneOrMore[str] | None = None,
+    ) -> FleetPlan: ...
+    @property
+    def paths(self) -> list[Path]: ...
+    @property
+    def task(self) -> str: ...
+    def finish(self, parts: Sequence[str], lines: int) -> Fleet: ...
+
+@final
 class Results(Answer):
     """The results of an experiment."""
 
@@ -259,6 +299,16 @@ def run(
     folder: _Path | None = None,
     progress: _Progress | None = None,
 ) -> Results: ...
+def leak(
+    input: _Path,
+    *,
+    since: Sequence[_Path] = ...,
+    top: int = 5,
+    progress: _Progress | None = None,
+) -> Leak: ...
+def read_dumps(
+    task: str, paths: Sequence[_Path], *, threads: int | None = 1, progress: _Progress | None = None
+) -> str: ...
 def run_cells(task: str, cells: Sequence[int]) -> list[str]: ...
 def engines() -> list[str]: ...
 def machines() -> list[str]: ...

@@ -956,6 +956,53 @@ class Doctor1MissingItem(TypedDict):
     """Why it is not there: not in the bundle, no permission, this kernel has none."""
 
 
+class Doctor1NormalKernel(TypedDict):
+    """The kernel of the boots."""
+
+    arch: str
+    """`x86_64`; empty if the dump does not tell."""
+    page_size_bytes: int
+    """Bytes in a page."""
+    release: str
+    """`6.1`, the first two numbers of the release."""
+
+
+class Doctor1NormalSlabs(TypedDict):
+    """All slabs."""
+
+    high_bytes: int
+    """The most that is likely."""
+    low_bytes: int
+    """The least that is likely."""
+    predicted_bytes: int
+    """The prediction."""
+
+
+class Doctor1NormalUnreclaimable(TypedDict):
+    """Slabs that no shrinker frees."""
+
+    high_bytes: int
+    """The most that is likely."""
+    low_bytes: int
+    """The least that is likely."""
+    predicted_bytes: int
+    """The prediction."""
+
+
+class Doctor1Normal(TypedDict):
+    """What a machine takes that has only booted, with these CPUs and pages; null if that is not known."""
+
+    boots_cpus: list[int]
+    """The CPUs of the boots that were measured."""
+    cpus: int
+    kernel: Doctor1NormalKernel
+    """The kernel of the boots."""
+    slabs: Doctor1NormalSlabs
+    """All slabs."""
+    unreclaimable: Doctor1NormalUnreclaimable
+    """Slabs that no shrinker frees."""
+
+
 class Doctor1Program(TypedDict):
     """The program that wrote the answer, and its version."""
 
@@ -1042,6 +1089,8 @@ class Doctor1(TypedDict):
     missing: list[Doctor1MissingItem]
     """Files that were not there: why, what that costs, and the command that gets the file."""
     nodes: int
+    normal: Doctor1Normal | None
+    """What a machine takes that has only booted, with these CPUs and pages; null if that is not known."""
     object_sizes_unknown: int
     """Caches whose object size without padding the input does not have."""
     page_size_bytes: int

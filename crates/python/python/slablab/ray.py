@@ -1,4 +1,4 @@
-"""Ray's cluster as an executor, for :func:`slablab.sweep`."""
+"""Ray's cluster as an executor, for :func:`slablab.sweep` and :func:`slablab.fleet`."""
 
 from __future__ import annotations
 

@@ -18,6 +18,8 @@ use crate::measure::split::{Metadata, Split};
 use crate::measure::{Line, Measured};
 use crate::state::{Cache, Missing, State};
 use crate::what::{CorruptionDocument, Damaged, Failure, Known, MessageDocument};
+use crate::whatif::Kernel;
+use crate::whatif::normal::{Bytes, Normal};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -62,6 +64,8 @@ pub(in crate::output) struct DoctorDocument<'a> {
     /// Files that were not there: why, what that costs, and the command that gets the file.
     missing: &'a [Missing],
     nodes: usize,
+    /// What a machine takes that has only booted, with these CPUs and pages; null if that is not known.
+    normal: Option<NormalDocument>,
     /// Caches whose object size without padding the input does not have.
     object_sizes_unknown: usize,
     /// Bytes of a page.
@@ -218,6 +222,19 @@ struct MeminfoDocument {
     unreclaimable_bytes: Option<u64>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct NormalDocument {
+    /// The CPUs of the boots that were measured.
+    boots_cpus: Vec<u32>,
+    cpus: u32,
+    /// The kernel of the boots.
+    kernel: Kernel,
+    /// All slabs.
+    slabs: Bytes,
+    /// Slabs that no shrinker frees.
+    unreclaimable: Bytes,
+}
+
 impl Document for DoctorDocument<'_> {
     const NAME: &'static str = "slablab.doctor.1";
     const TITLE: &'static str = "slablab doctor: where a machine's slab memory goes, and what would help";
@@ -250,6 +267,7 @@ impl<'a> DoctorDocument<'a> {
             messages: messages.iter().map(|failure| failure.document(Known::builtin())).collect(),
             missing: &state.missing,
             nodes: state.dump.nodes.len(),
+            normal: Normal::of(state).ok().map(normal),
             object_sizes_unknown: measured.unknown_sizes,
             page_size_bytes: state.page_size,
             release: state.dump.release.as_deref(),
@@ -259,6 +277,11 @@ impl<'a> DoctorDocument<'a> {
             verdict,
         }
     }
+}
+
+fn normal(normal: Normal) -> NormalDocument {
+    let Normal { kernel, boots, cpus, slabs, unreclaimable } = normal;
+    NormalDocument { boots_cpus: boots, cpus, kernel, slabs, unreclaimable }
 }
 
 fn action(action: &Action) -> ActionDocument<'_> {

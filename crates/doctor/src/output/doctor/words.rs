@@ -1,10 +1,12 @@
 //! Words that text and page share: titles, the limits of the answer, savings.
 
 use crate::act::Report;
+use crate::act::verdict::Judgement;
 use crate::measure::history::Least;
 use crate::measure::partial::Partial;
 use crate::state::{Missing, State};
 use crate::what::{Damaged, Failure};
+use crate::whatif::normal::Normal;
 use crate::words::{counted, size};
 use slablab_report::html::name_of;
 use slablab_report::text::grouped;
@@ -29,6 +31,13 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
         |missing: &Missing| format!("{}: {}; unknown: {}", missing.file, missing.why, missing.costs);
     said.extend(report.measured.missing().map(lacking));
     said.extend(report.measured.state.assumed.iter().map(|text| format!("assumed: {text}")));
+    let state = report.measured.state;
+    if report.verdict.judgement == Judgement::NotReclaimable && state.dump.pasted.is_none() {
+        let why = Normal::of(state).err();
+        said.extend(
+            why.map(|why| format!("how much a machine takes that has only booted is unknown: {why}")),
+        );
+    }
     if let Some(history) = &report.measured.history {
         said.push(match &history.hours {
             Some(hours) => format!(

@@ -39,7 +39,10 @@ fn sentence(fleet: &Fleet, sums: &Sums) -> String {
     let all = &sums.all;
     let of_memory = match all.memory {
         0 => String::new(),
-        memory => format!(" ({} of their memory)", percent(all.slabs.min(memory), memory)),
+        memory => {
+            let whose = if fleet.machines.len() == 1 { "its" } else { "their" };
+            format!(" ({} of {whose} memory)", percent(all.slabs.min(memory), memory))
+        }
     };
     let held: Vec<&Outlier> = sums.outliers.iter().filter(|outlier| !outlier.reclaimable).collect();
     let stand_out = match held.first() {
@@ -92,15 +95,23 @@ fn table(answer: Answer, title: &str, caption: &str, heads: &[&str], rows: Vec<V
     answer.section(title).table(text.cut(0, NAME), &[]).page_table(caption, page)
 }
 
-/// A change in bytes in words: what it saves, or takes.
+/// A difference in bytes.
 fn change(bytes: i64) -> String {
     let sign = if bytes < 0 { "-" } else { "" };
     format!("{sign}{}", size(bytes.unsigned_abs()))
 }
 
+/// What a change saves, or takes.
+fn saves(bytes: i64) -> String {
+    let word = if bytes < 0 { "takes " } else { "" };
+    format!("{word}{}", size(bytes.unsigned_abs()))
+}
+
 fn of_changes(answer: Answer, fleet: &Fleet, sums: &Sums) -> Answer {
-    let rows = fleet.changes.iter().zip(&sums.all.saved).map(|(change_of, (saved, machines))| {
-        let numbers = [saved.likely, saved.low, saved.high].map(change);
+    // Where no machine predicts it, nothing is known: that is no saving of 0.
+    let predicted = fleet.changes.iter().zip(&sums.all.saved).filter(|(_, (_, machines))| *machines > 0);
+    let rows = predicted.map(|(change_of, (saved, machines))| {
+        let numbers = [saved.likely, saved.low, saved.high].map(saves);
         let machines = grouped(*machines as u64);
         [vec![change_of.to_string()], numbers.to_vec(), vec![machines]].concat()
     });
@@ -119,7 +130,10 @@ fn of_groups(answer: Answer, fleet: &Fleet, sums: &Sums) -> Answer {
             0 => "-".into(),
             memory => percent(group.slabs.min(memory), memory),
         };
-        let saved = group.saved.first().map(|(saved, _)| change(saved.likely));
+        let saved = group.saved.first().map(|(saved, machines)| match machines {
+            0 => "-".into(),
+            _ => saves(saved.likely),
+        });
         let cells = [group.name.clone(), grouped(group.machines as u64), size(group.slabs), part];
         let rest = [size(group.unreclaimable), change(group.loss)];
         cells.into_iter().chain(rest).chain(saved).collect()

@@ -6,14 +6,22 @@
 //!   process      what one process holds by itself, and what is known of it
 //!   shared       what several files or processes hold together: namespaces, mounts, children
 //!   machine      tables of the whole machine: SysV shared memory, locks, keys
+//!   tcp          states and other sides of TCP sockets, by sock_diag
+//!   tmpfs        files of each tmpfs
+//!   unread       messages in UNIX sockets that nobody read, by sock_diag
 //! ```
 //!
 //! Which kinds there are, and how each is counted, is data ([`Holders`]). Kinds of the counters `cgroups` and
 //! `dentries` are counted by files that a dump has as they are.
 
 mod machine;
+#[cfg(target_os = "linux")]
+mod netlink;
 mod process;
 mod shared;
+mod tcp;
+mod tmpfs;
+mod unread;
 
 use crate::what::Holders;
 use process::Process;
@@ -24,18 +32,38 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+/// The kind whose count are bytes of messages that nobody read.
+const UNREAD: &str = "unread";
 /// Holders listed for each kind.
 const EACH_KIND: usize = 20;
 
 /// The table of what is held, by the files below `proc`. A process that ends meanwhile, or whose files this
 /// user may not read, is left out.
 pub(super) fn table(proc: &Path) -> String {
+    let mut counts = Counts::default();
+    tcp::count(&mut counts);
+    tmpfs::count(proc, &mut counts);
+    table_with(proc, counts, &unread::by_socket())
+}
+
+/// [`table`], with what is counted already, and the bytes of unread messages by the inode of the socket.
+fn table_with(proc: &Path, mut counts: Counts, unread: &BTreeMap<u32, u64>) -> String {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    let read = |pid: u32| Process::read(&proc.join(pid.to_string()), pid);
-    let processes: BTreeMap<u32, Process> =
+    let read = |pid: u32| Process::read(&proc.join(pid.to_string()), pid, unread);
+    let mut processes: BTreeMap<u32, Process> =
         pids.into_par_iter().filter_map(read).map(|process| (process.pid, process)).collect();
-    let mut counts = Counts::default();
+    // A look at some descriptors tells who has unread messages; how many there are is known of the machine.
+    let all_unread: u64 = unread.values().fold(0, |sum, bytes| sum.saturating_add(*bytes));
+    let seen_unread: u64 = processes.values().filter_map(|process| process.kinds.get(UNREAD)).sum();
+    for process in processes.values_mut() {
+        if let Some(bytes) = process.kinds.get_mut(UNREAD) {
+            *bytes = (u128::from(*bytes) * u128::from(all_unread) / u128::from(seen_unread.max(1))) as u64;
+        }
+    }
+    if seen_unread == 0 {
+        counts.add_named("UNIX sockets", UNREAD, all_unread);
+    }
     for process in processes.values() {
         process.kinds.iter().for_each(|(kind, count)| counts.add(process.pid, kind, *count));
     }
@@ -92,6 +120,18 @@ fn text(counts: BTreeMap<(By, String), u64>, processes: &BTreeMap<u32, Process>)
         }
     }
     out
+}
+
+/// A number of four bytes, in the byte order of this machine, as netlink has it.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// A number of two bytes.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 /// A file's text, as far as it can be read. Names in it may be in any encoding.
@@ -152,6 +192,8 @@ mod tests {
         link("7/ns/net", "net:[1]");
         link("7/fd/3", "anon_inode:inotify");
         write("7/fdinfo/3", &("pos:\t0\n".to_string() + &"inotify wd:1 ino:2 sdev:3\n".repeat(70)));
+        link("7/fd/5", "socket:[55]");
+        link("200/fd/0", "socket:[56]");
         link("7/fd/4", "anon_inode:[eventpoll]");
         write("7/fdinfo/4", &"tfd:        5 events:       19 data:  5\n".repeat(65));
         write("7/timers", &"ID: 0\nsignal: 0/0000000000000000\nnotify: none/pid.7\nClockID: 1\n".repeat(66));
@@ -177,10 +219,13 @@ mod tests {
             "sysvipc/shm",
             &format!("key shmid perms size cpid\n{}{}", row(7).repeat(68), row(99).repeat(69)),
         );
-        let said = table(&root);
+        let unread = [(55, 3 << 20), (56, 5 << 20), (9, 1)].into();
+        let said = table_with(&root, Counts::default(), &unread);
         fs::remove_dir_all(&root).expect("removed");
         for expected in [
             "7\tinotify watch\t70\t\ta name",
+            "7\tunread\t3145728\t\ta name",
+            "200\tunread\t5242880\t\ta name",
             "7\tepoll watch\t65\t\ta name",
             "7\ttimer\t66\t\ta name",
             "7\tmapping\t1088\t\ta name",
@@ -199,6 +244,6 @@ mod tests {
         ] {
             assert!(said.lines().any(|line| line == expected), "no {expected:?} in {said}");
         }
-        assert_eq!(said.lines().count(), 16, "{said}");
+        assert_eq!(said.lines().count(), 18, "{said}");
     }
 }

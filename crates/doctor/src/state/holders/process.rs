@@ -1,7 +1,7 @@
 //! What one process holds by itself.
 
 use super::super::owners::memory_cgroup;
-use super::text_of;
+use super::{UNREAD, text_of};
 use crate::what::{Counter, Holders};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,8 +31,9 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Reads the process of this folder; `None` if it ended.
-    pub(super) fn read(folder: &Path, pid: u32) -> Option<Process> {
+    /// Reads the process of this folder; `None` if it ended. `unread` has the bytes that wait in sockets, by
+    /// inode.
+    pub(super) fn read(folder: &Path, pid: u32, unread: &BTreeMap<u32, u64>) -> Option<Process> {
         let status = text_of(&folder.join("status"));
         if status.is_empty() {
             return None;
@@ -45,7 +46,7 @@ impl Process {
         let mut kinds = BTreeMap::new();
         let is_zombie = word("State:") == "Z";
         if !is_zombie {
-            kinds = descriptors(folder, number("FDSize:"));
+            kinds = descriptors(folder, number("FDSize:"), unread);
             kinds.insert("thread".into(), number("Threads:"));
             let timers = lines_of(&folder.join("timers"), |line| line.starts_with(b"ID:"));
             kinds.insert("timer".into(), timers);
@@ -102,23 +103,31 @@ fn line(text: &str) -> String {
 
 /// Descriptors of a process by kind, and what is watched by them. Their number is the size of their directory
 /// since Linux 6.2; before, it is at most `table`, the size of the process's table. The kinds are those of a
-/// sample, in its proportions.
-fn descriptors(folder: &Path, table: u64) -> BTreeMap<String, u64> {
+/// sample, in its proportions. `unread` has the bytes that wait in sockets, by inode.
+fn descriptors(folder: &Path, table: u64, unread: &BTreeMap<u32, u64>) -> BTreeMap<String, u64> {
     let size = fs::metadata(folder.join("fd")).map_or(0, |found| found.len());
     let (count, is_exact) = if (1..=table).contains(&size) { (size, true) } else { (table, false) };
     // Descriptors are numbered from 0 without large holes. Of few, all are looked at, with room for holes.
     let numbers: Vec<u64> = match is_exact && count <= SAMPLED || table <= 2 * SAMPLED {
         true => (0..table.min(2 * SAMPLED)).collect(),
-        false => (0..SAMPLED).map(|at| (2 * at + 1) * count / (2 * SAMPLED)).collect(),
+        // Of pairs that are opened together, the sample has some of both sides.
+        false => {
+            let side = |at: u64| if count > 4 * SAMPLED { at % 2 } else { 0 };
+            (0..SAMPLED).map(|at| (2 * at + 1) * count / (2 * SAMPLED) + side(at)).collect()
+        }
     };
     let looked_at = numbers.len() as u64;
     let mut seen: Vec<(String, u64)> = Vec::new();
+    let mut waiting = 0u64;
     for number in numbers {
         if is_exact && seen.len() as u64 == count {
             break;
         }
         if let Ok(target) = fs::read_link(folder.join(format!("fd/{number}"))) {
-            seen.push((Holders::builtin().of_link(&target.to_string_lossy()), number));
+            let target = target.to_string_lossy();
+            waiting = waiting
+                .saturating_add(inode_of(&target).and_then(|inode| unread.get(&inode)).copied().unwrap_or(0));
+            seen.push((Holders::builtin().of_link(&target), number));
         }
     }
     // A table may be far larger than its descriptors ever were at once since: a number that is missing is
@@ -134,8 +143,14 @@ fn descriptors(folder: &Path, table: u64) -> BTreeMap<String, u64> {
         let found = of_kind.map(|(_, number)| lines_of(&folder.join(format!("fdinfo/{number}")), is_watch));
         kinds.insert(kind.kind.clone(), found.sum());
     }
+    kinds.insert(UNREAD.into(), waiting);
     kinds.values_mut().for_each(|hits| *hits = share(*hits));
     kinds
+}
+
+/// The inode of a socket, by the text of a descriptor's link.
+fn inode_of(target: &str) -> Option<u32> {
+    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 /// Lines of a file for which `counts` says yes.

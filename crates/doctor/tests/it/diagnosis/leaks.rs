@@ -4,6 +4,7 @@
 use slablab_doctor::act::verdict::Judgement::{self, Climbing, NoProblem};
 use slablab_doctor::state::State;
 use slablab_doctor::{Options, Report, examine};
+use slablab_readers::cgroups::Holder;
 use std::path::Path;
 
 fn snapshot(kind: &str, moment: &str) -> State {
@@ -48,6 +49,7 @@ fn check_action(report: &Report, action: &str, shown: &str) {
 #[test]
 fn every_kind_is_told_by_its_number() {
     check("tcp", Climbing, "TCP", "60,016 TCP sockets", "ss -s; ");
+    check("closed", Climbing, "TCP", "20,008 TCP sockets", "ss -s; ");
     check("udp", Climbing, "UDP", "40,008 UDP sockets", "ss -s; ");
     check(
         "unix",
@@ -56,8 +58,8 @@ fn every_kind_is_told_by_its_number() {
         "40,005 UNIX-STREAM sockets",
         "ss -s; ",
     );
-    // No file of /proc counts unread messages by process.
-    check("unread", Climbing, "skbuff_head_cache", "", "ss -anmpH");
+    // By bytes: no file tells the number of messages.
+    check("unread", Climbing, "skbuff_head_cache", "26.4 MiB of unread messages", "ss -anmpH");
     check("netlink", Climbing, "sock_inode_cache", "30,006 NETLINK sockets", "ss -s; ");
     check("packet", Climbing, "sock_inode_cache", "15,003 PACKET sockets", "ss -s; ");
     check("pipe", Climbing, "filp", "60,012 ends of pipes", "ls $p/fd");
@@ -68,6 +70,7 @@ fn every_kind_is_told_by_its_number() {
     check("file", Climbing, "filp", "40,008 open files", "ls $p/fd");
     check("memfd", Climbing, "shmem_inode_cache", "40,008 memfds", "/memfd:");
     check("mapping", Climbing, "shmem_inode_cache", "60,156 mappings", "/proc/[0-9]*/maps");
+    check("tmpfs", Climbing, "shmem_inode_cache", "40,002 files and folders", "df -i -t tmpfs");
     check("sysv", Climbing, "shmem_inode_cache", "20,000 segments of SysV shared memory", "ipcs -mp");
     check("thread", Climbing, "task_struct", "2,001 threads", "ps -eo nlwp");
     check("zombie", Climbing, "task_struct", "4,000 ended children", "^Z");
@@ -127,6 +130,59 @@ fn unconfirmed_names_are_all_said() {
     assert_eq!(group.names, ["mnt_cache or posix_timers_cache (merged: mnt_cache in slabinfo)"]);
     assert!(group.what.is_none() && group.who.is_none() && group.ends.is_none(), "{group:?}");
     check_action(&report, "slablab leak --for 60s", &report.verdict.text);
+}
+
+/// What most of the TCP sockets are like, if so many are: rows of the table of holders.
+#[test]
+fn tcp_sockets_have_a_state_and_another_side() {
+    #[track_caller]
+    fn check(edit: fn(&mut Vec<Holder>), expected: &str) {
+        let (mut now, before) = (snapshot("closed", "after"), [snapshot("closed", "before")]);
+        edit(&mut now.dump.owners.holders);
+        let report = examine(&now, &Options { since: &before, ..Options::default() }).expect("examined");
+        let found = &report.found.findings[0].text;
+        assert!(found.contains(expected), "expected {expected:?} in: {found}");
+    }
+    check(
+        |_| {},
+        "20,008 TCP sockets (20,000 in CLOSE-WAIT: the other side closed, this one did not; 10,000 ",
+    );
+    check(|holders| holders.retain(|holder| !holder.kind.starts_with("TCP ")), "20,008 TCP sockets");
+    // Fewer are no word on most of them.
+    fn fewer(holders: &mut [Holder]) {
+        holders.iter_mut().filter(|holder| holder.kind == "TCP state").for_each(|holder| holder.count = 7000);
+        holders.iter_mut().filter(|holder| holder.kind == "TCP peer").for_each(|holder| holder.count = 9000);
+    }
+    check(|holders| fewer(holders), "20,008 TCP sockets (9,000 to 127.0.0.1:");
+}
+
+/// Unread messages are of a group by their bytes: not if these are far fewer or far more, or of another
+/// group.
+#[test]
+fn unread_messages_are_told_by_their_bytes() {
+    #[track_caller]
+    fn check(kind: &str, bytes: u64, expected: bool) {
+        let (mut now, before) = (snapshot(kind, "after"), [snapshot(kind, "before")]);
+        let holders = &mut now.dump.owners.holders;
+        holders.retain(|holder| holder.kind != "unread");
+        holders.push(Holder {
+            pid: 7,
+            kind: "unread".into(),
+            count: bytes,
+            cgroup: "/".into(),
+            comm: "reader".into(),
+        });
+        let report = examine(&now, &Options { since: &before, ..Options::default() }).expect("examined");
+        let is_said = report.verdict.text.contains("held by reader (pid 7)");
+        assert_eq!(is_said, expected, "{kind}, {bytes} bytes: {}", report.verdict.text);
+    }
+    // The group grew by 26.4 MiB.
+    check("unread", 27 << 20, true);
+    check("unread", 32 << 20, true);
+    check("unread", 15 << 20, false);
+    check("unread", 40 << 20, false);
+    // Sockets of netlink grew by 96.2 MiB and have no unread messages.
+    check("netlink", 96 << 20, false);
 }
 
 /// Without the table of holders, as in a support bundle, what a `struct file` keeps is held all the same, and
