@@ -138,7 +138,7 @@ fn of_growth(measured: &Measured, history: &History) -> (Judgement, String) {
     if let Some(found) = of_counters(measured, history, climbed) {
         return found;
     }
-    if let Some(lead) = measured.grown.iter().find(|group| !group.benign && group.bytes >= worth) {
+    if let Some(lead) = measured.grown.iter().find(|group| !group.benign && measured.is_worth(group)) {
         let most = match lead.names.len() {
             1 => lead.names[0].clone(),
             count => {

@@ -17,7 +17,7 @@ const SUSPECT_POINTS: usize = 3;
 /// What grew, caches of equal growth in one finding; what the kernel does not free by itself first.
 pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
     let Some(history) = &measured.history else { return Vec::new() };
-    let worthy = measured.grown.iter().filter(|group| group.bytes >= worth);
+    let worthy = measured.grown.iter().filter(|group| measured.is_worth(group));
     let of_caches = worthy.map(|group| finding(measured, history, group));
     of_caches.chain(of_counters(measured, history, worth)).collect()
 }

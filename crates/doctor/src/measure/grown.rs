@@ -20,7 +20,7 @@ use crate::state::State;
 use crate::what::{Entry, HolderKind, Known, Method};
 
 /// Objects from which equal growth is no accident.
-const TOGETHER_FROM: i64 = 1000;
+pub(super) const TOGETHER_FROM: i64 = 1000;
 /// The largest part by which growth of caches that grew together differs: CPUs park some objects.
 const DIFFER_BY: f64 = 0.01;
 /// Objects that one object of a kind that spreads takes in one cache, at most.

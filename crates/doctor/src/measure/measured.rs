@@ -4,7 +4,7 @@ use super::accounting::Charging;
 use super::allocator::Allocator;
 use super::cgroups::{self, Charged};
 use super::counters::{self, CounterGrowth};
-use super::grown::{self, Grown};
+use super::grown::{self, Grown, TOGETHER_FROM};
 use super::held::{self, Held};
 use super::history::History;
 use super::line::Line;
@@ -55,6 +55,8 @@ pub struct Measured<'a> {
     pub total: Split,
     /// The least bytes that are worth saying on this machine.
     pub worth: u64,
+    /// The least growth that is worth saying where its holder is known.
+    worth_held: u64,
     /// Caches whose object size is not known, so that their metadata is not in the total.
     pub unknown_sizes: usize,
     /// The sum of the caches, compared with /proc/meminfo.
@@ -93,6 +95,9 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
     let mut total = Split { parked_unknown: lines.is_empty(), ..Split::default() };
     lines.iter().for_each(|line| total.add(&line.split));
     let first = history.as_ref().map(|history| &history.first().dump.owners);
+    let worth = options.worth.unwrap_or((total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES));
+    let worth_held =
+        history.as_ref().and_then(of_a_day).map_or(worth, |bytes| bytes.max(WORTH_BYTES).min(worth));
     Ok(Measured {
         state,
         unknown_sizes: state.caches.iter().filter(|cache| cache.object_size.is_none()).count(),
@@ -102,12 +107,19 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
         charged: cgroups::charged(&state.dump.owners, first),
         rounding: options.rounding,
         counters: history.as_ref().map_or_else(Vec::new, counters::grown),
-        worth: options.worth.unwrap_or((total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES)),
+        worth,
+        worth_held,
         lines,
         charging,
         total,
         history,
     })
+}
+
+/// Growth between the snapshots of which a day would take 1 % of the machine's memory.
+fn of_a_day(history: &History) -> Option<u64> {
+    let (memory, _) = history.counter("MemTotal")?;
+    Some((memory as f64 / 100.0 * history.span_hours()? / 24.0) as u64)
 }
 
 /// Every cache of the state, with its growth if there are earlier snapshots.
@@ -121,6 +133,14 @@ impl<'a> Measured<'a> {
     /// Whose slabs these are.
     pub(crate) fn allocator(&self) -> Allocator {
         Allocator::of(self.state)
+    }
+
+    /// Whether growth is worth saying. What slabs have together says little of a leak: if its holder is known
+    /// by a number that is no accident, less is enough.
+    pub fn is_worth(&self, group: &Grown) -> bool {
+        let is_many = group.spreads || group.objects >= TOGETHER_FROM;
+        let is_held = !group.benign && group.who.is_some() && is_many;
+        group.bytes >= if is_held { self.worth_held } else { self.worth }
     }
 
     /// Bytes of the caches whose objects are freed in this way.

@@ -10,7 +10,8 @@ use crate::words::listed;
 
 /// Finds what holds the objects that climb, and ends it; without growth, what holds those of large caches.
 pub(super) fn offer(offer: &Offer) -> Vec<Action> {
-    let climbing = offer.measured.grown.iter().filter(|group| !group.benign && group.bytes >= offer.worth);
+    let climbing =
+        offer.measured.grown.iter().filter(|group| !group.benign && offer.measured.is_worth(group));
     let mut actions: Vec<Action> = climbing.filter_map(|group| of_growth(offer, group)).collect();
     if offer.measured.history.is_none() {
         let large = offer.measured.held.iter().filter(|held| held.bytes >= offer.worth);
