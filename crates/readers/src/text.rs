@@ -16,6 +16,8 @@ pub struct LineError {
 
 impl LineError {
     pub(crate) fn new(line: usize, expected: &'static str, found: &str) -> Self {
+        // Of a file that is no text, what follows the first zero byte says nothing.
+        let found = found.split_inclusive('\0').next().unwrap_or_default();
         LineError { line, expected, found: found.chars().take(60).collect() }
     }
 }
@@ -120,6 +122,16 @@ impl Count {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_no_text_ends_at_its_first_zero() {
+        let check =
+            |line, expected| assert_eq!(LineError::new(1, "a name", line).found, expected, "{line:?}");
+        check("config.csv\0\0\0\0", "config.csv\0");
+        check("\0\0", "\0");
+        check("", "");
+        check("dentry 1 2", "dentry 1 2");
+    }
 
     #[test]
     fn id_lists() {

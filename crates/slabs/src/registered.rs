@@ -28,9 +28,9 @@ pub trait Family: 'static {
     const CYCLES: Option<Cycles> = None;
 }
 
-/// What the paths of an engine cost on a modelled CPU, in cycles of instructions alone: cache lines, exchanges
-/// of a slab's word, locks and waits are charged where they happen. A third of the instructions that callgrind
-/// counts of `bench --workloads pair64` is a fair guess.
+/// What the paths of an engine cost on a modelled CPU, in cycles of instructions alone: cache lines,
+/// exchanges of a slab's word, locks and waits are charged where they happen. A third of the instructions
+/// that callgrind counts of `bench --workloads pair64` is a fair guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cycles {
     /// An allocation that finds an object in the CPU's slot.

@@ -279,7 +279,8 @@ impl<P: Platform> Slab<P> {
         new: &NewObjects<P>,
     ) -> P::Ptr {
         let head = self.thread_after(0, (colour, size, objects, link_offset), new, &mut |_| ());
-        head.expect("a slab has an object")
+        // A slab has an object.
+        head.unwrap_or_else(|| P::address(self.pfn, colour.into()))
     }
 
     /// As [`Slab::thread`], but for the first `taken` objects, which are passed to `put` without a link. The

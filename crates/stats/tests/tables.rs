@@ -175,6 +175,23 @@ fn rates_are_printed_as_mmtests_does() {
     assert_eq!(&lines[3][18..], "   151446.78 (   0.00%)   564303.86 * 272.61%*");
 }
 
+/// Numbers that two decimals would hide, or that would touch the column before with them.
+#[test]
+fn small_and_large_numbers_keep_their_figures() {
+    let rows = vec![
+        ("s", [runs(&[0.00326, 0.00328]), runs(&[0.00281, 0.00283])]),
+        ("half", [runs(&[0.5, 0.52]), runs(&[0.5, 0.52])]),
+        ("1/s", [runs(&[116_687_527.0; 2]), runs(&[116_687_528.0; 2])]),
+    ];
+    let expected = "                                    a                      b
+Amean     s        0.00327 (   0.00%)     0.00282 *  13.76%*
+Amean     half        0.51 (   0.00%)        0.51 (   0.00%)
+Amean     1/s    116687527 (   0.00%)   116687528 (  -0.00%)
+";
+    let table = table(["a", "b"], Better::Lower, rows);
+    check(&table, &Options { stars: Stars::Holm, ..Options::default() }, expected);
+}
+
 #[test]
 fn every_statistic_has_its_rows() {
     let times = table(

@@ -541,10 +541,12 @@ a larger order) alloc_slab by +50.0 %; 1 does not build; 1 ends its run early.
  bbbbbbbbbbbb  moves 1         alloc_slab  +50.0 %  4.2  mm/slub: a larger order
  dddddddddddd  does not build  -                 -  4.2  mm/slub: a syntax error
  eeeeeeeeeeee  BUG             -                 -  4.2  mm/slub: a check
-dddddddddddd does not build:
+
+dddddddddddd does not build
     mm/slub.c:1:1: error: x
-    1 | x
-eeeeeeeeeeee BUG:
+        1 | x
+
+eeeeeeeeeeee BUG
     BUG at mm/slub.c:7
 1 commit touches no file that the build reads: it has the numbers of the commit
 ";

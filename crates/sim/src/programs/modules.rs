@@ -5,8 +5,8 @@
 //! | kfree-rcu | an object of 24 bytes (times `mult`) is allocated, and given to kfree_rcu; a round is `objects` of them |
 //! | vmalloc | an area of `pages` pages is allocated, and freed |
 //!
-//! Of vmalloc the objects and pages are modelled, without the trees of areas and their locks. An area that was
-//! freed keeps its `vmap_area` until so many pages wait that a task purges all of them.
+//! Of vmalloc the objects and pages are modelled, without the trees of areas and their locks. An area that
+//! was freed keeps its `vmap_area` until so many pages wait that a task purges all of them.
 
 use super::program::{Estimate, Metric, Object as Described, Observed, Pair, Program};
 use super::repeat::{Length, Repeat, Repeats};
@@ -128,6 +128,8 @@ impl Repeats for Frees {
 
     fn operation(&self, task: &Task, (): &()) -> u64 {
         for _ in 0..self.objects {
+            // A task of the kernel makes no system calls, which let CPUs with earlier clocks go on.
+            Timed::turn();
             task.free_after_grace(task.alloc_bytes(RCU_OBJECT * self.mult));
             task.preemption_point();
         }
@@ -224,6 +226,7 @@ impl Repeats for Lazy {
     fn process(&self, _: &Task) {}
 
     fn operation(&self, task: &Task, (): &()) -> u64 {
+        Timed::turn();
         let vm_struct = task.alloc_bytes(VM_STRUCT);
         let area = task.alloc_from(task.kernel.own(0));
         let list = task.alloc_bytes(PAGE_POINTER * self.pages);

@@ -217,8 +217,8 @@ fn a_refill_reads_no_objects_under_the_lists_lock() {
     assert!(hold / taken < 150_000, "{} ps each time", hold / taken);
 }
 
-/// A lean refill gives out the same objects in the same order, and takes less time: of new slabs it links what
-/// it leaves, and what it leaves of an old one is not walked.
+/// A lean refill gives out the same objects in the same order, and takes less time: of new slabs it links
+/// what it leaves, and what it leaves of an old one is not walked.
 #[test]
 fn a_lean_refill_takes_the_same_objects_in_less_time() {
     let run = |preset: &str, frees: bool| {

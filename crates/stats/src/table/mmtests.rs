@@ -49,6 +49,8 @@ pub enum Statistic {
     Max,
 }
 
+/// A number from which on two decimals touch the column before.
+const WIDE: f64 = 1e8;
 /// Most decimals that a column has room for.
 const MOST_DECIMALS: usize = 9;
 
@@ -56,7 +58,8 @@ const MOST_DECIMALS: usize = 9;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Decimals of the numbers: mmtests prints 4 for hackbench, 2 for most others. A row with a number below
-    /// 0.1, of which they would leave one figure or none, has as many as give it three.
+    /// 0.1, of which they would leave one figure or none, has as many as give it three; one with a number from
+    /// 100 million on has none.
     pub decimals: usize,
     /// The statistics, each for all rows before the next.
     pub statistics: Vec<Statistic>,
@@ -225,12 +228,16 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// As many decimals, or those that show three figures of the smallest number.
+    /// As many decimals, or those that show three figures of the smallest number, or none if the largest fills
+    /// its column with them.
     fn decimals(&self, least: usize) -> usize {
-        let numbers = self.values.iter().filter_map(|value| value.as_ref().ok()).map(|value| value.abs());
-        let smallest = numbers.filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
-        let is_small = smallest < 0.1 && self.is_of_unit;
-        if is_small { least.max((-smallest.log10()).ceil() as usize + 2).min(MOST_DECIMALS) } else { least }
+        let numbers = || self.values.iter().filter_map(|value| value.as_ref().ok()).map(|value| value.abs());
+        let smallest = numbers().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        match self.is_of_unit {
+            true if numbers().fold(0.0, f64::max) >= WIDE => 0,
+            true if smallest < 0.1 => least.max((-smallest.log10()).ceil() as usize + 2).min(MOST_DECIMALS),
+            _ => least,
+        }
     }
 
     /// The number of a column and its percentage, in 23 characters.

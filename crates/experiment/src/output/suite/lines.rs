@@ -37,6 +37,11 @@ impl Line {
         matches!(self.compared.verdict, Verdict::Better | Verdict::Worse)
     }
 
+    /// Whether it differs, by a test or without a scatter to test against.
+    pub(super) fn changes(&self) -> bool {
+        self.differs() || self.compared.is_unscattered()
+    }
+
     /// Whether it differs, and its gain is one that `wanted` says.
     pub(super) fn gains(&self, wanted: impl Fn(f64) -> bool) -> bool {
         self.differs() && self.compared.gain_percent.is_some_and(wanted)
@@ -91,7 +96,7 @@ pub(super) fn lines(suite: &SuiteResults) -> (Vec<Line>, Table) {
             compared,
             differences: Vec::new(),
         };
-        if line.differs() {
+        if line.changes() {
             line.differences = differences(results, [cell, cell + 1]);
         }
         line

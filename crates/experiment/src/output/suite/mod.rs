@@ -57,24 +57,14 @@ pub fn suite_answer(suite: &SuiteResults, look: SuiteLook<'_>) -> Answer {
     answer = look.engines.into_iter().fold(answer, |answer, engines| answer.line(engines));
     let keys = ["base_shown", "other_shown", "unit", "gain_percent", "verdict", "gain_interval"];
     let label = |line: &Line| Cell::Name(line.name());
-    let is_shown = |line: &&Line| look.all || line.differs();
+    let is_shown = |line: &&Line| look.all || line.changes();
     let shown: Vec<&Line> = lines.iter().filter(is_shown).collect();
     if !shown.is_empty() {
         let rows = shown.iter().copied();
         let table = columns.text(("", &label), &keys, rows, Style::Bytes).names(1..3);
         answer = answer.table(table, &LEFT_OUT);
     }
-    let is_exact = |line: &&Line| line.compared.is_unscattered();
-    let exact: Vec<String> = lines.iter().filter(is_exact).map(changed).collect();
-    if !exact.is_empty() {
-        let words = format!(
-            "{} whose runs differ by less than 0.01 %, so that nothing is tested:",
-            counted(exact.len() as u64, "row")
-        );
-        answer = answer.entry(words, [exact.join(", ")]);
-    }
-    let is_left = |line: &&Line| !is_shown(line) && !is_exact(line);
-    let alike: Vec<String> = lines.iter().filter(is_left).map(Line::name).collect();
+    let alike: Vec<String> = lines.iter().filter(|line| !is_shown(line)).map(Line::name).collect();
     if !alike.is_empty() {
         let words = format!(
             "No difference is certain in {} (--wide shows them):",
@@ -119,7 +109,7 @@ fn mail_head(suite: &SuiteResults, look: SuiteLook<'_>) -> String {
 /// Which published figures of the workloads that differ the model has, and which it has not.
 fn known(lines: &[Line]) -> Vec<String> {
     let differ: BTreeSet<&str> =
-        lines.iter().filter(|line| line.differs()).map(|line| line.workload).collect();
+        lines.iter().filter(|line| line.changes()).map(|line| line.workload).collect();
     let of = |name: &str| -> Vec<String> {
         let verdicts = find(name).map_or(Vec::new(), verdicts);
         let words = |said: Said| {
@@ -135,10 +125,18 @@ fn known(lines: &[Line]) -> Vec<String> {
     differ.into_iter().map(said).collect()
 }
 
-/// A row with its gain.
-fn changed(line: &Line) -> String {
-    let gain = line.compared.gain_percent.map_or(String::new(), |gain| format!(" ({gain:+.2} %)"));
-    line.name() + &gain
+/// The rows that differ, and whose runs do not scatter: how many, and which changes most.
+fn untested(lines: &[Line]) -> Option<String> {
+    let gain = |line: &&Line| line.compared.gain_percent.unwrap_or(0.0);
+    let exact: Vec<&Line> = lines.iter().filter(|line| line.compared.is_unscattered()).collect();
+    let most = exact.iter().max_by(|a, b| gain(a).abs().total_cmp(&gain(b).abs()))?;
+    let (gain, name) = (gain(most), most.name());
+    Some(match exact.len() {
+        1 => format!("1 row whose runs do not scatter changes by {gain:+.2} % ({name}), which nothing tests"),
+        many => format!(
+            "{many} rows whose runs do not scatter change, by {gain:+.2} % at most ({name}), which nothing tests"
+        ),
+    })
 }
 
 /// How many workloads differ, with the largest gain and the largest loss; how many rows have no numbers.
@@ -159,10 +157,16 @@ fn sentence(lines: &[Line], [base, other]: &[String; 2]) -> String {
             format!("; {without} of {} {have} no difference to test", counted(lines.len() as u64, "row"))
         }
     };
+    let untested = untested(lines);
     if differ.is_empty() {
         let rows = counted(lines.len() as u64, "row");
-        return format!("No difference between {base} and {other} is certain in {all} ({rows}){failed}.");
+        let certain = format!("difference between {base} and {other} is certain in {all} ({rows}){failed}");
+        return match untested {
+            Some(untested) => format!("{untested}; no {certain}."),
+            None => format!("No {certain}."),
+        };
     }
+    let failed = untested.map_or(String::new(), |untested| format!("; {untested}")) + &failed;
     let gain = |line: &&&Line| line.compared.gain_percent;
     let by = |line: &&Line| Some(format!("{:.2} % ({})", line.compared.gain_percent?.abs(), line.name()));
     let largest = |word: &str, wanted: fn(f64) -> bool, sign: f64| {

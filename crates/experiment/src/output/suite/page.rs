@@ -20,7 +20,8 @@ pub(super) fn page_blocks(answer: Answer, suite: &SuiteResults, lines: &[Line]) 
             ("Rows", count(|_| true)),
             ("Better", count(|line| line.gains(|gain| gain > 0.0))),
             ("Worse", count(|line| line.gains(|gain| gain < 0.0))),
-            ("No difference can be told", count(|line| !line.differs())),
+            ("Not tested", count(|line| line.compared.is_unscattered())),
+            ("No difference can be told", count(|line| !line.changes())),
         ])
         .section("Result");
     let keys = ["base_shown", "other_shown", "unit", "gain_percent", "gain_interval", "verdict"];
