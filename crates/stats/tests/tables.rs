@@ -281,8 +281,8 @@ Amean     30       20.00 (   0.00%)       21.50 *  -7.50%*
 
 /// mmtests' stars judge each row alone: over many rows some differ by chance, which Holm's correction
 /// prevents.
-/// Two columns whose runs differ by rounding alone are not tested: no scatter tells whether another start of the
-/// same load would give another value.
+/// Two columns whose runs differ by rounding alone are not tested: no scatter tells whether another start of
+/// the same load would give another value.
 #[test]
 fn runs_without_scatter_are_not_tested() {
     const NONE: &str = "no difference can be told: their runs differ by less than 0.01 %";

@@ -22,7 +22,8 @@ pub(crate) struct Pile;
 impl Family for Pile {
     type Policy = PilePolicy;
     type On<P: Platform> = Cache<P>;
-    /// Each path takes the list's lock, which turns interrupts off, at the machine's price; the rest is a guess.
+    /// Each path takes the list's lock, which turns interrupts off, at the machine's price; the rest is a
+    /// guess.
     const CYCLES: Option<Cycles> = Some(Cycles { alloc: 20, free: 20, slow: 20, guard: Guard::Preemption });
 }
 

@@ -58,8 +58,8 @@ const MOST_DECIMALS: usize = 9;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Decimals of the numbers: mmtests prints 4 for hackbench, 2 for most others. A row with a number below
-    /// 0.1, of which they would leave one figure or none, has as many as give it three; one with a number from
-    /// 100 million on has none.
+    /// 0.1, of which they would leave one figure or none, has as many as give it three; one with a number
+    /// from 100 million on has none.
     pub decimals: usize,
     /// The statistics, each for all rows before the next.
     pub statistics: Vec<Statistic>,
@@ -228,8 +228,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// As many decimals, or those that show three figures of the smallest number, or none if the largest fills
-    /// its column with them.
+    /// As many decimals, or those that show three figures of the smallest number, or none if the largest
+    /// fills its column with them.
     fn decimals(&self, least: usize) -> usize {
         let numbers = || self.values.iter().filter_map(|value| value.as_ref().ok()).map(|value| value.abs());
         let smallest = numbers().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);

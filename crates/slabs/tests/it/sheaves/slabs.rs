@@ -30,8 +30,8 @@ fn cpu_slabs_below_sheaves_save_list_locks() {
     case("locks without", &["slub@6.18,max_order=0,cpu_slab=no"], refills, expected);
 }
 
-/// A refill takes as many slabs off a list as have the objects it wants, under one lock. 15 slabs of 64 objects,
-/// of which a CPU of another node frees one in `n`; a sheaf has 60.
+/// A refill takes as many slabs off a list as have the objects it wants, under one lock. 15 slabs of 64
+/// objects, of which a CPU of another node frees one in `n`; a sheaf has 60.
 #[test]
 fn a_refill_detaches_the_slabs_that_it_needs() {
     const EVENTS: [Event; 4] = [DetachOne, DetachTwo, DetachThree, DetachMore];
