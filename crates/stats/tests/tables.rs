@@ -300,11 +300,18 @@ fn runs_without_scatter_are_not_tested() {
     check(&[256.675; 3], &[256.676, 256.675, 256.675], false, "no difference can be told");
     check(&[8.0, 8.1, 8.0], &[6.0, 6.0, 6.0], false, "better");
     check(&[8.0, 8.0, 8.0], &[8.9, 9.0, 9.1], false, "worse");
-    let exact = table(["a", "b"], Better::Lower, vec![("row", [moments(5, 8.0, 0.0), moments(5, 6.0, 0.0)])]);
-    let said = summary(&exact.compare(Rules::default()), Rules::default());
-    let expected = "No difference can be told in any row (Welch's t-test, Holm's correction over 0 tests, 5 %). \
+    let quiet = || [moments(5, 8.0, 0.0), moments(5, 6.0, 0.0)];
+    let said = |rows| {
+        let table = table(["a", "b"], Better::Lower, rows);
+        summary(&table.compare(Rules::default()), Rules::default())
+    };
+    assert_eq!(said(vec![("row", quiet())]), "No row is tested: their runs differ by less than 0.01 %.");
+    let expected = "The one tested row differs (Welch's t-test, Holm's correction over 1 test, 5 %). \
                     1 row is not tested: their runs differ by less than 0.01 %.";
-    assert_eq!(said, expected);
+    assert_eq!(
+        said(vec![("row", quiet()), ("other", [moments(5, 8.0, 0.1), moments(5, 6.0, 0.1)])]),
+        expected
+    );
 }
 
 #[test]

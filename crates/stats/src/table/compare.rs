@@ -245,20 +245,22 @@ pub fn summary(pairs: &[Pair], rules: Rules) -> String {
     let by = format!("{}, Holm's correction over {tests}, {percent} %", rules.test);
     let is_of_two = pairs.windows(2).all(|two| (two[0].base, two[0].other) == (two[1].base, two[1].other));
     let what = if is_of_two { "row" } else { "comparison" };
-    let unscattered = match pairs.iter().filter(|pair| pair.is_unscattered()).count() {
-        0 => String::new(),
-        1 => format!(" 1 {what} is not tested: {NO_SCATTER}."),
-        some => format!(" {some} {what}s are not tested: {NO_SCATTER}."),
+    let quiet = pairs.iter().filter(|pair| pair.is_unscattered()).count();
+    let (tested, untested) = match quiet {
+        0 => ("", String::new()),
+        quiet if quiet == pairs.len() => return format!("No {what} is tested: {NO_SCATTER}."),
+        1 => ("tested ", format!(" 1 {what} is not tested: {NO_SCATTER}.")),
+        some => ("tested ", format!(" {some} {what}s are not tested: {NO_SCATTER}.")),
     };
-    let said = match (differ, pairs.len()) {
-        (0, _) => format!("No difference can be told in any {what} ({by})."),
-        (1, 1) => format!("The one {what} differs ({by})."),
-        (differ, all) if differ == all => format!("All {all} {what}s differ ({by})."),
+    let said = match (differ, pairs.len() - quiet) {
+        (0, _) => format!("No difference can be told in any {tested}{what} ({by})."),
+        (1, 1) => format!("The one {tested}{what} differs ({by})."),
+        (differ, all) if differ == all => format!("All {all} {tested}{what}s differ ({by})."),
         (differ, all) => {
             let verb = if differ == 1 { "differs" } else { "differ" };
             let left = all - differ;
-            format!("{differ} of {all} {what}s {verb}; in {left} no difference can be told ({by}).")
+            format!("{differ} of {all} {tested}{what}s {verb}; in {left} no difference can be told ({by}).")
         }
     };
-    said + &unscattered
+    said + &untested
 }
