@@ -205,8 +205,10 @@ fn sheaves_barns_and_tables() {
     let small = cache(&document, 700);
     // A sheaf has 93 objects. Whether the newest full one is a spare or in the barn depends on time.
     assert!(number(small, "sheaf_objects") > 93, "two threads with more than a sheaf: {small}");
-    // A barn keeps 128 KiB at least, which are two such sheaves, and more if a thread drew from it.
-    assert!(number(small, "barn_objects") >= 186, "the first thread freed 4,000: {small}");
+    // A barn keeps 128 KiB at least, which are two such sheaves, and more if a thread drew from it. One of
+    // them may have become a spare.
+    assert!(number(small, "barn_objects") >= 93, "the first thread freed 4,000: {small}");
+    assert!(number(small, "parked_objects") > 3 * 93, "three sheaves and more: {small}");
     let csv = said(&["--format", "csv", "-s", "name"]);
     let names: Vec<&str> = csv.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
     assert!(names.is_sorted() && names.contains(&small["name"].as_str().expect("a name")), "{csv}");

@@ -77,7 +77,7 @@ fn an_experiment_says_which_engine_is_best() {
     run(
         "best-other",
         [20, 10],
-        "By wall_ps slub@7.1 is better than slub@6.18, by 50.0 %; runs differ by less than 0.01 %, so nothing is tested; all 2 cells ran.",
+        "By wall_ps slub@7.1 is better than slub@6.18, by 50.0 % (95 % interval 50.0 to 50.0 %); all 2 cells ran.",
     );
     run(
         "best-failed",
