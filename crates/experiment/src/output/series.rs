@@ -148,7 +148,11 @@ pub fn series_answer(series: &Series, wide: bool) -> Answer {
     for row in &rows {
         if let Some(problem) = row.entry.state.problem() {
             let head = format!("{} {}", short(&row.entry.id), verdict(row));
-            answer = answer.heading(head).command(problem);
+            answer = match row.entry.state {
+                // The compiler shows where in the line it is: its lines stay whole.
+                State::DoesNotBuild(_) => answer.heading(head).command(problem),
+                _ => answer.entry(format!("{head}:"), problem.lines().map(str::to_string)),
+            };
         }
     }
     let untouched = rows.len() - shown.len();
@@ -545,8 +549,7 @@ a larger order) alloc_slab by +50.0 %; 1 does not build; 1 ends its run early.
 dddddddddddd does not build
     mm/slub.c:1:1: error: x
         1 | x
-
-eeeeeeeeeeee BUG
+eeeeeeeeeeee BUG:
     BUG at mm/slub.c:7
 1 commit touches no file that the build reads: it has the numbers of the commit
 ";
