@@ -82,13 +82,13 @@ fn a_dump_that_cannot_be_read_is_named() {
     dump(&folder, "host", 1000, &[("filp", 1000)]);
     std::fs::write(folder.join("notes.txt"), "nothing of slabs\n").expect("a file");
     let path = folder.to_str().expect("UTF-8");
-    check(&[path], 3, &["1 machine has", "1 dump could not be read to the end", "notes.txt"]);
+    check(&[path], 3, &["1 machine has", "1 file is no dump, or not a whole one", "notes.txt"]);
     // The beginning of one counts, and is told.
     let whole = std::fs::read(argument("crates/doctor/testdata/leak/after.tar.xz")).expect("a dump");
     let cut = folder.join("cut.tar.xz");
     std::fs::write(&cut, &whole[..3000]).expect("a file");
     let cut = cut.to_str().expect("UTF-8");
-    check(&[cut], 3, &["1 machine has", "1 dump could not be read to the end", "cut.tar.xz: cut off"]);
+    check(&[cut], 3, &["1 machine has", "1 file is no dump, or not a whole one", "cut.tar.xz: cut off"]);
     let none = argument("README.md");
     common::check_error(&["fleet"], &[&none], &["none of 1 dumps could be read"]);
     common::check_error(&["fleet"], &["/no/such/folder"], &["No such file"]);

@@ -74,7 +74,10 @@ fn unread(fleet: &Fleet) -> Vec<String> {
         return Vec::new();
     }
     let some = fleet.unread.iter().take(UNREAD);
-    let first = format!("{} could not be read to the end:", counted(fleet.unread.len() as u64, "dump"));
+    let first = match fleet.unread.len() {
+        1 => "1 file is no dump, or not a whole one:".to_string(),
+        many => format!("{many} files are no dumps, or not whole ones:"),
+    };
     let more = fleet.unread.len().saturating_sub(UNREAD);
     let more = (more > 0).then(|| format!("... and {more} more (--format json)"));
     std::iter::once(first).chain(some.map(|unread| unread.why.clone())).chain(more).collect()
