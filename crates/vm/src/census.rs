@@ -81,6 +81,14 @@ impl State {
         census
     }
 
+    /// Pages that the programs have together, page tables included: what [`crate::Settings::group_pages`]
+    /// limits.
+    pub fn charged(&self) -> u64 {
+        let regions = self.spaces.order.iter().flat_map(|space| &self.spaces.space(*space).regions);
+        let tables: u64 = regions.map(|region| u64::from(self.spaces.region(*region).built)).sum();
+        u64::from(self.frames.used()) + tables
+    }
+
     /// Counts what pages and page tables have of each zone's frames.
     pub fn holdings(&self) -> Vec<Holdings> {
         let mut zones = vec![Holdings::default(); self.zones.len()];

@@ -96,6 +96,8 @@ impl Not for Flags {
 #[derive(Debug, Default)]
 pub struct Frames {
     words: Vec<[u32; WORDS]>,
+    /// Frames that hold a page.
+    used: u32,
 }
 
 /// Words of a frame. Arrays of numbers are zero without being written; a struct of them would be written.
@@ -117,7 +119,12 @@ const CONTENT: usize = 6;
 impl Frames {
     /// Frames of a machine of `count` frames, all unused.
     pub fn new(count: u32) -> Frames {
-        Frames { words: vec![[0; WORDS]; count as usize] }
+        Frames { words: vec![[0; WORDS]; count as usize], used: 0 }
+    }
+
+    /// Frames that hold a page.
+    pub fn used(&self) -> u32 {
+        self.used
     }
 
     /// Frames of the machine.
@@ -131,6 +138,7 @@ impl Frames {
         assert!(words[FLAGS] == 0, "frame {} is used: {:#x}", frame.0, words[FLAGS]);
         *words = [0; WORDS];
         (words[FLAGS], words[OWNER], words[INDEX]) = ((flags | Flags::USED).0, owner, index);
+        self.used += 1;
     }
 
     /// The frame holds no page any more. It is mapped nowhere and in no list.
@@ -142,6 +150,7 @@ impl Frames {
         );
         assert!(self.mapped(frame) == 0, "frame {frame:?} is mapped");
         self.words[frame.0 as usize][FLAGS] = 0;
+        self.used -= 1;
     }
 
     /// Its flags; none if it holds no page.

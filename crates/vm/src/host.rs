@@ -53,6 +53,8 @@ pub struct Ask {
     pub fs: bool,
     /// The requesting task's address space, if it has one.
     pub space: Option<SpaceId>,
+    /// The group of the programs has as many pages as it may have (`memory.max`): no page allocator asks.
+    pub group: bool,
 }
 
 /// Where I/O goes to or comes from: frames that follow each other there.

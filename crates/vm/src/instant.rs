@@ -162,7 +162,7 @@ impl Instant {
         }
         self.reclaims.set(true);
         let fs = purpose != Purpose::ReadAhead;
-        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs, space: None };
+        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs, space: None, group: false };
         // Until a round gives nothing twice: then there is no memory.
         let mut page = None;
         for _ in 0..64 {

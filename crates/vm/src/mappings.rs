@@ -176,6 +176,15 @@ pub struct Mappings {
     free: Vec<u32>,
 }
 
+/// Changes the shadows among packed entries.
+pub(crate) fn change_shadows(entries: &mut [u32], change: impl Fn(u32) -> u32) {
+    for word in entries {
+        if let Entry::Shadow(shadow) = Entry::unpack(*word) {
+            *word = Entry::Shadow(change(shadow)).pack();
+        }
+    }
+}
+
 impl Mappings {
     /// A mapping of `pages` pages, all absent.
     pub fn create(&mut self, kind: Kind, pages: u32) -> MappingId {
@@ -220,6 +229,11 @@ impl Mappings {
     /// Whether there is such a mapping.
     pub fn exists(&self, id: MappingId) -> bool {
         self.all.get(id.0 as usize).is_some_and(Option::is_some)
+    }
+
+    /// Changes the shadows of all files.
+    pub(crate) fn change_shadows(&mut self, change: impl Fn(u32) -> u32) {
+        self.all.iter_mut().flatten().for_each(|mapping| change_shadows(&mut mapping.entries, &change));
     }
 
     /// All mappings, in the order of their numbers.

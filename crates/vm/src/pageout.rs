@@ -59,6 +59,8 @@ pub enum FileWrites {
 /// How a batch is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
+    /// For the limit of a group: its pages count by type alone (from memory).
+    pub group: bool,
     /// What accesses of a page mean.
     pub references: References,
     /// The reclaimer may start I/O (`__GFP_IO`).
@@ -120,8 +122,8 @@ enum Fate {
 
 /// Evicts isolated pages. Those that cannot go are in [`Evicted::kept`].
 pub fn evict_batch(vm: &Vm, host: &dyn Host, pages: Vec<Frame>, how: &Scan) -> Evicted {
-    let kswapd = host.is_kswapd();
-    vm.with(|state| pages.iter().for_each(|frame| count_scan(state, *frame, kswapd)));
+    let by = (!how.group).then(|| host.is_kswapd());
+    vm.with(|state| pages.iter().for_each(|frame| count_scan(state, *frame, by)));
     evict_again(vm, host, pages, how)
 }
 
@@ -174,8 +176,11 @@ pub fn put_back(vm: &Vm, host: &dyn Host, pages: &[Frame], mut list: impl FnMut(
     gone.into_iter().for_each(|frame| host.free(vm, frame));
 }
 
-fn count_scan(state: &mut State, frame: Frame, kswapd: bool) {
-    state.count(if kswapd { Counter::PgScanKswapd } else { Counter::PgScanDirect });
+/// `by_kswapd`: who scans; `None`: a group.
+fn count_scan(state: &mut State, frame: Frame, by_kswapd: Option<bool>) {
+    if let Some(kswapd) = by_kswapd {
+        state.count(if kswapd { Counter::PgScanKswapd } else { Counter::PgScanDirect });
+    }
     state.count_by_type(frame, Counter::PgScanAnon, Counter::PgScanFile);
 }
 
@@ -333,7 +338,9 @@ impl Batch<'_> {
 
     /// A clean page leaves the cache.
     fn free(&mut self, state: &mut State, frame: Frame) {
-        state.count(if self.kswapd { Counter::PgStealKswapd } else { Counter::PgStealDirect });
+        if !self.how.group {
+            state.count(if self.kswapd { Counter::PgStealKswapd } else { Counter::PgStealDirect });
+        }
         state.count_by_type(frame, Counter::PgStealAnon, Counter::PgStealFile);
         let left = self.vm.policy.evict(state, frame).map_or(Entry::Absent, Entry::Shadow);
         match state.frames.slot(frame) {

@@ -6,9 +6,10 @@
 //! a release: the newest preset. Printing a parsed preset and parsing what was printed are inverse.
 
 use crate::cache_ext::{lhd, mru, s3fifo, stride};
-use crate::classic::Choices as ClassicChoices;
-use crate::generations::Rules as GenerationRules;
+use crate::classic::{Choices as ClassicChoices, Classic};
+use crate::generations::{Generations, Rules as GenerationRules};
 use crate::knob::{self, BadKind, BadPreset, Knob, Knobs, Policy, Setting, knob};
+use crate::reclaim::switch::Switch;
 use crate::registered::{Refused, Registered, Registration, register as register_among, registered};
 use crate::settings::Settings;
 use crate::split::Choices as SplitChoices;
@@ -191,6 +192,27 @@ impl Preset {
     /// A new policy of these choices.
     pub fn policy(&self) -> Box<dyn Replacement> {
         self.policies.build(self.to_string())
+    }
+
+    /// As [`Preset::policy`], and generations can be turned on and off: the other policy is that of the same
+    /// kernel. `None`: the kernel has one of them, or the policy is none of a kernel.
+    pub fn switchable(&self) -> Option<Box<dyn Replacement>> {
+        let all = presets();
+        let mut policies = all.iter().filter(|other| other.kernel == self.kernel).map(|other| other.policies);
+        let name = self.to_string();
+        let (rules, choices, is_on) = match self.policies {
+            Policies::Generations(rules) => {
+                let classic = |of| if let Policies::Classic(choices) = of { Some(choices) } else { None };
+                (rules, policies.find_map(classic)?, true)
+            }
+            Policies::Classic(choices) => {
+                let generations = |of| if let Policies::Generations(rules) = of { Some(rules) } else { None };
+                (policies.find_map(generations)?, choices, false)
+            }
+            _ => return None,
+        };
+        let generations = Generations::new(rules, name.clone());
+        Some(Box::new(Switch::new(generations, Classic::new(choices, name.clone()), is_on, name)))
     }
 }
 

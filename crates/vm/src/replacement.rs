@@ -97,3 +97,16 @@ pub struct Sizes {
     /// Those that are.
     pub active_file: u64,
 }
+
+impl std::ops::Add for Sizes {
+    type Output = Sizes;
+
+    fn add(self, other: Sizes) -> Sizes {
+        Sizes {
+            inactive_anon: self.inactive_anon + other.inactive_anon,
+            active_anon: self.active_anon + other.active_anon,
+            inactive_file: self.inactive_file + other.inactive_file,
+            active_file: self.active_file + other.active_file,
+        }
+    }
+}

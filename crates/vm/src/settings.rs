@@ -17,9 +17,15 @@ pub struct Settings {
     pub dirty_expire: u64,
     /// Milliseconds for which a generation is kept; `None`: as the policy says.
     pub min_ttl_ms: Option<u32>,
+    /// Which parts of generations are on, as bits of `lru_gen/enabled`: 1 generations, 2 aging walks page
+    /// tables, 4 it skips tables whose own accessed bit is clear; `None`: as the policy says.
+    pub lru_gen: Option<u8>,
     /// Most pages that a file is read ahead, of files that are opened from then on; `None`: as the release
     /// does.
     pub read_ahead_pages: Option<u32>,
+    /// Pages that programs may have together, those of files and page tables included: `memory.max` of the
+    /// group that all of them are in.
+    pub group_pages: Option<u64>,
     /// Which pages of its own node an allocation reclaims before it goes to another node, as bits: 1 clean
     /// ones that are not mapped, 2 dirty ones too, 4 mapped ones too; 0: none. `None`: as the kernel sets it
     /// at boot.
@@ -67,7 +73,9 @@ impl Settings {
         dirty_background: None,
         dirty_expire: 30_000_000_000,
         min_ttl_ms: None,
+        lru_gen: None,
         read_ahead_pages: None,
+        group_pages: None,
         zone_reclaim_mode: None,
         min_unmapped_ratio: 1,
         min_slab_ratio: 5,

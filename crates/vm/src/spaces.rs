@@ -111,6 +111,8 @@ pub struct Region {
     young: Vec<bool>,
     /// The frame of each page table, plus one; 0: none is allocated.
     table_frames: Vec<u32>,
+    /// Page tables in frames.
+    pub(crate) built: u32,
     /// Where its faults read ahead in its mapping.
     pub ahead: FileAhead,
     /// Where its faults read ahead in swap, if the device does not rotate.
@@ -204,8 +206,10 @@ impl Region {
     }
 
     /// Says in which frame the `at`th page table is.
-    pub(crate) fn set_table(&mut self, at: u32, frame: Option<Frame>) {
-        self.table_frames[at as usize] = frame.map_or(0, |frame| frame.0 + 1);
+    pub(crate) fn set_table(&mut self, at: u32, frame: Frame) {
+        assert!(self.table(at).is_none(), "page table {at} is in a frame");
+        self.table_frames[at as usize] = frame.0 + 1;
+        self.built += 1;
     }
 }
 
@@ -281,6 +285,7 @@ impl Spaces {
             tables: vec![0; pages.div_ceil(TABLE) as usize],
             young: vec![false; pages.div_ceil(TABLE) as usize],
             table_frames: vec![0; pages.div_ceil(TABLE) as usize],
+            built: 0,
             ahead: FileAhead::default(),
             swap_ahead: SwapAhead::default(),
             resident: 0,

@@ -195,6 +195,12 @@ impl State {
         self.left_frame(mapping, index);
     }
 
+    /// Changes what evictions left in the place of pages, in files and in the swap cache.
+    pub fn change_shadows(&mut self, change: impl Fn(u32) -> u32) {
+        self.mappings.change_shadows(&change);
+        self.swap.change_shadows(&change);
+    }
+
     /// Gives a frame a swap slot: it is in the swap cache, and dirty. `None` if swap is full.
     pub fn add_to_swap(&mut self, frame: Frame) -> Option<Slot> {
         let slot = self.swap.take(frame)?;

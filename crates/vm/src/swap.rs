@@ -5,7 +5,7 @@
 
 use crate::ahead::SwapAhead;
 use crate::ids::{Frame, Slot};
-use crate::mappings::Entry;
+use crate::mappings::{Entry, change_shadows};
 
 /// How a free slot is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,11 @@ impl Swap {
     /// What the swap cache has of a slot.
     pub fn cached(&self, slot: Slot) -> Entry {
         Entry::unpack(self.cache[slot as usize])
+    }
+
+    /// Changes the shadows of pages that were in the swap cache.
+    pub(crate) fn change_shadows(&mut self, change: impl Fn(u32) -> u32) {
+        change_shadows(&mut self.cache, change);
     }
 
     /// Whether a slot is used.

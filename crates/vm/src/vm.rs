@@ -218,6 +218,14 @@ pub trait Replacement {
     /// Lists that it needs on a machine of `zones` zones and `nodes` nodes.
     fn lists(&self, zones: u16, nodes: u16) -> u16;
 
+    /// Whether generations can be turned on and off while programs run (`lru_gen/enabled`).
+    fn can_switch(&self) -> bool {
+        false
+    }
+
+    /// The administrator turns generations on or off; only where [`Replacement::can_switch`].
+    fn switch(&self, _state: &mut State, _generations: bool) {}
+
     /// A page entered a frame that is in no list. `shadow`: what [`Replacement::evict`] left of it before.
     fn enter(&self, state: &mut State, frame: Frame, how: Enter, shadow: Option<u32>);
 

@@ -57,6 +57,11 @@ impl Packing {
         }
     }
 
+    /// An age as far before `now` as shadows can tell.
+    pub fn long_before(self, now: u64) -> u64 {
+        now.wrapping_sub(1 << (self.age_bits() - 1 + self.bucket_order))
+    }
+
     /// The age that went by since a shadow's. Ages wrap.
     pub fn distance(self, now: u64, then: u64) -> u64 {
         let mask = ((1_u64 << self.age_bits()) - 1) << self.bucket_order;

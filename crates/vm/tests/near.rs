@@ -5,7 +5,7 @@ use slablab_vm::mappings::Kind;
 use slablab_vm::mm::{self, OpenFile};
 use slablab_vm::{Ask, Flags, Frame, Preset, State, near};
 
-const ASK: Ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None };
+const ASK: Ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None, group: false };
 
 /// A machine of 1,024 frames, of which 600 hold pages of a file that was read once. Whether reclaim near an
 /// allocation frees any of them. `change` changes the file's pages first.

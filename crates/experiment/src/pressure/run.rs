@@ -212,7 +212,8 @@ impl Options {
             guest.disk[0].rotational = false;
             rules.swap_read_ahead = SwapReadAhead::Region;
         }
-        let answer = sim::run_recorded(&setup, seed, recorder, &guest, self.vm.policy(), rules, script)?;
+        let policy = sim::policy_for(&self.vm, script);
+        let answer = sim::run_recorded(&setup, seed, recorder, &guest, policy, rules, script)?;
         let looked = Looked::new(&answer.records, answer.samples);
         let records = answer.records.iter().map(|record| (record.process.clone(), records::convert(record)));
         let records = records.collect();

@@ -6,6 +6,7 @@ mod config;
 mod ends;
 mod experiment;
 mod explain_cells;
+mod group;
 mod identities;
 mod linear;
 mod look;

@@ -120,6 +120,9 @@ impl Host for Here<'_> {
         let node = Timed::cpu_memory_node(Timed::cpu());
         let gfp = gfp_of(purpose);
         let gfp = if self.is_restricted { gfp.without(Gfp::IO | Gfp::FS) } else { gfp };
+        if !self.memory.charge(self, self.task(), purpose) {
+            return None;
+        }
         let pfn = self.memory.kernel.heap.alloc_pages(0, gfp, node)?;
         vm.with(|state| state.count(Counter::PgAlloc));
         self.memory.accounts.moves();

@@ -22,6 +22,7 @@
 //! | `host` | [`Here`]: the interface `Host` of the crate `vm`, in the running task or interrupt |
 //! | `io` | from frames to a disk's queue, and back by an interrupt |
 //! | `reclaim` | the page allocator asks; when reclaim goes on without an end |
+//! | `group` | the limit of the programs' memory group |
 //! | `programs`, `compact` | the programs of the daemons; direct compaction |
 //! | [`views`], [`sampler`] | /proc/vmstat, meminfo, buddyinfo, /sys/block as values; their samples at fixed times |
 //! | [`loopback`], [`volume`] | a loop device on a file of tmpfs; files of tmpfs, and of ext2 on a loop device |
@@ -44,6 +45,7 @@ mod compact;
 mod daemons;
 mod disk;
 mod disks;
+mod group;
 pub mod guest;
 mod host;
 mod io;

@@ -17,7 +17,7 @@ const JIFFY: Ps = 4_000_000_000;
 const RETRY: u64 = 20_000_000;
 
 /// Rounds in a row that free nothing before a task is killed.
-const RETRIES: u32 = 16;
+pub(super) const RETRIES: u32 = 16;
 
 impl Memory {
     /// The page allocator reclaims by this memory's policy.
@@ -34,7 +34,7 @@ impl Memory {
             }
             ReclaimStep::Direct if !self.processes.is_killed(task.id) => self.direct(&here, task, ask),
             ReclaimStep::Zone if !self.processes.is_killed(task.id) => self.near(&here, task, ask),
-            ReclaimStep::Oom => self.out_of_memory(task, ask),
+            ReclaimStep::Oom => self.out_of_memory(task, ask.order, ask.node),
             ReclaimStep::Compact if !self.processes.is_killed(task.id) => self.compact(&here, ask),
             ReclaimStep::StealClean => self.steal_clean(&here, ask),
             ReclaimStep::WakeKreclaimd => {
@@ -77,7 +77,7 @@ impl Memory {
     fn ask_of(&self, task: &Task, ask: Reclaim) -> Ask {
         let space = self.processes.space_of(task.id);
         let (io, fs) = (ask.gfp.has(Gfp::IO), ask.gfp.has(Gfp::FS));
-        Ask { node: ask.node.0, class: ask.class, order: ask.order, io, fs, space }
+        Ask { node: ask.node.0, class: ask.class, order: ask.order, io, fs, space, group: false }
     }
 
     /// A round of direct reclaim.
@@ -117,12 +117,12 @@ impl Memory {
     }
 
     /// Kills the process with the most pages, as 6.x does, or waits for one that was killed.
-    fn out_of_memory(self: &Rc<Self>, task: &Task, ask: Reclaim) -> Reclaimed {
+    pub(super) fn out_of_memory(self: &Rc<Self>, task: &Task, order: u8, node: NodeId) -> Reclaimed {
         if self.processes.is_killed(task.id) {
             return Reclaimed::NOTHING;
         }
         let processes = &self.processes;
-        if !processes.is_one_ending() && !processes.kill(&self.vm, &self.kernel, ask.order, ask.node) {
+        if !processes.is_one_ending() && !processes.kill(&self.vm, &self.kernel, order, node) {
             let failed = Failed::out_of_memory(&*self.kernel.heap, 0);
             self.kernel.fail(failed);
             task.preemption_point();

@@ -38,8 +38,8 @@ use settings::Known;
 use shared::Shared;
 use slablab_model::{Ps, Timed};
 use slablab_trace::script;
-use slablab_vm::Replacement;
 use slablab_vm::mm::Rules;
+use slablab_vm::{Preset, Replacement};
 use std::sync::Arc;
 
 /// What a script did.
@@ -55,6 +55,12 @@ pub struct Answer {
     pub elapsed: Ps,
     /// Samples of the memory, if the recorder keeps them.
     pub samples: Vec<Sample>,
+}
+
+/// The policy of a preset for a script: one whose generations can be turned on and off, if the script does.
+pub fn policy_for(vm: &Preset, script: &script::Script) -> Box<dyn Replacement> {
+    let switches = plan::writes(script, settings::GENERATIONS).then(|| vm.switchable()).flatten();
+    switches.unwrap_or_else(|| vm.policy())
 }
 
 /// Runs a script under a policy.
@@ -90,6 +96,7 @@ pub fn run_recorded(
         era: Era::of(&setup.preset),
         memory_kib: setup.spec.nodes.iter().map(|node| node.bytes >> 10).sum(),
         has_generations: policy.name().contains(",lru_gen"),
+        can_switch: policy.can_switch(),
     };
     let plan = Plan::of(script, &known)?;
     let mut guest = guest.clone();

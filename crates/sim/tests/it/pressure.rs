@@ -5,7 +5,7 @@ use crate::machine::costs;
 use slablab_model::{Hardware, MachineSpec, Timed};
 use slablab_sim::kernel::{WaitQueue, Waiting};
 use slablab_sim::memory::{Guest, Unused, views::Snapshot, with_memory};
-use slablab_sim::programs::script::{Answer, run};
+use slablab_sim::programs::script::{Answer, policy_for, run};
 use slablab_sim::setup::Setup;
 use slablab_sim::tally::Failed;
 use slablab_slabs::Preset;
@@ -38,7 +38,7 @@ fn run_under(policy: Box<dyn Replacement>, guest: &Guest, text: &str) -> Result<
 }
 
 pub(crate) fn run_text(vm: &str, guest: &Guest, text: &str) -> Result<Answer, Failed> {
-    run_under(VmPreset::parse(vm).expect("a preset").policy(), guest, text)
+    run_under(policy_for(&VmPreset::parse(vm).expect("a preset"), &script(text)), guest, text)
 }
 
 #[test]

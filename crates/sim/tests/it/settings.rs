@@ -110,16 +110,70 @@ fn settings_that_cannot_be_have_their_line() {
     check("vm@6.1", "set /proc/sys/vm/min_free_kbytes 9000", &["expected 0 to 8800"]);
     check("vm@6.1", "set /proc/sys/vm/overcommit_memory 2", &["expected 0 or 1, which the model does"]);
     check("vm@6.1", "set /proc/sys/vm/dirty_bytes 4096", &["expected 8192 to"]);
-    let chooses = "a run keeps the policy that it begins with, which --vm vm@6.1";
-    check(
-        "vm@6.1",
-        "set /sys/kernel/mm/lru_gen/enabled 0x0007",
-        &["expected n: ", chooses, ",lru_gen chooses"],
-    );
-    check("vm@6.1,lru_gen", "set /sys/kernel/mm/lru_gen/enabled n", &["expected y: ", chooses]);
+    let switches = |value: &str| format!("set /sys/kernel/mm/lru_gen/enabled {value}");
+    check("vm@6.12,s3fifo", &switches("0x0007"), &["expected n: ", "no other one of its kernel"]);
+    check("vm@6.1", &switches("on"), &["expected y, n or a number"]);
+    let limit = |value: &str| format!("set /sys/fs/cgroup/script/memory.max {value}");
+    check("vm@6.1", &limit("4096"), &["expected at least 256 KiB"]);
+    check("vm@6.1", &limit("64X"), &["expected bytes, as 64M, or max"]);
     check("vm@6.1", "set /sys/kernel/mm/transparent_hugepage/enabled always", &["expected never or madvise"]);
     let same = "phase p\nset /sys/kernel/mm/lru_gen/enabled 0x0007\nset /proc/sys/vm/swappiness 0x10\n\
                 set /proc/sys/vm/overcommit_memory 1\nset /proc/sys/vm/stat_refresh 1\n\
                 set /proc/sys/vm/watermark_boost_factor 0\nset /proc/sys/vm/drop_caches 3\n";
     last("vm@6.1,lru_gen", same);
+}
+
+/// Generations begin and end while programs run; what is in memory stays.
+#[test]
+fn generations_are_turned_on_and_off() {
+    let text = "anon a 20\nfile f 4\nphase before\nacc x1 a seq m w\nacc x2 f seq s r\n\
+                phase on\nset /sys/kernel/mm/lru_gen/enabled y\nacc x1 a rev m r\n\
+                phase off\nset /sys/kernel/mm/lru_gen/enabled 0x3\nset /sys/kernel/mm/lru_gen/enabled n\n\
+                acc x1 a seq m r\nphase again\nset /sys/kernel/mm/lru_gen/enabled 7\nacc x1 a rev m r\n";
+    for vm in ["vm@6.1", "vm@6.12", "vm@6.18,lru_gen", "vm@7.2"] {
+        let guest = Guest { min_free_kib: Some(512), ..Guest::default() };
+        let answer = run_text(vm, &guest, text).unwrap_or_else(|failed| panic!("{vm}: {failed}"));
+        assert!(answer.records[0].is_complete && answer.killed.is_empty(), "{vm}");
+        let phases = &answer.records[0].phases;
+        let generations = |at: usize| !phases[at].end.generations.is_empty();
+        assert_eq!([1, 2, 3].map(generations), [true, false, true], "{vm}");
+        assert!(phases[3].delta("pswpin") > 500, "{vm}: {}", phases[3].delta("pswpin"));
+    }
+}
+
+/// Programs have no more than their group may have, however much memory is free; without swap one is killed.
+#[test]
+fn programs_keep_to_the_limit_of_their_group() {
+    let limit = "set /sys/fs/cgroup/script/memory.max 8M\n";
+    let text =
+        format!("{limit}anon a 10\nfile f 4\nphase fill\nacc x1 a seq m w\nphase read\nacc x2 f seq s r\n");
+    for vm in
+        ["vm@6.1", "vm@6.1,lru_gen", "vm@6.12", "vm@6.18,lru_gen", "vm@7.2", "vm@7.2,lru_gen", "vm@7.2,lhd"]
+    {
+        let guest = Guest { min_free_kib: Some(512), ..Guest::default() };
+        let answer = run_text(vm, &guest, &text).unwrap_or_else(|failed| panic!("{vm}: {failed}"));
+        assert!(answer.killed.is_empty(), "{vm}");
+        for phase in &answer.records[0].phases {
+            let present: u64 = phase.residency.iter().map(|(_, pages)| pages.counts()[1]).sum();
+            assert!((1_700..=2_048).contains(&present), "{vm} {}: {present}", phase.label);
+            // Nobody asks the page allocator in vain, and kswapd has nothing to do.
+            let direct =
+                ["allocstall_normal", "pgscan_direct", "pgscan_kswapd"].map(|name| phase.delta(name));
+            assert_eq!(direct, [0; 3], "{vm} {}", phase.label);
+        }
+        assert!(answer.records[0].phases[0].delta("pgscan_anon") >= 512, "{vm}");
+        let no_swap = Guest { swap_pages: 0, ..guest };
+        let answer = run_text(vm, &no_swap, &text).unwrap_or_else(|failed| panic!("{vm}: {failed}"));
+        assert_eq!(answer.killed.len(), 1, "{vm}");
+        assert!(answer.killed[0].free > 1_500, "{vm}: {} free", answer.killed[0].free);
+    }
+    // A limit that is written later is reached at once; `max` ends it.
+    let later = format!(
+        "anon a 10\nphase fill\nacc x1 a seq m w\n{limit}phase max\n\
+                         set /sys/fs/cgroup/script/memory.max max\nacc x1 a seq m r\n"
+    );
+    let guest = Guest { min_free_kib: Some(512), ..Guest::default() };
+    let answer = run_text("vm@6.12", &guest, &later).expect("it ends");
+    let present = |at: usize| answer.records[0].phases[at].residency[0].1.counts()[1];
+    assert!((1_700..=2_048).contains(&present(0)) && present(1) == 2_560, "{} {}", present(0), present(1));
 }

@@ -43,7 +43,7 @@ pub(super) fn table(vm: &Vm, host: &dyn Host, region: RegionId, page: u32) -> Op
         let region = state.spaces.region_mut(region);
         let is_used = region.table(at).is_none();
         if is_used {
-            region.set_table(at, Some(frame));
+            region.set_table(at, frame);
         }
         is_used
     });

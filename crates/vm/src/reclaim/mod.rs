@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`classic`] | 6.x: active and inactive lists of a node, refault distance |
 //! | [`generations`] | 6.1 and later with `lru_gen` |
+//! | [`switch`] | the two before, one of which is on |
 //! | [`split`] | 2.6.29: active and inactive lists of a zone, lumpy reclaim |
 //! | [`v24`] | 2.4: walks over page tables, page ages; 2.4.10's two lists |
 //! | [`cache_ext`] | no kernel: policies of papers, a file each, with the reclaimers of 6.x |
@@ -22,6 +23,7 @@ pub mod cache_ext;
 pub mod classic;
 pub mod generations;
 pub mod split;
+pub(crate) mod switch;
 pub mod v24;
 
 /// For tests: the choices of a release, with some changed as in `trim=no,tiny=no`.

@@ -8,19 +8,12 @@ use crate::vm::{Host, Vm};
 
 /// Frees 32 pages, at falling priorities from 12 to 0 (docs/theory/vm.md 3.9).
 pub(crate) fn reclaim_directly(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
-    // The kernel waits until kswapd has freed pages or has given up, after so many runs.
-    for _ in 0..RETRIES {
-        if allows_direct(policy, vm, host, ask.node) {
-            break;
-        }
-        // Who may not enter file systems must not wait for one.
-        host.throttle(Throttle::Reserve, 1_000_000_000);
-        if !ask.fs {
-            break;
-        }
+    if !ask.group {
+        wait_for_kswapd(policy, vm, host, ask);
+        vm.with(|state| state.count(Counter::AllocStall));
     }
-    vm.with(|state| state.count(Counter::AllocStall));
     let mut round = Round {
+        group: ask.group,
         class: ask.class,
         order: ask.order,
         io: ask.io,
@@ -48,6 +41,20 @@ pub(crate) fn reclaim_directly(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host
     }
     let progress = round.reclaimed > 0 || round.compaction_ready;
     Freed { pages: round.reclaimed as u32, progress, page: None }
+}
+
+/// The kernel waits until kswapd has freed pages or has given up, after so many runs.
+fn wait_for_kswapd(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, ask: &Ask) {
+    for _ in 0..RETRIES {
+        if allows_direct(policy, vm, host, ask.node) {
+            break;
+        }
+        // Who may not enter file systems must not wait for one.
+        host.throttle(Throttle::Reserve, 1_000_000_000);
+        if !ask.fs {
+            break;
+        }
+    }
 }
 
 /// A pass over the node of a zone, before other nodes are asked ([`crate::near`]).

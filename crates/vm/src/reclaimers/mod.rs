@@ -36,6 +36,8 @@ pub(crate) struct Round {
     pub(crate) order: u8,
     pub(crate) priority: u32,
     pub(crate) kswapd: bool,
+    /// For the limit of a group: free pages and marks do not count.
+    pub(crate) group: bool,
     pub(crate) io: bool,
     pub(crate) fs: bool,
     /// Pages may be written; anonymous pages may go to swap.

@@ -125,7 +125,7 @@ impl Machine {
 
     /// An allocation reclaims.
     pub(crate) fn reclaim(&self) -> Freed {
-        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None };
+        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None, group: false };
         self.vm.policy.direct(&self.vm, &self.host, &ask)
     }
 

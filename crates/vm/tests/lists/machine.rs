@@ -150,7 +150,7 @@ impl Machine {
 
     /// An allocation of a block reclaims.
     pub(crate) fn reclaim_for(&self, order: u8) -> Freed {
-        let ask = Ask { node: 0, class: 0, order, io: true, fs: true, space: None };
+        let ask = Ask { node: 0, class: 0, order, io: true, fs: true, space: None, group: false };
         self.vm.policy.direct(&self.vm, &self.host, &ask)
     }
 

@@ -6,6 +6,7 @@ use slablab_vm::{Counter, Flags, Frame};
 
 /// 6.1's rules for an allocation.
 const MODERN: Scan = Scan {
+    group: false,
     references: References::Modern,
     io: true,
     fs: true,
@@ -20,6 +21,7 @@ const MODERN: Scan = Scan {
 };
 
 const OLD: Scan = Scan {
+    group: false,
     references: References::Any { lumpy: false },
     writing: Writing::Keep,
     file_writes: FileWrites::Reclaim,

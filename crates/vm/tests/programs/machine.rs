@@ -47,7 +47,7 @@ pub(crate) fn account(vm: &Vm, host: &dyn Bench, frames: u32) {
     vm.with(|state| state.check()).expect("the state is sound at the end");
     // Pages in flight when their last user went stay in the swap cache until reclaim meets them.
     for _ in 0..64 {
-        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None };
+        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None, group: false };
         if let Some(page) = vm.policy.direct(vm, host, &ask).page {
             host.free(vm, page);
         }

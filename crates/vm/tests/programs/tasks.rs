@@ -126,7 +126,7 @@ impl Task<'_> {
     fn reclaim(&self, vm: &Vm, purpose: Purpose) -> Option<Frame> {
         self.reclaims.set(true);
         let fs = purpose != Purpose::ReadAhead;
-        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs, space: None };
+        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs, space: None, group: false };
         let mut page = None;
         for _ in 0..64 {
             page = vm.policy.steal_clean(vm, self, 0);

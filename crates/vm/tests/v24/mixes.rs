@@ -3,7 +3,7 @@
 use super::room::{Room, USER};
 use slablab_vm::{Ask, Flags, Frame, Replacement};
 
-const ASK: Ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None };
+const ASK: Ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None, group: false };
 
 fn count(room: &Room, pages: &[Frame], place: &str) -> usize {
     pages.iter().filter(|page| room.place(**page) == place).count()

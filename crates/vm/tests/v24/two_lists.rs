@@ -6,7 +6,7 @@ use slablab_vm::v24::Caller;
 use slablab_vm::v24::lru::{ACTIVE, INACTIVE};
 use slablab_vm::{Ask, Flags, Frame, Replacement};
 
-const ASK: Ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None };
+const ASK: Ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None, group: false };
 
 /// The asking task gets the page that it freed last; the others come back newest first.
 #[test]

@@ -18,6 +18,13 @@ pub(super) struct Plan {
     pub(super) trees: BTreeMap<String, (u32, u32)>,
 }
 
+/// Whether a script, or one that it starts, writes a file.
+pub(super) fn writes(script: &Script, file: &str) -> bool {
+    let is_it = |command: &Command| matches!(command, Command::Set { path, .. } if path == file);
+    script.commands.iter().any(|line| is_it(&line.command))
+        || script.children.iter().any(|child| writes(&child.script, file))
+}
+
 impl Plan {
     /// Whether every line of a script, and of those that it spawns, can be run; and what they need.
     ///

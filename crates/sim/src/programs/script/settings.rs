@@ -16,6 +16,8 @@ use std::rc::Rc;
 
 /// Bytes of a page.
 const PAGE: u64 = 4_096;
+/// Least pages of a group: a program needs some at once, with their tables.
+const LIMIT_LEAST: u64 = 64;
 /// Nanoseconds of a hundredth of a second.
 const CENTISECOND: u64 = 10_000_000;
 
@@ -26,8 +28,10 @@ pub(super) struct Known {
     pub(super) era: Era,
     /// KiB of the machine's memory.
     pub(super) memory_kib: u64,
-    /// Its page replacement has generations (`lru_gen`).
+    /// Its page replacement has generations (`lru_gen`) when the script begins.
     pub(super) has_generations: bool,
+    /// A script can turn them on and off.
+    pub(super) can_switch: bool,
 }
 
 /// A file: its path, the release that brought it, and what a write does.
@@ -43,9 +47,11 @@ enum Value {
     Number(RangeInclusive<u64>, fn(&Memory, u64)),
     /// Numbers that ask for something at once, and what a write does.
     Ask(RangeInclusive<u64>, fn(&Rc<Memory>, &Task, u64)),
+    /// Bytes that all programs may have together, or `max`.
+    Limit,
     /// Words that say what the model does anyway.
     Words(&'static [&'static str]),
-    /// Whether generations are on: a run keeps the policy that it begins with.
+    /// Whether generations are on, and which parts of them.
     Generations,
 }
 
@@ -63,6 +69,9 @@ fn tune(memory: &Memory, change: impl FnOnce(&mut Tuning)) {
     change(&mut tuning);
     pages.tune(tuning);
 }
+
+/// The file that turns generations on and off.
+pub(super) const GENERATIONS: &str = "/sys/kernel/mm/lru_gen/enabled";
 
 const ANY: RangeInclusive<u64> = 0..=u32::MAX as u64;
 
@@ -174,6 +183,7 @@ const FILES: &[File] = &[
             task.syscall(|| memory.nodes().for_each(|node| compact::whole(&memory.vm, &here, node)));
         }),
     ),
+    file("/sys/fs/cgroup/script/memory.max", (4, 5, 0), Value::Limit),
     // Nothing counts what is mapped: with 0 and 1 a kernel refuses no mapping that fits memory and swap.
     file("/proc/sys/vm/overcommit_memory", (2, 4, 0), Value::Words(&["0", "1"])),
     // Counters are exact at any time.
@@ -187,7 +197,7 @@ const FILES: &[File] = &[
     ),
     // The disk with swap: `page-cluster` says how swap is read ahead.
     file("/sys/block/vdb/queue/read_ahead_kb", (2, 6, 10), Value::Number(0..=1 << 20, |_, _| {})),
-    file("/sys/kernel/mm/lru_gen/enabled", (6, 1, 0), Value::Generations),
+    file(GENERATIONS, (6, 1, 0), Value::Generations),
     file(
         "/sys/kernel/mm/lru_gen/min_ttl_ms",
         (6, 1, 0),
@@ -241,7 +251,12 @@ pub(super) fn check(path: &str, value: &str, known: &Known) -> Result<(), String
     match &of.value {
         Value::Words(words) if words.contains(&value) => Ok(()),
         Value::Words(words) => expected(format!("{}, which the model does", words.join(" or "))),
-        Value::Generations => check_generations(value, known).or_else(|what| expected(what.into())),
+        Value::Limit => match limit(value) {
+            None => expected("bytes, as 64M, or max".into()),
+            Some(Some(pages)) if pages < LIMIT_LEAST => expected(format!("at least {} KiB", LIMIT_LEAST * 4)),
+            Some(_) => Ok(()),
+        },
+        Value::Generations => check_generations(value, known).or_else(expected),
         Value::Number(values, _) | Value::Ask(values, _) => {
             let most = if path.ends_with("min_free_kbytes") { known.memory_kib / 2 } else { *values.end() };
             match number(value) {
@@ -253,20 +268,34 @@ pub(super) fn check(path: &str, value: &str, known: &Known) -> Result<(), String
     }
 }
 
-/// `y`, `n`, or a mask of which bit 0 counts.
-fn check_generations(value: &str, known: &Known) -> Result<(), &'static str> {
-    let is_on = match value {
-        "y" | "Y" => true,
-        "n" | "N" => false,
-        _ => number(value).ok_or("y, n or a number")? & 1 == 1,
-    };
-    match (is_on, known.has_generations) {
-        (true, false) => {
-            Err("n: a run keeps the policy that it begins with, which --vm vm@6.1,lru_gen chooses")
-        }
-        (false, true) => Err("y: a run keeps the policy that it begins with, which --vm vm@6.1 chooses"),
-        _ => Ok(()),
+/// Pages of a limit: bytes, perhaps with K, M or G, rounded down; `Some(None)`: `max`.
+fn limit(value: &str) -> Option<Option<u64>> {
+    if value == "max" {
+        return Some(None);
     }
+    let units = [("K", 10), ("M", 20), ("G", 30), ("k", 10), ("m", 20), ("g", 30)];
+    let unit = units.iter().find_map(|(unit, shift)| Some((value.strip_suffix(unit)?, *shift)));
+    let (digits, shift) = unit.unwrap_or((value, 0));
+    let bytes = number(digits)?.checked_mul(1 << shift)?;
+    Some(Some(bytes / PAGE))
+}
+
+/// The bits of `y`, `n`, or a mask.
+fn generation_bits(value: &str) -> Option<u8> {
+    match value {
+        "y" | "Y" => Some(7),
+        "n" | "N" => Some(0),
+        _ => number(value).and_then(|bits| u8::try_from(bits & 7).ok()),
+    }
+}
+
+fn check_generations(value: &str, known: &Known) -> Result<(), String> {
+    let bits = generation_bits(value).ok_or("y, n or a number")?;
+    if known.can_switch || (bits & 1 == 1) == known.has_generations {
+        return Ok(());
+    }
+    let only = if known.has_generations { "y" } else { "n" };
+    Err(format!("{only}: the run's policy has no other one of its kernel; expected perhaps --vm vm@6.1"))
 }
 
 /// The paths that a release has.
@@ -303,7 +332,19 @@ pub(super) fn set(memory: &Rc<Memory>, task: &Task, path: &str, value: &str) {
     match &of.value {
         Value::Number(_, set) => set(memory, number()),
         Value::Ask(_, ask) => ask(memory, task, number()),
-        Value::Words(_) | Value::Generations => {}
+        Value::Generations => {
+            let bits = generation_bits(value).expect("values are checked before the run");
+            memory.vm.with(|state| {
+                state.settings.lru_gen = Some(bits);
+                memory.vm.policy.switch(state, bits & 1 == 1);
+            });
+        }
+        Value::Limit => {
+            let pages = limit(value).expect("values are checked before the run");
+            memory.vm.with(|state| state.settings.group_pages = pages);
+            task.syscall(|| memory.shrink_group(&Here::new(memory, task), task));
+        }
+        Value::Words(_) => {}
     }
 }
 

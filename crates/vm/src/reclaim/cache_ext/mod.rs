@@ -170,6 +170,7 @@ impl<T: Order> Ordered<T> {
         let is_file = vm.with(|state| !state.frames.has(batch[0], Flags::SWAPBACKED));
         let only = self.only(round.node, |_| {});
         let how = Scan {
+            group: round.group,
             references: References::Modern,
             io: round.io,
             fs: round.fs,

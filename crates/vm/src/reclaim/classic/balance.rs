@@ -23,6 +23,8 @@ struct Found {
     /// Refaults of a type were activated since the last reclaim ended.
     grown: [bool; 2],
     priority: u32,
+    /// It is for the limit of a group, which has no free pages.
+    group: bool,
     /// This round deactivates pages however long the inactive lists are; it does not trim.
     deactivate: bool,
     no_trim: bool,
@@ -69,6 +71,7 @@ impl Classic {
                 high,
                 grown: [ANON, FILE].map(|kind| known.activated[kind] != node.activated_before[kind]),
                 priority: round.priority,
+                group: round.group,
                 deactivate: round.deactivate,
                 no_trim: round.no_trim,
             };
@@ -103,7 +106,8 @@ fn decide(choices: &Choices, found: &Found, cost: [u64; 2]) -> Prepared {
     let is_long = |pages: u64| pages >> found.priority > 0;
     let trim = is_long(found.known.inactive_file) && !deactivate[FILE] && !found.no_trim;
     let files = found.sizes.active_file + found.sizes.inactive_file;
-    let tiny = files + found.free <= found.high && !deactivate[ANON] && is_long(found.sizes.inactive_anon);
+    let is_tiny = !found.group && files + found.free <= found.high;
+    let tiny = is_tiny && !deactivate[ANON] && is_long(found.sizes.inactive_anon);
     Prepared { cost, deactivate, trim: trim && choices.trim, tiny: tiny && choices.tiny }
 }
 
@@ -219,6 +223,7 @@ mod tests {
             high: 0,
             grown: [false; 2],
             priority: 12,
+            group: false,
             deactivate: false,
             no_trim: false,
         };
@@ -254,6 +259,12 @@ mod tests {
         may(&usual, few(101, 4096), [false; 4]);
         may(&usual, few(100, 4095), [false; 4]);
         may(&choices("6.1", "tiny=no"), few(100, 4096), [false; 4]);
+        // A group's free pages are those of the machine.
+        let of_group = |found: &mut Found| {
+            few(100, 4096)(found);
+            found.group = true;
+        };
+        may(&usual, of_group, [false; 4]);
     }
 
     #[test]

@@ -37,7 +37,8 @@ use crate::shrinker::Owed;
 use crate::state::State;
 use crate::vm::{Host, Replacement, Vm};
 use crate::workingset::{Packing, Shadow, is_early};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::ops::Add;
 use std::rc::Rc;
 
 /// Lists of a node: inactive and active of anonymous pages, of files; pages that cannot be evicted.
@@ -60,6 +61,8 @@ pub struct Classic {
     choices: Choices,
     name: String,
     nodes: RefCell<Vec<Node>>,
+    /// Its first list: those before are of another policy ([`super::switch`]).
+    first: Cell<u16>,
 }
 
 /// A node's lists (`lruvec`) and what reclaim remembers of it.
@@ -136,7 +139,12 @@ fn kind_of(state: &State, frame: Frame) -> usize {
 impl Classic {
     /// The policy of these choices, under this name.
     pub fn new(choices: Choices, name: String) -> Classic {
-        Classic { choices, name, nodes: RefCell::default() }
+        Classic { choices, name, nodes: RefCell::default(), first: Cell::new(0) }
+    }
+
+    /// The number of a node's list.
+    fn id(&self, node: u16, list: usize) -> ListId {
+        ListId(self.first.get() + node * LISTS + list as u16)
     }
 
     /// Uses a node's data. `f` calls no host.
@@ -149,29 +157,29 @@ impl Classic {
         let zone = &state.zones[state.zone_of(frame)];
         let (node, class) = (zone.node, usize::from(zone.class));
         let list = list_of(state.frames.flags(frame));
-        let id = ListId(node * LISTS + list as u16);
+        let id = self.id(node, list);
         self.node(node, |node| node.sizes[list][class] += 1);
         if at_tail { state.push_tail(id, frame) } else { state.push_head(id, frame) }
     }
 
     /// Takes a page from its list.
     fn take(&self, state: &mut State, frame: Frame) {
-        let list = state.unlist(frame);
+        let list = state.unlist(frame).0 - self.first.get();
         let class = usize::from(state.zones[state.zone_of(frame)].class);
-        self.node(list.0 / LISTS, |node| node.sizes[usize::from(list.0 % LISTS)][class] -= 1);
+        self.node(list / LISTS, |node| node.sizes[usize::from(list % LISTS)][class] -= 1);
     }
 
     fn node_of(&self, state: &State, frame: Frame) -> u16 {
         state.zones[state.zone_of(frame)].node
     }
 
-    fn packing(&self, state: &State) -> Packing {
-        Packing::new(self.nodes.borrow().len() as u16, state.frames.count())
+    fn packing(&self, frames: u32) -> Packing {
+        Packing::new(self.nodes.borrow().len() as u16, frames)
     }
 
     /// A page comes back (`workingset_refault`; docs/theory/vm.md 3.2).
     fn refault(&self, state: &mut State, frame: Frame, shadow: u32) {
-        let packing = self.packing(state);
+        let packing = self.packing(state.frames.count());
         let shadow = packing.unpack(shadow);
         let (kind, node) = (kind_of(state, frame), self.node_of(state, frame));
         state.count_by_type(frame, Counter::RefaultAnon, Counter::RefaultFile);
@@ -254,7 +262,8 @@ impl Replacement for Classic {
             node.age += 1;
             node.age - 1
         });
-        self.choices.workingset.then(|| self.packing(state).pack(Shadow { node, age, workingset }))
+        let packing = self.packing(state.frames.count());
+        self.choices.workingset.then(|| packing.pack(Shadow { node, age, workingset }))
     }
 
     fn written(&self, state: &mut State, frame: Frame) {
@@ -320,11 +329,39 @@ impl Replacement for Classic {
 
     fn sizes(&self, _state: &State) -> Sizes {
         let nodes = self.nodes.borrow();
-        nodes.iter().map(Node::sizes).fold(Sizes::default(), |all, one| Sizes {
-            inactive_anon: all.inactive_anon + one.inactive_anon,
-            active_anon: all.active_anon + one.active_anon,
-            inactive_file: all.inactive_file + one.inactive_file,
-            active_file: all.active_file + one.active_file,
-        })
+        nodes.iter().map(Node::sizes).fold(Sizes::default(), Add::add)
+    }
+}
+
+/// What a change of policies needs ([`super::switch`]).
+impl Classic {
+    /// Its lists begin at this number.
+    pub(super) fn begin_at(&self, first: u16) {
+        self.first.set(first);
+    }
+
+    /// A page leaves its list for good: the one at the tail of the first list that has one.
+    pub(super) fn give_up(&self, state: &mut State) -> Option<Frame> {
+        let lists = self.nodes.borrow().len() as u16 * LISTS;
+        let frame = (0..lists).find_map(|list| state.lists.tail(ListId(self.first.get() + list)))?;
+        self.take(state, frame);
+        Some(frame)
+    }
+
+    /// A page of another policy is listed.
+    pub(super) fn take_over(&self, state: &mut State, frame: Frame) {
+        self.put(state, frame, false);
+    }
+
+    /// The node of a shadow.
+    pub(super) fn node_of_shadow(&self, frames: u32, shadow: u32) -> u16 {
+        self.packing(frames).unpack(shadow).node
+    }
+
+    /// A shadow of a page that was evicted too long ago to count.
+    pub(super) fn old_shadow(&self, frames: u32, node: u16) -> u32 {
+        let packing = self.packing(frames);
+        let age = packing.long_before(self.node(node, |node| node.age));
+        packing.pack(Shadow { node, age, workingset: false })
     }
 }

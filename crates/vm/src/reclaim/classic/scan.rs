@@ -1,12 +1,11 @@
 //! The rounds over the lists of a node (`shrink_lruvec`).
 
 use super::balance::Prepared;
-use super::{ACTIVE, ANON, BITE, Classic, Cost, FILE, INACTIVE, LISTS, kind_of};
+use super::{ACTIVE, ANON, BITE, Classic, Cost, FILE, INACTIVE, kind_of};
 use crate::counters::Counter;
 use crate::frames::Flags;
 use crate::host::{Throttle, Work};
 use crate::ids::Frame;
-use crate::lists::ListId;
 use crate::pageout::{Evicted, References, Scan, Writing, evict_batch, put_back};
 use crate::reclaimers::{FIRST, Round};
 use crate::vm::{Host, Vm};
@@ -71,7 +70,7 @@ impl Classic {
     /// Takes up to `most` pages from the tail of a list. Pages of zones above the round's go to its head
     /// (docs/theory/vm.md 3.5).
     fn isolate(&self, vm: &Vm, host: &dyn Host, round: &Round, list: usize, most: u64) -> Vec<Frame> {
-        let id = ListId(round.node * LISTS + list as u16);
+        let id = self.id(round.node, list);
         let mut taken = Vec::with_capacity(most as usize);
         vm.with(|state| {
             let mut skipped = Vec::new();
@@ -129,6 +128,7 @@ impl Classic {
     fn evict(&self, vm: &Vm, host: &dyn Host, round: &Round, pages: Vec<Frame>) -> Evicted {
         let only = self.node(round.node, |node| node.only);
         let how = Scan {
+            group: round.group,
             references: References::Modern,
             io: round.io,
             fs: round.fs,

@@ -117,7 +117,7 @@ impl Generations {
             return false;
         }
         let swaps = swappiness > 0;
-        if self.rules.walks {
+        if vm.with(|state| self.rules.walks_now(&state.settings)) {
             for space in vm.with(|state| state.spaces.order.clone()) {
                 let enters = |state: &mut State| {
                     self.with_node(number, |node| node.walker.enters(state, space, swaps))

@@ -59,6 +59,7 @@ use crate::vm::{Host, Replacement, Vm};
 use lists::{Node, list};
 use shadow::Shadow;
 use std::cell::RefCell;
+use std::ops::Add;
 use word::Word;
 
 /// The policy.
@@ -209,12 +210,7 @@ impl Replacement for Generations {
 
     fn sizes(&self, _state: &State) -> Sizes {
         let nodes = self.nodes.borrow();
-        nodes.iter().map(Node::sizes).fold(Sizes::default(), |all, one| Sizes {
-            inactive_anon: all.inactive_anon + one.inactive_anon,
-            active_anon: all.active_anon + one.active_anon,
-            inactive_file: all.inactive_file + one.inactive_file,
-            active_file: all.active_file + one.active_file,
-        })
+        nodes.iter().map(Node::sizes).fold(Sizes::default(), Add::add)
     }
 
     fn age(&self, vm: &Vm, host: &dyn Host, node: u16) -> bool {
@@ -250,5 +246,42 @@ impl Replacement for Generations {
 
     fn check(&self, state: &State) -> Result<(), String> {
         self.nodes.borrow().iter().try_for_each(|node| node.check(state))
+    }
+}
+
+/// What a change of policies needs ([`super::switch`]).
+impl Generations {
+    /// A page leaves its generation for good, by the numbers of generations modulo four; one of the youngest
+    /// two is active (`drain_evictable`; from memory).
+    pub(super) fn give_up(&self, state: &mut State) -> Option<Frame> {
+        let zones = 0..state.zones.len();
+        let of_type = |at: u8, of: Type| zones.clone().map(move |zone| list(zone, of, at));
+        let lists =
+            (0..GENERATIONS as u8).flat_map(|at| Type::ALL.into_iter().flat_map(move |of| of_type(at, of)));
+        let frame = lists.into_iter().find_map(|list| state.lists.tail(list))?;
+        let number = self.node_of(state, frame);
+        let generation = self.with_node(number, |node| node.take(state, frame));
+        state.unlist(frame);
+        if generation.is_some_and(|is| self.with_node(number, |node| node.is_young(is))) {
+            state.frames.set(frame, Flags::ACTIVE);
+        }
+        state.frames.set_policy(frame, 0);
+        Some(frame)
+    }
+
+    /// A page of another policy gets into a generation.
+    pub(super) fn take_over(&self, state: &mut State, frame: Frame) {
+        self.find_zones(state);
+        self.put(state, frame);
+    }
+
+    /// The node of a shadow.
+    pub(super) fn node_of_shadow(shadow: u32) -> u16 {
+        Shadow::unpack(shadow).node
+    }
+
+    /// A shadow of a page that was evicted too long ago to count.
+    pub(super) fn old_shadow(&self, node: u16) -> u32 {
+        Shadow::long_before(node, self.with_node(node, |node| node.max_seq)).pack()
     }
 }

@@ -211,7 +211,7 @@ impl Generations {
             }
             Turn::Ages => {
                 let aged = self.begin_or_wait(vm, host, round, seq, swappiness);
-                after_aging(self.rules.after_aging, aged, share)
+                after_aging(self.rules.after_aging, round.group, aged, share)
             }
         };
         (next, true)
@@ -241,6 +241,7 @@ impl Generations {
         round.scanned += count;
         let only = self.only(round.node, |_| {});
         let how = Scan {
+            group: round.group,
             references: References::Modern,
             io: round.io,
             fs: round.fs,
@@ -334,8 +335,10 @@ impl Generations {
             zones.into_iter().filter(fits).all(|at| host.free_pages(at) >= host.mark(at, mark) + more)
         };
         if self.rules.stop == Stop::Enough {
-            return round.reclaimed >= round.target.max(compact_gap(round.order))
-                || round.kswapd && round.order == 0 && marks(round, Mark::High, BATCH);
+            let has_enough = round.reclaimed >= round.target.max(compact_gap(round.order));
+            let at_mark = round.kswapd && round.order == 0 && marks(round, Mark::High, BATCH);
+            // A group's pass does its share (from memory).
+            return !round.group && (has_enough || at_mark);
         }
         let (mark, before) = if round.kswapd { (Mark::High, round.before) } else { (Mark::Low, 0) };
         let seq = self.with_node(round.node, |node| node.max_seq);
@@ -348,7 +351,7 @@ impl Generations {
         };
         match late.stops() {
             Stops::Yes => true,
-            Stops::AtMark if marks(round, mark, 0) => {
+            Stops::AtMark if !round.group && marks(round, mark, 0) => {
                 round.reclaimed += BATCH;
                 true
             }

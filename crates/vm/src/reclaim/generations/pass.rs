@@ -72,9 +72,11 @@ pub(super) struct Next {
     pub is_last: bool,
 }
 
-/// What is next for a pass of [`Turn::Ages`]. `aged`: it began a generation (docs/theory/vm.md 4.6).
-pub(super) fn after_aging(rule: AfterAging, aged: bool, share: u64) -> Next {
+/// What is next for a pass of [`Turn::Ages`], for the limit of a group or not. `aged`: it began a generation
+/// (docs/theory/vm.md 4.6).
+pub(super) fn after_aging(rule: AfterAging, group: bool, aged: bool, share: u64) -> Next {
     match rule {
+        AfterAging::Batch if group => Next { share, is_last: false },
         AfterAging::Stops => Next { share: 0, is_last: false },
         AfterAging::Batch => Next { share, is_last: aged },
         AfterAging::Goes => Next { share, is_last: false },
@@ -193,16 +195,19 @@ mod tests {
     #[test]
     fn since_7_2_a_pass_that_aged_evicts_a_batch_or_goes_on() {
         let next = |share, is_last| Next { share, is_last };
-        for (knobs, aged, expected) in [
-            ("after_aging=stops", true, next(0, false)),
-            ("after_aging=stops", false, next(0, false)),
-            ("after_aging=batch", true, next(500, true)),
+        for (knobs, group, aged, expected) in [
+            ("after_aging=stops", false, true, next(0, false)),
+            ("after_aging=stops", false, false, next(0, false)),
+            ("after_aging=stops", true, true, next(0, false)),
+            ("after_aging=batch", false, true, next(500, true)),
             // Another reclaimer ages: this one has not, and goes on.
-            ("after_aging=batch", false, next(500, false)),
-            ("after_aging=goes", true, next(500, false)),
+            ("after_aging=batch", false, false, next(500, false)),
+            ("after_aging=batch", true, true, next(500, false)),
+            ("after_aging=goes", false, true, next(500, false)),
         ] {
             let rules = with_knobs::<Rules>("6.18", knobs);
-            assert_eq!(after_aging(rules.after_aging, aged, 500), expected, "{knobs}, aged {aged}");
+            let next = after_aging(rules.after_aging, group, aged, 500);
+            assert_eq!(next, expected, "{knobs}, for a group {group}, aged {aged}");
         }
     }
 

@@ -4,6 +4,8 @@
 //! description of the model that was read, "from memory" is what the author remembers of the release.
 //! Nothing here was fitted. Rules: docs/theory/vm.md 4.
 
+use crate::settings::Settings;
+
 /// Pages of a batch, and refaults below which a tier is fine (from memory: `MIN_LRU_BATCH`).
 pub const BATCH: u64 = 64;
 
@@ -149,7 +151,7 @@ pub enum AfterAging {
     Stops,
     /// It evicts one batch more. Since 7.2, of a reclaimer for the whole machine.
     Batch,
-    /// It goes on. Since 7.2, of a reclaimer for a memory group.
+    /// It goes on. With [`AfterAging::Batch`] a reclaimer for a memory group does.
     Goes,
 }
 
@@ -288,6 +290,16 @@ impl Rules {
         congestion: true,
         ..Rules::V6_18
     };
+
+    /// Whether aging walks page tables, by what the administrator set.
+    pub(crate) fn walks_now(&self, settings: &Settings) -> bool {
+        settings.lru_gen.map_or(self.walks, |bits| bits & 2 != 0)
+    }
+
+    /// Whether it skips tables whose own accessed bit is clear, by what the administrator set.
+    pub(crate) fn skips_tables_now(&self, settings: &Settings) -> bool {
+        settings.lru_gen.map_or(self.skips_tables, |bits| bits & 4 != 0)
+    }
 
     /// The rules of a release.
     pub fn of(major: u16, minor: u16) -> Option<Rules> {

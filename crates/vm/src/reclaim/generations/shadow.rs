@@ -26,6 +26,11 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
+    /// One as far before a generation as shadows can tell, of one access.
+    pub(crate) fn long_before(node: u16, seq: u64) -> Shadow {
+        Shadow { node, seq: seq.wrapping_sub(1 << (SEQ_BITS - 1)), refs: 0, workingset: false }
+    }
+
     pub(crate) fn pack(self) -> u32 {
         let seq = (self.seq & ((1 << SEQ_BITS) - 1)) as u32;
         let node = u32::from(self.node & 63);

@@ -71,11 +71,12 @@ impl Node {
         id: RegionId,
         table: u32,
     ) -> [u32; 2] {
+        let skips_tables = rules.skips_tables_now(&state.settings);
         let region = state.spaces.region_mut(id);
         if region.tables()[table as usize] == 0 {
             return [0; 2];
         }
-        if rules.skips_tables && !region.clear_table(table) {
+        if skips_tables && !region.clear_table(table) {
             return [0; 2];
         }
         let seq = self.max_seq;

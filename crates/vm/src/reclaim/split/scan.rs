@@ -162,6 +162,7 @@ impl Split {
     fn evict(&self, vm: &Vm, host: &dyn Host, zone: usize, pages: Vec<Frame>, round: &Round) -> u64 {
         let is_costly = self.choices.lumpy != Lumpy::No && round.order > COSTLY;
         let mut how = Scan {
+            group: false,
             references: References::Any { lumpy: is_costly },
             io: round.io,
             fs: round.fs,
