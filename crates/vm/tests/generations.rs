@@ -2,6 +2,8 @@
 
 #[path = "generations/machine.rs"]
 mod machine;
+#[path = "generations/switch.rs"]
+mod switch;
 
 use machine::Machine;
 use slablab_vm::generations::{Control, Margin, Position, Type};

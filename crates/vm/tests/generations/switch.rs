@@ -1,9 +1,6 @@
 //! Generations turned on and off while programs run: no page is lost, and each gets where it belongs.
 
-#[path = "generations/machine.rs"]
-mod machine;
-
-use machine::Machine;
+use crate::machine::Machine;
 use slablab_vm::swap::SlotRule;
 use slablab_vm::{Flags, Frame, Preset, State, Swap, Vm, Zone};
 
