@@ -55,6 +55,16 @@ macro_rules! knob_row {
             |p, v| p.$field = (v != $crate::knobs::AUTO).then_some(v as _)
         )
     };
+    ($name:literal, $what:literal, $field:ident: auto or positive to $most:expr) => {
+        $crate::knob_row!(
+            $name,
+            $what,
+            $field,
+            $crate::knobs::Values::Auto(1, $most),
+            |p| p.$field.map_or($crate::knobs::AUTO, |set: core::num::NonZeroU16| set.get().into()),
+            |p, v| p.$field = core::num::NonZeroU16::new(v as u16).filter(|_| v != $crate::knobs::AUTO)
+        )
+    };
     ($name:literal, $what:literal, $field:ident: no or yes) => {
         $crate::knob_row!(
             $name,

@@ -1,7 +1,7 @@
 //! Values that a preset leaves open, chosen for a program.
 
 use slablab_native::system;
-use slablab_slabs::engines::slub::{FreeList, RefillReads, SlubPolicy};
+use slablab_slabs::engines::slub::{FreeList, NewLinks, RefillReads, SlubPolicy};
 use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
 
 /// Bytes of the objects of the largest sheaf: a program's bursts are longer than a kernel's.
@@ -37,7 +37,7 @@ pub fn slub_here(mut policy: SlubPolicy, encodes: bool) -> SlubPolicy {
         }
     }
     // Under the lock the objects of a map are a word, and the slab keeps its place.
-    policy.refill_reads = RefillReads::Locked;
+    (policy.refill_reads, policy.new_links) = (RefillReads::Locked, NewLinks::All);
     policy.order_cpus = u16::try_from(system::cpus_usable()).unwrap_or(u16::MAX);
     // The link is the first word, so that the second can hold the key by which a double free is found.
     policy.link = slablab_slabs::cache::LinkPlace::Start;

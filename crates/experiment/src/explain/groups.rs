@@ -48,7 +48,20 @@ pub trait Grammar: Copy {
 
 impl Grammar for Engine {
     const THEMES: Themes = &[
-        ("sheaves", &["sheaves", "refill", "refill_reads", "leftover", "remote_refill", "barns", "elastic"]),
+        (
+            "sheaves",
+            &[
+                "sheaves",
+                "refill",
+                "refill_reads",
+                "refill_walks",
+                "new_links",
+                "leftover",
+                "remote_refill",
+                "barns",
+                "elastic",
+            ],
+        ),
         (
             "cpu-slabs",
             &["cpu_slab", "cpu_partial", "cpu_partial_factor", "cpu_partial_rule", "partial_frozen"],

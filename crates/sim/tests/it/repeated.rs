@@ -247,9 +247,13 @@ fn a_lean_refill_takes_the_same_objects_in_less_time() {
         found.take()
     };
     for frees in [false, true] {
-        let [after, lean] = ["after", "lean"].map(|how| run(&format!("slub@7.2,refill_reads={how}"), frees));
-        assert_eq!(after.0, lean.0, "the objects, freed before: {frees}");
-        assert!(lean.1 < after.1, "freed before: {frees}: {} and {} ps", lean.1, after.1);
+        // Which of both rules matters: what is left of a listed slab, or a new slab.
+        for (knobs, gains) in [("refill_walks=yes", frees), ("new_links=all", !frees)] {
+            let (lean, other) = (run("slub@7.2", frees), run(&format!("slub@7.2,{knobs}"), frees));
+            assert_eq!(lean.0, other.0, "the objects, {knobs}, freed before: {frees}");
+            let faster = lean.1 < other.1;
+            assert_eq!(faster, gains, "{knobs}, freed before: {frees}: {} and {} ps", lean.1, other.1);
+        }
     }
 }
 

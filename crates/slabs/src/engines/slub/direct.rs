@@ -13,7 +13,7 @@
 //! ```
 
 use super::node::Listed;
-use super::policy::{Leftover, RefillReads, RemoteRefill};
+use super::policy::{Leftover, NewLinks, RefillReads, RemoteRefill};
 use super::{NewSlab, Slub, Tally};
 use crate::backing::Backing;
 use crate::damage::cut_list;
@@ -81,7 +81,10 @@ impl<P: Platform> Slub<P> {
         let node = self.node_meant(node);
         let home = node.unwrap_or_else(|| self.home(P::cpu()));
         // One object for a caller is taken under the lock.
-        let reads = if busy == Busy::Skip { self.policy.refill_reads } else { RefillReads::Locked };
+        let (reads, links) = match busy {
+            Busy::Skip => (self.policy.refill_reads, self.policy.new_links),
+            Busy::Wait => (RefillReads::Locked, NewLinks::All),
+        };
         let way = |busy| Way { busy, reserves, reads };
         let mut got = self.take_from_node(home, 0, want, way(Busy::Wait), put);
         let (busy, others) = match (busy, self.policy.remote_refill) {
@@ -100,7 +103,7 @@ impl<P: Platform> Slub<P> {
         }
         let target = node.unwrap_or_else(|| P::cpu_node(P::cpu()));
         while got < want {
-            match self.take_from_new(backing, gfp, target, (want - got, reads), put) {
+            match self.take_from_new(backing, gfp, target, (want - got, links), put) {
                 0 => break,
                 more => got += more,
             }
@@ -129,7 +132,7 @@ impl<P: Platform> Slub<P> {
         if reads != RefillReads::Locked {
             let chain = self.unlist_for(&mut list, node, want, reserves);
             drop(list);
-            return self.take_from_chain(node, chain, (want, reads), put);
+            return self.take_from_chain(node, chain, want, put);
         }
         let mut got = 0;
         let mut next = list.first();
@@ -185,7 +188,7 @@ impl<P: Platform> Slub<P> {
         &self,
         node: NodeId,
         mut chain: Option<Slab<P>>,
-        (want, reads): (u32, RefillReads),
+        want: u32,
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
         let mut got = 0;
@@ -197,7 +200,7 @@ impl<P: Platform> Slub<P> {
                 if got < want { self.take_from_slab(slab, want - got, put) } else { (0, false) };
             got += taken;
             if !exhausted {
-                if reads == RefillReads::After {
+                if self.policy.refill_walks {
                     self.walk(slab);
                 }
                 let mut list = self.lock_node_unslotted(node);
@@ -256,10 +259,10 @@ impl<P: Platform> Slub<P> {
         backing: &Backing<'_, P>,
         gfp: Gfp,
         node: NodeId,
-        (want, reads): (u32, RefillReads),
+        (want, links): (u32, NewLinks),
         put: &mut impl FnMut(P::Ptr),
     ) -> u32 {
-        if reads == RefillReads::Lean && !self.has_map() {
+        if links == NewLinks::Rest && !self.has_map() {
             return self.take_before_linking(backing, gfp, node, want, put);
         }
         let Some(new) = self.allocate_slab(backing, gfp, node) else { return 0 };

@@ -3,7 +3,7 @@
 
 use super::policy::{
     Barns, BulkStrangers, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial,
-    RcuStrangers, Refill, RefillReads, RemoteRefill, RemoteSearch, SHEAF_MOST, SheafRule, Sheaves,
+    NewLinks, RcuStrangers, Refill, RefillReads, RemoteRefill, RemoteSearch, SHEAF_MOST, SheafRule, Sheaves,
     SlabUpdate, SlubPolicy,
 };
 use crate::cache::LinkPlace;
@@ -42,6 +42,8 @@ impl SlubPolicy {
         sheaves: Sheaves::Off,
         refill: Refill::MayBlock,
         refill_reads: RefillReads::Locked,
+        refill_walks: false,
+        new_links: NewLinks::All,
         leftover: Leftover::Head,
         rcu_strangers: RcuStrangers::Removed,
         bulk_strangers: BulkStrangers::Batched,
@@ -119,6 +121,7 @@ impl SlubPolicy {
         sheaves: Sheaves::All,
         refill: Refill::Always,
         refill_reads: RefillReads::After,
+        refill_walks: true,
         leftover: Leftover::Tail,
         memoryless: Memoryless::Others,
         ..SlubPolicy::V6_18
@@ -131,7 +134,8 @@ impl SlubPolicy {
     /// The policies of `slub@7.2`.
     pub const V7_2: SlubPolicy = SlubPolicy {
         release: Release::new(7, 2, 0),
-        refill_reads: RefillReads::Lean,
+        refill_walks: false,
+        new_links: NewLinks::Rest,
         rcu_strangers: RcuStrangers::Kept,
         ..SlubPolicy::V7_1
     };
@@ -261,7 +265,17 @@ impl Policy for SlubPolicy {
         knob!(
             "refill_reads",
             "when a refill reads the objects of listed slabs: under list_lock, or after it as Linux 7.0 does",
-            refill_reads: RefillReads ["locked" = Locked, "after" = After, "lean" = Lean]
+            refill_reads: RefillReads ["locked" = Locked, "after" = After]
+        ),
+        knob!(
+            "refill_walks",
+            "whether a refill walks what it leaves of its last slab to the end (docs/theory/sheaves.md 3.1)",
+            refill_walks: no or yes
+        ),
+        knob!(
+            "new_links",
+            "which objects of a new slab a refill links: all, or those that it leaves (docs/theory/sheaves.md 3.1)",
+            new_links: NewLinks ["all" = All, "rest" = Rest]
         ),
         knob!(
             "leftover",
@@ -281,7 +295,7 @@ impl Policy for SlubPolicy {
         knob!(
             "sheaf_capacity",
             "objects in a sheaf of a cache that has sheaves; auto: by sheaf_rule (docs/theory/sheaves.md 2)",
-            sheaf_capacity: auto or 1 to SHEAF_MOST as u64
+            sheaf_capacity: auto or positive to SHEAF_MOST as u64
         ),
         knob!(
             "sheaf_rule",

@@ -14,8 +14,9 @@ pub mod sheaf;
 mod state;
 
 pub use policy::{
-    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, RcuStrangers, Refill,
-    RefillReads, RemoteRefill, RemoteSearch, SheafRule, Sheaves, SlabUpdate, SlubPolicy,
+    Barns, CpuPartial, EmptySlab, FirstTry, FreeList, Leftover, Memoryless, MinPartial, NewLinks,
+    RcuStrangers, Refill, RefillReads, RemoteRefill, RemoteSearch, SheafRule, Sheaves, SlabUpdate,
+    SlubPolicy,
 };
 
 use crate::backing::Backing;

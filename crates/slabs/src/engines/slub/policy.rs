@@ -6,6 +6,7 @@
 use crate::cache::{CacheFlags, CacheSpec, LinkPlace};
 use crate::order::OrderRule;
 use crate::release::{Release, ZoneReclaimMode};
+use core::num::NonZeroU16;
 use slablab_pages::Attempt;
 use slablab_platform::{Gfp, HotArray};
 
@@ -155,12 +156,17 @@ pub enum Refill {
 pub enum RefillReads {
     /// Under the list's lock, which a refill then takes once for a node. No kernel.
     Locked,
-    /// After it: 7.0. What is left of the last slab is walked to its end, and goes back to the list under a
-    /// second lock. A new slab's objects are all linked before some are taken.
+    /// After it, since 7.0: what is left of the last slab goes back to the list under a second lock.
     After,
-    /// After it, and nothing is walked or linked that stays: 7.2. Of a new slab, what a refill does not take
-    /// is linked.
-    Lean,
+}
+
+/// Which objects of a new slab a refill links (docs/theory/sheaves.md 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewLinks {
+    /// All, before it takes some: until 7.1.
+    All,
+    /// Those that it does not take: since 7.2.
+    Rest,
 }
 
 /// Where the last slab of a refill goes if it has objects left (docs/theory/sheaves.md 3.1).
@@ -277,6 +283,10 @@ pub struct SlubPolicy {
     pub refill: Refill,
     /// When a refill reads the objects of listed slabs.
     pub refill_reads: RefillReads,
+    /// A refill walks what it leaves of its last slab to the end: 7.0 and 7.1.
+    pub refill_walks: bool,
+    /// Which objects of a new slab a refill links.
+    pub new_links: NewLinks,
     /// Where the last slab of a refill goes.
     pub leftover: Leftover,
     /// Objects of other nodes in sheaves that waited for a grace period.
@@ -286,7 +296,7 @@ pub struct SlubPolicy {
     /// What sheaves' capacity follows from.
     pub sheaf_rule: SheafRule,
     /// Objects in a sheaf of every cache that has sheaves; `None`: as `sheaf_rule` says.
-    pub sheaf_capacity: Option<u16>,
+    pub sheaf_capacity: Option<NonZeroU16>,
     /// What the rule's capacity is multiplied by.
     pub sheaf_factor: u8,
     /// `MAX_FULL_SHEAVES` of a barn.
@@ -344,7 +354,7 @@ impl SlubPolicy {
         };
         match (asked, self.sheaf_capacity) {
             (0, _) => 0,
-            (_, Some(set)) => set.into(),
+            (_, Some(set)) => set.get().into(),
             (by_rule, None) => {
                 (by_rule * u32::from(self.sheaf_factor) * self.fifths(cpus) / 5).clamp(1, SHEAF_MOST)
             }
