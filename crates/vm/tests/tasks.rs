@@ -118,6 +118,30 @@ fn a_clean_page_of_a_file_is_written_by_a_fault() {
     }
 }
 
+/// A store to a page that is mapped and clean looks nothing up in the file: it is no hit of the read-ahead.
+#[test]
+fn a_store_to_a_mapped_page_is_no_hit() {
+    for release in ["6.1", "6.12"] {
+        let (vm, host, rules) = machine(release);
+        let mapping = file(&vm, 4_000);
+        let space = vm.with(|state| state.spaces.create());
+        let region = mm::map(&vm, space, mapping);
+        let misses = || vm.with(|state| state.spaces.region(region).ahead.misses);
+        let pages = (0..110).map(|at| at * 33);
+        pages.clone().for_each(|page| _ = mm::touch(&vm, &host, &rules, region, page, true));
+        assert_eq!(misses(), 110, "{release}");
+        mm::fsync(&vm, &host, &rules, mapping);
+        let faults = |vm: &Vm| vm.with(|state| state.counters.get(Counter::PgFault));
+        let before = faults(&vm);
+        pages.for_each(|page| _ = mm::touch(&vm, &host, &rules, region, page, true));
+        assert_eq!((faults(&vm) - before, misses()), (110, 110), "{release}");
+        // So the next miss reads its page alone.
+        let held = cached(&vm, mapping).len();
+        mm::touch(&vm, &host, &rules, region, 3_800, true);
+        assert_eq!(cached(&vm, mapping).len(), held + 1, "{release}");
+    }
+}
+
 #[test]
 fn writers_are_held_back_at_the_limit_of_their_release() {
     // A writer of 2.4 and of 2.6.29 writes itself, and goes on when its pages are under way: only the disk's

@@ -187,10 +187,12 @@ pub(super) fn fault(fault: &mut Fault<'_>, id: MappingId) -> Option<()> {
     }
     let now = host.now();
     let found = vm.with(|state| {
-        let found = look_up(vm, state, id, page, !fault.ahead);
+        // A store to a page that is mapped already looks nothing up.
+        let is_mapped = state.spaces.region(region).pte(page).frame().is_some();
+        let found = look_up(vm, state, id, page, !fault.ahead && !is_mapped);
         let ahead = &mut state.spaces.region_mut(region).ahead;
         // A fault that is tried again counts no hit: its first try missed, or counted it (from memory).
-        if !matches!(found, Found::Absent) && !fault.major && !fault.retried {
+        if !matches!(found, Found::Absent) && !fault.major && !fault.retried && !is_mapped {
             ahead.misses = ahead.misses.saturating_sub(1);
         }
         if let (Found::Ready, Some(frame)) = (&found, state.mappings.get(id).entry(page).frame()) {
