@@ -54,8 +54,9 @@ struct Clock {
 
 impl Clock {
     /// One pass: slab caches shrink, and the pages at the list's tail have their turn.
-    fn pass(&self, vm: &Vm, host: &dyn Host, (io, fs): (bool, bool)) -> u32 {
+    fn pass(&self, vm: &Vm, host: &dyn Host, (io, fs, group): (bool, bool, bool)) -> u32 {
         let how = Scan {
+            group,
             references: References::Modern,
             io,
             fs,
@@ -82,7 +83,13 @@ impl Clock {
     }
 
     /// Passes until `is_enough`, or until none helps. Returns the freed pages.
-    fn passes(&self, vm: &Vm, host: &dyn Host, may: (bool, bool), is_enough: impl Fn(u32) -> bool) -> u32 {
+    fn passes(
+        &self,
+        vm: &Vm,
+        host: &dyn Host,
+        may: (bool, bool, bool),
+        is_enough: impl Fn(u32) -> bool,
+    ) -> u32 {
         let (mut freed, mut in_vain) = (0, 0);
         while !is_enough(freed) && in_vain < PASSES {
             let more = self.pass(vm, host, may);
@@ -141,7 +148,7 @@ impl Replacement for Clock {
     }
 
     fn direct(&self, vm: &Vm, host: &dyn Host, ask: &Ask) -> Freed {
-        let pages = self.passes(vm, host, (ask.io, ask.fs), |freed| freed >= BATCH);
+        let pages = self.passes(vm, host, (ask.io, ask.fs, ask.group), |freed| freed >= BATCH);
         Freed { pages, progress: pages > 0, page: None }
     }
 
@@ -151,7 +158,7 @@ impl Replacement for Clock {
             (0..state.zones.len()).filter(own).collect()
         });
         let is_balanced = || zones.iter().any(|zone| host.is_above(*zone, Mark::High, order, class));
-        self.passes(vm, host, (true, true), |_| is_balanced());
+        self.passes(vm, host, (true, true, false), |_| is_balanced());
     }
 
     fn sizes(&self, state: &State) -> Sizes {

@@ -3,6 +3,7 @@
 use slablab_report::error::{Error, Result};
 use slablab_slabs::engines::slub::{Sheaves, SlubPolicy};
 use std::fmt;
+use std::num::NonZeroU16;
 
 /// The largest factor, that of the engine's knob `sheaf_factor`.
 const MOST_FACTOR: u8 = 64;
@@ -13,7 +14,7 @@ const MOST_OBJECTS: u16 = 1020;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SheafCapacity {
     /// Objects in each sheaf.
-    Objects(u16),
+    Objects(NonZeroU16),
     /// This many times what the size of an object gives.
     Factor(u8),
 }
@@ -33,7 +34,7 @@ impl SheafCapacity {
             None => text
                 .parse()
                 .ok()
-                .filter(|count| (1..=MOST_OBJECTS).contains(count))
+                .filter(|count: &NonZeroU16| count.get() <= MOST_OBJECTS)
                 .map(SheafCapacity::Objects),
         };
         read.ok_or_else(|| {
