@@ -41,11 +41,15 @@
 #![deny(unsafe_code)]
 
 mod bytes;
+#[cfg(feature = "cost")]
 #[expect(unsafe_code, reason = "the running coroutine finds its own yielder")]
 mod calls;
+#[cfg(feature = "cost")]
 mod clocks;
+#[cfg(feature = "cost")]
 mod coherence;
 mod contents;
+#[cfg(feature = "cost")]
 mod cost;
 mod count;
 pub mod disk;
@@ -59,13 +63,19 @@ mod spec;
 mod state;
 mod testable;
 mod timers;
+#[cfg(feature = "cost")]
 mod tlb;
+#[cfg(feature = "cost")]
 mod waiters;
+#[cfg(feature = "cost")]
 mod walks;
 mod world;
 
+#[cfg(feature = "cost")]
 pub use calls::CallId;
+#[cfg(feature = "cost")]
 pub use clocks::{LockTimes, LockWait, Paths, ReclaimPolicy, Spent};
+#[cfg(feature = "cost")]
 pub use cost::{Cost, Timed, TimedMachine};
 pub use count::Count;
 pub use hardware::{Costs, Handover, Hardware, Ps};

@@ -56,7 +56,6 @@ params! {
     pub struct Params {
         vm: Preset = "vm@6.18,lru_gen"
             | "vm@7.2,lru_gen"
-            | "vm@7.2,lru_gen,after_aging=goes"
             | "vm@6.18"
             | "vm@7.2"
             | "vm@7.2,s3fifo"
@@ -66,6 +65,8 @@ params! {
             "the policy of page replacement", "Kairui Song, April 2026: before and after his series";
         part: u32 = [256, 64, 16], 1..=1_024, "the part 1 / n of memory, cache, records, operations", "ours";
         memory_mib: u64 = [10_240], 256..=1_048_576, "memory of the whole in MiB", "the report: a group of 10 G";
+        group: bool = "yes" | "no", "that is the limit of a memory group, on a machine with twice as much",
+            "the report: a group";
         cache_mib: u64 = [4_608], 64..=1_048_576, "the database's cache of the whole in MiB", "the report: 4.5 G";
         records: u64 = [20_000_000], 1_000..=1_000_000_000, "records of the whole", "the report: 20 M";
         operations: u64 = [6_000_000], 1_000..=1_000_000_000, "operations of the whole", "the report: 6 M";
@@ -161,15 +162,19 @@ impl Program for Ycsb {
         let part = Ps::from(params.part);
         let pages = params.of_part(params.memory_mib << 8);
         let mut setup = setup.clone();
-        let bytes = (pages + pages * KERNELS / 16) * u64::from(PAGE);
+        let free = if params.group { 2 * pages } else { pages };
+        let bytes = (free + free * KERNELS / 16) * u64::from(PAGE);
         let nodes = setup.spec.nodes.len() as u64;
         setup.spec.nodes.iter_mut().for_each(|node| *node = NodeSpec { bytes: bytes / nodes });
         let usual = Guest::default();
-        let settings =
-            Settings { dirty_expire: params.vm.settings.dirty_expire / part, ..params.vm.settings };
+        let settings = Settings {
+            dirty_expire: params.vm.settings.dirty_expire / part,
+            group_pages: params.group.then_some(pages),
+            ..params.vm.settings
+        };
         let guest = Guest {
             zones: None,
-            free_pages: Some(pages),
+            free_pages: Some(free),
             settings,
             swap_pages: 0,
             disk: [params.disk.clone(), params.disk.clone()],
