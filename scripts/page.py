@@ -25,6 +25,7 @@ RELEASES = "examples/releases"
 AFTER, BEFORE = f"{RELEASES}/amd64_6.18.15_smp4.after.tar.xz", f"{RELEASES}/amd64_6.18.15_smp4.before.tar.xz"
 OTHER = f"{RELEASES}/amd64_7.3.4_smp4.after.tar.xz"
 TEXT = "examples/data/hackbench-6.18.slabinfo-end.txt"
+TRACE, STATE = "examples/data/hackbench-6.18.perf.data.xz", "examples/data/hackbench-6.18.before.tar.xz"
 # The program's words, and the page's question with the same files.
 QUESTIONS = (
     (["doctor", AFTER], {"verb": "doctor", "input": AFTER}),
@@ -42,6 +43,19 @@ QUESTIONS = (
         ["whatif", OTHER, "--sheaf-capacity", "x2", "--cpus", "8,16"],
         {"verb": "whatif", "input": OTHER, "change": {"sheaf-capacity": "x2", "cpus": "8,16"}},
     ),
+    (
+        ["replay", TRACE, "--engine", "slub@6.18", "--engine", "slub@7.3,sheaf_capacity=16"],
+        {"verb": "replay", "input": TRACE, "engines": ["slub@6.18", "slub@7.3,sheaf_capacity=16"]},
+    ),
+    (
+        ["replay", TRACE, "--engine", "slab@6.1", "--before", STATE, "--cache", "vm_area_struct"],
+        {"verb": "replay", "input": TRACE, "engines": ["slab@6.1"], "before": [STATE], "cache": "vm_area_struct"},
+    ),
+    (
+        ["explain", TRACE, "slub@6.18", "slub@7.0"],
+        {"verb": "explain", "input": TRACE, "from": "slub@6.18", "to": "slub@7.0"},
+    ),
+    (["sites", TRACE], {"verb": "sites", "input": TRACE}),
     (["what", "dentry", "kmalloc-1k"], {"verb": "what", "names": ["dentry", "kmalloc-1k"]}),
     (
         ["orders", "--policy", "patel-v3", "--against", "clamped", "--page-size", "64K", "--cpus", "16"],

@@ -1,5 +1,6 @@
 //! `cargo xtask page`: slablab in a page, in one file that opens from anywhere.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,7 +16,9 @@ type Example = (&'static str, &'static str, &'static [(&'static str, &'static st
 const AFTER: (&str, &str) = ("after.tar.xz", "examples/releases/amd64_6.18.15_smp4.after.tar.xz");
 const BEFORE: (&str, &str) = ("before.tar.xz", "examples/releases/amd64_6.18.15_smp4.before.tar.xz");
 
-const EXAMPLES: [Example; 4] = [
+const TRACE: (&str, &str) = ("hackbench.perf.data.xz", "examples/data/hackbench-6.18.perf.data.xz");
+
+const EXAMPLES: [Example; 7] = [
     (
         "a machine that was loaded",
         r#"{"verb": "doctor", "input": "after.tar.xz", "since": ["before.tar.xz"]}"#,
@@ -31,6 +34,17 @@ const EXAMPLES: [Example; 4] = [
         r#"{"verb": "whatif", "input": "after.tar.xz", "change": {"release": "7.0,7.3"}}"#,
         &[AFTER],
     ),
+    (
+        "hackbench on 6.18 and 7.3",
+        r#"{"verb": "replay", "input": "hackbench.perf.data.xz", "engines": ["slub@6.18", "slub@7.3"]}"#,
+        &[TRACE],
+    ),
+    (
+        "what sheaves for all caches did to it",
+        r#"{"verb": "explain", "input": "hackbench.perf.data.xz", "from": "slub@6.18", "to": "slub@7.0"}"#,
+        &[TRACE],
+    ),
+    ("which code allocated", r#"{"verb": "sites", "input": "hackbench.perf.data.xz"}"#, &[TRACE]),
     ("what dentry and kmalloc-1k are", r#"{"verb": "what", "names": ["dentry", "kmalloc-1k"]}"#, &[]),
 ];
 
@@ -41,11 +55,10 @@ pub(crate) fn build(root: &Path) -> Result<(&'static str, usize), String> {
     let module = "build --locked --quiet --profile web --target wasm32-unknown-unknown -p slablab-page";
     run(Command::new(program).current_dir(root).args(module.split(' ')), "cargo")?;
     let packed = run(Command::new("gzip").current_dir(root).args(["-9", "-n", "-c", MODULE]), "gzip")?;
-    let examples: Vec<String> = EXAMPLES.iter().map(|one| bundled(root, one)).collect::<Result<_, _>>()?;
     let part = |name: &str| text(&root.join(PARTS).join(name));
     let mut page = part("page.html")?;
     let parts = [
-        ("@EXAMPLES@", format!("[{}]", examples.join(","))),
+        ("@EXAMPLES@", bundled(root)?),
         ("@WORKER@", part("worker.js")?),
         ("@MODULE@", base64(&packed)),
         ("@PAGE@", part("page.js")?),
@@ -74,14 +87,20 @@ fn text(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// An example as JSON, with its files.
-fn bundled(root: &Path, (title, question, files): &Example) -> Result<String, String> {
-    let file = |(name, path): &(&str, &str)| {
+/// The examples as JSON, and each of their files once.
+fn bundled(root: &Path) -> Result<String, String> {
+    let all: BTreeMap<&str, &str> = EXAMPLES.iter().flat_map(|(.., files)| files.iter().copied()).collect();
+    let file = |(name, path): (&str, &str)| {
         let bytes = std::fs::read(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
         Ok(format!("{name:?}:{:?}", base64(&bytes)))
     };
-    let files: Vec<String> = files.iter().map(file).collect::<Result<_, String>>()?;
-    Ok(format!("{{\"title\":{title:?},\"question\":{question},\"files\":{{{}}}}}", files.join(",")))
+    let files: Vec<String> = all.into_iter().map(file).collect::<Result<_, String>>()?;
+    let example = |(title, question, files): &Example| {
+        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+        format!("{{\"title\":{title:?},\"question\":{question},\"files\":{names:?}}}")
+    };
+    let list: Vec<String> = EXAMPLES.iter().map(example).collect();
+    Ok(format!("{{\"files\":{{{}}},\"list\":[{}]}}", files.join(","), list.join(",")))
 }
 
 fn base64(bytes: &[u8]) -> String {

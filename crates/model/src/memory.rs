@@ -294,12 +294,14 @@ impl<L: Level> Memory<L> {
     }
 
     /// The line of the descriptor of the slab that an object is in.
+    #[cfg(feature = "cost")]
     #[inline]
     pub(crate) fn descriptor(&self, object: Addr) -> L::Line {
         self.record(self.locate(object).0).slab_line.get()
     }
 
     /// The line of a frame's own descriptor.
+    #[cfg(feature = "cost")]
     pub(crate) fn own_descriptor(&self, pfn: Pfn) -> L::Line {
         self.record(pfn).line
     }

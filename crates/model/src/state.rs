@@ -80,6 +80,7 @@ impl Call {
     }
 
     /// Exchanges two calls.
+    #[cfg(feature = "cost")]
     pub(crate) fn swap(&self, other: &Call) {
         self.cpu.swap(&other.cpu);
         self.context.swap(&other.context);
@@ -97,6 +98,7 @@ pub struct State<L: Level> {
     pub(crate) next_timer_ns: Cell<u64>,
     pub(crate) memory: Memory<L>,
     /// What the level keeps.
+    #[cfg_attr(not(feature = "cost"), expect(dead_code, reason = "level `count` keeps nothing"))]
     pub(crate) clocks: L::Clocks,
     pub(crate) counts: Box<[Cell<u64>; Event::COUNT]>,
     pub(crate) timers: RefCell<Timers>,

@@ -96,6 +96,21 @@ function asked() {
       if (filled("order-cpus")) question.cpus = filled("order-cpus").split(",").map(Number);
       return question;
     }
+    case "replay":
+    case "explain":
+    case "sites": {
+      if (!input) return missing("Drop, paste or choose a recording first.");
+      const question = { verb: verb(), input };
+      if (filled("cache")) question.cache = filled("cache");
+      if (verb() === "sites") return question;
+      if (since.length) question.before = since;
+      if (verb() === "replay") {
+        const engines = filled("engines").split(/\s+/).filter(Boolean);
+        return { ...question, engines, ...($("map").checked ? { map: true } : {}) };
+      }
+      if (!filled("from") || !filled("to")) return missing("Name two allocators, such as slub@6.18 and slub@7.3.");
+      return { ...question, from: filled("from"), to: filled("to") };
+    }
     default:
       if (!input) return missing("Drop, paste or choose what your machine says first.");
       if (verb() === "doctor") return { verb: "doctor", input, since, ...machine };
@@ -190,6 +205,9 @@ function put({ question, texts }, blobs = []) {
   for (const field of document.querySelectorAll("[data-change]"))
     field.value = question.change?.[field.dataset.change] ?? "";
   $("names").value = (question.names ?? []).join(" ");
+  $("engines").value = (question.engines ?? []).join(" ");
+  $("map").checked = question.map ?? false;
+  for (const id of ["from", "to", "cache"]) $(id).value = question[id] ?? "";
   $("page-size").value = question.verb === "orders" ? "" : (question["page-size"] ?? "");
   $("cpus").value = question.verb === "orders" ? "" : (question.cpus ?? "");
   if (question.verb === "orders") {
@@ -214,14 +232,14 @@ async function fragment() {
 }
 
 function example(number) {
-  const { question, files: bundled } = EXAMPLES[number];
-  const blobs = Object.entries(bundled).map(([name, base64]) => new File([bytesOf(base64)], name));
+  const { question, files: names } = EXAMPLES.list[number];
+  const blobs = names.map((name) => new File([bytesOf(EXAMPLES.files[name])], name));
   return put({ question }, blobs);
 }
 
 const EXAMPLES = JSON.parse($("examples-data").textContent);
 $("examples").append(
-  ...EXAMPLES.map(({ title }, number) => {
+  ...EXAMPLES.list.map(({ title }, number) => {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = title;

@@ -1,5 +1,6 @@
 //! Questions and replies.
 
+use crate::recordings::{Recorded, Words, engine_options, explained, replayed, sited};
 use serde::{Deserialize, Serialize};
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::orders::{Question as Orders, classes, machines};
@@ -52,6 +53,39 @@ enum Question {
         #[serde(default)]
         cpus: Vec<u32>,
     },
+    /// A recording under several allocators; with `map` as the map of a cache's slabs.
+    Replay {
+        #[serde(default)]
+        engines: Vec<String>,
+        #[serde(default)]
+        map: bool,
+        #[serde(flatten)]
+        of: Recorded,
+    },
+    /// Which policy makes what differs between two of them.
+    Explain {
+        from: String,
+        to: String,
+        #[serde(flatten)]
+        of: Recorded,
+    },
+    /// Which code allocates.
+    Sites {
+        #[serde(flatten)]
+        of: Recorded,
+    },
+}
+
+/// An answer, and the page that is shown if it is not the answer's own.
+pub(crate) struct Answered {
+    pub(crate) answer: Answer,
+    pub(crate) page: Option<String>,
+}
+
+impl From<Answer> for Answered {
+    fn from(answer: Answer) -> Answered {
+        Answered { answer, page: None }
+    }
 }
 
 /// What an input does not tell.
@@ -106,11 +140,11 @@ pub fn answer(question: &[u8]) -> Reply {
         Err(error) => return failed(format!("the question: {error}")),
     };
     let command = question.command();
-    match question.answer() {
-        Ok(answer) => Reply {
+    match question.answer(&command) {
+        Ok(Answered { answer, page }) => Reply {
             sentence: answer.sentence().to_string(),
             text: answer.text(true),
-            page: answer.page(&command),
+            page: page.unwrap_or_else(|| answer.page(&command)),
             json: json::document(&answer.json()),
             command,
             error: None,
@@ -119,22 +153,27 @@ pub fn answer(question: &[u8]) -> Reply {
     }
 }
 
-type Result<T> = std::result::Result<T, String>;
+pub(crate) type Result<T> = std::result::Result<T, String>;
 
 /// An error of a file as words.
-fn words(error: impl std::fmt::Display) -> String {
+pub(crate) fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
 impl Question {
-    fn answer(self) -> Result<Answer> {
+    fn answer(self, command: &str) -> Result<Answered> {
         match self {
-            Question::Doctor { input, since, machine } => doctor(input, since, &machine),
-            Question::Whatif { input, change, machine } => whatif(input, &change, &machine),
-            Question::What { names, input } => what(&names, input),
-            Question::Orders { policy, against, page_size, cpus } => {
-                orders(&policy, against.as_deref(), &page_size, cpus)
+            Question::Doctor { input, since, machine } => doctor(input, since, &machine).map(Answered::from),
+            Question::Whatif { input, change, machine } => {
+                whatif(input, &change, &machine).map(Answered::from)
             }
+            Question::What { names, input } => what(&names, input).map(Answered::from),
+            Question::Orders { policy, against, page_size, cpus } => {
+                orders(&policy, against.as_deref(), &page_size, cpus).map(Answered::from)
+            }
+            Question::Replay { engines, map, of } => replayed(&of, &engines, map, command),
+            Question::Explain { from, to, of } => explained(&of, &from, &to),
+            Question::Sites { of } => sited(&of),
         }
     }
 
@@ -163,12 +202,22 @@ impl Question {
                 let machines = [("--page-size", page_size.join(",")), ("--cpus", cpus.join(","))];
                 ("orders", Vec::new(), rules.into_iter().chain(machines).collect())
             }
+            Question::Replay { engines, map, of } => {
+                named("replay", of.command(&[], &engine_options(engines, *map)))
+            }
+            Question::Explain { from, to, of } => named("explain", of.command(&[from, to], &[])),
+            Question::Sites { of } => named("sites", of.command(&[], &[])),
         };
         let given = options.iter().filter(|(_, value)| !value.is_empty());
         let options = given.flat_map(|(name, value)| [*name, value.as_str()]);
         let inputs = inputs.iter().map(String::as_str);
         html::command_line(["slablab", verb].into_iter().chain(inputs).chain(options))
     }
+}
+
+/// The words of a verb about a recording.
+fn named(verb: &str, (inputs, options): Words) -> (&str, Vec<String>, Vec<(&'static str, String)>) {
+    (verb, inputs, options)
 }
 
 impl Machine {
@@ -323,5 +372,28 @@ mod tests {
         check(r#"{"verb":"what","names":["dentri"]}"#, Err("did you mean dentry"));
         check(r#"{"verb":"orders","policy":"none"}"#, Err("--policy none: expected one of"));
         check("{", Err("the question: "));
+        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/hackbench-6.18.perf.data.xz");
+        check(
+            &format!(
+                r#"{{"verb":"replay","input":{trace:?},"engines":["slub@6.18","slub@7.3"],"map":true}}"#
+            ),
+            Ok(&format!("slablab replay {trace} --engine slub@6.18 --engine slub@7.3 --map map.html")),
+        );
+        check(
+            &format!(
+                r#"{{"verb":"explain","input":{trace:?},"from":"slub@6.18","to":"slub@6.18,max_order=0","cache":"dentry"}}"#
+            ),
+            Ok(&format!("slablab explain {trace} slub@6.18 slub@6.18,max_order=0 --cache dentry")),
+        );
+        check(&format!(r#"{{"verb":"sites","input":{trace:?}}}"#), Ok(&format!("slablab sites {trace}")));
+        check(&format!(r#"{{"verb":"sites","input":{trace:?},"cache":"no"}}"#), Err("no cache"));
+        check(
+            &format!(r#"{{"verb":"replay","input":{trace:?},"engines":["slub@1"]}}"#),
+            Err("--engine slub@1: "),
+        );
+        check(
+            &format!(r#"{{"verb":"explain","input":{trace:?},"from":"slub","to":"slib"}}"#),
+            Err("B slib: "),
+        );
     }
 }

@@ -5,6 +5,7 @@
 //! page/worker.js      reads files into this module's memory, asks, says how far it is
 //! abi                 buffers and calls between JavaScript and Rust
 //! ask                 a question is read, the rooms of `slablab_doctor` answer it
+//! recordings          of a recording, the rooms of `slablab_replay`
 //! ```
 //!
 //! Files are known by name: the page gives them ([`slablab_report::files`]), and all readers find them there.
@@ -13,6 +14,7 @@
 #[cfg(target_family = "wasm")]
 mod abi;
 mod ask;
+mod recordings;
 
 pub use ask::{Reply, answer};
 

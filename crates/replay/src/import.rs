@@ -41,6 +41,7 @@ mod lookahead;
 mod pages;
 mod pairing;
 mod report;
+mod spool;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -48,8 +49,9 @@ mod words;
 use std::io::Write;
 use std::path::Path;
 
-use slablab_trace::{Metadata, Positioned, Reader, Writer};
+use slablab_trace::{Metadata, Reader, Writer};
 
+#[cfg(unix)]
 use slablab_report::AtomicFile;
 use slablab_report::error::{At, Result};
 
@@ -80,6 +82,7 @@ pub struct Input<'a> {
 /// # Errors
 /// What cannot be read or is no recording, naming the file and the place in it; an output that cannot be
 /// written.
+#[cfg(unix)]
 pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<Report> {
     let beside = AtomicFile::create(output)?;
     let (beside, metadata) = run(input, beside, tick)?;
@@ -92,24 +95,15 @@ pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<
 /// # Errors
 /// As [`import`], and those of a trace.
 pub fn open(input: Input, tick: &mut dyn FnMut(u64)) -> Result<Reader> {
-    if input::is_trace(input.path)? {
-        return Reader::open(input.path).map_err(slablab_trace::Error::without_path).at(input.path);
-    }
-    let folder = std::env::temp_dir();
-    let (file, _) = run(input, unnamed(&folder).at(&folder)?, tick)?;
-    Reader::new(Positioned::new(file).at(&folder)?).map_err(slablab_trace::Error::without_path).at(input.path)
+    let trace = if input::is_trace(input.path)? {
+        spool::named(input.path)?
+    } else {
+        spool::positioned(run(input, spool::unnamed()?, tick)?.0)?
+    };
+    Reader::new(trace).map_err(slablab_trace::Error::without_path).at(input.path)
 }
 
 fn run<W: Write + Send + 'static>(input: Input, out: W, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
     let writer = Writer::new(out).map_err(slablab_trace::Error::without_path).at(input.path)?;
     input::open(input)?.convert(writer, tick)
-}
-
-/// A file for this process only.
-fn unnamed(folder: &Path) -> std::io::Result<std::fs::File> {
-    let path = folder.join(format!("slablab-{}-{:p}.trace", std::process::id(), folder));
-    let mut options = std::fs::OpenOptions::new();
-    let file = options.read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }

@@ -10,11 +10,11 @@ use crate::text::grouped;
 #[cfg(unix)]
 use fifo::length;
 #[cfg(unix)]
-pub use fifo::open;
+pub use fifo::{is_file, open, size};
 #[cfg(not(unix))]
 use given::length;
 #[cfg(not(unix))]
-pub use given::{File, forget, give, open};
+pub use given::{File, forget, give, is_file, open, size};
 use std::io::Read;
 use std::path::Path;
 

@@ -35,6 +35,12 @@ impl Positioned {
     }
 }
 
+impl std::convert::From<Vec<u8>> for Positioned {
+    fn from(bytes: Vec<u8>) -> Positioned {
+        Positioned::from(Bytes::from(bytes))
+    }
+}
+
 impl std::convert::From<Bytes> for Positioned {
     fn from(bytes: Bytes) -> Positioned {
         Positioned { len: bytes.len() as u64, source: Source::Memory(bytes) }

@@ -43,8 +43,11 @@ fn field(column: &Column) -> Type {
 /// How a trace is packed.
 pub(crate) fn properties() -> WriterProperties {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("a level of zstd");
+    // Where there is no zstd, a trace is for this process alone.
+    let is_packed = !cfg!(target_family = "wasm");
+    let compression = if is_packed { Compression::ZSTD(level) } else { Compression::UNCOMPRESSED };
     let start = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
+        .set_compression(compression)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         // One range per row group lets others skip groups by time; indexes per page would be a fifth of a
         // small file.

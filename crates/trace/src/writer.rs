@@ -1,13 +1,15 @@
 //! Writing a trace, one row group at a time.
 //!
-//! Rows are collected in a batch; a full batch goes to a thread that packs and writes it while the next is
-//! collected. Three batches exist at most: one being filled, one waiting, one being packed.
+//! Rows are collected in a batch; a full batch goes to the packer, which packs and writes it while the next is
+//! collected: on a thread of its own, or at once where a system has none.
+
+#[cfg_attr(target_family = "wasm", path = "writer/here.rs")]
+#[cfg_attr(not(target_family = "wasm"), path = "writer/apart.rs")]
+mod packer;
 
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::JoinHandle;
 
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -18,6 +20,7 @@ use crate::event::{EventKind, NONE};
 use crate::meta::{CacheCounts, Metadata, Statistics};
 use crate::schema;
 use crate::texts::{Table, Texts};
+use packer::Packer;
 
 /// Rows in a row group: 15 MB in memory, and enough for dictionaries to pay.
 const GROUP_ROWS: usize = 1 << 18;
@@ -115,65 +118,27 @@ struct Group {
     texts: [Vec<ByteArray>; 4],
 }
 
-/// The thread that packs.
-struct Packer<W: Write + Send + 'static> {
-    groups: Option<SyncSender<Group>>,
-    empty: Receiver<Batch>,
-    thread: Option<JoinHandle<Result<SerializedFileWriter<W>, Error>>>,
+/// Packs row groups, one after the other.
+struct Packing<W: Write + Send + 'static> {
+    file: SerializedFileWriter<W>,
+    known: [Vec<ByteArray>; 4],
 }
 
-impl<W: Write + Send + 'static> Packer<W> {
-    fn start(file: SerializedFileWriter<W>) -> Packer<W> {
-        let (groups, waiting) = sync_channel(1);
-        let (done, empty) = channel();
-        let named = std::thread::Builder::new().name("slablab-pack".into());
-        let thread =
-            named.spawn(move || pack(file, waiting, done)).expect("the system has another thread for us");
-        Packer { groups: Some(groups), empty, thread: Some(thread) }
+impl<W: Write + Send + 'static> Packing<W> {
+    fn new(file: SerializedFileWriter<W>) -> Packing<W> {
+        Packing { file, known: Default::default() }
     }
 
-    /// Hands over a group; an empty batch comes back.
-    fn give(&mut self, group: Group) -> Result<Batch, Error> {
-        let groups = self.groups.as_ref().expect("not stopped");
-        match groups.send(group) {
-            Ok(()) => Ok(self.empty.try_recv().unwrap_or_default()),
-            // The thread has ended, which it does before its time only with an error.
-            Err(_) => self.stop().and(Err(Error::Stopped)),
-        }
-    }
-
-    fn stop(&mut self) -> Result<SerializedFileWriter<W>, Error> {
-        self.groups = None;
-        let thread = self.thread.take().ok_or(Error::Stopped)?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
-}
-
-impl<W: Write + Send + 'static> Drop for Packer<W> {
-    fn drop(&mut self) {
-        if self.thread.is_some() && !std::thread::panicking() {
-            // What it wrote is of no use, and neither is its error.
-            let _ = self.stop();
-        }
-    }
-}
-
-fn pack<W: Write + Send>(
-    mut file: SerializedFileWriter<W>,
-    groups: Receiver<Group>,
-    done: Sender<Batch>,
-) -> Result<SerializedFileWriter<W>, Error> {
-    let mut known: [Vec<ByteArray>; 4] = Default::default();
-    for Group { mut batch, texts } in groups {
-        known.iter_mut().zip(texts).for_each(|(known, new)| known.extend(new));
-        let mut group = file.next_row_group()?;
-        Cells { group: &mut group, known: &known }.write(&mut batch)?;
+    /// Packs a group. Its batch comes back empty.
+    fn pack(&mut self, group: Group) -> Result<Batch, Error> {
+        let Group { mut batch, texts } = group;
+        self.known.iter_mut().zip(texts).for_each(|(known, new)| known.extend(new));
+        let mut group = self.file.next_row_group()?;
+        Cells { group: &mut group, known: &self.known }.write(&mut batch)?;
         group.close()?;
         batch.clear();
-        // Nobody may be waiting for it any more.
-        let _ = done.send(batch);
+        Ok(batch)
     }
-    Ok(file)
 }
 
 /// The list of caches must be that of the ids.

@@ -1,6 +1,5 @@
 //! Which recording an input is, by its content, and its reader.
 
-use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -18,7 +17,8 @@ use slablab_readers::tracedat::{self, TraceDat};
 use slablab_trace::{Metadata, Source, Writer};
 
 use super::convert::{Stop, convert};
-use super::{FREED_LIMIT, Input, describe, formats, unnamed};
+use super::spool::{self, Spool};
+use super::{FREED_LIMIT, Input, describe, formats};
 use crate::recorded;
 use slablab_report::error::{At, Error, Result};
 use slablab_report::files;
@@ -223,10 +223,7 @@ impl Recording {
             };
         }
         let open = || Decompressed::new(opened(&path, member.as_ref())?);
-        // A thread of its own: hashing a large file takes about as long as decoding it.
-        let file = path.clone();
-        let hashing = std::thread::spawn(move || Digested::of(&file));
-        let digest = Box::new(move || hashing.join().ok().and_then(|digest| digest.ok()).unwrap_or_default());
+        let digest = digest_of(path.clone());
         let job = Job { path: &path, writer, known, name, digest };
         let whole = open().at(&path)?.compression() == Compression::Plain;
         let plain = || Ok(BufReader::with_capacity(1 << 18, files::open(&path).at(&path)?));
@@ -242,7 +239,7 @@ impl Recording {
                 job.run(&mut TraceDat::new(files::open(&path).at(&path)?).at(&path)?, tick)
             }
             Kind::TraceDat => {
-                let size_bytes = std::fs::metadata(&path).at(&path)?.len();
+                let size_bytes = files::size(&path).at(&path)?;
                 let reader = spooled(open().at(&path)?, &|| size_bytes, &path)?;
                 job.run(&mut TraceDat::new(reader).at(&path)?, tick)
             }
@@ -262,11 +259,11 @@ fn opened(path: &Path, member: Option<&Member>) -> std::io::Result<Box<dyn Read>
 /// All of `reader` in a file of this process, for a format whose parts are all over it. `packed` says how
 /// many bytes it came from: real recordings shrink to a tenth or a thirtieth, and what grows much more is
 /// there to fill the disk.
-fn spooled(mut reader: impl Read, packed: &dyn Fn() -> u64, path: &Path) -> Result<File> {
+fn spooled(mut reader: impl Read, packed: &dyn Fn() -> u64, path: &Path) -> Result<Spool> {
     const RATIO: u64 = 256;
     const ALWAYS: u64 = 16 << 20;
     let folder = std::env::temp_dir();
-    let mut file = unnamed(&folder).at(&folder)?;
+    let mut file = spool::unnamed()?;
     let (mut piece, mut size) = (vec![0; 1 << 18], 0);
     // Not `io::copy`: which side an error comes from decides which file it names.
     loop {
@@ -314,6 +311,17 @@ impl<W: Write + Send + 'static> Job<'_, W> {
             stop => Error::new(path, stop),
         })
     }
+}
+
+/// What finds the digest of a file: a thread of its own, as hashing a large file takes about as long as
+/// decoding it; in a page, when it is asked.
+fn digest_of(path: PathBuf) -> Box<dyn FnOnce() -> Digested> {
+    let find = move || Digested::of(&path).unwrap_or_default();
+    if cfg!(target_family = "wasm") {
+        return Box::new(find);
+    }
+    let hashing = std::thread::spawn(find);
+    Box::new(move || hashing.join().unwrap_or_default())
 }
 
 /// SHA-256 of the bytes read so far.

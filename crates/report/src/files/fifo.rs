@@ -53,3 +53,16 @@ fn await_writer(file: &File) -> io::Result<()> {
         Err(_) => Ok(()),
     }
 }
+
+/// Whether there is a regular file.
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// The size of a file in bytes.
+///
+/// # Errors
+/// A file that cannot be looked at.
+pub fn size(path: &Path) -> io::Result<u64> {
+    Ok(std::fs::metadata(path)?.len())
+}

@@ -43,6 +43,19 @@ pub fn open(path: &Path) -> io::Result<File> {
     found.map(Cursor::new).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file was given"))
 }
 
+/// Whether a file was given.
+pub fn is_file(path: &Path) -> bool {
+    files().contains_key(path)
+}
+
+/// The size of a file in bytes.
+///
+/// # Errors
+/// A file that was not given.
+pub fn size(path: &Path) -> io::Result<u64> {
+    open(path).map(|file| file.get_ref().0.len() as u64)
+}
+
 /// The bytes of a file.
 pub(super) fn length(file: &File) -> io::Result<Option<u64>> {
     Ok(Some(file.get_ref().0.len() as u64))
