@@ -18,7 +18,7 @@ const BEFORE: (&str, &str) = ("before.tar.xz", "examples/releases/amd64_6.18.15_
 
 const TRACE: (&str, &str) = ("hackbench.perf.data.xz", "examples/data/hackbench-6.18.perf.data.xz");
 
-const EXAMPLES: [Example; 7] = [
+const EXAMPLES: [Example; 8] = [
     (
         "a machine that was loaded",
         r#"{"verb": "doctor", "input": "after.tar.xz", "since": ["before.tar.xz"]}"#,
@@ -42,6 +42,11 @@ const EXAMPLES: [Example; 7] = [
     (
         "what sheaves for all caches did to it",
         r#"{"verb": "explain", "input": "hackbench.perf.data.xz", "from": "slub@6.18", "to": "slub@7.0"}"#,
+        &[TRACE],
+    ),
+    (
+        "where its mappings lie, event by event",
+        r#"{"verb": "replay", "input": "hackbench.perf.data.xz", "engines": ["slub@6.18", "slub@7.3"], "map": true, "cache": "vm_area_struct"}"#,
         &[TRACE],
     ),
     ("which code allocated", r#"{"verb": "sites", "input": "hackbench.perf.data.xz"}"#, &[TRACE]),

@@ -85,6 +85,10 @@ impl<R: BufRead> Xz<R> {
 
 impl<R: BufRead> Read for Xz<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        // The decoder takes a read of no bytes for the end of a block.
+        if buffer.is_empty() {
+            return Ok(0);
+        }
         self.0.read(buffer).map_err(|error| ended(error, self.0.inner_mut()))
     }
 }
