@@ -308,8 +308,8 @@ impl Object {
     }
 }
 
-/// The caches of an era's objects on pages of `1 << page_shift` bytes: each object's number, and the caches in
-/// order of their numbers.
+/// The caches of an era's objects on pages of `1 << page_shift` bytes: each object's number, and the caches
+/// in order of their numbers.
 pub fn caches(era: Era, page_shift: u32) -> (Vec<Option<u16>>, Vec<Named>) {
     let mut named: Vec<Named> = Vec::new();
     let number = |object: Object| {

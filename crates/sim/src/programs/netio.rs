@@ -37,7 +37,7 @@ params! {
         think_cycles: u64 = [500], 0..=1_000_000,
             "cycles of a process in its own program for each block: fio takes the time of each", "assumed";
         tcp_percent: u32 = [100], 1..=10_000,
-            "cycles of TCP beside system calls, allocator, copies, lines and wake-ups, percent of the machine's",
+            "cycles of TCP beside system calls, allocator, copies, lines, wake-ups, percent of the machine's",
             "assumed";
     }
 }

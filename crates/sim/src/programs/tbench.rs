@@ -57,7 +57,7 @@ params! {
         serve_cycles: u64 = [200], 0..=10_000_000,
             "cycles of a server in its own program for each operation", "assumed";
         tcp_percent: u32 = [100], 1..=10_000,
-            "cycles of TCP beside system calls, allocator, copies, lines and wake-ups, percent of the machine's",
+            "cycles of TCP beside system calls, allocator, copies, lines, wake-ups, percent of the machine's",
             "assumed";
     }
 }
