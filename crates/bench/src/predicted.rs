@@ -19,7 +19,7 @@ use slablab_platform::CpuId;
 use slablab_sim::paths;
 use slablab_sim::programs::micro::{self, Load, Pattern};
 use slablab_sim::record::Recorder;
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 use slablab_slabs::Preset;
 
 /// Bytes of an object.
@@ -129,7 +129,7 @@ pub fn rows(
 fn modelled(machine: &Machine, engine: &str, pattern: Pattern, instruction: u64) -> Result<f64, String> {
     let preset = Preset::parse(engine).map_err(|error| format!("{engine}: {error:?}"))?;
     let (spec, hardware) = (machine.spec.clone(), machine.hardware.clone());
-    let setup = Setup { spec, hardware, preset, placement: None };
+    let setup = Setup { spec, hardware, preset, boot: Boot::default(), placement: None };
     let load = Load { pattern, bytes: BYTES, sheaf_capacity: 0, objects: MODELLED, seed: 1 };
     let paths = paths::native(&preset, &machine.hardware.costs, instruction);
     let measured =

@@ -3,8 +3,10 @@
 //! Workloads reach the engine through [`Heap`], so they are written once for all engines. Caches are not
 //! merged here: each name has its own.
 
+pub mod boot;
 pub mod paths;
 pub mod placement;
+pub(crate) mod start;
 
 use slablab_model::{Addr, Timed};
 use slablab_pages::{Pages, PagesPolicy};
@@ -14,8 +16,8 @@ use slablab_slabs::engines::{slab::SlabEngine, slob::Slob, slqb::Slqb, slub::Slu
 use slablab_slabs::kmalloc::{Class, KmallocRule, KmallocType};
 use slablab_slabs::registered::{Cycles, Registered};
 use slablab_slabs::{
-    Backing, CacheId, CacheSpec, Engine, Family, FunctionCosts, Geometry, Metadata, Preset, Release, Sheaf,
-    Usage, slab::Slab,
+    Backing, CacheId, CacheSpec, Engine, Family, FunctionCosts, Geometry, Metadata, Place, Preset, Release,
+    Sheaf, Usage, slab::Slab,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -71,6 +73,10 @@ pub trait Heap {
     /// One turn of page reclaim's clock over the caches (`kmem_cache_reap` of 2.4). Returns the pages that
     /// went; 0 for engines that return empty slabs in other ways.
     fn reap(&self) -> u64;
+    /// Makes a slab of a cache as an earlier life would have left it ([`Engine::seed`]).
+    fn seed(&self, cache: CacheNumber, node: NodeId, place: Place, free: &[u16]);
+    /// The last [`Heap::seed`] was made.
+    fn seeded(&self);
     /// A block of pages for the caller itself, near `node`.
     fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn>;
     /// The page allocator below the caches.
@@ -198,6 +204,12 @@ fn rule(preset: &Preset) -> KmallocRule {
     }
 }
 
+/// The names of a preset's classes of kmalloc, on the machine that is entered.
+fn class_names(preset: &Preset) -> Vec<String> {
+    let rule = rule(preset);
+    (0..rule.class_count()).map(|index| rule.name(KmallocType::Normal, index).to_string()).collect()
+}
+
 impl<E: Engine<Timed>> Caches<E> {
     fn new(preset: &Preset, policy: &E::Policy, pages: PagesPolicy, named: &[Named]) -> Self {
         let rule = rule(preset);
@@ -317,6 +329,14 @@ impl<E: Engine<Timed>> Heap for Caches<E> {
         let pages = self.with_backing(|backing| clock.reap(&self.caches, backing));
         self.clock.set(clock);
         pages
+    }
+
+    fn seed(&self, cache: CacheNumber, node: NodeId, place: Place, free: &[u16]) {
+        self.with_backing(|backing| self.cache(cache).seed(backing, node, place, free));
+    }
+
+    fn seeded(&self) {
+        self.with_backing(|backing| self.caches.iter().for_each(|cache| cache.seeded(backing)));
     }
 
     fn alloc_pages(&self, order: u8, gfp: Gfp, node: NodeId) -> Option<Pfn> {

@@ -146,6 +146,8 @@ pub struct Kernel {
     pub(crate) numbers: Vec<Option<u16>>,
     /// The number of the first cache that the program brought.
     own_first: u16,
+    /// Bytes of slabs after boot.
+    booted_bytes: u64,
     sched: RefCell<Scheduler>,
     tasks: RefCell<Vec<Entry>>,
     groups: RefCell<Vec<groups::Done>>,
@@ -517,6 +519,11 @@ impl Kernel {
     /// The cache at this place of those that the program brought.
     pub(crate) fn own(&self, at: u16) -> CacheNumber {
         CacheNumber(self.own_first + at)
+    }
+
+    /// Whether this kernel has a cache of such objects.
+    pub(crate) fn has(&self, object: Object) -> bool {
+        self.numbers[object as usize].is_some()
     }
 
     pub(crate) fn number(&self, object: Object) -> CacheNumber {

@@ -37,6 +37,7 @@ use slablab_engines as engines;
 use slablab_machines::Bad;
 use slablab_machines::doc::{Doc, Read, Value as Toml};
 use slablab_sim::heap::Simulated;
+use slablab_sim::setup::Boot;
 use slablab_slabs::Preset;
 use std::collections::BTreeSet;
 use toml::de::{DeTable, DeValue};
@@ -52,6 +53,7 @@ const NAMES: &[&str] = &[
     "machines",
     "engines",
     "workload",
+    "boot",
     "parameters",
     "size",
     "repeats",
@@ -88,6 +90,8 @@ pub struct ExperimentFile {
     pub engines: Vec<(String, Preset)>,
     /// What runs.
     pub workload: &'static Workload,
+    /// What the slab caches hold before the program starts.
+    pub boot: Boot,
     /// The values of the parameters that the file names.
     pub parameters: Lists,
     /// Those of one size only, which replace these.
@@ -145,6 +149,10 @@ impl ExperimentFile {
             machines,
             engines: reader.engines()?,
             workload,
+            boot: match table.get("boot") {
+                Some(value) => doc.word(value, "boot", &Boot::NAMES)?,
+                None => Boot::default(),
+            },
             parameters: reader.parameters(workload)?,
             of_size: reader.of_size(workload)?,
             size: match table.get("size") {

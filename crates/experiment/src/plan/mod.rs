@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use slablab_model::Hardware;
 use slablab_report::error::{Error, Result};
 use slablab_sim::programs::draws::Draws;
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -83,6 +83,7 @@ impl Plan {
         for values in &combinations {
             for machine in 0..experiment.machines.len() {
                 check(experiment, machine, values)?;
+                check_boot(experiment, machine)?;
                 let cell = |engine| Cell { machine, engine, values: values.clone(), drawn: false };
                 cells.extend((0..file.engines.len()).map(cell));
             }
@@ -256,6 +257,9 @@ impl Plan {
             "values": cell.values,
             "seed": self.seed,
         });
+        if experiment.file.boot != Boot::default() {
+            identity["boot"] = experiment.file.boot.name().into();
+        }
         if cell.drawn {
             // A draw is the same however many there are: the cell of a look goes on from that of another.
             let assumptions = experiment.assumptions();
@@ -310,6 +314,16 @@ fn check(experiment: &Experiment, machine: usize, values: &Values) -> Result<()>
         .map_err(|bad| Error::new(&experiment.path, format!("{} on {}: {bad}", workload.name, on.name)))
 }
 
+/// Whether it is known what each engine's kernel holds after boot on a machine.
+fn check_boot(experiment: &Experiment, machine: usize) -> Result<()> {
+    let (file, on) = (&experiment.file, &experiment.machines[machine]);
+    for (name, preset) in &file.engines {
+        let known = file.boot.check(preset, &on.machine.spec);
+        known.map_err(|bad| Error::new(&experiment.path, format!("{name} on {}: {bad}", on.name)))?;
+    }
+    Ok(())
+}
+
 /// Adds to a document what it says of repeats beside their number.
 fn add(document: &mut Json, repeats: &Repeats) {
     for (key, value) in json!(repeats.more()).as_object().into_iter().flatten() {
@@ -342,6 +356,7 @@ impl Experiment {
         let mut spec = machine.spec.clone();
         spec.seed = seed;
         let hardware = machine.hardware.clone();
-        Setup { spec, hardware, preset: self.file.engines[cell.engine].1, placement: None }
+        let preset = self.file.engines[cell.engine].1;
+        Setup { spec, hardware, preset, boot: self.file.boot, placement: None }
     }
 }

@@ -15,7 +15,7 @@ use slablab_sim::heap::Simulated;
 use slablab_sim::memory::Killed;
 use slablab_sim::programs::script as sim;
 use slablab_sim::record::Recorder;
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 pub use slablab_sim::tally::Failed;
 use slablab_slabs::Preset;
 use slablab_trace::script::{PAGE_BYTES, Script};
@@ -181,7 +181,7 @@ impl Options {
         let [disk_speed, cpu_speed] = [DISK_SPEED, CPU_SPEED].map(|range| speeds.between(range));
         let mut hardware = self.machine.hardware.clone();
         hardware.costs.page_fault = hardware.costs.page_fault * cpu_speed / 1_000;
-        let setup = Setup { spec, hardware, preset: self.engine, placement: None };
+        let setup = Setup { spec, hardware, preset: self.engine, boot: Boot::default(), placement: None };
         let [major, minor, patch] = self.vm.kernel;
         let mut guest = self.facts.guest(seed);
         guest.settings = self.vm.settings;

@@ -1,6 +1,7 @@
 //! Tests of experiments: plans, runs, verdicts, explanations, memory pressure.
 
 mod apart;
+mod boot;
 mod builds;
 mod config;
 mod ends;

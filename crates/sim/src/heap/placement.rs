@@ -1,7 +1,7 @@
 //! Placement: what changes from boot to boot and stays until the next one.
 //!
 //! ```text
-//! placed_heap(preset, seed, caches)
+//! place(heap, seed)
 //!   page blocks    on each node, of drawn orders; half of them are freed, in a drawn order
 //!   objects        in each cache from CPUs of each node, so many as are drawn; a drawn part of them is freed,
 //!                  in a drawn order, on drawn CPUs
@@ -17,13 +17,11 @@
 //! drawn with the blocks, but a line's place in a cache (its colour) costs nothing in the model. Addresses of
 //! the kernel's own variables, which change with the build, are not drawn.
 
-use crate::heap::{CacheNumber, Heap, Named, heap};
+use crate::heap::{CacheNumber, Heap};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use slablab_model::{Addr, Timed};
 use slablab_platform::{CpuId, Gfp, NodeId, Topology};
-use slablab_slabs::Preset;
-use std::rc::Rc;
 
 /// The most bytes of objects that each node's CPUs allocate in each cache (assumed).
 const CACHE_BYTES: u64 = 256 << 10;
@@ -53,18 +51,8 @@ impl Drawn {
     }
 }
 
-/// The slab caches of a kernel with this preset on the machine that is entered, in the starting state that
-/// the placement's seed draws.
-pub(crate) fn placed_heap(preset: &Preset, placement: Option<u64>, named: &[Named]) -> Rc<dyn Heap> {
-    let heap = heap(preset, named);
-    if let Some(seed) = placement {
-        place(&*heap, seed);
-    }
-    heap
-}
-
 /// Brings the machine that is entered into the starting state that `seed` draws. Outside of calls.
-fn place(heap: &dyn Heap, seed: u64) {
+pub(crate) fn place(heap: &dyn Heap, seed: u64) {
     let mut drawn = Drawn(Pcg64Mcg::seed_from_u64(seed));
     let cpus: Vec<CpuId> = (0..Timed::cpus()).map(CpuId).collect();
     for node in (0..Timed::nodes()).map(NodeId) {

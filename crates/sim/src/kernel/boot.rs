@@ -2,8 +2,8 @@
 
 use super::{Kernel, NEVER, Prices, Processor, completions, groups, watch};
 use crate::heap::paths::paths;
-use crate::heap::placement::placed_heap;
-use crate::heap::{Heap, Named, heap_with};
+use crate::heap::start::start;
+use crate::heap::{Heap, Named, heap, heap_with};
 use crate::kernel::era::Era;
 use crate::kernel::messages::Messages;
 use crate::kernel::objects;
@@ -97,6 +97,7 @@ fn on_machine<T>(
     // A sum: the seeds of machine and run may be equal, and would cancel each other in an exclusive or.
     let spec = slablab_model::MachineSpec { seed: setup.spec.seed.wrapping_add(seed), ..setup.spec.clone() };
     let failed = |error: &dyn std::fmt::Display| Failed::Machine(error.to_string());
+    setup.boot.check(&setup.preset, &setup.spec).map_err(|error| failed(&error))?;
     let mut machine =
         TimedMachine::new(spec, setup.hardware.clone(), paths).map_err(|error| failed(&error))?;
     let policy = Era::of(&setup.preset).scheduler().map_err(|error| failed(&error))?;
@@ -111,7 +112,7 @@ impl Kernel {
         recorder: &Recorder,
         own: &[Named],
     ) -> Kernel {
-        let heap = |named: &[Named]| placed_heap(&setup.preset, setup.placement, named);
+        let heap = |named: &[Named]| heap(&setup.preset, named);
         Self::over(setup, policy, seed, recorder, own, heap)
     }
 
@@ -125,10 +126,10 @@ impl Kernel {
         heap: impl FnOnce(&[Named]) -> Rc<dyn Heap>,
     ) -> Kernel {
         let era = Era::of(&setup.preset);
-        let (numbers, mut named) = objects::caches(era);
+        let (numbers, mut named) = objects::caches(era, Timed::page_shift());
         let own_first = named.len() as u16;
         named.extend_from_slice(own);
-        let heap = heap(&named);
+        let heap = start(setup, seed, named, heap);
         let nodes = setup.spec.nodes.len() as u16;
         let distances = (0..nodes)
             .map(|from| (0..nodes).map(|to| Timed::distance(NodeId(from), NodeId(to))).collect())
@@ -158,6 +159,7 @@ impl Kernel {
         Kernel {
             era,
             tally: RefCell::new(Tally::of(&*heap)),
+            booted_bytes: heap.slab_bytes(),
             heap,
             prices: Prices {
                 cycle: costs.cycle,

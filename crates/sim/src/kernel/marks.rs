@@ -77,6 +77,7 @@ impl Kernel {
                 locks_of::<rank::Barn>(),
                 locks_of::<rank::Zone>(),
             ],
+            slab_bytes_booted: self.booted_bytes,
             slab_bytes: (mapped << Timed::page_shift(), mapped_max << Timed::page_shift()),
         }
     }

@@ -45,4 +45,17 @@ impl Messages {
         tcp_receive: 700,
         tcp_acknowledge: 500,
     };
+
+    /// These with so many percent of TCP's cycles.
+    #[must_use]
+    pub fn with_tcp(self, percent: u32) -> Messages {
+        let of = |cycles: u64| cycles * u64::from(percent) / 100;
+        Messages {
+            tcp_send: of(self.tcp_send),
+            tcp_softirq: of(self.tcp_softirq),
+            tcp_receive: of(self.tcp_receive),
+            tcp_acknowledge: of(self.tcp_acknowledge),
+            ..self
+        }
+    }
 }

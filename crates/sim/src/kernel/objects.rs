@@ -77,6 +77,10 @@ pub enum Object {
     Kiocb,
     /// A direct read or write of a file or device; from 2.6.33, before that from kmalloc.
     Dio,
+    /// A kernel stack, where a page is larger than one.
+    Stack,
+    /// A table of ppc64's page tables that covers 512 GiB, on pages of 64 KiB.
+    PageDirectory,
 }
 
 /// An allocated object.
@@ -124,6 +128,7 @@ const OLD: &str = "slabinfo of 2.6.29";
 const DUMP_6_1: &str = "slabinfo of 6.1.176";
 const DUMP_6_18: &str = "slabinfo of 6.18.44";
 const DUMP: &str = "slabinfo of 6.1.176 and 6.18.44";
+const DUMP_PPC64: &str = "slabinfo of 6.1.176 on ppc64le with pages of 64 KiB";
 const ASSUMED: &str = "assumed";
 
 /// In place of bytes: from this release on there is no such object.
@@ -210,11 +215,13 @@ pub const ROWS: &[Row] = &[
     row(Object::Kiocb, "kiocb", 240, true, (2, 4, 0), ASSUMED),
     row(Object::Kiocb, "aio_kiocb", 192, true, (4, 1, 0), ASSUMED),
     row(Object::Dio, "dio", 640, true, (2, 6, 33), ASSUMED),
+    row(Object::Stack, "thread_stack", 16_384, false, (2, 4, 0), DUMP_PPC64),
+    row(Object::PageDirectory, "pgtable-2^9", 4_096, false, (2, 4, 0), DUMP_PPC64),
 ];
 
 impl Object {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Object; 33] = [
+    pub const ALL: [Object; 35] = [
         Object::SkBuff,
         Object::File,
         Object::Dentry,
@@ -248,6 +255,8 @@ impl Object {
         Object::TcpSock,
         Object::Kiocb,
         Object::Dio,
+        Object::Stack,
+        Object::PageDirectory,
     ];
 
     /// The object's row of an era; none if the era has no such object.
@@ -274,6 +283,20 @@ impl Object {
         matches!(self, Dentry | FileInode | PipeInode | SocketInode | BufferHead | TreeNode)
     }
 
+    /// Whether a kernel with pages of `1 << page_shift` bytes has such objects.
+    const fn is_on(self, page_shift: u32) -> bool {
+        page_shift == 16 || !matches!(self, Object::Stack | Object::PageDirectory)
+    }
+
+    /// The alignment that its cache asks for beside that of its flags; 0 for none.
+    const fn align(self) -> u32 {
+        match self {
+            Object::Stack => 16_384,
+            Object::PageDirectory => 4_096,
+            _ => 0,
+        }
+    }
+
     /// The flags of its cache.
     fn flags(self, era: Era, row: &Row) -> CacheFlags {
         let is_looked_up_by_readers = self == Object::Vma && era.since(6, 15, 0);
@@ -281,16 +304,19 @@ impl Object {
             .with(CacheFlags::HWCACHE_ALIGN, row.aligned)
             .with(CacheFlags::RECLAIM_ACCOUNT, self.is_reclaimable())
             .with(CacheFlags::TYPESAFE_BY_RCU, is_looked_up_by_readers)
+            .with(CacheFlags::CONSTRUCTOR, self == Object::PageDirectory)
     }
 }
 
-/// The caches of an era's objects: each object's number, and the caches in order of their numbers.
-pub fn caches(era: Era) -> (Vec<Option<u16>>, Vec<Named>) {
+/// The caches of an era's objects on pages of `1 << page_shift` bytes: each object's number, and the caches
+/// in order of their numbers.
+pub fn caches(era: Era, page_shift: u32) -> (Vec<Option<u16>>, Vec<Named>) {
     let mut named: Vec<Named> = Vec::new();
     let number = |object: Object| {
-        let row = object.row(era)?;
+        let row = object.row(era).filter(|_| object.is_on(page_shift))?;
         let (flags, sheaf_capacity) = (object.flags(era, row), object.sheaf_capacity());
-        let spec = CacheSpec { flags, sheaf_capacity, ..CacheSpec::of_size(row.bytes) };
+        let align = object.align();
+        let spec = CacheSpec { align, flags, sheaf_capacity, ..CacheSpec::of_size(row.bytes) };
         named.push(Named { name: row.name.into(), spec });
         Some(named.len() as u16 - 1)
     };
@@ -318,7 +344,7 @@ mod tests {
     #[test]
     fn caches_that_reclaim_can_shrink_say_so() {
         for release in [Release::new(2, 6, 29), Release::new(6, 1, 0), Release::new(6, 18, 0)] {
-            let (_, caches) = caches(Era { release });
+            let (_, caches) = caches(Era { release }, 12);
             let shrinks = |cache: &&Named| cache.spec.flags.has(CacheFlags::RECLAIM_ACCOUNT);
             let names: Vec<&str> = caches.iter().filter(shrinks).map(|cache| &*cache.name).collect();
             let file =

@@ -149,6 +149,8 @@ pub struct Outcome {
     pub caches: Vec<CacheTally>,
     /// Locks: rank, and what its locks did.
     pub locks: Vec<(&'static str, LockTimes)>,
+    /// Bytes of slabs after boot.
+    pub slab_bytes_booted: u64,
     /// Bytes of slabs at the end, and the most.
     pub slab_bytes: (u64, u64),
 }

@@ -45,6 +45,20 @@ pub fn with_recorded_kernel<T>(
     with_messages(setup, seed, recorder, messages(setup)?, f)
 }
 
+/// [`with_recorded_kernel`] with so many percent of the machine's cycles of TCP.
+///
+/// # Errors
+/// A machine that cannot be modelled, a release without a scheduler; what `f` returns.
+pub fn with_tcp_kernel<T>(
+    setup: &Setup,
+    seed: u64,
+    recorder: &Recorder,
+    percent: u32,
+    f: impl FnOnce(&Rc<Kernel>) -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    with_messages(setup, seed, recorder, messages(setup)?.with_tcp(percent), f)
+}
+
 /// The cycles on a machine.
 ///
 /// # Errors

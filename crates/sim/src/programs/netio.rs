@@ -17,7 +17,7 @@ use crate::net::tcp::loopback::Loopback;
 use crate::net::tcp::{self, End};
 use crate::params::params;
 use crate::process::{Children, Kind};
-use crate::programs::anchors::with_recorded_kernel;
+use crate::programs::anchors::with_tcp_kernel;
 use crate::record::Recorder;
 use crate::setup::Setup;
 use slablab_model::{MachineSpec, Ps};
@@ -36,6 +36,9 @@ params! {
             "fio's example netio today: 100 GiB, in 2009 less; scaled down here: times are of a MiB";
         think_cycles: u64 = [500], 0..=1_000_000,
             "cycles of a process in its own program for each block: fio takes the time of each", "assumed";
+        tcp_percent: u32 = [100], 1..=10_000,
+            "cycles of TCP beside system calls, allocator, copies, lines, wake-ups, percent of the machine's",
+            "assumed";
     }
 }
 
@@ -43,7 +46,7 @@ impl Params {
     /// What a run with these parameters sends.
     fn load(&self) -> Netio {
         let blocks = (self.mib << 20).div_ceil(self.block.into());
-        Netio { block: self.block, blocks, think: self.think_cycles }
+        Netio { block: self.block, blocks, think: self.think_cycles, tcp_percent: self.tcp_percent }
     }
 }
 
@@ -56,6 +59,8 @@ pub struct Netio {
     pub blocks: u64,
     /// Cycles that a process spends in its own program for each block.
     pub think: u64,
+    /// Percent of the machine's cycles of TCP.
+    pub tcp_percent: u32,
 }
 
 impl Program for Netio {
@@ -153,7 +158,7 @@ fn receiver(task: &Task, netio: &Netio, end: &End, counts: &Counts) {
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
 pub fn run(setup: &Setup, netio: &Netio, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
-    with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
+    with_tcp_kernel(setup, seed, recorder, netio.tcp_percent, |kernel: &Rc<Kernel>| {
         let (netio, counts) = (*netio, Rc::new(Counts::default()));
         let (start, result) = (kernel.mark(), counts.clone());
         kernel.start(kernel.new_process(), None, move |main| {

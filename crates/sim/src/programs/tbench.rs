@@ -29,7 +29,7 @@ use crate::net::tcp::loopback::Loopback;
 use crate::net::tcp::{self, End};
 use crate::params::params;
 use crate::process::{Children, Kind};
-use crate::programs::anchors::with_recorded_kernel;
+use crate::programs::anchors::with_tcp_kernel;
 use crate::record::Recorder;
 use crate::setup::Setup;
 use rand_core::{Rng, SeedableRng};
@@ -56,6 +56,9 @@ params! {
             "assumed";
         serve_cycles: u64 = [200], 0..=10_000_000,
             "cycles of a server in its own program for each operation", "assumed";
+        tcp_percent: u32 = [100], 1..=10_000,
+            "cycles of TCP beside system calls, allocator, copies, lines, wake-ups, percent of the machine's",
+            "assumed";
     }
 }
 
@@ -353,7 +356,7 @@ impl Run {
 /// # Errors
 /// A machine that cannot be modelled; tasks that wait for ever; no memory.
 pub fn run(setup: &Setup, tbench: &Params, seed: u64, recorder: &Recorder) -> Result<Outcome, Failed> {
-    with_recorded_kernel(setup, seed, recorder, |kernel: &Rc<Kernel>| {
+    with_tcp_kernel(setup, seed, recorder, tbench.tcp_percent, |kernel: &Rc<Kernel>| {
         let run = Rc::new(Run {
             connected: RefCell::default(),
             accepts: WaitQueue::default(),

@@ -5,7 +5,7 @@ use slablab_model::{Hardware, MachineSpec, Timed};
 use slablab_pages::PagesPolicy;
 use slablab_platform::{Gfp, Hooks, NodeId, Reclaim, ReclaimStep};
 use slablab_sim::memory::{Guest, Here, with_memory};
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 use slablab_sim::tally::Failed;
 use slablab_slabs::Preset;
 use slablab_vm::mappings::Kind;
@@ -30,7 +30,7 @@ fn after(vm: &str, step: ReclaimStep) -> (Pages, Pages, u64) {
     let spec = MachineSpec { memoryless_nodes: false, ..MachineSpec::uniform(1, 1, 16 << 20) };
     let hardware = Hardware { core: vec![0], llc: vec![0], socket: vec![0], costs: costs() };
     let preset = Preset::parse("slab@2.4").expect("a preset");
-    let setup = Setup { spec, hardware, preset, placement: None };
+    let setup = Setup { spec, hardware, preset, boot: Boot::default(), placement: None };
     let policy = VmPreset::parse(vm).expect("a preset");
     let [major, minor, patch] = policy.kernel;
     let guest = Guest {

@@ -12,7 +12,7 @@ use slablab_sim::programs::desktop::server::Server;
 use slablab_sim::programs::desktop::streams::Streams;
 use slablab_sim::programs::desktop::{Answer, Habits, Test, caches, run};
 use slablab_sim::record::Recorder;
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 use slablab_slabs::Preset;
 use slablab_vm::Preset as VmPreset;
 use slablab_vm::mm::Rules;
@@ -41,7 +41,7 @@ fn test_with(vm: &str, mib: u64, request: u64, test: &Test, player: Option<u64>,
     let spec = MachineSpec { memoryless_nodes: false, ..MachineSpec::uniform(1, 1, mib << 20) };
     let hardware = Hardware { core: vec![0], llc: vec![0], socket: vec![0], costs: costs() };
     let preset = Preset::parse("slab@2.4").expect("a preset");
-    let setup = Setup { spec, hardware, preset, placement: None };
+    let setup = Setup { spec, hardware, preset, boot: Boot::default(), placement: None };
     let policy = VmPreset::parse(vm).expect("a preset");
     let [major, minor, patch] = policy.kernel;
     let kind = DiskKind::Fixed(Fixed { request, kib: 0, write_limit: None });

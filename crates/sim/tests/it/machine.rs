@@ -1,7 +1,7 @@
 //! A machine for tests and examples: costs of the 2020s, nodes of CPUs that share a last-level cache.
 
 use slablab_model::{Costs, Handover, Hardware, MachineSpec};
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 use slablab_slabs::Preset;
 
 /// Costs of a CPU of 3.5 GHz.
@@ -50,5 +50,5 @@ pub(crate) fn setup(preset: &str, cpus: u16, nodes: u16) -> Setup {
         costs: costs(),
     };
     let preset = Preset::parse(preset).unwrap_or_else(|error| panic!("{preset}: {error:?}"));
-    Setup { spec, hardware, preset, placement: None }
+    Setup { spec, hardware, preset, boot: Boot::default(), placement: None }
 }

@@ -6,7 +6,7 @@ use slablab_model::{Hardware, MachineSpec};
 use slablab_pages::PagesPolicy;
 use slablab_platform::CpuId;
 use slablab_sim::memory::{Guest, Here, with_memory};
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 use slablab_sim::tally::Failed;
 use slablab_slabs::Preset;
 use slablab_vm::mappings::Kind;
@@ -48,7 +48,7 @@ fn run(vm: &str, used: Use) -> Left {
     let [major, minor, patch] = policy.kernel;
     let engine = if major == 2 { "slub@2.6.29" } else { "slub@6.1" };
     let preset = Preset::parse(engine).expect("a preset");
-    let setup = Setup { spec, hardware, preset, placement: None };
+    let setup = Setup { spec, hardware, preset, boot: Boot::default(), placement: None };
     let never = Some(DirtyLimit::Pages(1 << 20));
     let guest = Guest {
         settings: Settings { dirty_limit: never, dirty_background: never, ..policy.settings },

@@ -6,7 +6,7 @@ use slablab_model::{Hardware, MachineSpec, Timed};
 use slablab_sim::kernel::{WaitQueue, Waiting};
 use slablab_sim::memory::{Guest, Unused, views::Snapshot, with_memory};
 use slablab_sim::programs::script::{Answer, policy_for, run};
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 use slablab_sim::tally::Failed;
 use slablab_slabs::Preset;
 use slablab_trace::script::Script;
@@ -25,7 +25,7 @@ pub(crate) fn setup(pages: u64) -> Setup {
     let spec = MachineSpec { memoryless_nodes: false, ..MachineSpec::uniform(1, 1, pages << 12) };
     let hardware = Hardware { core: vec![0], llc: vec![0], socket: vec![0], costs: costs() };
     let preset = Preset::parse("slub@6.1").expect("a preset");
-    Setup { spec, hardware, preset, placement: None }
+    Setup { spec, hardware, preset, boot: Boot::default(), placement: None }
 }
 
 pub(crate) fn script(text: &str) -> Arc<Script> {

@@ -5,7 +5,7 @@ use slablab_model::{Hardware, MachineSpec};
 use slablab_sim::memory::Guest;
 use slablab_sim::memory::views::Snapshot;
 use slablab_sim::programs::script::{Answer, Phase, run};
-use slablab_sim::setup::Setup;
+use slablab_sim::setup::{Boot, Setup};
 use slablab_slabs::Preset;
 use slablab_trace::script::Script;
 use slablab_vm::Preset as VmPreset;
@@ -17,7 +17,7 @@ fn run_both(main: &str, one: &str) -> Answer {
     let spec = MachineSpec { memoryless_nodes: false, ..MachineSpec::uniform(1, 1, 4_400 << 12) };
     let hardware = Hardware { core: vec![0], llc: vec![0], socket: vec![0], costs: costs() };
     let preset = Preset::parse("slub@6.1").expect("a preset");
-    let setup = Setup { spec, hardware, preset, placement: None };
+    let setup = Setup { spec, hardware, preset, boot: Boot::default(), placement: None };
     let mut load = |_: &str| Ok(one.to_string());
     let script = Arc::new(Script::parse("main.t", main, &mut load).expect("a script"));
     let policy = VmPreset::parse("vm@6.1").expect("a preset").policy();

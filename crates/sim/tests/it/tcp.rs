@@ -16,9 +16,15 @@ use std::rc::Rc;
 const MS: u64 = 1_000_000_000;
 const PRESETS: [&str; 5] = ["slab@2.6.29", "slub@2.6.29", "slqb@2009-01", "slub@6.1", "slub@6.18"];
 
-const TBENCH: Params =
-    Params { clients: 3, warm_up_us: 5_000, window_us: 15_000, think_cycles: 2_000, serve_cycles: 200 };
-const NETIO: Netio = Netio { block: 4_096, blocks: 3_000, think: 200 };
+const TBENCH: Params = Params {
+    clients: 3,
+    warm_up_us: 5_000,
+    window_us: 15_000,
+    think_cycles: 2_000,
+    serve_cycles: 200,
+    tcp_percent: 100,
+};
+const NETIO: Netio = Netio { block: 4_096, blocks: 3_000, think: 200, tcp_percent: 100 };
 
 fn tbench(preset: &str, tbench: Params, seed: u64) -> tbench::Outcome {
     let outcome = tbench::run(&setup(preset, 4, 2), &tbench, seed, &Recorder::default());

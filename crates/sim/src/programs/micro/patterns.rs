@@ -202,6 +202,7 @@ mod tests {
             spec: MachineSpec::uniform(2, 1, 1 << 30),
             hardware,
             preset: Preset::parse(preset).expect("a preset"),
+            boot: Default::default(),
             placement: None,
         }
     }

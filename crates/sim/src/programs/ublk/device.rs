@@ -15,7 +15,7 @@
 //! without slab objects.
 
 use crate::heap::paths::paths;
-use crate::heap::placement::placed_heap;
+use crate::heap::start::started_heap;
 use crate::heap::{CacheNumber, Heap, Named};
 use crate::kernel::tally::Failed;
 use crate::record::profile::Profile;
@@ -139,7 +139,7 @@ pub(super) fn run(setup: &Setup, ublk: &Load, recorder: &Recorder) -> Result<Out
     }
     machine.enter(|| {
         let spec = CacheSpec { known_size: BIO.1, ..CacheSpec::of_size(BIO.0) };
-        let heap = placed_heap(&setup.preset, setup.placement, &[Named { name: "bio-264".into(), spec }]);
+        let heap = started_heap(setup, setup.spec.seed, vec![Named { name: "bio-264".into(), spec }]);
         let start = Timed::latest();
         let (warm, end) = (start + ublk.warm_up, start + ublk.warm_up + ublk.counted);
         recorder.watch_locks();
@@ -421,7 +421,13 @@ mod tests {
             memoryless_nodes: false,
             ..MachineSpec::uniform(64, 8, 1 << 30)
         };
-        Setup { spec, hardware, preset: Preset::parse(preset).expect("a preset"), placement: None }
+        Setup {
+            spec,
+            hardware,
+            preset: Preset::parse(preset).expect("a preset"),
+            boot: Default::default(),
+            placement: None,
+        }
     }
 
     /// The CPUs of the report: server threads on the even CPUs of 0 to 31, submitters on the odd ones.

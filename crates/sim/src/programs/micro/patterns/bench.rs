@@ -1,7 +1,7 @@
 //! The patterns on a machine: each CPU that takes part is a call.
 
 use super::{Load, Pattern, Setup};
-use crate::heap::placement::placed_heap;
+use crate::heap::start::started_heap;
 use crate::heap::{CacheNumber, Heap, Kmalloc, Named};
 use crate::kernel::tally::Failed;
 use crate::record::{CPUS, Holds, MEMORY, Recorder};
@@ -45,7 +45,7 @@ impl Bench {
                 0 => (&own[..0], None),
                 _ => (&own[..], Some(Kmalloc::Cache(CacheNumber(0)))),
             };
-            let heap = placed_heap(&setup.preset, setup.placement, named);
+            let heap = started_heap(setup, load.seed, named.to_vec());
             let from = from.unwrap_or_else(|| heap.kmalloc(load.bytes));
             let random = RefCell::new(Pcg64Mcg::seed_from_u64(load.seed));
             f(&Rc::new(Bench {
