@@ -151,7 +151,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// the block reads as zeros. Does upkeep first.
     #[cold]
     pub(crate) fn alloc_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
-        shared::upkeep();
+        shared::before_block(bytes);
         self.take_large(bytes, align)
     }
 

@@ -183,6 +183,23 @@ impl<A: Trusted> Native<A> {
         thread::tick()
     }
 
+    /// Asks every thread to empty its slot, as [`Native::asked`] tells it. This thread counts as one that did.
+    /// Nothing with slots per CPU, which any thread can claim.
+    pub fn ask_all() {
+        thread::ask_all();
+    }
+
+    /// Whether all threads were asked to empty their slots, and this one has not done so. `true` once for each
+    /// time: the caller empties the slot.
+    pub fn asked() -> bool {
+        thread::asked()
+    }
+
+    /// How many threads have not emptied their slots since all were asked to.
+    pub fn asked_left() -> u32 {
+        thread::asked_left()
+    }
+
     /// Gives the memory of a free block back to the kernel; the block reads as zeros then. `false` if the
     /// kernel refused.
     pub fn discard(pfn: Pfn, order: u8) -> bool {
