@@ -162,6 +162,25 @@ fn a_process_gives_back_before_its_limit() {
     }
 }
 
+/// A profiler by OpenTelemetry's contract sees sampled allocations and their frees, whose weights add up to
+/// the bytes; after it, nothing is sampled.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_profiler_sees_what_is_allocated() {
+    let program =
+        built_with("cc", "probes.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "probes", &["-lm"]);
+    for (engine, slots) in
+        ["slub@7.1", "slub@6.1"].iter().flat_map(|engine| SLOTS.map(|slots| (engine, slots)))
+    {
+        let mut command = Command::new(&program);
+        command.arg(library()).env("SLABLAB_ENGINE", engine).env("SLABLAB_SLOTS", slots);
+        let done = command.output().expect("it runs");
+        let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success() && errors.is_empty(), "{engine}, {slots}: {said}{errors}");
+        println!("{engine}, {slots}: {said}");
+    }
+}
+
 /// The helper thread, in processes that fork, execute another program, change their rights, handle signals,
 /// and refuse new threads; and no helper where little is idle, and where no variable asks for one.
 #[test]

@@ -277,8 +277,8 @@ pub mod api {
         }
     }
 
-    /// Gives all memory that no object needs back to the system, and asks the other threads for the objects of
-    /// their slots. A thread asked so empties its slot on its next slow path.
+    /// Gives all memory that no object needs back to the system, and asks the other threads for the objects
+    /// of their slots. A thread asked so empties its slot on its next slow path.
     pub fn purge() -> shared::Purged {
         system::keeping_errno(shared::purge)
     }

@@ -129,7 +129,7 @@ struct PurgeDocument {
     given_back_bytes: Option<u64>,
     /// `heap_bytes` before the purge.
     heap_bytes_before: u64,
-    /// Threads that had not emptied their slots when the purge was done: each does it with its next slow path.
+    /// Threads that had not emptied their slots when the purge was done: each does it on its next slow path.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<u64>,
 }

@@ -230,7 +230,7 @@ fn sheaves_barns_and_tables() {
     running.end();
 }
 
-/// The program `purge.c`, started under the library: it has freed what it used, and sleeps, or also allocates.
+/// The program `purge.c`, started under the library: it freed what it used, and sleeps, or also allocates.
 fn swung(what: &str) -> Running {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let program = BUILT.get_or_init(|| built("purge.c"));

@@ -9,6 +9,7 @@
 //! A thread that cannot be started is not tried again: a sandbox may forbid it.
 
 use super::{decide, limit, purge, upkeep as callers};
+use crate::probes;
 use crate::world::Native;
 use slablab_native::system;
 use slablab_platform::Topology;
@@ -48,6 +49,7 @@ pub fn upkeep() {
     if callers::upkeep() {
         purge::on_slow_path();
         limit::look(0);
+        probes::look();
         arm();
     }
 }
