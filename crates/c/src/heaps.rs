@@ -118,9 +118,9 @@ fn slab_heap_usable_size(heap: Heap, block: Given) -> size_t {
 }
 
 /// Gives all memory that no object needs back to the system: that of malloc, of every heap and object cache,
-/// and of every thread. Returns the bytes. Another thread's slot is emptied by that thread on its next slow path,
-/// after 2,039 allocations at most: the number of threads that have not done so yet goes to `threads`, unless
-/// that is null. With slots per CPU it is 0.
+/// and of every thread. Returns the bytes. Another thread's slot is emptied by that thread on its next slow
+/// path, after 2,039 allocations at most: the number of threads that have not done so yet goes to `threads`,
+/// unless that is null. With slots per CPU it is 0.
 ///
 /// # Safety
 /// `threads` can be written, or is null.

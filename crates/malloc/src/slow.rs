@@ -40,8 +40,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         self.alloc_cold(bytes)
     }
 
-    /// Whether a profiler listens to this heap's allocations: the process's own heap if it is SLUB with nothing
-    /// around it.
+    /// Whether a profiler listens to this heap's allocations: the process's own heap if it is SLUB with
+    /// nothing around it.
     #[inline]
     fn is_heard(&self) -> bool {
         probes::is_heard() && self.first() == shared::OWN * shared::NUMBERS

@@ -2,9 +2,9 @@
 //! counts. `slablab top` reads them, and then the counts, through `/proc/PID/mem`.
 //!
 //! The library writes the directory once, when the heap starts, and never reads it. The other process writes
-//! one word, by which it asks for a purge. The counts stay where they are, so they cost nothing while no process looks. The directory is found without a name: boot memory
-//! begins a writable anonymous mapping, because the page in front of it is never committed, and its first
-//! word is [`MAGIC`].
+//! one word, by which it asks for a purge. The counts stay where they are, so they cost nothing while no
+//! process looks. The directory is found without a name: boot memory begins a writable anonymous mapping,
+//! because the page in front of it is never committed, and its first word is [`MAGIC`].
 //!
 //! Each word is at a fixed place, one of the constants here. The directory says addresses, sizes and offsets;
 //! how a word that it points at is packed (`FrameState`, `SlabWord`, `Resident`, a slot's `Hot`) is part of

@@ -196,14 +196,14 @@ impl<A: Trusted> Native<A> {
         current::take_spent()
     }
 
-    /// Asks every thread to empty its slot, as [`Native::asked`] tells it. This thread counts as one that did.
-    /// Nothing with slots per CPU, which any thread can claim.
+    /// Asks every thread to empty its slot, as [`Native::asked`] tells it. This thread counts as one that
+    /// did. Nothing with slots per CPU, which any thread can claim.
     pub fn ask_all() {
         thread::ask_all();
     }
 
-    /// Whether all threads were asked to empty their slots, and this one has not done so. `true` once for each
-    /// time: the caller empties the slot.
+    /// Whether all threads were asked to empty their slots, and this one has not done so. `true` once for
+    /// each time: the caller empties the slot.
     pub fn asked() -> bool {
         thread::asked()
     }

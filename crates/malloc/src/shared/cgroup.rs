@@ -1,8 +1,9 @@
-//! The memory limit of this process's cgroup: what is used, of how much, and how long tasks waited for memory.
+//! The memory limit of this process's cgroup: what is used, of how much, and how long tasks waited for
+//! memory.
 //!
 //! The files of version 2 (`memory.max`, `memory.high`, `memory.current`) and of version 1
-//! (`memory.limit_in_bytes`, `memory.usage_in_bytes`) are read without allocating. Of a cgroup and those above
-//! it, the one with the least room counts.
+//! (`memory.limit_in_bytes`, `memory.usage_in_bytes`) are read without allocating. Of a cgroup and those
+//! above it, the one with the least room counts.
 
 use slablab_native::system;
 use std::ffi::CStr;

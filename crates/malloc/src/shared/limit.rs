@@ -1,4 +1,5 @@
-//! A limit of memory (`SLABLAB_LIMIT`): near it the process gives back what it keeps, before the kernel ends it.
+//! A limit of memory (`SLABLAB_LIMIT`): near it the process gives back what it keeps, before the kernel ends
+//! the process.
 //!
 //! The limit is soft: no request is refused because of it. Threads on slow paths look, and requests of page
 //! frames; [`decide::purges`] says when.
