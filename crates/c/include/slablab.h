@@ -369,6 +369,17 @@ void slab_heap_free(struct slab_heap *heap, void *block);
  */
 size_t slab_heap_usable_size(struct slab_heap *heap, void *block);
 
+/*
+ Gives all memory that no object needs back to the system: that of malloc, of every heap and object cache,
+ and of every thread. Returns the bytes. Another thread's slot is emptied by that thread on its next slow
+ path, after 2,039 allocations at most: the number of threads that have not done so yet goes to `threads`,
+ unless that is null. With slots per CPU it is 0.
+
+ # Safety
+ `threads` can be written, or is null.
+ */
+size_t slab_purge(size_t *threads);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus

@@ -6,7 +6,7 @@
 
 use crate::edge::{Given, Lent, MOST, Text, or_enomem, set_errno};
 use libc::{EINVAL, ENOMEM, c_void, size_t};
-use slablab_malloc::{ChosenHeap, NoHeap};
+use slablab_malloc::{ChosenHeap, NoHeap, api};
 use std::ptr;
 
 /// A malloc of its own, beside that of the process.
@@ -115,5 +115,20 @@ fn slab_heap_free(heap: Heap, block: Given) {
 /// `heap` came from `slab_heap_create`.
 fn slab_heap_usable_size(heap: Heap, block: Given) -> size_t {
     if block.is_null() { 0 } else { heap.get().heap.usable(block.as_ptr()) }
+}
+
+/// Gives all memory that no object needs back to the system: that of malloc, of every heap and object cache,
+/// and of every thread. Returns the bytes. Another thread's slot is emptied by that thread on its next slow
+/// path, after 2,039 allocations at most: the number of threads that have not done so yet goes to `threads`,
+/// unless that is null. With slots per CPU it is 0.
+///
+/// # Safety
+/// `threads` can be written, or is null.
+fn slab_purge(threads: Option<&mut size_t>) -> size_t {
+    let purged = api::purge();
+    if let Some(threads) = threads {
+        *threads = purged.threads as size_t;
+    }
+    purged.given_back as size_t
 }
 }

@@ -136,7 +136,7 @@ exports! { "C":
 
     /// `malloc_trim`: 1 if memory was given back. `keep` is not looked at.
     fn malloc_trim(_keep: size_t) -> c_int {
-        c_int::from(api::trim())
+        c_int::from(api::purge().given_back > 0)
     }
 
     /// C23's `free_sized`. With `debug=` a size that is not the allocation's is reported, and the memory is

@@ -132,6 +132,55 @@ fn memory_goes_back_before_a_sleep() {
     }
 }
 
+/// A purge reaches what every thread keeps: at once, or when the thread allocates again.
+#[test]
+fn a_purge_is_of_all_threads() {
+    let program =
+        built_with("cc", "purge.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "purge", &["-ldl"]);
+    check_with(&["slub@7.1", "slab@6.1", "slub@7.1,harden=on"], &program, &["within"], "all holds");
+}
+
+/// Near the limit of its cgroup a process gives back what it keeps: it ends with 140 MB, of which it maps 120
+/// itself, although it kept 97. A folder stands for the cgroup: a test may not make one.
+#[test]
+fn a_process_gives_back_before_its_limit() {
+    let program = built("cc", "pressure.c", &["-std=gnu11", "-O1", "-Wall"], "pressure");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cgroup");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("memory.max"), (140 << 20).to_string()).expect("a file");
+    std::fs::write(folder.join("memory.current"), "0").expect("a file");
+    let limit = format!("cgroup:{}", folder.display());
+    for slots in SLOTS {
+        let mut command = Command::new(&program);
+        command.arg(&folder).env("LD_PRELOAD", library()).env("SLABLAB_SLOTS", slots);
+        let done = command.env("SLABLAB_LIMIT", &limit).output().expect("it runs");
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        println!("{slots}: {}", said.trim());
+        let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+        assert!(done.status.success() && done.stderr.is_empty(), "{slots}: {done:?}");
+        assert!(numbers[0] >= 90 && numbers[1] <= 140, "{slots}: {said}");
+    }
+}
+
+/// A profiler by OpenTelemetry's contract sees sampled allocations and their frees, whose weights add up to
+/// the bytes; after it, nothing is sampled.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_profiler_sees_what_is_allocated() {
+    let program =
+        built_with("cc", "probes.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "probes", &["-lm"]);
+    for (engine, slots) in
+        ["slub@7.1", "slub@6.1"].iter().flat_map(|engine| SLOTS.map(|slots| (engine, slots)))
+    {
+        let mut command = Command::new(&program);
+        command.arg(library()).env("SLABLAB_ENGINE", engine).env("SLABLAB_SLOTS", slots);
+        let done = command.output().expect("it runs");
+        let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success() && errors.is_empty(), "{engine}, {slots}: {said}{errors}");
+        println!("{engine}, {slots}: {said}");
+    }
+}
+
 /// The helper thread, in processes that fork, execute another program, change their rights, handle signals,
 /// and refuse new threads; and no helper where little is idle, and where no variable asks for one.
 #[test]
@@ -341,6 +390,11 @@ fn settings_are_read_and_wrong_ones_reported() {
     assert!(unknown.contains("SLABLAB_ENGIN: no such setting"), "{unknown}");
     let engine = with("SLABLAB_ENGINE", "slurb");
     assert!(engine.contains("SLABLAB_ENGINE=slurb:") && engine.contains("slub"), "{engine}");
+    for wrong in ["many", "cgroup:here", "0"] {
+        let limit = with("SLABLAB_LIMIT", wrong);
+        assert!(limit.contains(&format!("SLABLAB_LIMIT={wrong}: expected bytes such as 512M")), "{limit}");
+    }
+    assert_eq!(with("SLABLAB_LIMIT", "64M"), "");
     let slob = with("SLABLAB_ENGINE", "slob");
     assert!(slob.contains("SLOB does not store the size"), "{slob}");
 }

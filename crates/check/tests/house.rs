@@ -126,6 +126,7 @@ const UNSAFE: &[&str] = &[
     "crates/malloc/src/global.rs",
     "crates/malloc/src/hardened/bytes.rs",
     "crates/malloc/src/mappings.rs",
+    "crates/malloc/src/probes.rs",
     "crates/malloc/src/slow.rs",
     "crates/malloc/src/shared/tenants.rs",
     "crates/malloc/src/world.rs",
@@ -153,6 +154,7 @@ const UNSAFE: &[&str] = &[
     "crates/recorder/preload/system.rs",
     "examples/embedded/src/global.rs",
     "examples/embedded/src/memory.rs",
+    "examples/kernel/src/beside.rs",
     "examples/kernel/src/cpu.rs",
     "examples/kernel/src/heap.rs",
     "examples/kernel/src/memory.rs",
@@ -420,7 +422,9 @@ fn the_example_kernel_stands_alone() {
     let inherits = manifest.lines().find(|line| line.contains("workspace = true"));
     assert_eq!(inherits, None, "a copy has no workspace to inherit from");
     assert!(manifest.lines().any(|line| line == "[workspace]"), "a copy may lie in another workspace");
-    assert_eq!(dependencies(&manifest), NAMED.map(|room| format!("slablab-{room}")));
+    // Other heaps, to be measured beside this one.
+    let needed: Vec<&str> = manifest.lines().filter(|line| !line.contains("optional = true")).collect();
+    assert_eq!(dependencies(&needed.join("\n")), NAMED.map(|room| format!("slablab-{room}")));
     assert!(read(&folder.join("src/main.rs")).lines().any(|line| line == "#![no_std]"));
     let found: Vec<String> =
         sources(&folder.join("src")).iter().flat_map(|path| lines_with(path, &["std::"], true)).collect();
@@ -449,7 +453,7 @@ const UNSAFE_MOST: &[(&str, usize, usize)] = &[
     ("platform", 1, 2),
     ("model", 1, 1),
     ("native", 8, 69),
-    ("malloc", 8, 43),
+    ("malloc", 9, 48),
     ("objects", 3, 18),
     ("c", 1, 18),
     ("calibrate", 1, 9),

@@ -222,6 +222,11 @@ impl OnceHeap {
         if settings.background {
             shared::helper::want();
         }
+        if !shared::limit::start(&settings.limit) {
+            shared::say(format_args!(
+                "SLABLAB_LIMIT=cgroup: no cgroup with memory.current or memory.usage_in_bytes; there is no limit"
+            ));
+        }
         if settings.stats != env::Stats::Off {
             system::keep_standard_error();
             system::at_exit(print_stats);

@@ -277,8 +277,9 @@ pub mod api {
         }
     }
 
-    /// Gives all free memory back to the system. Answers whether there was any.
-    pub extern "C" fn trim() -> bool {
-        system::keeping_errno(|| shared::trim() > 0)
+    /// Gives all memory that no object needs back to the system, and asks the other threads for the objects
+    /// of their slots. A thread asked so empties its slot on its next slow path.
+    pub fn purge() -> shared::Purged {
+        system::keeping_errno(shared::purge)
     }
 }

@@ -6,11 +6,13 @@
 //! | `SLABLAB_SLOTS` | what a slot belongs to: `thread`, or `cpu` if possible; default [`DEFAULT_SLOTS`] |
 //! | `SLABLAB_HUGE` | `1`: huge pages may back the heap, if the kernel has them (`MADV_HUGEPAGE`) |
 //! | `SLABLAB_BACKGROUND` | `1`: a helper thread gives idle memory back ([`crate::shared`]) |
+//! | `SLABLAB_LIMIT` | bytes, `cgroup` or `cgroup:FOLDER`: near this limit the process gives back what it keeps |
 //! | `SLABLAB_STATS` | `1`: print every cache in slabinfo's columns when the process ends; `json`: as JSON; a path that ends in `.json`: into that file |
 //!
 //! Any other variable that begins with `SLABLAB_` is reported and ignored, except those of the lab's tools.
 //! A process with more rights than its user (`AT_SECURE`: set-user-ID, file capabilities) reads none.
 
+use crate::shared::limit::Wish;
 use slablab_native::report::Line;
 use slablab_native::{Owner, Wishes, system};
 use slablab_slabs::Preset;
@@ -82,6 +84,7 @@ pub(crate) struct Settings {
     pub(crate) wanted: Wishes,
     /// Whether a helper thread may run.
     pub(crate) background: bool,
+    pub(crate) limit: Wish,
     pub(crate) stats: Stats,
     pub(crate) stats_path: StatsPath,
 }
@@ -92,8 +95,9 @@ impl Settings {
         let default = Choice::parse(DEFAULT_ENGINE).expect("the default is a preset");
         let wanted = Wishes { slots: DEFAULT_SLOTS, ..Wishes::default() };
         let (stats, stats_path) = (Stats::Off, StatsPath::NONE);
+        let (background, limit) = (false, Wish::NONE);
         let mut settings =
-            Settings { choice: default, is_default: true, wanted, background: false, stats, stats_path };
+            Settings { choice: default, is_default: true, wanted, background, limit, stats, stats_path };
         system::each_variable(|name, value| {
             if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
                 return;
@@ -127,6 +131,14 @@ impl Settings {
                 ("SLABLAB_BACKGROUND", other) => Line::say(format_args!(
                     "SLABLAB_BACKGROUND={other}: expected 0 or 1; there is no helper thread"
                 )),
+                ("SLABLAB_LIMIT", "") => settings.limit = Wish::NONE,
+                ("SLABLAB_LIMIT", value) => match Wish::parse(value) {
+                    Some(limit) => settings.limit = limit,
+                    None => Line::say(format_args!(
+                        "SLABLAB_LIMIT={value}: expected bytes such as 512M, cgroup or cgroup:/FOLDER; there \
+                         is no limit"
+                    )),
+                },
                 ("SLABLAB_STATS", "0" | "") => settings.stats = Stats::Off,
                 ("SLABLAB_STATS", "1") => settings.stats = Stats::Columns,
                 ("SLABLAB_STATS", "json") => settings.stats = Stats::Json,
@@ -140,7 +152,7 @@ impl Settings {
                 },
                 _ => Line::say(format_args!(
                     "{name}: no such setting; expected SLABLAB_ENGINE, SLABLAB_SLOTS, \
-                     SLABLAB_HUGE, SLABLAB_BACKGROUND or SLABLAB_STATS"
+                     SLABLAB_HUGE, SLABLAB_BACKGROUND, SLABLAB_LIMIT or SLABLAB_STATS"
                 )),
             }
         });

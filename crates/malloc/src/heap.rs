@@ -4,6 +4,7 @@ use crate::classes;
 use crate::freed_blocks;
 use crate::kept_blocks;
 use crate::mappings;
+use crate::probes;
 use crate::report;
 use crate::shared::note::Note;
 use crate::shared::{self, EachCache, METADATA_BYTES, Named, Tenant};
@@ -114,8 +115,11 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// first. Ends the process with a report if `object` is not an allocation.
     #[cold]
     pub(crate) fn free_cold_engine(&self, object: Object, location: Option<Location>) {
-        if location.is_none() && mappings::free(object.as_ptr()) {
-            return;
+        if location.is_none() {
+            probes::freed(object.addr());
+            if mappings::free(object.as_ptr()) {
+                return;
+            }
         }
         shared::upkeep();
         let Some(location) = location else {
@@ -151,7 +155,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// the block reads as zeros. Does upkeep first.
     #[cold]
     pub(crate) fn alloc_large(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
-        shared::upkeep();
+        shared::before_block(bytes);
         self.take_large(bytes, align)
     }
 
@@ -206,6 +210,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 location.offset
             ));
         }
+        probes::freed(object.addr());
         // What was free until now may have been idle; this block was not.
         let idle = shared::end_epoch();
         if kept_blocks::is_large(location.slab) {

@@ -50,6 +50,8 @@
 //! *tenants* ([`shared`]). Tenants share one page allocator; the cache number in a page frame's descriptor
 //! leads to the tenant.
 //!
+//! **Heap profiles.** Allocations that a profiler wants to see are sampled on slow paths (`probes`).
+//!
 //! Deliberately absent: C's names, which the library `slablab-c` exports.
 
 pub mod classes;
@@ -69,7 +71,10 @@ mod kept_blocks;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod mappings;
 mod policy;
+#[expect(unsafe_code, reason = "assembler for the places of probes")]
+mod probes;
 pub mod report;
+mod sampled;
 pub mod shared;
 mod signals;
 #[expect(unsafe_code, reason = "an allocator hands out memory")]

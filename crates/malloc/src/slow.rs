@@ -5,29 +5,68 @@ use crate::classes;
 use crate::fast::{Freed, Given, double_free, fits_well, handed_out, is_marked, mark, mark_free};
 use crate::heap::{Heap, not_here};
 use crate::mappings;
+use crate::probes;
+use crate::sampled;
 use crate::shared;
 use crate::signals;
 use crate::world::{Native, Over};
 use slablab_native::report::{Line, misuse};
 use slablab_native::{Location, Object, PagemapEntry, system};
+use slablab_platform::Hooks;
 use slablab_slabs::Front;
 use std::ptr;
 
 /// A mapping of its own stays one down to this part of the largest block of page frames: less is copied, so
 /// that it leaves the list of mappings.
 pub(crate) const KEPT_FRACTION: usize = 8;
+/// While a profiler listens, of so many requests that spent a slot's credit one goes on to upkeep.
+const UPKEEP_EVERY: u32 = 32;
 
 impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Slow rung of [`Heap::alloc`]: the slot of this thread or CPU, then the cold rung.
     #[inline(never)]
     pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {
         if bytes <= classes::MAX {
+            if self.is_heard()
+                && let Some(object) = self.alloc_heard(bytes)
+            {
+                return object;
+            }
             let class = classes::of(bytes);
             if let Some(object) = self.class(class).alloc_slow_slot() {
                 return handed_out(object);
             }
         }
         self.alloc_cold(bytes)
+    }
+
+    /// Whether a profiler listens to this heap's allocations: the process's own heap if it is SLUB with
+    /// nothing around it.
+    #[inline]
+    fn is_heard(&self) -> bool {
+        probes::is_heard() && self.first() == shared::OWN * shared::NUMBERS
+    }
+
+    /// A request of a class that a profiler may want to see. `None` if it is an ordinary one.
+    #[cold]
+    #[inline(never)]
+    fn alloc_heard(&self, bytes: usize) -> Option<*mut u8> {
+        probes::look();
+        let spent = Native::take_spent();
+        let class = self.class(classes::of(bytes));
+        let Some(weight) = probes::sample(bytes, spent.unwrap_or(1)) else {
+            // The credit is there again. Now and then upkeep takes its turn, as it does without a profiler.
+            let goes_on = spent.is_some() && !Native::random().is_multiple_of(UPKEEP_EVERY);
+            return if goes_on { class.alloc_fast().map(handed_out) } else { None };
+        };
+        let block = || {
+            let _pass = Native::pass()?;
+            let (object, zeros) = self.alloc_large(bytes, class.object_align() as usize)?;
+            Some(if zeros { object.as_ptr() } else { handed_out(object) })
+        };
+        let at = system::keeping_errno(block)?;
+        Object::at(at).inspect(|object| probes::allocated(*object, bytes, weight));
+        Some(at)
     }
 
     #[cold]
@@ -65,7 +104,14 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     /// Page frames, or a mapping; and whether they are zeros.
     fn blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
-        system::keeping_errno(|| self.find_blocks(bytes, align))
+        let found = system::keeping_errno(|| self.find_blocks(bytes, align))?;
+        // A unit of the region for signal handlers is no block.
+        if self.is_heard()
+            && (bytes > Native::largest_block() || Native::location(found.0.as_ptr()).is_some())
+        {
+            probes::block(found.0, bytes);
+        }
+        Some(found)
     }
 
     fn find_blocks(&self, bytes: usize, align: usize) -> Option<(Object, bool)> {
@@ -191,6 +237,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     #[cold]
     fn free_lockless(&self, object: Object, location: Option<Location>) {
         let Some(location) = location else {
+            probes::freed(object.addr());
             if !mappings::free(object.as_ptr()) {
                 not_here("free", object.as_ptr());
             }
@@ -326,6 +373,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 _ => None,
             });
             if let Some(resized) = resized {
+                if self.is_heard() || sampled::any() {
+                    Object::at(resized).inspect(|object| probes::resized(at.addr(), *object, bytes));
+                }
                 return resized;
             }
         }

@@ -419,7 +419,7 @@ fn threads_allocate_while_trim_runs() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Relaxed) {
-                slablab_malloc::api::trim();
+                slablab_malloc::api::purge();
             }
         });
         for round in 0..60u64 {

@@ -202,7 +202,7 @@ fn damage() {
         unsafe { at.write_bytes(0, 100) };
         free(at);
     }
-    api::trim();
+    api::purge();
 }
 
 /// The report of a damaged list is one line that names the cache. It must not be a panic, which would

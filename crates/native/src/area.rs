@@ -65,6 +65,7 @@ impl Area {
                 pagemap: Own::new(Region::empty()),
             },
             credit: AtomicI32::new(0),
+            granted: AtomicI32::new(0),
             reserved: AtomicU64::new(0),
         };
         let fixed = [const { FixedSlot { hot: Hot::new(), _cold: [const { AtomicU64::new(0) }; _] } }; _];
@@ -92,6 +93,8 @@ zeros! {
         pub(crate) pagemap: LocalPagemap,
         /// Pops from arrays until one is refused.
         credit: AtomicI32,
+        /// What the credit was when it was last renewed.
+        pub(crate) granted: AtomicI32,
         /// Bytes of objects that engines counted for the arrays of the slots ([`Local::reserve`]). Atomic:
         /// with slots per CPU, those of two caches may have two holders.
         ///

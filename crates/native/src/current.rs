@@ -4,7 +4,7 @@ use crate::area::{self, Area, CREDITS, IN_USE};
 use crate::{local, memory, per_cpu, system, topology};
 use slablab_platform::CpuId;
 use std::ptr;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// This thread's area, or a refusing one.
 #[inline(always)]
@@ -76,8 +76,37 @@ pub(crate) fn is_credit_spent() -> bool {
 pub(crate) fn give_credit(slot: CpuId) {
     let area = area::of(slot);
     if (per_cpu::on() || ptr::eq(area, self::area())) && area::credit(area).load(Relaxed) <= 0 {
-        area::credit(area).store(CREDITS, Relaxed);
+        renew(area);
     }
+}
+
+/// The credit that a slot gets from now on.
+static RENEWED: AtomicI32 = AtomicI32::new(CREDITS);
+
+fn renew(area: &'static Area) {
+    let pops = RENEWED.load(Relaxed);
+    area.header.granted.store(pops, Relaxed);
+    area::credit(area).store(pops, Relaxed);
+}
+
+/// Sets the credit that slots get from now on: `pops`, or the usual one.
+pub(crate) fn set_credit(pops: Option<u16>) {
+    let pops = pops.map_or(CREDITS, i32::from);
+    if RENEWED.load(Relaxed) != pops {
+        RENEWED.store(pops, Relaxed);
+    }
+}
+
+/// If this thread's own area refused a pop for want of credit: renews the credit, and returns how many pops
+/// there were since it was renewed last, the refused one with them.
+pub(crate) fn take_spent() -> Option<u32> {
+    let area = self::area();
+    if per_cpu::on() || area::credit(area).load(Relaxed) >= 0 {
+        return None;
+    }
+    let pops = area.header.granted.load(Relaxed) + 1;
+    renew(area);
+    Some(pops as u32)
 }
 
 /// Gives a slot to this thread: writes the header of its area.

@@ -1,10 +1,10 @@
 //! The directory: words at the start of boot memory that tell another process where the library keeps its
 //! counts. `slablab top` reads them, and then the counts, through `/proc/PID/mem`.
 //!
-//! The library writes the directory once, when the heap starts, and never reads it. The counts stay where
-//! they are, so they cost nothing while no process looks. The directory is found without a name: boot memory
-//! begins a writable anonymous mapping, because the page in front of it is never committed, and its first
-//! word is [`MAGIC`].
+//! The library writes the directory once, when the heap starts, and never reads it. The other process writes
+//! one word, by which it asks for a purge. The counts stay where they are, so they cost nothing while no
+//! process looks. The directory is found without a name: boot memory begins a writable anonymous mapping,
+//! because the page in front of it is never committed, and its first word is [`MAGIC`].
 //!
 //! Each word is at a fixed place, one of the constants here. The directory says addresses, sizes and offsets;
 //! how a word that it points at is packed (`FrameState`, `SlabWord`, `Resident`, a slot's `Hot`) is part of
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 /// The first word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"slablab\x01");
 /// The number of this layout: the value of the word [`LAYOUT_AT`].
-pub const LAYOUT: u64 = 2;
+pub const LAYOUT: u64 = 3;
 /// Words of the directory.
 pub const WORDS: usize = 64;
 

@@ -154,7 +154,7 @@ pub fn cpus_usable() -> u32 {
 }
 
 /// Reads the start of a file into `room`. `None` if it cannot be read.
-pub(crate) fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]> {
+pub fn read_file<'a>(path: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]> {
     // SAFETY: the path ends with 0; the kernel writes at most the room's length; no other thread knows the
     // descriptor.
     let got = unsafe {

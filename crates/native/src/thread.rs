@@ -21,6 +21,8 @@ struct Header {
     sections: AtomicU32,
     /// Whether this thread is walking its stack.
     walking: AtomicBool,
+    /// What [`ASKED`] was when this thread last emptied its slot because of it.
+    emptied: AtomicU32,
 }
 
 static HEADERS: [Header; SLOTS] = [const {
@@ -30,6 +32,7 @@ static HEADERS: [Header; SLOTS] = [const {
         number: AtomicU16::new(0),
         sections: AtomicU32::new(0),
         walking: AtomicBool::new(false),
+        emptied: AtomicU32::new(0),
     }
 }; SLOTS];
 
@@ -109,6 +112,38 @@ pub(crate) fn is_live(slot: CpuId) -> bool {
 /// Whether a slot is this thread's. Always `false` with slots per CPU.
 pub(crate) fn is_mine(slot: CpuId) -> bool {
     current::has_area() && current::slot() == slot
+}
+
+/// How often all threads were asked to empty their slots.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+/// Asks every thread to empty its slot, as [`asked`] says. This thread counts as one that did. Nothing with
+/// slots per CPU, which any thread can claim.
+pub(crate) fn ask_all() {
+    if per_cpu::on() {
+        return;
+    }
+    let before = ASKED.fetch_add(1, Relaxed);
+    mine().inspect(|header| header.emptied.store(before.wrapping_add(1), Relaxed));
+}
+
+/// Whether all threads were asked to empty their slots, and this one has not done so. `true` once for each
+/// time: the caller empties the slot.
+pub(crate) fn asked() -> bool {
+    let Some(header) = mine() else { return false };
+    let asked = ASKED.load(Relaxed);
+    let is_asked = header.emptied.load(Relaxed) != asked;
+    header.emptied.store(asked, Relaxed);
+    is_asked
+}
+
+/// How many threads have not emptied their slots since all were asked to.
+pub(crate) fn asked_left() -> u32 {
+    let (numbers, asked) = (NUMBERS.load(Relaxed) as usize, ASKED.load(Relaxed));
+    let threads = STATES.iter().zip(&HEADERS).take(numbers);
+    let left = threads
+        .filter(|(state, header)| state.load(Relaxed) == LIVE && header.emptied.load(Relaxed) != asked);
+    left.count() as u32
 }
 
 /// The key of the C library's call at a thread's end, and the function that learns which slot became free.
@@ -216,6 +251,7 @@ fn set_number(number: CpuId) {
     let header = &HEADERS[number.0 as usize];
     header.random.store(0x9e37_79b9_7f4a_7c15 ^ number.0 as u64, Relaxed);
     header.number.store(number.0, Relaxed);
+    header.emptied.store(ASKED.load(Relaxed), Relaxed);
     set_header(number.0 as usize + FIRST_HEADER);
 }
 

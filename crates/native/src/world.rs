@@ -183,6 +183,36 @@ impl<A: Trusted> Native<A> {
         thread::tick()
     }
 
+    /// Sets how many objects a slot gives from its arrays before it refuses one, from the next time on:
+    /// `pops`, or as many as usual.
+    pub fn set_credit(pops: Option<u16>) {
+        current::set_credit(pops);
+    }
+
+    /// If this thread's arrays refused an object for want of credit: renews the credit, and returns how many
+    /// objects were asked for since it was renewed last, the refused one with them. `None` also with slots
+    /// per CPU.
+    pub fn take_spent() -> Option<u32> {
+        current::take_spent()
+    }
+
+    /// Asks every thread to empty its slot, as [`Native::asked`] tells it. This thread counts as one that
+    /// did. Nothing with slots per CPU, which any thread can claim.
+    pub fn ask_all() {
+        thread::ask_all();
+    }
+
+    /// Whether all threads were asked to empty their slots, and this one has not done so. `true` once for
+    /// each time: the caller empties the slot.
+    pub fn asked() -> bool {
+        thread::asked()
+    }
+
+    /// How many threads have not emptied their slots since all were asked to.
+    pub fn asked_left() -> u32 {
+        thread::asked_left()
+    }
+
     /// Gives the memory of a free block back to the kernel; the block reads as zeros then. `false` if the
     /// kernel refused.
     pub fn discard(pfn: Pfn, order: u8) -> bool {

@@ -58,6 +58,19 @@ impl Off {
         unsafe { asm!("pushfq", "pop {}", "cli", out(reg) flags) };
         Off(flags & 1 << 9 != 0)
     }
+
+    /// Leaves interrupts off. Answers whether they were on before.
+    #[cfg(feature = "beside")]
+    pub fn stays_off(mut self) -> bool {
+        core::mem::take(&mut self.0)
+    }
+}
+
+/// Turns interrupts on.
+#[cfg(feature = "beside")]
+pub fn interrupts_on() {
+    // SAFETY: without `nomem`: what precedes stays before it.
+    unsafe { asm!("sti") };
 }
 
 impl Drop for Off {

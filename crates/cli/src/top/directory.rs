@@ -108,7 +108,17 @@ impl Directory {
             within(what, directory.get(at), range)?;
         }
         let (addresses, offsets) = (
-            [MEMMAP_AT, AREAS_AT, USED_AT, GIVEN_BACK_AT, NOTES_AT, METADATA_AT, KEPT_AT, MAPPINGS_AT],
+            [
+                MEMMAP_AT,
+                AREAS_AT,
+                USED_AT,
+                GIVEN_BACK_AT,
+                NOTES_AT,
+                METADATA_AT,
+                KEPT_AT,
+                MAPPINGS_AT,
+                PURGES_AT,
+            ],
             [
                 SLOT_OFFSET_AT,
                 LIST_AT,

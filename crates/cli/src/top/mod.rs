@@ -4,16 +4,18 @@
 //! run             a screen, or one answer
 //!   Process       the process, by /proc
 //!   Directory     where its library keeps its counts
+//!   purge         asks it to give back what it does not need
 //!   sample        one look at them
 //!   view          the answer
 //! ```
 //!
-//! The process does nothing for it: no signal, no stop, no store.
+//! The process does nothing for a look: no signal, no stop, no store.
 
 mod directory;
 #[cfg(any(test, feature = "fuzz"))]
 mod noise;
 mod process;
+mod purge;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -43,6 +45,9 @@ pub(crate) struct Args {
     /// Print one answer and end
     #[arg(long)]
     once: bool,
+    /// Have the process give back all memory that no object needs; print what it gave back and end
+    #[arg(long)]
+    purge: bool,
     /// Format of the answer
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -63,7 +68,7 @@ fn delay(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    let on_screen = !args.once;
+    let on_screen = !args.once && !args.purge;
     if on_screen && args.format != Format::Table {
         return Err("--format json and csv need --once: the screen is a table".into());
     }
@@ -76,14 +81,21 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if on_screen {
         return screen(&args, &process, &directory);
     }
-    let answer = view::answer(&look(&process, &directory).map_err(said)?, None, args.sort);
+    let purge = |before: Look| {
+        let purged = purge::ask(&process, &directory)?;
+        Ok(view::Purge { heap_bytes_before: before.sample.heap_bytes, purged })
+    };
+    let before = if args.purge { Some(look(&process, &directory).map_err(said)?) } else { None };
+    let purge = before.map(purge).transpose().map_err(said)?;
+    let answer = view::answer(&look(&process, &directory).map_err(said)?, None, args.sort, purge.as_ref());
     let text = match args.format {
         Format::Table => answer.text(args.wide),
         Format::Json => slablab_report::json::document(&answer.json()),
         Format::Csv => answer.csv().expect("the answer has rows"),
     };
     write_out(&text, None)?;
-    Ok(Done::Complete)
+    let waits = purge.is_some_and(|purge| purge.purged.is_none());
+    Ok(if waits { Done::Incomplete } else { Done::Complete })
 }
 
 /// The schemas of these answers.
@@ -118,7 +130,7 @@ fn screen(args: &Args, process: &Process, directory: &Directory) -> Result<Done,
     loop {
         screen.draw(|frame| {
             slablab_report::text::set_width(frame.area().width.into());
-            let text = view::answer(&now, before.as_ref(), sort).text(args.wide);
+            let text = view::answer(&now, before.as_ref(), sort, None).text(args.wide);
             let lines: Vec<Line> = text.lines().map(Line::raw).collect();
             frame.render_widget(Paragraph::new(lines), frame.area());
         })?;

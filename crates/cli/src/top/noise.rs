@@ -61,6 +61,7 @@ impl Noise {
             (OBJECTS_AT, 8),
             (ORDER_AT, 12),
             (NUMBERS_AT, 256),
+            (PURGES_AT, TABLES + (7 << 24)),
         ];
         words.into_iter().for_each(|(at, word)| directory[at] = word);
         Noise { seed, directory }
@@ -141,6 +142,6 @@ pub(crate) fn fuzz(data: &[u8]) -> Result<String, String> {
         major_faults: 0,
         sample,
     };
-    let answer = view::answer(&look, None, Sort::Bytes);
+    let answer = view::answer(&look, None, Sort::Bytes, None);
     Ok(["table", "json", "csv"].map(|form| answer.text_of(form, false).unwrap_or_default()).concat())
 }

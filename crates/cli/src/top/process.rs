@@ -131,6 +131,14 @@ fn refused(pid: u32, name: &str, error: &io::Error) -> String {
     }
 }
 
+impl Process {
+    /// Writes a word of the process.
+    pub(super) fn write_word(&self, at: u64, word: u64) -> io::Result<()> {
+        let memory = File::options().write(true).open(format!("/proc/{}/mem", self.pid))?;
+        memory.write_all_at(&word.to_le_bytes(), at)
+    }
+}
+
 impl Memory for Process {
     fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         self.memory.read_exact_at(into, at)

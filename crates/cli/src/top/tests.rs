@@ -43,7 +43,7 @@ fn each_word_of_the_directory_is_checked() {
     let mut other = Noise::new(7);
     other.directory[LAYOUT_AT] = LAYOUT + 1;
     let said = Directory::find(&other).map(drop).expect_err("another layout").to_string();
-    assert!(said.contains("layout 2") && said.contains("same version"), "{said}");
+    assert!(said.contains("layout 3") && said.contains("same version"), "{said}");
     other.directory[MAGIC_AT] = 0;
     assert!(matches!(Directory::find(&other), Err(Bad::None)));
 }

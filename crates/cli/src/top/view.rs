@@ -1,5 +1,6 @@
 //! The answer of a look at a process.
 
+use super::purge::Purged;
 use super::sample::{Cache, Sample};
 use crate::watch::short_bytes;
 use clap::ValueEnum;
@@ -26,6 +27,13 @@ pub(super) struct Look {
     pub(super) minor_faults: u64,
     pub(super) major_faults: u64,
     pub(super) sample: Sample,
+}
+
+/// A purge that the process was asked for.
+pub(super) struct Purge {
+    pub(super) heap_bytes_before: u64,
+    /// `None`: the process has not done it yet.
+    pub(super) purged: Option<Purged>,
 }
 
 /// The cache that comes first.
@@ -106,8 +114,24 @@ struct TopDocument<'a> {
     /// Whose the slots are: of each CPU or of each thread.
     slots: &'a str,
     slots_used: u64,
+    /// With `--purge`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purge: Option<PurgeDocument>,
     /// The version of the process's library.
     version: &'a str,
+}
+
+/// A purge that the process was asked for.
+#[derive(Serialize, JsonSchema)]
+struct PurgeDocument {
+    /// Bytes that went back to the kernel. Missing: no thread of the process came to a slow path in 2 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given_back_bytes: Option<u64>,
+    /// `heap_bytes` before the purge.
+    heap_bytes_before: u64,
+    /// Threads that had not emptied their slots when the purge was done: each does it on its next slow path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<u64>,
 }
 
 impl Document for TopDocument<'_> {
@@ -124,7 +148,7 @@ pub(super) fn schema() -> Named {
 const LEFT_OUT: [&str; 5] = ["SIZE", "OBJ/SLAB", "BARNS", "SHEAVES", "SLABS"];
 
 /// The answer of a look; with an earlier one, its text has rates.
-pub(super) fn answer(look: &Look, before: Option<&Look>, sort: Sort) -> Answer {
+pub(super) fn answer(look: &Look, before: Option<&Look>, sort: Sort, purge: Option<&Purge>) -> Answer {
     let mut caches: Vec<&Cache> = look.sample.caches.iter().collect();
     caches.sort_by_key(|cache| (Reverse(sort.number(cache)), &cache.name));
     let columns = columns();
@@ -142,8 +166,9 @@ pub(super) fn answer(look: &Look, before: Option<&Look>, sort: Sort) -> Answer {
     ];
     let rows = caches.iter().copied();
     let table = columns.text(("NAME", &name), &keys, rows, Style::Units);
-    let answer = Answer::new(format!("What process {} holds", look.pid), sentence(look))
-        .document(&document(look, &caches, &columns))
+    let sentence = purge.map_or_else(|| sentence(look), |purge| of_purge(look, purge));
+    let answer = Answer::new(format!("What process {} holds", look.pid), sentence)
+        .document(&document(look, &caches, &columns, purge))
         .rows(columns.frame(caches.iter().copied()));
     head(look, before).into_iter().fold(answer, Answer::line).table(table, &LEFT_OUT)
 }
@@ -162,6 +187,28 @@ fn sentence(look: &Look) -> String {
         if sample.caches.len() == 1 { "" } else { "s" },
         short_bytes(sample.live_bytes),
         short_bytes(sample.free_frame_bytes)
+    )
+}
+
+/// What the process gave back.
+fn of_purge(look: &Look, purge: &Purge) -> String {
+    let Look { pid, command, sample, .. } = look;
+    let before = short_bytes(purge.heap_bytes_before);
+    let Some(purged) = purge.purged else {
+        return format!(
+            "Process {pid} ({command}) is asked to give memory back, and has not done so: none of its threads \
+             allocated or freed enough in 2 s. The next one that does will. It holds {before}."
+        );
+    };
+    let now = short_bytes(sample.heap_bytes);
+    let left = match purged.threads {
+        0 => String::new(),
+        1 => "; 1 thread keeps what is in its slot until it allocates".to_owned(),
+        threads => format!("; {threads} threads keep what is in their slots until they allocate"),
+    };
+    format!(
+        "Process {pid} ({command}) gave {} back: it holds {now}, and held {before} before{left}.",
+        short_bytes(purged.given_back_bytes)
     )
 }
 
@@ -217,7 +264,12 @@ fn caches(_: &mut SchemaGenerator) -> Schema {
     Schema::try_from(json!({ "type": "array", "items": row })).expect("an object is a schema")
 }
 
-fn document<'a>(look: &'a Look, caches: &[&Cache], columns: &Columns<Cache>) -> TopDocument<'a> {
+fn document<'a>(
+    look: &'a Look,
+    caches: &[&Cache],
+    columns: &Columns<Cache>,
+    purge: Option<&Purge>,
+) -> TopDocument<'a> {
     let sample = &look.sample;
     TopDocument {
         caches: caches.iter().map(|cache| columns.json(cache)).collect(),
@@ -233,6 +285,11 @@ fn document<'a>(look: &'a Look, caches: &[&Cache], columns: &Columns<Cache>) -> 
         minor_faults: look.minor_faults,
         page_bytes: look.page_bytes,
         pid: look.pid,
+        purge: purge.map(|purge| PurgeDocument {
+            given_back_bytes: purge.purged.map(|purged| purged.given_back_bytes),
+            heap_bytes_before: purge.heap_bytes_before,
+            threads: purge.purged.map(|purged| purged.threads),
+        }),
         slots: &look.slots,
         slots_used: sample.slots_used,
         version: &look.version,

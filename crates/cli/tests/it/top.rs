@@ -15,20 +15,19 @@ mod library;
 /// The program `counts.c`, which says what it holds.
 fn counts() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../c/tests/counts.c");
-        let program = folder("counts").join("counts");
-        let mut compiler = Command::new("cc");
-        compiler
-            .args(["-std=gnu11", "-O1", "-Wall", "-pthread"])
-            .arg(source)
-            .arg("-o")
-            .arg(&program)
-            .arg("-ldl");
-        let done = compiler.output().expect("a machine that builds Rust has a compiler for C");
-        assert!(done.status.success(), "{}", text(&done.stderr));
-        program
-    })
+    BUILT.get_or_init(|| built("counts.c"))
+}
+
+/// Builds a program of the C library's tests.
+fn built(source: &str) -> PathBuf {
+    let name = source.trim_end_matches(".c");
+    let program = folder(&format!("top-{name}")).join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../c/tests").join(source);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu11", "-O1", "-Wall", "-pthread"]).arg(source).arg("-o").arg(&program).arg("-ldl");
+    let done = compiler.output().expect("a machine that builds Rust has a compiler for C");
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    program
 }
 
 /// The program, started under the library; it holds its objects until its standard input is closed.
@@ -36,7 +35,11 @@ struct Running(Child);
 
 impl Running {
     fn start(variables: &[(&str, &str)]) -> Running {
-        let mut command = Command::new(counts());
+        Running::start_program(&mut Command::new(counts()), variables)
+    }
+
+    /// Another program that says "ready".
+    fn start_program(command: &mut Command, variables: &[(&str, &str)]) -> Running {
         command.env("LD_PRELOAD", library::folder().join("libslablab.so")).envs(variables.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it runs");
@@ -225,6 +228,43 @@ fn sheaves_barns_and_tables() {
         "{table}"
     );
     running.end();
+}
+
+/// The program `purge.c`, started under the library: it freed what it used, and sleeps, or also allocates.
+fn swung(what: &str) -> Running {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let program = BUILT.get_or_init(|| built("purge.c"));
+    Running::start_program(Command::new(program).arg(what), &[])
+}
+
+/// A process gives back what it keeps when it is asked to, if one of its threads allocates. If none does, the
+/// answer says so.
+#[test]
+fn a_process_gives_back_what_it_keeps() {
+    let running = swung("asked");
+    let output = top(running.0.id(), &["--purge", "--format", "json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    check_document(&["top"], &document);
+    let [given, before] =
+        ["given_back_bytes", "heap_bytes_before"].map(|field| number(&document["purge"], field));
+    let after = number(&document, "heap_bytes");
+    assert!(
+        given > 1 << 20 && before - after > 1 << 20,
+        "{before} before, {after} after, {given} given back"
+    );
+    // The first thread sleeps.
+    assert_eq!(number(&document["purge"], "threads"), 1);
+    let lines = text(&top(running.0.id(), &["--purge"]).stdout);
+    let said = lines.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("(purge) gave ") && said.contains("1 thread keeps"), "{said}");
+    running.end();
+    let sleeps = swung("sleeps");
+    let output = top(sleeps.0.id(), &["--purge"]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(said.contains("is asked to give memory back"), "{said}");
+    sleeps.end();
 }
 
 #[test]

@@ -313,6 +313,48 @@ pub(super) fn ends_helper(idle: u64, page_shift: u32) -> bool {
     idle <= (2 * KEEP_BYTES) >> page_shift
 }
 
+/// A process is near its limit when this part of it is left.
+const NEAR_FRACTION: u64 = 16;
+/// Near the limit, caches give back all that they keep again after so long,
+const PURGE_EVERY_NS: u64 = 1_000_000_000;
+/// or when the process uses this part of the limit more than they left.
+const PURGE_FRACTION: u64 = 64;
+/// Less idle memory is not worth a purge, in bytes.
+const WORTH_BYTES: u64 = 1 << 20;
+/// Tasks wait for memory if some did for this part of the time.
+const WAITS_FRACTION: u64 = 50;
+
+/// What a process with a limit uses, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limited {
+    pub(super) limit: u64,
+    /// With the request that is at hand.
+    pub(super) used: u64,
+    /// What the process keeps for later.
+    pub(super) idle: u64,
+    /// What was used after the last purge, and how long ago that was.
+    pub(super) left: u64,
+    pub(super) since_ns: u64,
+    /// Whether tasks of the cgroup wait for memory.
+    pub(super) waits: bool,
+}
+
+/// Whether a process is near its limit.
+pub(super) fn is_near(of: &Limited) -> bool {
+    of.used >= of.limit - of.limit / NEAR_FRACTION
+}
+
+/// Whether a process gives back all that it keeps.
+pub(super) fn purges(of: &Limited) -> bool {
+    let again = of.since_ns >= PURGE_EVERY_NS || of.used >= of.left + of.limit / PURGE_FRACTION;
+    (is_near(of) || of.waits) && of.idle >= WORTH_BYTES && again
+}
+
+/// Whether tasks that waited so long for memory, in so much time, count as waiting.
+pub(super) fn waits(waited_us: u64, elapsed_ns: u64) -> bool {
+    waited_us.saturating_mul(1000 * WAITS_FRACTION) > elapsed_ns
+}
+
 /// Which frames go if all but `keep` do: of kept blocks, and of the page allocator's. They go from where
 /// there is more: kept blocks serve requests of blocks, the page allocator's frames slabs.
 pub(super) fn leave(blocks: u64, resident: u64, keep: u64) -> (u64, u64) {
@@ -520,5 +562,18 @@ mod tests {
         check_numbers(head, |row| texts([if has_grown(&of(row), SHIFT) { "yes" } else { "no" }]));
         let more = of(&[117, 117, 110, 100, 1]);
         assert!(has_grown(&more, SHIFT) && !has_grown(&Held { grows: true, ..more }, SHIFT));
+    }
+
+    #[test]
+    fn a_process_near_its_limit_purges_as_the_page_says() {
+        let head = "| limit | used | idle | left by the last purge | seconds since | waits | purge |";
+        check_numbers(head, |facts| {
+            let [limit, used, idle, left, seconds, waits] = facts[..] else { panic!("{facts:?}") };
+            let [limit, used, idle, left] = [limit, used, idle, left].map(|mib| mib << 20);
+            let since_ns = seconds * PURGE_EVERY_NS;
+            let of = Limited { limit, used, idle, left, since_ns, waits: waits == 1 };
+            vec![if purges(&of) { "yes" } else { "no" }.to_owned()]
+        });
+        assert!(waits(401, 20_000_000) && !waits(400, 20_000_000) && !waits(0, 0));
     }
 }

@@ -1,6 +1,7 @@
 //! The directory of the process, for `slablab top`: written once, when the process's heap runs.
 
 use super::note::*;
+use super::purge;
 use super::stats::METADATA_BYTES;
 use super::tenants::NUMBERS;
 use crate::env::DEFAULT_ENGINE;
@@ -29,6 +30,7 @@ pub(crate) fn open(choice: Option<&Choice>) {
         (OBJECTS_AT, offset_of!(Geometry, objects) as u64),
         (ORDER_AT, offset_of!(Geometry, order) as u64),
         (NUMBERS_AT, u64::from(NUMBERS)),
+        (PURGES_AT, purge::words_at()),
     ];
     words.into_iter().for_each(|(at, value)| directory::set(at, value));
     let mut short = Short { bytes: [0; ENGINE_TEXT_BYTES], length: 0 };

@@ -8,7 +8,8 @@
 //!
 //! A thread that cannot be started is not tried again: a sandbox may forbid it.
 
-use super::{decide, tenants, upkeep as callers};
+use super::{decide, limit, purge, upkeep as callers};
+use crate::probes;
 use crate::world::Native;
 use slablab_native::system;
 use slablab_platform::Topology;
@@ -46,8 +47,17 @@ pub(super) fn forget() {
 #[inline]
 pub fn upkeep() {
     if callers::upkeep() {
+        purge::on_slow_path();
+        limit::look(0);
+        probes::look();
         arm();
     }
+}
+
+/// Upkeep before a request of page frames.
+pub(crate) fn before_block(bytes: usize) {
+    upkeep();
+    limit::look(bytes as u64);
 }
 
 /// Upkeep after a large block was freed: in a fall of what the process uses, memory goes back.
@@ -67,7 +77,7 @@ fn arm() {
 
 #[cold]
 fn arm_cold() {
-    if !decide::arms_helper(idle_frames(), Native::page_shift()) {
+    if !decide::arms_helper(callers::idle_frames(), Native::page_shift()) {
         return;
     }
     // The new thread's memory may be allocated here: such a request finds that there is a helper.
@@ -78,13 +88,6 @@ fn arm_cold() {
     }
 }
 
-/// Frames that the kernel backs with memory, and that no caller needs: free ones, kept blocks, barns.
-fn idle_frames() -> u64 {
-    let mut bytes = 0;
-    tenants::each(|tenant| bytes += tenant.barn_bytes());
-    callers::free_frames() + (bytes >> Native::page_shift())
-}
-
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     let mut little = 0;
     while little < LOOKS {
@@ -92,7 +95,8 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
         // While another thread forks, that may take longer.
         let Some(_pass) = Native::pass() else { continue };
         callers::of_sleeper(SLEEP_NS);
-        little = if decide::ends_helper(idle_frames(), Native::page_shift()) { little + 1 } else { 0 };
+        little =
+            if decide::ends_helper(callers::idle_frames(), Native::page_shift()) { little + 1 } else { 0 };
     }
     STATE.store(ABSENT, Release);
     std::ptr::null_mut()

@@ -10,20 +10,25 @@
 //! | `signal_frees` | objects that signal handlers freed in the middle of malloc |
 //! | `works` | deferred work |
 //! | `upkeep` | shrinking in turns, memory back to the system |
+//! | `purge` | all memory that no object needs goes back, that of all threads |
+//! | `limit`, `cgroup` | a limit of memory, and what a cgroup says of its own |
 //! | `decide` | when: the decisions of `upkeep`, without reading or writing anything |
 //! | `helper` | a thread for the upkeep of a process that sleeps |
 //! | `stats` | totals |
 //! | `columns`, `json` | the same and all caches, as a table and as JSON |
 //! | `note`, `directory` | where another process finds the same |
 
+mod cgroup;
 mod columns;
 mod decide;
 mod directory;
 pub(crate) mod helper;
 mod inside;
 mod json;
+pub(crate) mod limit;
 pub mod note;
 mod pages;
+mod purge;
 mod signal_frees;
 mod stats;
 #[expect(unsafe_code, reason = "calls tenants that may leave")]
@@ -34,10 +39,11 @@ mod works;
 pub use crate::env::choice;
 pub(crate) use columns::print as print_stats;
 pub(crate) use directory::open as open_directory;
-pub(crate) use helper::after_free;
 pub use helper::upkeep;
+pub(crate) use helper::{after_free, before_block};
 pub use pages::pages;
 pub(crate) use pages::{empty_caches, start};
+pub use purge::{Purged, purge};
 pub use signal_frees::SignalFrees;
 pub(crate) use stats::METADATA_BYTES;
 pub use stats::{Totals, totals};

@@ -47,7 +47,24 @@ places! {
     ORDER_AT = HEAPS_AT + 10;
     /// Cache numbers of a tenant. A slab's `owner` has the cache's number in its low 24 bits.
     NUMBERS_AT = HEAPS_AT + 11;
+    /// The address of [`PURGE_WORDS`] words, of which the other process writes one: [`PURGE_ASKED`].
+    PURGES_AT = HEAPS_AT + 12;
 }
+
+// Words by which another process asks for a purge.
+places! {
+    /// Another number than the last one asks for a purge.
+    PURGE_ASKED = 0;
+    /// The number of the last purge that was done.
+    PURGE_ANSWERED = 1;
+    /// The bytes that it gave back to the system.
+    PURGE_BYTES = 2;
+    /// Threads that had not emptied their slots by then.
+    PURGE_THREADS = 3;
+}
+
+/// How many those words are.
+pub const PURGE_WORDS: usize = PURGE_THREADS + 1;
 
 // Words of a note. All but the first three are offsets in a cache, of fields of that cache; those of spare
 // sheaves are offsets in the engine's part of a slot. 0 for what the engine does not have.

@@ -11,7 +11,7 @@ use slablab_native::Sleep;
 use slablab_pages::Pages;
 use slablab_platform::{Time, Topology};
 use slablab_slabs::Idle;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 
 /// Blocks of 2^2 frames and more go back first, the smallest of them before larger ones, which serve more
 /// requests; smaller ones only if that was not enough.
@@ -45,6 +45,8 @@ static NEEDED: AtomicU64 = AtomicU64::new(0);
 
 /// The most frames in use since the last look at [`TIDE`].
 static MOST_SINCE: AtomicU64 = AtomicU64::new(0);
+/// Whether the process is near its limit, so that it keeps nothing for later.
+static NEAR_LIMIT: AtomicBool = AtomicBool::new(false);
 /// The rises and falls of the frames in use. No lock is taken while it is held.
 static TIDE: Sleep<Tide> = Sleep::new(Tide::START);
 
@@ -93,9 +95,21 @@ pub(super) fn of_sleeper(slept_ns: u64) {
     give_back(end_epoch());
 }
 
-/// Free frames that the kernel backs with memory.
-pub(super) fn free_frames() -> u64 {
-    pages().map_or(0, stock)
+/// Frames that the kernel backs with memory, and that no caller needs: free ones, kept blocks, barns.
+pub(super) fn idle_frames() -> u64 {
+    let mut bytes = 0;
+    tenants::each(|tenant| bytes += tenant.barn_bytes());
+    pages().map_or(0, stock) + (bytes >> Native::page_shift())
+}
+
+/// Frames in use, and free ones that the kernel backs with memory.
+pub(super) fn held_frames() -> u64 {
+    pages().map_or(0, |pages| pages.taken_frames() + pages.resident_free_frames())
+}
+
+/// Has free memory go back at once, or not any more: the process is near its limit.
+pub(super) fn keep_little(is_near: bool) {
+    NEAR_LIMIT.store(is_near, Relaxed);
 }
 
 /// In a fall of what the process uses, gives the system free memory, and has caches take their turns: the
@@ -202,6 +216,10 @@ pub(crate) fn give_back(idle: u64) {
     let (Some(pages), shift) = (pages(), Native::page_shift()) else { return };
     let free = stock(pages);
     if decide::is_little(free, shift) {
+        return;
+    }
+    if NEAR_LIMIT.load(Relaxed) {
+        give_back_but(0);
         return;
     }
     let used = note_used(pages);

@@ -3896,9 +3896,21 @@ class Top1Program(TypedDict):
     version: str
 
 
-class Top1(TypedDict):
-    """slablab top: what a running process holds"""
+class _Top1Purge(TypedDict):
+    heap_bytes_before: int
+    """`heap_bytes` before the purge."""
 
+
+class Top1Purge(_Top1Purge, total=False):
+    """With `--purge`."""
+
+    given_back_bytes: int | None
+    """Bytes that went back to the kernel. Missing: no thread of the process came to a slow path in 2 s."""
+    threads: int | None
+    """Threads that had not emptied their slots when the purge was done: each does it on its next slow path."""
+
+
+class _Top1(TypedDict):
     answer: str
     """The answer in one sentence."""
     caches: list[Top1Cache]
@@ -3926,6 +3938,13 @@ class Top1(TypedDict):
     slots_used: int
     version: str
     """The version of the process's library."""
+
+
+class Top1(_Top1, total=False):
+    """slablab top: what a running process holds"""
+
+    purge: Top1Purge | None
+    """With `--purge`."""
 
 
 class VerifyCounters1CacheCounter(TypedDict):
