@@ -6,8 +6,9 @@ use slablab_readers::event::{Alloc, Context, Free, Gfp, LossKind, PageAlloc, Pag
 use slablab_readers::{Event, Header, Item, Kind, Lost, Names, Source, Tally};
 use slablab_trace::{Batch, Columns, EventKind, Metadata, NONE, Positioned, Reader, Row, Writer, flags};
 
+use super::FREED_LIMIT;
 use super::convert::convert;
-use super::{FREED_LIMIT, unnamed};
+use super::spool::unnamed;
 
 /// A recording from memory.
 #[derive(Default)]
@@ -90,7 +91,7 @@ fn script(text: &str) -> Script {
 
 /// Converts; the trace's rows with their caches, and its metadata.
 fn rows(source: &mut Script, freed_limit: usize) -> (Vec<(Row, String)>, Metadata) {
-    let writer = Writer::new(unnamed(&std::env::temp_dir()).unwrap()).unwrap().with_group_rows(1000);
+    let writer = Writer::new(unnamed().unwrap()).unwrap().with_group_rows(1000);
     let known = Metadata::default();
     let (file, _) = convert(source, writer, known, freed_limit, |_| {}, &mut |_| {}).unwrap();
     let reader = Reader::new(Positioned::new(file).unwrap()).unwrap();
@@ -469,7 +470,7 @@ fn conversion_speed() {
     };
     source.items = (0..count).map(event).collect::<Vec<_>>().into_iter();
     let start = std::time::Instant::now();
-    let writer = Writer::new(unnamed(&std::env::temp_dir()).unwrap()).unwrap();
+    let writer = Writer::new(unnamed().unwrap()).unwrap();
     convert(&mut source, writer, Metadata::default(), FREED_LIMIT, |_| {}, &mut |_| {}).unwrap();
     println!("{:.2} M events/s", count as f64 / start.elapsed().as_secs_f64() / 1e6);
 }
