@@ -82,6 +82,24 @@ impl Users {
         Some(Users { unreclaimable, slabs, base, from, ranked, free, present })
     }
 
+    /// The report that tells most about slabs: the last one in which they are the largest user, else the last one
+    /// that has counters, else the last one.
+    pub(crate) fn telling(reports: &[MemoryReport], page_size: u64) -> Option<&MemoryReport> {
+        const MUCH_PERCENT: u64 = 10;
+        let of_slabs = |report: &&MemoryReport| {
+            let users = Users::of(report, page_size).filter(|_| !report.of_cgroup);
+            users.is_some_and(|users| {
+                users.slabs_are_first() && users.slabs >= users.base / 100 * MUCH_PERCENT
+            })
+        };
+        let counts = |report: &&MemoryReport| {
+            let of_limit = report.cgroup.as_ref().is_some_and(|cgroup| !cgroup.bytes.is_empty());
+            report.slab_unreclaimable.is_some() || of_limit
+        };
+        let telling = || reports.iter().rev().filter(|report| report.tells());
+        telling().find(of_slabs).or_else(|| telling().find(counts)).or_else(|| telling().next())
+    }
+
     /// Whether slabs have more than any other user.
     pub(crate) fn slabs_are_first(&self) -> bool {
         self.ranked.first().is_some_and(|(name, _)| *name == SLABS)
