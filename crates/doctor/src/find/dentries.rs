@@ -2,8 +2,10 @@
 
 use super::finding::{Finding, Kind};
 use crate::measure::Measured;
-use crate::words::{percent, size};
+use crate::state::State;
+use crate::words::{listed, percent, size};
 use slablab_report::text::grouped;
+use std::collections::BTreeMap;
 
 /// Per cent of all entries from which on those of names that do not exist are worth saying. A text that has
 /// the numbers was pasted for them.
@@ -19,7 +21,10 @@ pub(crate) fn find(measured: &Measured, worth: u64) -> Option<Finding> {
         u64::try_from(share).unwrap_or(u64::MAX)
     });
     let more = more(measured);
-    let is_worth = bytes >= worth && (state.negative >= state.all / 100 * NEGATIVE_PERCENT || more.is_some());
+    let directories = directories(measured, state.all.saturating_sub(state.negative));
+    let is_told =
+        state.negative >= state.all / 100 * NEGATIVE_PERCENT || more.is_some() || directories.is_some();
+    let is_worth = bytes >= worth && is_told;
     if measured.state.dump.pasted.is_none() && !is_worth {
         return None;
     }
@@ -39,13 +44,43 @@ pub(crate) fn find(measured: &Measured, worth: u64) -> Option<Finding> {
         bytes,
         format!(
             "of {} directory entries {} are unused ({}){about}: the kernel frees them by itself when it needs \
-             memory, and until then they cost nothing else. Many are normal.{negative} A program that looks up \
+             memory, and until then they cost nothing else. Many are normal.{negative}{} A program that looks up \
              ever new names that do not exist makes more",
             grouped(state.all),
             grouped(state.unused),
-            percent(state.unused, state.all)
+            percent(state.unused, state.all),
+            directories.unwrap_or_default()
         ),
     ))
+}
+
+/// The directories with most names in the kernel's cache, if one has a large part of all entries of names that exist.
+fn directories(measured: &Measured, existing: u64) -> Option<String> {
+    const KIND: &str = "directory";
+    const PERCENT: u64 = 5;
+    const NAMED: usize = 3;
+    let of = |state: &State| -> BTreeMap<String, u64> {
+        let rows = state.dump.owners.holders.iter().filter(|holder| holder.kind == KIND);
+        rows.map(|holder| (holder.comm.clone(), holder.count)).collect()
+    };
+    let now = of(measured.state);
+    let before =
+        measured.history.as_ref().map(|history| of(history.first())).filter(|before| !before.is_empty());
+    let mut ranked: Vec<(&String, u64)> = now.iter().map(|(name, count)| (name, *count)).collect();
+    ranked.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+    let (_, most) = ranked.first()?;
+    if *most < existing / 100 * PERCENT {
+        return None;
+    }
+    let said = |(name, count): &(&String, u64)| {
+        let grew =
+            before.as_ref().map(|before| count.saturating_sub(before.get(*name).copied().unwrap_or(0)));
+        let grew =
+            grew.filter(|grew| *grew > 0).map_or(String::new(), |grew| format!(" ({} more)", grouped(grew)));
+        format!("{name} {}{grew}", grouped(*count))
+    };
+    let words: Vec<String> = ranked.iter().take(NAMED).map(said).collect();
+    Some(format!(" Of names that exist, most are in {}, at least.", listed(&words)))
 }
 
 /// Entries of names that do not exist, by which directory entries grew, if that is most of their growth.

@@ -53,13 +53,11 @@ fn machine(name: &str, epolls: u64, extra: &str) -> State {
         9_000 + epolls,
         5_000 * 256,
     );
-    let uptime = format!("{} 1.0\n", 10_000 + epolls);
     let files = [
         ("proc/slabinfo", slabinfo.as_str()),
         ("proc/allocinfo", &allocinfo),
         ("proc/meminfo", MEMINFO),
         ("proc/version", VERSION),
-        ("proc/uptime", &uptime),
     ];
     read(folder(name, &files))
 }
@@ -67,7 +65,8 @@ fn machine(name: &str, epolls: u64, extra: &str) -> State {
 /// The first finding of the growth, and all words of findings.
 fn found(now: &State, before: State) -> String {
     let before = [before];
-    let report = examine(now, &Options { since: &before, ..Options::default() }).expect("examined");
+    let report =
+        examine(now, &Options { since: &before, hours: Some(1.0), ..Options::default() }).expect("examined");
     report.found.findings.iter().map(|finding| finding.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
@@ -85,8 +84,6 @@ fn growth_has_the_code_whose_calls_grew_by_as_many() {
     ];
     let said = found(&machine("now-others", 40_000, &others.concat()), machine("then-others", 100, ""));
     assert!(said.contains(code) && !said.contains("other_size") && !said.contains("too_many"), "{said}");
-    let less = found(&machine("now-less", 40_000, ""), machine("then-none", 100, "")).replace("39,900", "");
-    assert!(less.contains("do_epoll_create"), "{less}");
 }
 
 #[test]
