@@ -76,6 +76,9 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
     if let Some(found) = of_order(measured, last, &happened, &users) {
         return Some(found);
     }
+    if let Some(found) = of_low_memory(&happened, &users) {
+        return Some(found);
+    }
     if let Some(found) = of_reclaimable(&happened, &users) {
         return Some(found);
     }
@@ -119,6 +122,22 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
     };
     let text = format!(
         "not reclaimable: {happened}; {share} are unreclaimable slabs, and {place}: {}",
+        users.words()
+    );
+    Some((Judgement::NotReclaimable, text))
+}
+
+/// A 32-bit machine whose low memory slabs fill: what is free above it is no use to the kernel.
+fn of_low_memory(happened: &str, users: &Users) -> Option<(Judgement, String)> {
+    let low = users.low.filter(|low| users.unreclaimable >= low / 100 * LITTLE_PERCENT)?;
+    let (part, share) = (part_of(users.unreclaimable, low), percent(users.unreclaimable, low));
+    let cause = match users.unreclaimable >= low / 100 * MOST_PERCENT {
+        true => "not reclaimable, and slabs are the cause",
+        false => "not reclaimable",
+    };
+    let text = format!(
+        "{cause}: {happened}; {part} of low memory ({share}) are unreclaimable slabs, and slabs cannot be in high memory, \
+         whatever is free there; {}",
         users.words()
     );
     Some((Judgement::NotReclaimable, text))

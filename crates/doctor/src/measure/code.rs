@@ -110,7 +110,7 @@ impl<'a> Sites<'a> {
                 objects: calls as u64,
             })
         };
-        let mut found: Vec<Code> = self.now.iter().filter_map(|site| of(site)).collect();
+        let mut found: Vec<Code> = self.now.iter().filter_map(of).collect();
         found.sort_by(|a, b| (Reverse(a.objects), &a.place).cmp(&(Reverse(b.objects), &b.place)));
         // Whole pages have such a size as well: one line must have nearly all.
         if size as u64 >= PAGE {

@@ -168,6 +168,16 @@ impl<'a> Damaged<'a> {
                 format!(", {} before an object{size}", counted(*by, "byte"))
             }
             Some((by, _)) => format!(", {} inside of an object{size}", counted(*by, "byte")),
+            // KASAN watches more than slabs.
+            None if report.cache.is_none() && report.words.contains("global") => {
+                " beside a global variable".into()
+            }
+            None if report.cache.is_none() && report.words.contains("stack") => {
+                " beside a variable on the stack".into()
+            }
+            None if report.cache.is_none() && report.words.contains("vmalloc") => {
+                " in memory of vmalloc".into()
+            }
             None => format!(" at an object{size}"),
         };
         let tracks = format!(

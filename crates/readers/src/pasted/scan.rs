@@ -63,7 +63,11 @@ impl Scan {
             return;
         }
         self.close();
-        let words = row::words(line);
+        let mut words = row::words(line);
+        // A row of CSV.
+        if words.len() == 1 && line.matches(',').count() > 2 {
+            words = line.split(',').collect();
+        }
         if self.rows(number, line, &words) {
             self.in_failure = false;
             return;
@@ -251,7 +255,10 @@ impl Scan {
 
     /// Takes all rows of a line: some web pages lose the line breaks.
     fn rows(&mut self, number: usize, line: &str, words: &[&str]) -> bool {
-        let mut at = 0;
+        // Where the line breaks were lost, the heading stands before the first row.
+        let heading = words.iter().rposition(|word| *word == "NAME").filter(|at| at + 1 < words.len());
+        let mut at = heading.map_or(0, |at| at + 1);
+        let begin = at;
         while at < words.len() {
             let rest = &words[at..];
             let found = row::slabinfo(rest).map(|found| (Kind::Slabinfo, found));
@@ -270,7 +277,7 @@ impl Scan {
             }
             at = end;
         }
-        at > 0
+        at > begin
     }
 
     fn push(&mut self, kind: Kind, row: Row) {

@@ -42,6 +42,25 @@ const REPORTS: &[Case] = &[
         ],
         &["No problem"],
     ),
+    // A 32-bit machine: 9 % of all memory, and most of that in which the kernel can be.
+    (
+        "oom-lowmem",
+        &[
+            "Not reclaimable, and slabs are the cause: bash invoked the OOM killer",
+            "725 of 849 MiB of low memory (85 %) are unreclaimable slabs",
+        ],
+        &["No problem"],
+    ),
+    (
+        "oom-arm32",
+        &["99.7 of 128 MiB of memory (78 %) are unreclaimable slabs", "Linux 4.14.98"],
+        &["No problem"],
+    ),
+    (
+        "oom-anon-first-slab-second",
+        &["1.5 of 4.0 GiB of memory (37 %)", "slabs are not the first: processes 2.0 GiB"],
+        &["No problem", "slabs are the cause"],
+    ),
     ("oom2632", &["903 of 1024 MiB of memory (88 %) are unreclaimable slabs", "2.6.32"], &["No problem"]),
     (
         "memcg-v2-reclaimable-slab",
@@ -122,6 +141,10 @@ const DAMAGE: &[Case] = &[
         &["G W", "Not reclaimable"],
     ),
     ("slab-oldcorruption", &["Memory corruption", "freed: in kfree_skbmem"], NO_MEMORY),
+    ("kasan-global", &["KASAN: read of 4 bytes beside a global variable, in foo_bar [foo]"], &["object"]),
+    ("kasan-stack", &["KASAN: write of 8 bytes beside a variable on the stack, in foo_bar [foo]"], NO_MEMORY),
+    ("gpf-kmalloc", &["general protection fault in the allocator", "__kmalloc"], NO_MEMORY),
+    ("oops-elsewhere-slab-in-trace", &["none of the"], &["corruption"]),
     ("slub-fixslab", &["kmalloc-64: SLUB repaired what it had reported before"], NO_MEMORY),
     (
         "slub-already-free",
@@ -139,6 +162,13 @@ const DAMAGE: &[Case] = &[
 ];
 
 const TABLES: &[Case] = &[
+    ("percpu-leak", &["Percpu has 13.3 GiB (85 %), which is no slabs"], &[]),
+    ("pagetables-big", &["PageTables has 12.6 GiB (81 %), which is no slabs"], &[]),
+    ("slabtop-copy-nolinebreaks", &["kmalloc-2k", "4.0 of 6.5 GiB (62 %)"], BLIND),
+    ("slabinfo-csv", &["kmalloc-2k", "4.0 of 4.6 GiB (88 %)"], BLIND),
+    ("slab-table-md", &["kmalloc-2k", "4.0 of 4.6 GiB (88 %)"], BLIND),
+    ("meminfo-k8s-yaml", &["Not reclaimable: 98 % of slab memory, 13.2 GiB"], &["o problem"]),
+    ("cg-v2-systemd", &["11.00 GiB of 11.09 GiB of kernel memory of the cgroup are reclaimable slabs"], &[]),
     ("meminfo-MB", &["Not reclaimable: 98 % of slab memory, 13.2 GiB"], &["o problem"]),
     ("meminfo-jira", &["Not reclaimable: 98 % of slab memory, 13.2 GiB"], &["o problem"]),
     ("meminfo-days", &["Climbing and not reclaimable", "grew by 4.8 GiB"], &["takes a second snapshot"]),
