@@ -9,7 +9,8 @@
 pub struct Module {
     /// Its name, as the kernel writes it: with underscores.
     pub name: String,
-    /// What it says of the kernel's taint: `O` for one that is not of the kernel's tree, `P` for a proprietary one.
+    /// What it says of the kernel's taint: `O` for one that is not of the kernel's tree, `P` for a
+    /// proprietary one.
     pub taints: String,
 }
 

@@ -12,7 +12,8 @@ const MORE: [&str; 7] =
 /// Per cent of the memory from which on it is told.
 const TOLD_PERCENT: u64 = 10;
 
-/// Lines of the kernel's own memory beside slabs, and of pages that were taken out of it, with words for them.
+/// Lines of the kernel's own memory beside slabs, and of pages that were taken out of it, with words for
+/// them.
 const BESIDE: [(&str, &str); 4] = [
     ("PageTables", "page tables of processes"),
     ("Percpu", "memory of each CPU: cgroups, BPF maps, counters"),

@@ -54,7 +54,8 @@ pub(crate) fn find(measured: &Measured, worth: u64) -> Option<Finding> {
     ))
 }
 
-/// The directories with most names in the kernel's cache, if one has a large part of all entries of names that exist.
+/// The directories with most names in the kernel's cache, if one has a large part of all entries of names
+/// that exist.
 fn directories(measured: &Measured, existing: u64) -> Option<String> {
     const KIND: &str = "directory";
     const PERCENT: u64 = 5;

@@ -7,7 +7,8 @@ use crate::measure::{Line, Measured, named};
 use crate::words::{listed, size};
 use slablab_report::text::grouped;
 
-/// Large caches whose objects are of lines of code that the kernel counts, where no snapshot of before tells what grew.
+/// Large caches whose objects are of lines of code that the kernel counts, where no snapshot of before
+/// tells what grew.
 pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
     if measured.history.is_some() {
         return Vec::new();
@@ -21,7 +22,8 @@ pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
     worthy.map(finding).collect()
 }
 
-/// The lines of code behind caches that grew together: kmalloc's first, because the others are of their own type.
+/// The lines of code behind caches that grew together: kmalloc's first, because the others are of their own
+/// type.
 pub(super) fn code(measured: &Measured, lines: &[usize]) -> Option<String> {
     const SHOWN: usize = 3;
     let mut found: Vec<&(usize, Vec<Code>)> =

@@ -1,8 +1,9 @@
 //! The lines of code behind the objects of a cache, where the kernel counts them (/proc/allocinfo).
 //!
-//! That file has the live bytes and the live calls of each line of code that allocates, and no cache. But an object
-//! of a cache has a size that is known: a line whose bytes are its calls times that size allocates such objects. With
-//! an earlier snapshot both are growth. The number of calls beside that of the cache's objects is the evidence.
+//! That file has the live bytes and the live calls of each line of code that allocates, and no cache. But
+//! an object of a cache has a size that is known: a line whose bytes are its calls times that size
+//! allocates such objects. With an earlier snapshot both are growth. The number of calls beside that of the
+//! cache's objects is the evidence.
 
 use super::line::Line;
 use crate::state::State;

@@ -234,8 +234,8 @@ impl Holding {
         Some(self.said(held, objects))
     }
 
-    /// What most of so many sockets are like, by rows of these kinds. Two ends of a connection on one machine are each
-    /// half of them.
+    /// What most of so many sockets are like, by rows of these kinds. Two ends of a connection on one
+    /// machine are each half of them.
     fn detail(&self, objects: u64, kinds: [&[&str]; 2]) -> String {
         const PERCENT: u64 = 40;
         let most = |kinds: &[&str]| {

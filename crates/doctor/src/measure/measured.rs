@@ -122,7 +122,8 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
     })
 }
 
-/// The lines of code behind each cache that grew by objects; without an earlier snapshot, behind each large one.
+/// The lines of code behind each cache that grew by objects; without an earlier snapshot, behind each large
+/// one.
 fn code(lines: &[Line], state: &State, history: Option<&History>, all: u64) -> Vec<(usize, Vec<Code>)> {
     /// Per cent of all slabs from which on a cache is large.
     const LARGE_PERCENT: u64 = 5;

@@ -89,8 +89,8 @@ impl Users {
         Some(Users { unreclaimable, slabs, base, from, ranked, free, low, present })
     }
 
-    /// The report that tells most about slabs: the last one in which they are the largest user, else the last one
-    /// that has counters, else the last one.
+    /// The report that tells most about slabs: the last one in which they are the largest user, else the
+    /// last one that has counters, else the last one.
     pub(crate) fn telling(reports: &[MemoryReport], page_size: u64) -> Option<&MemoryReport> {
         const MUCH_PERCENT: u64 = 10;
         let of_slabs = |report: &&MemoryReport| {

@@ -309,7 +309,8 @@ fn after_stamp(line: &str) -> Option<&str> {
         return is_digits(level).then_some(rest);
     }
     if let Some((inside, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        // `dmesg -H` has the seconds since the line before, and the minute in the first: `[  +0.000012]`, `[Nov12 03:14]`.
+        // `dmesg -H` has the seconds since the line before, and the minute in the first: `[  +0.000012]`,
+        // `[Nov12 03:14]`.
         let plain = inside.trim().trim_start_matches('+');
         let seconds = plain.split_once('.').is_some_and(|(s, part)| is_digits(s) && is_digits(part));
         let date = inside.split_whitespace().any(is_clock) || is_minute(inside);

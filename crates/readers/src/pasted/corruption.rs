@@ -483,7 +483,8 @@ fn kfence_more(report: &mut Corruption, line: &str) -> bool {
     true
 }
 
-/// SLAB's: who had the object last, `Last user: [<c02a1d3c>](kfree_skbmem+0x1c/0x80)`; then the objects beside.
+/// SLAB's: who had the object last, `Last user: [<c02a1d3c>](kfree_skbmem+0x1c/0x80)`; then the objects
+/// beside.
 fn last_user(report: &mut Corruption, line: &str) -> bool {
     if let Some(rest) = line.strip_prefix("Last user: ") {
         let place = rest.split_once("](").map_or("", |(_, place)| place.trim_end_matches(')'));

@@ -145,7 +145,8 @@ impl Facts {
         true
     }
 
-    /// A line of a node's meminfo, `Node 0 Slab:  7012344 kB`, or of numastat, whose last column is the sum in MB.
+    /// A line of a node's meminfo, `Node 0 Slab:  7012344 kB`, or of numastat, whose last column is the sum
+    /// in MB.
     fn of_nodes(&mut self, line: &str, words: &[&str]) -> bool {
         if words.first() == Some(&"Node") && words.last() == Some(&"Total") {
             self.in_numastat = true;

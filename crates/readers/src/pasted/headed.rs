@@ -1,7 +1,7 @@
 //! Tables of other tools: the heading says which column is which.
 //!
-//! Debuggers, scripts and the kernel's own tool slabinfo print caches in columns of their own order. Where a heading
-//! has the name, objects and their size by words that such tools use, its rows are read by it.
+//! Debuggers, scripts and the kernel's own tool slabinfo print caches in columns of their own order. Where
+//! a heading has the name, objects and their size by words that such tools use, its rows are read by it.
 
 use super::row::{Row, Size, is_name, number, size};
 
@@ -57,7 +57,8 @@ impl Headed {
             known.map_or(Column::Other, |(column, _)| *column)
         };
         let mut columns: Vec<Column> = words.iter().map(column).collect();
-        // Of two columns of one kind the first counts: `size` is what an object takes, `obj_size` what it has.
+        // Of two columns of one kind the first counts: `size` is what an object takes, `obj_size` what it
+        // has.
         for at in 1..columns.len() {
             if columns[..at].contains(&columns[at]) {
                 columns[at] = Column::Other;

@@ -404,8 +404,8 @@ fn counters(report: &mut MemoryReport, within: &mut Within, line: &str) -> bool 
     true
 }
 
-/// Whether what follows `Node ` is a line of Mem-Info: not of /proc/buddyinfo (`0, zone`), of a node's meminfo
-/// (`0 MemTotal:`) or of numastat's head.
+/// Whether what follows `Node ` is a line of Mem-Info: not of /proc/buddyinfo (`0, zone`), of a node's
+/// meminfo (`0 MemTotal:`) or of numastat's head.
 fn is_of_node(rest: &str) -> bool {
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, after) = rest.split_at(digits);

@@ -132,7 +132,8 @@ impl Scan {
         }
     }
 
-    /// A metric of node_exporter: `node_slabinfo_active_objects{slab="dentry"} 12`, `node_memory_Slab_bytes 1.4e+10`.
+    /// A metric of node_exporter: `node_slabinfo_active_objects{slab="dentry"} 12`, `node_memory_Slab_bytes
+    /// 1.4e+10`.
     fn exported(&mut self, number: usize, line: &str) -> bool {
         if line.starts_with("# HELP node_") || line.starts_with("# TYPE node_") || self.exported_memory(line)
         {
@@ -168,8 +169,8 @@ impl Scan {
         true
     }
 
-    /// A line of /proc/meminfo as node_exporter has it, in bytes. Lines of another machine than the first are left
-    /// out.
+    /// A line of /proc/meminfo as node_exporter has it, in bytes. Lines of another machine than the first
+    /// are left out.
     fn exported_memory(&mut self, line: &str) -> bool {
         let Some(rest) = line.strip_prefix("node_memory_") else { return false };
         let end = rest.find(['{', ' ']).unwrap_or(rest.len());

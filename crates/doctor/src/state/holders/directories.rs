@@ -1,13 +1,15 @@
 //! Directories that own many directory entries, as far as the kernel tells whether a name is in its cache.
 //!
-//! No file lists the cache. But openat2(2) with `RESOLVE_CACHED` (5.12) opens a name only if it is cached, and neither
-//! reads a disk for it nor makes an entry. An entry keeps that of its directory, so that a directory which is not
-//! cached has no cached names: a walk from the mounts over cached directories passes all entries of names that exist.
-//! Those of names that do not exist are in no list, because their names are not known.
+//! No file lists the cache. But openat2(2) with `RESOLVE_CACHED` (5.12) opens a name only if it is cached,
+//! and neither reads a disk for it nor makes an entry. An entry keeps that of its directory, so that a
+//! directory which is not cached has no cached names: a walk from the mounts over cached directories passes
+//! all entries of names that exist. Those of names that do not exist are in no list, because their names
+//! are not known.
 //!
-//! The walk has a budget of time: some of it to find cached directories, the rest to look at names of those that are
-//! largest, at some names of each. It stays on file systems whose lists make no entries themselves (on those of /proc and of networks they do). It is only made where entries have a part of the
-//! memory that matters.
+//! The walk has a budget of time: some of it to find cached directories, the rest to look at names of those
+//! that are largest, at some names of each. It stays on file systems whose lists make no entries themselves
+//! (on those of /proc and of networks they do). It is only made where entries have a part of the memory
+//! that matters.
 
 #[cfg(target_os = "linux")]
 mod walk;

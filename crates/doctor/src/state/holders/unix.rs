@@ -1,8 +1,8 @@
-//! UNIX sockets, by the kernel's socket monitoring (sock_diag(7)): messages that were sent and are not read, which no
-//! file of /proc counts, and to which server connections go.
+//! UNIX sockets, by the kernel's socket monitoring (sock_diag(7)): messages that were sent and are not
+//! read, which no file of /proc counts, and to which server connections go.
 //!
-//! A connection has two sockets. That of the server has the name on which it listens, and so tells where the other one
-//! is connected to, whatever process has it.
+//! A connection has two sockets. That of the server has the name on which it listens, and so tells where
+//! the other one is connected to, whatever process has it.
 //!
 //! A message stays charged to the socket that sent it until it is read, with all memory that it takes: its
 //! `sk_buff` and its data. So these bytes are those of slabs. They are counted for the socket that is to read
@@ -46,8 +46,8 @@ impl Sockets {
     }
 }
 
-/// The bytes that wait and the server, of one answer: family, type, state, a byte of padding, inode and a cookie of 8 bytes;
-/// then attributes.
+/// The bytes that wait and the server, of one answer: family, type, state, a byte of padding, inode and a
+/// cookie of 8 bytes; then attributes.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn add(message: &[u8], sockets: &mut Sockets) {
     const ESTABLISHED: u8 = 1;
@@ -77,8 +77,8 @@ fn add(message: &[u8], sockets: &mut Sockets) {
     }
 }
 
-/// A path, or a name without a file, which begins with a zero byte and is shown with an `@`. Names may be in any
-/// encoding, and get one line.
+/// A path, or a name without a file, which begins with a zero byte and is shown with an `@`. Names may be
+/// in any encoding, and get one line.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn name(bytes: &[u8]) -> String {
     let (start, rest) = match bytes {

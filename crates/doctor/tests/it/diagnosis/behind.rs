@@ -1,5 +1,5 @@
-//! What is behind a cache: the lines of code that the kernel counts (/proc/allocinfo), and the module that made it.
-//! The files are made here: no machine of the recorded ones has the first of them.
+//! What is behind a cache: the lines of code that the kernel counts (/proc/allocinfo), and the module that
+//! made it. The files are made here: no machine of the recorded ones has the first of them.
 
 use super::{read, report};
 use slablab_doctor::measure::made::{By, Made};
@@ -36,7 +36,8 @@ fn slabinfo(rows: &[(&str, u64, u64, u64, u64)]) -> String {
 const MEMINFO: &str = "MemTotal: 16000000 kB\nMemFree: 8000000 kB\nSlab: 300000 kB\nSReclaimable: 100000 kB\nSUnreclaim: 200000 kB\n";
 const VERSION: &str = "Linux version 6.12.12-amd64 (x) (gcc) #1 SMP\n";
 
-/// A machine with so many epoll instances, by the files of the kernel. `extra` are further lines of allocinfo.
+/// A machine with so many epoll instances, by the files of the kernel. `extra` are further lines of
+/// allocinfo.
 fn machine(name: &str, epolls: u64, extra: &str) -> State {
     let slabinfo = slabinfo(&[
         ("kmalloc-256", 5_000 + epolls, 256, 16, 1),
@@ -76,7 +77,8 @@ fn growth_has_the_code_whose_calls_grew_by_as_many() {
     let code = "Code: kmalloc-256 by do_epoll_create (fs/eventpoll.c:2110), 39,900; filp by alloc_empty_file \
                 (fs/file_table.c:221), 39,900";
     assert!(said.contains(code), "{said}");
-    // Calls of other sizes, fewer than half, more than the cache's objects, and pages: none of them is its code.
+    // Calls of other sizes, fewer than half, more than the cache's objects, and pages: none of them is its
+    // code.
     let others = [
         "10000000 39900 a/b.c:1 func:other_size\n",
         "99990000 390000 a/b.c:2 func:too_many\n",

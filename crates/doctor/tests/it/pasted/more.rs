@@ -1,5 +1,5 @@
-//! Texts of the kinds of `cases.rs` that were made for this test: other releases, other tools, cuts and wraps. Each
-//! was answered wrong or not at all once, or is beside one that was.
+//! Texts of the kinds of `cases.rs` that were made for this test: other releases, other tools, cuts and
+//! wraps. Each was answered wrong or not at all once, or is beside one that was.
 
 use super::cases::{Case, check, said};
 use super::sample;

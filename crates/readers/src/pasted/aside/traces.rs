@@ -1,4 +1,5 @@
-//! Who allocated the objects of one cache: /sys/kernel/debug/slab/CACHE/alloc_traces, and alloc_calls before 5.16.
+//! Who allocated the objects of one cache: /sys/kernel/debug/slab/CACHE/alloc_traces, and alloc_calls
+//! before 5.16.
 //!
 //! ```text
 //!   81085 foo_open+0x33/0x70 [foo] age=1/91221/166682 pid=1-2231 cpus=0-3

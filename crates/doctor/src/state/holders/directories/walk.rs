@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Finds cached directories, nearest to the mounts first, then counts the names of the largest of them, each for as
-/// long as the budget allows.
+/// Finds cached directories, nearest to the mounts first, then counts the names of the largest of them,
+/// each for as long as the budget allows.
 pub(super) fn walk(places: &[String], counts: &mut Counts) {
     const TO_FIND: Duration = Duration::from_millis(80);
     const TO_COUNT: Duration = Duration::from_millis(120);
