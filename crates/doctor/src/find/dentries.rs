@@ -2,10 +2,8 @@
 
 use super::finding::{Finding, Kind};
 use crate::measure::Measured;
-use crate::state::State;
 use crate::words::{listed, percent, size};
 use slablab_report::text::grouped;
-use std::collections::BTreeMap;
 
 /// Per cent of all entries from which on those of names that do not exist are worth saying. A text that has
 /// the numbers was pasted for them.
@@ -60,26 +58,15 @@ fn directories(measured: &Measured, existing: u64) -> Option<String> {
     const KIND: &str = "directory";
     const PERCENT: u64 = 5;
     const NAMED: usize = 3;
-    let of = |state: &State| -> BTreeMap<String, u64> {
-        let rows = state.dump.owners.holders.iter().filter(|holder| holder.kind == KIND);
-        rows.map(|holder| (holder.comm.clone(), holder.count)).collect()
-    };
-    let now = of(measured.state);
-    let before =
-        measured.history.as_ref().map(|history| of(history.first())).filter(|before| !before.is_empty());
-    let mut ranked: Vec<(&String, u64)> = now.iter().map(|(name, count)| (name, *count)).collect();
+    // How many more than before is not said: the walk may end at another name each time.
+    let now = measured.state.dump.owners.holders.iter().filter(|holder| holder.kind == KIND);
+    let mut ranked: Vec<(&String, u64)> = now.map(|holder| (&holder.comm, holder.count)).collect();
     ranked.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
     let (_, most) = ranked.first()?;
     if *most < existing / 100 * PERCENT {
         return None;
     }
-    let said = |(name, count): &(&String, u64)| {
-        let grew =
-            before.as_ref().map(|before| count.saturating_sub(before.get(*name).copied().unwrap_or(0)));
-        let grew =
-            grew.filter(|grew| *grew > 0).map_or(String::new(), |grew| format!(" ({} more)", grouped(grew)));
-        format!("{name} {}{grew}", grouped(*count))
-    };
+    let said = |(name, count): &(&String, u64)| format!("{name} {}", grouped(*count));
     let words: Vec<String> = ranked.iter().take(NAMED).map(said).collect();
     Some(format!(" Of names that exist, most are in {}, at least.", listed(&words)))
 }
