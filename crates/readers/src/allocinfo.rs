@@ -64,6 +64,12 @@ pub fn parse(bytes: &[u8]) -> Result<Allocinfo, LineError> {
     Ok(found)
 }
 
+/// The lines of the file that are of its form. Later kernels may add others: a dump's answer does not
+/// depend on them.
+pub fn lines(bytes: &[u8]) -> Vec<AllocSite> {
+    String::from_utf8_lossy(bytes).lines().filter_map(site).collect()
+}
+
 /// Lines of the file among others, some of which a mail program may have broken.
 #[derive(Debug, Default)]
 pub(crate) struct Loose {

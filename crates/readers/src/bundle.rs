@@ -23,7 +23,9 @@ pub use page_size::PageSizeFrom;
 pub use text_dump::Form;
 pub use wanted::{WANTED, cgroup_file, fits};
 
+use crate::allocinfo::AllocSite;
 use crate::cgroups::Owners;
+use crate::modules::Module;
 use crate::pasted::{Caches, Pasted};
 use crate::procfs::{DentryState, FreeBlocks, Numbers, PageTypes, Zone};
 use crate::slabinfo::{Slabinfo, SlabinfoError};
@@ -183,6 +185,10 @@ pub struct Dump {
     pub dentry_state: Option<DentryState>,
     /// /proc/net/protocols: sockets by protocol.
     pub protocols: Numbers,
+    /// /proc/allocinfo: live bytes of each line of code that allocates.
+    pub alloc_sites: Vec<AllocSite>,
+    /// /proc/modules.
+    pub modules: Vec<Module>,
     /// Cgroups and processes that hold kernel memory.
     pub owners: Owners,
     /// Paths of files that are there and have nothing in them, from `proc`, `sys` or `sos_commands` on.

@@ -24,6 +24,7 @@ pub mod fuzz;
 pub mod gfp;
 pub mod kallsyms;
 pub mod kmem;
+pub mod modules;
 pub mod pasted;
 pub mod perfdata;
 pub mod procfs;

@@ -24,11 +24,23 @@ pub(super) fn of(measured: &Measured, pasted: &Pasted) -> Option<(Judgement, Str
         };
         return Some((Judgement::Corruption, format!("{}{more}", first.verdict())));
     }
-    let report = pasted.reports.iter().rev().find(|report| report.tells());
+    let report = Users::telling(&pasted.reports, measured.state.page_size);
     let found = report.and_then(|last| of_report(measured, last)).or_else(|| of_table(measured, pasted));
+    let found = found.map(|(judgement, text)| (judgement, text + &further(pasted, report)));
     let found = found.or_else(|| of_failure(measured, pasted)).or_else(|| of_cgroup(pasted));
-    let found = found.or_else(|| of_spl(measured, pasted));
+    let found = found.or_else(|| of_spl(measured, pasted)).or_else(|| of_unreclaimable(pasted));
     found.or_else(|| of_others(measured, pasted))
+}
+
+/// The other reports of the text, if there are any that tell something.
+fn further(pasted: &Pasted, of: Option<&MemoryReport>) -> String {
+    let others = pasted.reports.iter().filter(|report| report.tells()).count().saturating_sub(1) as u64;
+    match of.filter(|_| others > 0) {
+        Some(report) => {
+            format!("; that is the report of line {}, beside {}", report.line, counted(others, "other"))
+        }
+        None => String::new(),
+    }
 }
 
 /// A slab that could not be had. With a large part of memory the cache itself is the shortage.
@@ -62,6 +74,12 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
     };
     let share = users.share();
     if let Some(found) = of_order(measured, last, &happened, &users) {
+        return Some(found);
+    }
+    if let Some(found) = of_low_memory(&happened, &users) {
+        return Some(found);
+    }
+    if let Some(found) = of_reclaimable(&happened, &users) {
         return Some(found);
     }
     let is_most = users.unreclaimable >= users.base / 100 * MOST_PERCENT;
@@ -105,6 +123,42 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
     let text = format!(
         "not reclaimable: {happened}; {share} are unreclaimable slabs, and {place}: {}",
         users.words()
+    );
+    Some((Judgement::NotReclaimable, text))
+}
+
+/// A 32-bit machine whose low memory slabs fill: what is free above it is no use to the kernel.
+fn of_low_memory(happened: &str, users: &Users) -> Option<(Judgement, String)> {
+    let low = users.low.filter(|low| users.unreclaimable >= low / 100 * LITTLE_PERCENT)?;
+    let (part, share) = (part_of(users.unreclaimable, low), percent(users.unreclaimable, low));
+    let cause = match users.unreclaimable >= low / 100 * MOST_PERCENT {
+        true => "not reclaimable, and slabs are the cause",
+        false => "not reclaimable",
+    };
+    let text = format!(
+        "{cause}: {happened}; {part} of low memory ({share}) are unreclaimable slabs, and slabs cannot be in high memory, \
+         whatever is free there; {}",
+        users.words()
+    );
+    Some((Judgement::NotReclaimable, text))
+}
+
+/// Slabs have most and are reclaimable, and the kernel ran out of memory all the same.
+fn of_reclaimable(happened: &str, users: &Users) -> Option<(Judgement, String)> {
+    let reclaimable = users.slabs.saturating_sub(users.unreclaimable);
+    let is_much = users.slabs >= users.base / 100 * MOST_PERCENT || users.from == Base::Counted;
+    if !users.slabs_are_first() || reclaimable <= users.unreclaimable || !is_much {
+        return None;
+    }
+    let text = format!(
+        "not reclaimed, and slabs are the cause: {happened}; {} ({}) are slabs, {} of them counted as reclaimable, which \
+         the kernel did not free: their users hold them (open files, mounts, inodes with pages), or they could not be \
+         freed in time (a caller without __GFP_FS); {} are unreclaimable{}",
+        part_of(users.slabs, users.base),
+        percent(users.slabs, users.base),
+        size(reclaimable),
+        size(users.unreclaimable),
+        also(users)
     );
     Some((Judgement::NotReclaimable, text))
 }
@@ -178,6 +232,14 @@ fn without_counters(last: &MemoryReport, happened: &str) -> (Judgement, String) 
     if let Some(text) = for_a_slab(last) {
         return (Judgement::Unknown, format!("{text}; {NEEDED}"));
     }
+    // Of the end of a report: its counters stand before it.
+    if last.invoked_by.is_none() && last.failed_order.is_none() {
+        let text = format!(
+            "unknown what holds memory: {happened}; the text begins after the counters: the lines of the report before it \
+             are needed, from \"invoked oom-killer\" and \"Mem-Info:\" on"
+        );
+        return (Judgement::Unknown, text);
+    }
     let caller = for_whom(last);
     (
         Judgement::Unknown,
@@ -212,10 +274,13 @@ fn for_a_slab(last: &MemoryReport) -> Option<String> {
 
 /// A memory cgroup at its limit: its own counters tell.
 fn of_limit(last: &MemoryReport, happened: &str) -> (Judgement, String) {
-    let Some(cgroup) = &last.cgroup else {
+    let counted = last.cgroup.as_ref().filter(|cgroup| cgroup.usage.is_some() || !cgroup.bytes.is_empty());
+    let Some(cgroup) = counted else {
+        let name =
+            last.cgroup.as_ref().and_then(|cgroup| cgroup.name.as_deref()).unwrap_or("a memory cgroup");
         let text = format!(
-            "{happened}: a memory cgroup was at its limit, not the machine; its counters are needed \
-                            (\"memory: usage\", \"Memory cgroup stats\")"
+            "unknown what holds memory: {happened}: {name} was at its limit, not the machine; its counters, which stand \
+             before in the report, are needed (\"memory: usage\", \"Memory cgroup stats\")"
         );
         return (Judgement::Unknown, text);
     };
@@ -242,8 +307,20 @@ fn of_limit(last: &MemoryReport, happened: &str) -> (Judgement, String) {
         .iter()
         .map(|(name, bytes)| format!("{name} {} ({})", size(*bytes), percent(*bytes, all)))
         .collect();
-    let slabs = slabs
-        .map_or(String::new(), |bytes| format!("; of kernel memory {} are unreclaimable slabs", size(bytes)));
+    let slabs = match (of(&["slab_reclaimable"]).filter(|bytes| *bytes > 0), slabs) {
+        (_, None) => String::new(),
+        (None, Some(stays)) => format!("; of kernel memory {} are unreclaimable slabs", size(stays)),
+        (Some(free), Some(stays)) => format!(
+            "; of kernel memory {} are reclaimable slabs{}, {} are unreclaimable slabs",
+            size(free),
+            if free > stays {
+                ", which the kernel did not free in time or whose users hold them"
+            } else {
+                ""
+            },
+            size(stays)
+        ),
+    };
     let (kind, answer) = match ranked.first() {
         Some(("kernel memory", _)) => (Judgement::NotReclaimable, "kernel memory is the answer".to_string()),
         Some((first, _)) => (
@@ -297,6 +374,20 @@ fn of_cgroup(pasted: &Pasted) -> Option<(Judgement, String)> {
         size(stays),
         size(user)
     );
+    let before = pasted.cgroup_before.as_ref().and_then(|before| before.get("slab_unreclaimable").copied());
+    if let Some((before, grown)) = before.and_then(|before| Some((before, stays.checked_sub(before)?)))
+        && grown >= all / 100
+        && grown > 0
+    {
+        let text = format!(
+            "climbing and not reclaimable: unreclaimable slabs of the cgroup grew by {}, from {} to {}, between the first \
+             and the last memory.stat of the text; {rest}",
+            size(grown),
+            size(before),
+            size(stays)
+        );
+        return Some((Judgement::Climbing, text));
+    }
     if stays >= all / 100 * LITTLE_PERCENT && stays > free {
         return Some((
             Judgement::NotReclaimable,
@@ -331,6 +422,24 @@ fn of_spl(measured: &Measured, pasted: &Pasted) -> Option<(Judgement, String)> {
         percent(used.min(all), all)
     );
     Some((Judgement::Unknown, text))
+}
+
+/// `SUnreclaim` without `Slab`: what no shrinker frees is known, and nothing else.
+fn of_unreclaimable(pasted: &Pasted) -> Option<(Judgement, String)> {
+    let bytes = |name: &str| pasted.meminfo.get(name).map(|kb| kb.saturating_mul(1024));
+    let stays = bytes("SUnreclaim").filter(|_| bytes("Slab").is_none() && pasted.tables.is_empty())?;
+    let Some(total) = bytes("MemTotal").filter(|total| *total >= stays) else {
+        let text =
+            format!("unknown how much of the machine that is: {} are unreclaimable slabs", size(stays));
+        return Some((Judgement::Unknown, text));
+    };
+    let (judgement, lead) = match stays >= total / 100 * LITTLE_PERCENT {
+        true => (Judgement::NotReclaimable, "not reclaimable"),
+        false => (Judgement::NoProblem, "no problem"),
+    };
+    let (part, share) = (part_of(stays, total), percent(stays, total));
+    let text = format!("{lead}: {part} of memory ({share}) are unreclaimable slabs (SUnreclaim)");
+    Some((judgement, text))
 }
 
 /// Texts of other tools, where nothing else is in the text.

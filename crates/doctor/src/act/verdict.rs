@@ -418,9 +418,14 @@ fn of_head(measured: &Measured) -> String {
 /// Slab memory as a part of all.
 fn of_memory(measured: &Measured) -> String {
     let meminfo = measured.meminfo.as_ref();
-    let total = meminfo.and_then(|meminfo| Some((meminfo.slab, meminfo.total.filter(|total| *total > 0)?)));
-    total.map_or(String::new(), |(slab, total)| {
-        let part = 100.0 * slab as f64 / total as f64;
-        format!(". Slabs have {part:.1} % of the machine's {}", size(total))
-    })
+    let Some(meminfo) = meminfo else { return String::new() };
+    match meminfo.total.filter(|total| *total > 0) {
+        Some(total) => {
+            let part = 100.0 * meminfo.slab as f64 / total as f64;
+            format!(". Slabs have {part:.1} % of the machine's {}", size(total))
+        }
+        // Of /proc/vmstat, or of a few lines: then the bytes are what is known.
+        None if measured.state.dump.pasted.is_some() => format!(". Slabs have {}", size(meminfo.slab)),
+        None => String::new(),
+    }
 }

@@ -1,6 +1,7 @@
 //! Findings of growth: which caches grew, whether along a line, what for, and who holds the objects.
 
 use super::finding::{Finding, Kind};
+use super::made_of;
 use super::who::held_by;
 use crate::measure::grown::Grown;
 use crate::measure::history::{Fit, Growth, History};
@@ -67,7 +68,9 @@ fn finding(measured: &Measured, history: &History, group: &Grown) -> Finding {
         }
         text += &group.what.map_or(String::new(), about);
         text += &group.who.as_ref().map_or(String::new(), |who| format!(". Who: {}", held_by(measured, who)));
+        text += &made_of::module(measured, &lines).map_or(String::new(), |made| format!(". {made}"));
     }
+    text += &made_of::code(measured, &group.lines).map_or(String::new(), |code| format!(". Code: {code}"));
     Finding::of_caches(kind, &lines, group.bytes, text)
 }
 

@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Kind};
 use crate::measure::Measured;
-use crate::words::{percent, size};
+use crate::words::{listed, percent, size};
 use slablab_report::text::grouped;
 
 /// Per cent of all entries from which on those of names that do not exist are worth saying. A text that has
@@ -19,7 +19,10 @@ pub(crate) fn find(measured: &Measured, worth: u64) -> Option<Finding> {
         u64::try_from(share).unwrap_or(u64::MAX)
     });
     let more = more(measured);
-    let is_worth = bytes >= worth && (state.negative >= state.all / 100 * NEGATIVE_PERCENT || more.is_some());
+    let directories = directories(measured, state.all.saturating_sub(state.negative));
+    let is_told =
+        state.negative >= state.all / 100 * NEGATIVE_PERCENT || more.is_some() || directories.is_some();
+    let is_worth = bytes >= worth && is_told;
     if measured.state.dump.pasted.is_none() && !is_worth {
         return None;
     }
@@ -39,13 +42,33 @@ pub(crate) fn find(measured: &Measured, worth: u64) -> Option<Finding> {
         bytes,
         format!(
             "of {} directory entries {} are unused ({}){about}: the kernel frees them by itself when it needs \
-             memory, and until then they cost nothing else. Many are normal.{negative} A program that looks up \
+             memory, and until then they cost nothing else. Many are normal.{negative}{} A program that looks up \
              ever new names that do not exist makes more",
             grouped(state.all),
             grouped(state.unused),
-            percent(state.unused, state.all)
+            percent(state.unused, state.all),
+            directories.unwrap_or_default()
         ),
     ))
+}
+
+/// The directories with most names in the kernel's cache, if one has a large part of all entries of names
+/// that exist.
+fn directories(measured: &Measured, existing: u64) -> Option<String> {
+    const KIND: &str = "directory";
+    const PERCENT: u64 = 5;
+    const NAMED: usize = 3;
+    // How many more than before is not said: the walk may end at another name each time.
+    let now = measured.state.dump.owners.holders.iter().filter(|holder| holder.kind == KIND);
+    let mut ranked: Vec<(&String, u64)> = now.map(|holder| (&holder.comm, holder.count)).collect();
+    ranked.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+    let (_, most) = ranked.first()?;
+    if *most < existing / 100 * PERCENT {
+        return None;
+    }
+    let said = |(name, count): &(&String, u64)| format!("{name} {}", grouped(*count));
+    let words: Vec<String> = ranked.iter().take(NAMED).map(said).collect();
+    Some(format!(" Of names that exist, most are in {}, at least.", listed(&words)))
 }
 
 /// Entries of names that do not exist, by which directory entries grew, if that is most of their growth.

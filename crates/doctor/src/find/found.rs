@@ -1,7 +1,7 @@
 //! All findings about a machine, in their order.
 
 use super::finding::{Finding, Kind};
-use super::{accounting, caches, climbing, dentries, dying, machine, pasted, rounding, trust, who};
+use super::{accounting, caches, climbing, dentries, dying, machine, made_of, pasted, rounding, trust, who};
 use crate::measure::Measured;
 
 /// The findings about a machine: growth and holders first, then most bytes first.
@@ -20,6 +20,7 @@ pub fn find(measured: &Measured) -> Found {
     found.extend(pasted::find(measured, worth));
     found.extend(dentries::find(measured, worth));
     found.extend(dying::find(measured));
+    found.extend(made_of::find(measured, worth));
     found.extend(accounting::find(measured, worth));
     found.extend(measured.rounding.and_then(|rounding| rounding::find(rounding, worth)));
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.kind.cmp(&b.kind)).then(a.caches.cmp(&b.caches)));

@@ -4,6 +4,7 @@
 //! find                Measured becomes Found
 //!   climbing          caches that grew
 //!   who               what holds the objects of large caches
+//!   made_of           lines of code and modules behind caches
 //!   dentries          names that do not exist
 //!   caches            where the bytes of caches are
 //!   machine           meminfo, nodes, free blocks
@@ -25,6 +26,7 @@ mod dying;
 mod finding;
 mod found;
 mod machine;
+pub(crate) mod made_of;
 pub(crate) mod pasted;
 mod rounding;
 pub(crate) mod told;

@@ -15,7 +15,7 @@ use slablab_report::text::grouped;
 pub(crate) fn find(measured: &Measured, worth: u64) -> Vec<Finding> {
     let Some(pasted) = &measured.state.dump.pasted else { return Vec::new() };
     let mut found: Vec<Finding> = failures(measured, pasted);
-    let report = pasted.reports.iter().rev().find(|report| report.tells());
+    let report = Users::telling(&pasted.reports, measured.state.page_size);
     found.extend(report.and_then(|last| of_report(measured, last)));
     found.extend(corruptions(measured, pasted));
     found.extend(call_sites(pasted));

@@ -234,9 +234,9 @@ impl Holding {
         Some(self.said(held, objects))
     }
 
-    /// What most of so many TCP sockets are like: the state, and the other side or the port. Two ends of a
-    /// connection on one machine are each half of them.
-    fn detail(&self, objects: u64) -> String {
+    /// What most of so many sockets are like, by rows of these kinds. Two ends of a connection on one
+    /// machine are each half of them.
+    fn detail(&self, objects: u64, kinds: [&[&str]; 2]) -> String {
         const PERCENT: u64 = 40;
         let most = |kinds: &[&str]| {
             let of_kinds = self.details.iter().filter(|held| kinds.contains(&held.kind.as_str()));
@@ -249,8 +249,7 @@ impl Holding {
             };
             format!("{} {} {}{why}", grouped(held.amount()), held.of.many, held.who.comm)
         };
-        let parts = [most(&["TCP state"]), most(&["TCP peer", "TCP port"])];
-        parts.into_iter().flatten().map(said).collect::<Vec<_>>().join("; ")
+        kinds.into_iter().filter_map(most).map(said).collect::<Vec<_>>().join("; ")
     }
 
     /// With the protocol, where one of all has this number of sockets.
@@ -260,9 +259,13 @@ impl Holding {
             let names: Vec<&str> = self.protocols.keys().map(String::as_str).collect();
             if let [protocol] = self.protocols(&names, objects)[..] {
                 who.words = format!("{protocol} {}", who.words);
-                if protocol.starts_with("TCP") {
-                    who.detail = self.detail(objects);
-                }
+                // The other side, or the port on this side, and the state.
+                let kinds: [&[&str]; 2] = match protocol {
+                    _ if protocol.starts_with("TCP") => [&["TCP state"], &["TCP peer", "TCP port"]],
+                    _ if protocol.starts_with("UNIX") => [&["UNIX peer"], &[]],
+                    _ => [&[], &[]],
+                };
+                who.detail = self.detail(objects, kinds);
             }
         }
         Explained { who, of: held.of }

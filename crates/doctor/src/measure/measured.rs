@@ -3,11 +3,13 @@
 use super::accounting::Charging;
 use super::allocator::Allocator;
 use super::cgroups::{self, Charged};
+use super::code::{Code, Sites};
 use super::counters::{self, CounterGrowth};
 use super::grown::{self, Grown, TOGETHER_FROM};
 use super::held::{self, Held};
 use super::history::History;
 use super::line::Line;
+use super::made::{self, Made};
 use super::meminfo::Meminfo;
 use super::reclaim::Reclaim;
 use super::rounding::Rounding;
@@ -67,6 +69,8 @@ pub struct Measured<'a> {
     pub grown: Vec<Grown>,
     /// Large caches whose objects something holds, by the number of both now.
     pub held: Vec<Held>,
+    /// Lines of code behind caches that grew, or behind large ones, by the index of the cache's line.
+    pub code: Vec<(usize, Vec<Code>)>,
     /// Memory cgroups that are charged for kernel memory.
     pub charged: Vec<Charged<'a>>,
     /// Memory of the kernel beside the caches that grew, most first.
@@ -98,8 +102,10 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
     let worth = options.worth.unwrap_or((total.bytes / 100 * WORTH_PERCENT).max(WORTH_BYTES));
     let worth_held =
         history.as_ref().and_then(of_a_day).map_or(worth, |bytes| bytes.max(WORTH_BYTES).min(worth));
+    let code = code(&lines, state, history.as_ref(), total.bytes);
     Ok(Measured {
         state,
+        code,
         unknown_sizes: state.caches.iter().filter(|cache| cache.object_size.is_none()).count(),
         meminfo: Meminfo::of(state, total.bytes),
         grown: grown::grown(&lines, state, history.as_ref().map(History::first)),
@@ -114,6 +120,23 @@ pub fn measure<'a>(state: &'a State, options: &Options<'a>) -> Result<Measured<'
         total,
         history,
     })
+}
+
+/// The lines of code behind each cache that grew by objects; without an earlier snapshot, behind each large
+/// one.
+fn code(lines: &[Line], state: &State, history: Option<&History>, all: u64) -> Vec<(usize, Vec<Code>)> {
+    /// Per cent of all slabs from which on a cache is large.
+    const LARGE_PERCENT: u64 = 5;
+    let sites = Sites::of(state, history.map(History::first));
+    let behind = |line: &Line| match (&line.growth, history) {
+        (Some(growth), _) if growth.objects >= TOGETHER_FROM => sites.of_growth(line, growth.objects),
+        (None, None) if line.split.bytes > 0 && line.split.bytes >= all / 100 * LARGE_PERCENT => {
+            sites.of_now(line)
+        }
+        _ => Vec::new(),
+    };
+    let found = lines.iter().enumerate().map(|(at, line)| (at, behind(line)));
+    found.filter(|(_, code)| !code.is_empty()).collect()
 }
 
 /// Growth between the snapshots of which a day would take 1 % of the machine's memory.
@@ -133,6 +156,11 @@ impl<'a> Measured<'a> {
     /// Whose slabs these are.
     pub(crate) fn allocator(&self) -> Allocator {
         Allocator::of(self.state)
+    }
+
+    /// The module that made a cache, if something tells.
+    pub fn made(&self, line: &Line<'a>) -> Option<Made<'a>> {
+        made::made(self.state, line)
     }
 
     /// Whether growth is worth saying. What slabs have together says little of a leak: if its holder is known

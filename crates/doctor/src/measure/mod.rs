@@ -12,6 +12,8 @@
 //!     Reclaim         who frees the objects of a cache
 //!   Meminfo           the sum of the caches, compared with /proc/meminfo's Slab
 //!   Grown             which caches grew together, and under which names
+//!   Code              lines of code behind a cache's objects, by /proc/allocinfo
+//!   Made              the module that made a cache
 //!   Charged           memory cgroups
 //!   CounterGrowth     memory of the kernel beside slabs that grew, by /proc/meminfo
 //! Rounding            what kmalloc's classes cost, by a recording
@@ -24,6 +26,7 @@ pub mod accounting;
 pub(crate) mod alike;
 pub mod allocator;
 pub mod cgroups;
+pub mod code;
 mod comparable;
 pub mod counters;
 pub mod grown;
@@ -31,6 +34,7 @@ pub mod held;
 pub mod history;
 pub mod holders;
 mod line;
+pub mod made;
 mod measured;
 pub mod meminfo;
 pub mod parked;

@@ -60,6 +60,7 @@ impl<'a> Damaged<'a> {
     /// The verdict: what happened, and that it is no shortage of memory.
     pub fn verdict(&self) -> String {
         let kind = match self.report.damage {
+            Damage::Usercopy => "a copy that was stopped, not a shortage of memory",
             Damage::Remaining | Damage::Unreferenced => "leaked objects, not an out of memory",
             _ => "memory corruption, not a shortage of memory",
         };
@@ -112,28 +113,51 @@ impl<'a> Damaged<'a> {
             Damage::Unreferenced => {
                 let (objects, bytes, age) = report.leaked.unwrap_or_default();
                 let each = report.size.map_or(String::new(), |size| format!(" of {} bytes", grouped(size)));
+                // Since 6.8 the list has no ages.
+                let oldest = match age {
+                    0 => String::new(),
+                    age => format!("; the oldest is {} s old", grouped(age)),
+                };
                 format!(
-                    "kmemleak: {}{each}, {} bytes together, to which nothing points{}; the oldest is {} s old",
+                    "kmemleak: {}{each}, {} bytes together, to which nothing points{}{oldest}",
                     counted(objects, "object"),
                     grouped(bytes),
-                    self.stack(),
-                    grouped(age)
+                    self.stack()
                 )
             }
+            Damage::Usercopy => self.copied(cache),
             Damage::Page => format!("a page was freed although it is in use ({}){place}", report.words),
             Damage::Other => format!("{cache}: {}{place}", report.words),
         }
     }
 
-    /// KASAN's: what was read or written, and how far from the object.
+    /// A copy between an object and a program.
+    fn copied(&self, cache: &str) -> String {
+        let report = self.report;
+        let way = match report.access {
+            Some((true, _)) => "into",
+            _ => "out of",
+        };
+        let bytes =
+            report.access.map_or(String::new(), |(_, bytes)| format!(" of {}", counted(bytes, "byte")));
+        let at = report.distance.as_ref().map_or(String::new(), |(at, _)| format!(" at offset {at}"));
+        format!(
+            "the kernel stopped a copy{bytes} {way} an object of {cache}{at}: past its end, or a part that its cache does \
+             not let programs have"
+        )
+    }
+
+    /// KASAN's and KFENCE's: what was read or written, and how far from the object.
     fn accessed(&self, of_cache: &str, place: &str) -> String {
         let report = self.report;
         let access = match report.access {
             Some((is_write, bytes)) => {
-                format!("{} of {}", if is_write { "write" } else { "read" }, counted(bytes, "byte"))
+                let of = if bytes == 0 { String::new() } else { format!(" of {}", counted(bytes, "byte")) };
+                format!("{}{of}", if is_write { "write" } else { "read" })
             }
             None => "access".into(),
         };
+        let checker = report.words.split(": ").next().unwrap_or("KASAN");
         let size = report.size.map_or(String::new(), |size| format!(" of {size} bytes"));
         let freed = if report.damage == Damage::UseAfterFree { " that was freed" } else { "" };
         let at = match &report.distance {
@@ -144,6 +168,16 @@ impl<'a> Damaged<'a> {
                 format!(", {} before an object{size}", counted(*by, "byte"))
             }
             Some((by, _)) => format!(", {} inside of an object{size}", counted(*by, "byte")),
+            // KASAN watches more than slabs.
+            None if report.cache.is_none() && report.words.contains("global") => {
+                " beside a global variable".into()
+            }
+            None if report.cache.is_none() && report.words.contains("stack") => {
+                " beside a variable on the stack".into()
+            }
+            None if report.cache.is_none() && report.words.contains("vmalloc") => {
+                " in memory of vmalloc".into()
+            }
             None => format!(" at an object{size}"),
         };
         let tracks = format!(
@@ -151,7 +185,7 @@ impl<'a> Damaged<'a> {
             track("allocated in", report.allocated.as_ref()),
             track("freed in", report.freed.as_ref())
         );
-        format!("KASAN: {access}{at}{of_cache}{freed}{place}{tracks}")
+        format!("{checker}: {access}{at}{of_cache}{freed}{place}{tracks}")
     }
 
     /// The bytes that were written, and where they are.
@@ -215,6 +249,7 @@ impl<'a> Damaged<'a> {
                 Damage::Remaining | Damage::Unreferenced => {
                     "This says that objects are lost, not that memory is short now.".into()
                 }
+                Damage::Usercopy => "This is no sign of a shortage, and nothing was damaged: the copy did not happen.".into(),
                 _ => "This is no sign of a shortage. Data was damaged: restart the machine before you trust it.".into(),
             },
         ));
@@ -246,7 +281,11 @@ impl<'a> Damaged<'a> {
                                    or a broken list of free objects."
                 .into(),
             Damage::Remaining => "The module that owns the cache: it frees its cache before all of its objects.".into(),
-            Damage::OutOfBounds | Damage::UseAfterFree => "The function that KASAN names: it stops at the access itself."
+            Damage::OutOfBounds | Damage::UseAfterFree => "The function that the report names: it stops at the access \
+                                                           itself."
+                .into(),
+            Damage::Usercopy => "The function in the call trace that copies (copy_to_user, copy_from_user): its size or its \
+                                 pointer is wrong, or the cache was made without a region for copies."
                 .into(),
             Damage::Unreferenced => "The code in the stack: it lost the only pointer to what it allocated. Objects \
                                      that are young, or found once only, may be none."
@@ -282,8 +321,9 @@ impl<'a> Damaged<'a> {
                 "Scan twice: what is listed both times is leaked. Clear the list before the action you suspect.".into(),
                 "echo scan > /sys/kernel/debug/kmemleak; cat /sys/kernel/debug/kmemleak".into(),
             ),
+            Damage::Usercopy => ("Read the call trace: the caller of the copy is the defect.".into(), String::new()),
             Damage::OutOfBounds | Damage::UseAfterFree => (
-                "KASAN has found it: the stacks of the access, the allocation and the free are in its report.".into(),
+                "The report has found it: the stacks of the access, the allocation and the free are in its report.".into(),
                 String::new(),
             ),
             _ => (

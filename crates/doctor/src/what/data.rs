@@ -28,6 +28,8 @@ pub struct Entry {
     /// The kernel counts its pages as reclaimable (`SReclaimable`; `reclaim_account` in sysfs); unknown for
     /// most patterns.
     pub reclaimable: Option<bool>,
+    /// The module that creates it, where the kernel may have it as one and a way to shrink it needs the name.
+    pub module: Option<String>,
     /// Sizes seen.
     pub sizes: Vec<Size>,
 }
@@ -260,6 +262,7 @@ impl Table {
             shrink,
             cannot_shrink: self.cannot_shrink,
             reclaimable: self.reclaimable,
+            module: self.module,
             sizes: self.sizes.into_iter().map(Spanned::into_inner).collect(),
         })
     }

@@ -1,7 +1,7 @@
 //! Who has the memory of a report of the OOM killer or of a failed allocation: its own counters, ranked.
 
 use crate::words::{listed, part_of, percent, size};
-use slablab_readers::pasted::MemoryReport;
+use slablab_readers::pasted::{MemoryReport, ZoneCounts};
 use std::cmp::Reverse;
 
 /// The users of memory in a report.
@@ -19,6 +19,8 @@ pub(crate) struct Users {
     pub(crate) ranked: Vec<(&'static str, u64)>,
     /// Free memory.
     pub(crate) free: Option<u64>,
+    /// Low memory of a 32-bit machine, where the kernel's own pages must be: managed bytes.
+    pub(crate) low: Option<u64>,
     /// Present memory, where the base is what the kernel manages of it.
     present: Option<u64>,
 }
@@ -79,7 +81,31 @@ impl Users {
         ranked.retain(|(_, bytes)| *bytes > 0);
         ranked.sort_by_key(|(_, bytes)| Reverse(*bytes));
         let present = kb("present").filter(|_| from == Base::Managed);
-        Some(Users { unreclaimable, slabs, base, from, ranked, free, present })
+        let is_high = |zone: &&ZoneCounts| zone.name.ends_with("HighMem");
+        let has_high = report.zones.iter().any(|zone| is_high(&zone) && zone.kb.get("managed") > Some(&0));
+        let low = report.zones.iter().filter(|zone| !is_high(zone)).filter_map(|zone| zone.kb.get("managed"));
+        let low = low.fold(0u64, |sum, kb| sum.saturating_add(kb.saturating_mul(1024)));
+        let low = Some(low).filter(|low| has_high && *low >= slabs);
+        Some(Users { unreclaimable, slabs, base, from, ranked, free, low, present })
+    }
+
+    /// The report that tells most about slabs: the last one in which they are the largest user, else the
+    /// last one that has counters, else the last one.
+    pub(crate) fn telling(reports: &[MemoryReport], page_size: u64) -> Option<&MemoryReport> {
+        const MUCH_PERCENT: u64 = 10;
+        let of_slabs = |report: &&MemoryReport| {
+            let users = Users::of(report, page_size).filter(|_| !report.of_cgroup);
+            users.is_some_and(|users| {
+                (users.slabs_are_first() || users.low.is_some())
+                    && users.slabs >= users.low.unwrap_or(users.base) / 100 * MUCH_PERCENT
+            })
+        };
+        let counts = |report: &&MemoryReport| {
+            let of_limit = report.cgroup.as_ref().is_some_and(|cgroup| !cgroup.bytes.is_empty());
+            report.slab_unreclaimable.is_some() || of_limit
+        };
+        let telling = || reports.iter().rev().filter(|report| report.tells());
+        telling().find(of_slabs).or_else(|| telling().find(counts)).or_else(|| telling().next())
     }
 
     /// Whether slabs have more than any other user.

@@ -6,8 +6,10 @@ use std::io::Read;
 use super::page_size::page_size;
 use super::wanted::{self, below_root};
 use super::{BundleError, CpusFrom, Dump, Node, listing, machine, supportconfig};
+use crate::allocinfo;
 use crate::cgroups::{self, Cgroup};
 use crate::compressed::Decompressed;
+use crate::modules;
 use crate::moment;
 use crate::pasted::Pasted;
 use crate::procfs;
@@ -353,6 +355,11 @@ impl DumpBuilder {
             }
             ["proc", "sys", "fs", "dentry-state"] => dump.dentry_state = procfs::parse_dentry_state(content)?,
             ["proc", "net", "protocols"] => dump.protocols = procfs::parse_protocols(content)?,
+            ["proc", "allocinfo"] => dump.alloc_sites = allocinfo::lines(content),
+            ["proc", "modules"] => dump.modules = modules::parse(content),
+            ["sos_commands", "kernel", "lsmod"] if dump.modules.is_empty() => {
+                dump.modules = modules::parse(content)
+            }
             ["proc", "cgroups"] => dump.owners.counted = cgroups::counted(content)?,
             ["slablab", "containers"] => dump.owners.containers = cgroups::containers(content)?,
             ["slablab", "holders"] => dump.owners.holders = cgroups::holders(content)?,

@@ -94,7 +94,18 @@ impl DumpBuilder {
                             return Ok((Form::Pasted, None));
                         }
                     },
-                    _ => self.slabinfo(Slabinfo::parse_csv(&content)?),
+                    _ => match Slabinfo::parse_csv(&content) {
+                        Ok(slabinfo) => self.slabinfo(slabinfo),
+                        // A table with some of the columns.
+                        Err(error) => {
+                            let found = pasted::scan(&content);
+                            if found.tables.is_empty() {
+                                return Err(error.into());
+                            }
+                            self.pasted(found);
+                            return Ok((Form::Pasted, None));
+                        }
+                    },
                 }
                 None
             }

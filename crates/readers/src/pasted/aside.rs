@@ -3,8 +3,13 @@
 //! A recording or a list of call sites is read by another verb; a summary lacks what it was made of. Such a
 //! text is named, so that the answer can say where it belongs.
 
-use super::row::number;
-use std::collections::BTreeMap;
+mod page_owner;
+mod sar;
+mod traces;
+
+use page_owner::PageOwner;
+use sar::{Memory, Scanned};
+use traces::Traces;
 
 /// A text of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +24,8 @@ pub enum Aside {
     PageOwner,
     /// `sar -B`.
     Sar,
+    /// `sar -r`.
+    SarMemory,
     /// oomctl of systemd.
     Oomctl,
     /// /proc/vmallocinfo.
@@ -31,6 +38,36 @@ pub enum Aside {
     Vmstat,
     /// Processes by memory, as top and ps list them.
     Processes,
+    /// `free`, the head of top, `vmstat -s`.
+    Free,
+    /// systemd-cgtop.
+    Cgtop,
+    /// drgn's counts of a cache.
+    Drgn,
+    /// A cache that could not be made.
+    Create,
+    /// kmemleak's line in the kernel's log.
+    Kmemleak,
+    /// Who allocated the objects of a cache: alloc_traces, alloc_calls.
+    Traces,
+    /// bcc's slabratetop and memleak.
+    Bcc,
+    /// ZFS's arcstats.
+    Arcstats,
+    /// Memory of containers or services.
+    Services,
+    /// Android's killer of processes.
+    LowMemoryKiller,
+    /// Memory of TCP's buffers.
+    TcpMemory,
+    /// An allocation that XFS repeats.
+    Xfs,
+    /// A table of the network that is full.
+    FullTable,
+    /// The summary of xsos.
+    Xsos,
+    /// The totals of the kernel's tool slabinfo.
+    SlabinfoTotals,
 }
 
 /// The first line of a kind of text, from 1, and what was counted in it.
@@ -44,28 +81,6 @@ pub struct Seen {
     pub lines: usize,
 }
 
-/// Pages by page_owner.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PageOwner {
-    /// Blocks of pages, by order.
-    pub orders: BTreeMap<u32, u64>,
-    /// Of these, blocks of slabs, by order.
-    pub slabs: BTreeMap<u32, u64>,
-    /// Blocks charged to a memory cgroup.
-    pub cgroups: BTreeMap<String, u64>,
-    last: u32,
-}
-
-/// Pages scanned by `sar -B`, all rows together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scanned {
-    /// Rows.
-    pub rows: u64,
-    /// Pages a second by kswapd and by those who asked, in hundredths, added up.
-    pub pages: u64,
-    columns: Vec<usize>,
-}
-
 /// What was seen of other tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asides {
@@ -75,10 +90,14 @@ pub struct Asides {
     pub pages: PageOwner,
     /// What `sar -B` counts.
     pub scanned: Scanned,
+    /// What `sar -r` counts.
+    pub memory: Memory,
+    /// Who allocated the objects of a cache.
+    pub traces: Traces,
 }
 
 /// Words of lines by which a text is known; all words of one must be in the line.
-const MARKS: [(Aside, &[&str]); 23] = [
+const MARKS: [(Aside, &[&str]); 54] = [
     (Aside::PerfScript, &["kmem:kmalloc:"]),
     (Aside::PerfScript, &["kmem:kmem_cache_alloc:"]),
     (Aside::PerfScript, &["kmem:mm_page_alloc:"]),
@@ -102,12 +121,44 @@ const MARKS: [(Aside, &[&str]); 23] = [
     (Aside::Vmstat, &["procs", "---memory---"]),
     (Aside::Processes, &["PID", "VIRT", "RES"]),
     (Aside::Processes, &["PID", "%MEM", "RSS"]),
+    (Aside::SarMemory, &["kbmemfree", "kbmemused"]),
+    (Aside::Free, &["total", "used", "free", "shared", "buff/cache"]),
+    (Aside::Free, &["total", "used", "free", "shared", "buffers", "cached"]),
+    (Aside::Free, &["Mem", "total,", "free,", "used,", "buff/cache"]),
+    (Aside::Free, &["Mem:", "total,", "used,", "free,", "buffers"]),
+    (Aside::Free, &["K total memory"]),
+    (Aside::Cgtop, &["Control Group", "%CPU", "Memory"]),
+    (Aside::Drgn, &["SlabCacheUsage("]),
+    (Aside::Drgn, &["for_each_slab_cache("]),
+    (Aside::Create, &["kmem_cache_create", "failed with error"]),
+    (Aside::Create, &["kmem_cache_sanity_check"]),
+    (Aside::Create, &["kmem_cache of name", "already exists"]),
+    (Aside::Kmemleak, &["kmemleak: ", "new suspected memory leaks"]),
+    (Aside::Traces, &["/alloc_traces"]),
+    (Aside::Traces, &["/alloc_calls"]),
+    (Aside::Bcc, &["CACHE", "ALLOCS", "BYTES"]),
+    (Aside::Bcc, &["stacks with outstanding allocations"]),
+    (Aside::Bcc, &[" bytes in ", " allocations from stack"]),
+    (Aside::Arcstats, &["arcstats"]),
+    (Aside::Arcstats, &["arc_meta_"]),
+    (Aside::Arcstats, &["c_max "]),
+    (Aside::Services, &["CONTAINER ID", "MEM USAGE"]),
+    (Aside::Services, &["Loaded: loaded ("]),
+    (Aside::LowMemoryKiller, &["lowmemorykiller: Kill"]),
+    (Aside::TcpMemory, &["TCP: out of memory"]),
+    (Aside::Xfs, &["possible memory allocation deadlock"]),
+    (Aside::FullTable, &["table overflow!"]),
+    (Aside::FullTable, &["nf_conntrack: table full"]),
+    (Aside::Xsos, &["of total ram used for slab"]),
+    (Aside::SlabinfoTotals, &["Slabcache Totals"]),
+    (Aside::SlabinfoTotals, &["Slabcaches :", "Aliases"]),
 ];
 
 impl Asides {
     /// Takes a line; false if it is of no such text.
     pub(super) fn line(&mut self, at: usize, line: &str) -> bool {
-        if self.page_owner(line) || self.sar(line) {
+        if self.traces.line(line) || self.pages.line(line) || self.scanned.row(line) || self.memory.row(line)
+        {
             return true;
         }
         let found = MARKS.iter().find(|(_, words)| words.iter().all(|word| line.contains(word)));
@@ -116,92 +167,18 @@ impl Asides {
             Some(seen) => seen.lines += 1,
             None => self.seen.push(Seen { aside: *aside, line: at, lines: 1 }),
         }
-        if let Some((_, rest)) = line.split_once("Page allocated via order ") {
-            let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("");
-            self.pages.last = number(digits).unwrap_or(0);
-            *self.pages.orders.entry(self.pages.last).or_default() += 1;
+        match aside {
+            Aside::Sar => self.scanned.head(line),
+            Aside::SarMemory => self.memory.head(line),
+            _ => {}
         }
-        if *aside == Aside::Sar {
-            let is_scan = |(_, word): &(usize, &str)| matches!(*word, "pgscank/s" | "pgscand/s");
-            // From the end: a time may be one word or two.
-            let words: Vec<&str> = line.split_whitespace().rev().collect();
-            self.scanned.columns =
-                words.iter().copied().enumerate().filter(is_scan).map(|(at, _)| at).collect();
-        }
-        true
-    }
-
-    fn page_owner(&mut self, line: &str) -> bool {
-        let pages = &mut self.pages;
-        if pages.orders.is_empty() {
-            return false;
-        }
-        if line.starts_with("Slab cache page") {
-            *pages.slabs.entry(pages.last).or_default() += 1;
-            return true;
-        }
-        if let Some((_, name)) = line.split_once("to memcg ").filter(|_| line.starts_with("Charged")) {
-            if pages.cgroups.len() < 1 << 12 {
-                *pages.cgroups.entry(name.trim().into()).or_default() += 1;
-            }
-            return true;
-        }
-        line.starts_with("PFN ")
-    }
-
-    fn sar(&mut self, line: &str) -> bool {
-        let words: Vec<&str> = line.split_whitespace().rev().collect();
-        let plain = |at: &usize| {
-            let (whole, part) = words.get(*at)?.split_once(['.', ','])?;
-            Some(number::<u64>(whole)? * 100 + number::<u64>(part).filter(|_| part.len() == 2)?)
-        };
-        if self.scanned.columns.is_empty() {
-            return false;
-        }
-        let Some(values) = self.scanned.columns.iter().map(plain).collect::<Option<Vec<u64>>>() else {
-            return false;
-        };
-        self.scanned.rows += 1;
-        self.scanned.pages = values.into_iter().fold(self.scanned.pages, u64::saturating_add);
         true
     }
 
     /// The answer that such a text gives by itself.
     pub fn answer(&self) -> Option<String> {
-        if self.scanned.rows > 0 {
-            let rows = self.scanned.rows;
-            return Some(match self.scanned.pages {
-                0 => format!(
-                    "memory is not short: no reclaim at all in {rows} rows of sar -B (pgscank and pgscand are 0); it \
-                     does not count slabs"
-                ),
-                pages => format!(
-                    "unknown: the kernel scanned {} pages a second on average in {rows} rows of sar -B to free memory; \
-                     it does not tell what holds it",
-                    pages / 100 / rows
-                ),
-            });
-        }
-        let pages = &self.pages;
-        if pages.orders.is_empty() {
-            return None;
-        }
-        let blocks: u64 = pages.orders.values().sum();
-        let slabs: Vec<String> = pages
-            .slabs
-            .iter()
-            .map(|(order, count)| format!("{count} slab {} of order {order}", word(*count)))
-            .collect();
-        let slabs = if slabs.is_empty() { "no slab page".into() } else { slabs.join(", ") };
-        let mut cgroups: Vec<(&String, &u64)> = pages.cgroups.iter().collect();
-        cgroups.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
-        let charged: Vec<String> = cgroups
-            .iter()
-            .take(3)
-            .map(|(name, count)| format!("{count} {} charged to {name}", word(**count)))
-            .collect();
-        let charged = if charged.is_empty() { String::new() } else { format!("; {}", charged.join(", ")) };
-        Some(format!("{blocks} blocks of pages by page_owner: {slabs}{charged}"))
+        let traces = || self.traces.answer();
+        self.scanned.answer().or_else(traces).or_else(|| self.memory.answer()).or_else(|| self.pages.answer())
     }
 
     /// What the text is, and which command reads it, if one does.
@@ -221,6 +198,66 @@ impl Asides {
             }
             Aside::PageOwner => "page_owner: pages and who allocated them, not caches",
             Aside::Sar => "sar -B: paging of the machine, not what holds memory",
+            Aside::SarMemory => {
+                "sar -r: memory of the machine. Its column kbslab (`sar -r ALL`) has all slabs, and the text has no row of it"
+            }
+            Aside::Free => {
+                "free, the head of top, or vmstat -s: slabs are in buff/cache as far as the kernel counts them as \
+                 reclaimable, and in used; /proc/meminfo has both numbers"
+            }
+            Aside::Cgtop => {
+                "systemd-cgtop: memory of cgroups, slabs included and not told apart; memory.stat of a cgroup does"
+            }
+            Aside::Drgn => {
+                "drgn's counts of objects and slabs, without their sizes: scripts/vmcore.py of slablab, run with drgn, \
+                 writes what `slablab doctor` reads, and so does crash's `kmem -s`"
+            }
+            Aside::Create => {
+                "a cache that could not be made: its name or its size is not allowed (error -22), its name is taken, or \
+                 memory is short (error -12). But for -12 it is a defect of the module that asks, and no shortage"
+            }
+            Aside::Kmemleak => {
+                "kmemleak's count of objects that it suspects: which they are and who allocated them is in \
+                 /sys/kernel/debug/kmemleak"
+            }
+            Aside::Traces => {
+                "who allocated the objects of one cache (alloc_traces, alloc_calls): the text has no row of it"
+            }
+            Aside::Bcc => {
+                "what bcc counts while it runs: allocations, and what was not freed yet in that time. `slablab leak` puts \
+                 such call sites beside the caches that grow"
+            }
+            Aside::Arcstats => {
+                "arcstats of ZFS: the size of its cache of files (ARC), which counts its buffers and not the slabs they \
+                 are in; /proc/spl/kmem/slab has those, /proc/meminfo the kernel's"
+            }
+            Aside::Services => {
+                "memory of containers or services, slabs included and not told apart; memory.stat of the cgroup does"
+            }
+            Aside::LowMemoryKiller => {
+                "Android's lowmemorykiller: it ends processes when the page cache is small, and does not count slabs; \
+                 /proc/meminfo does"
+            }
+            Aside::TcpMemory => {
+                "TCP's own limit (net.ipv4.tcp_mem), not the machine's memory: data in buffers of sockets; `ss -m` and \
+                 /proc/net/sockstat tell whose"
+            }
+            Aside::Xfs => {
+                "an allocation that XFS repeats until it succeeds: a large block (its size is in the line) is not there, \
+                 most often by fragmentation (/proc/buddyinfo); it does not tell what holds memory"
+            }
+            Aside::FullTable => {
+                "a table of the network at its own limit (gc_thresh3 of neighbours, nf_conntrack_max), not a shortage of \
+                 memory"
+            }
+            Aside::Xsos => {
+                "a summary by xsos: the sosreport itself, which `slablab doctor` reads, has the caches and whether the \
+                 kernel frees them"
+            }
+            Aside::SlabinfoTotals => {
+                "totals by the kernel's tool slabinfo: its list of caches (slabinfo without -T), or /proc/slabinfo, has \
+                 the caches"
+            }
             Aside::Oomctl => {
                 "oomctl: memory pressure (PSI) and limits of a cgroup as systemd-oomd sees them; it has nothing about \
                  slabs. memory.stat of that cgroup has"
@@ -243,8 +280,4 @@ impl Asides {
             }
         })
     }
-}
-
-fn word(count: u64) -> &'static str {
-    if count == 1 { "page" } else { "pages" }
 }

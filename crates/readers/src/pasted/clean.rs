@@ -309,8 +309,11 @@ fn after_stamp(line: &str) -> Option<&str> {
         return is_digits(level).then_some(rest);
     }
     if let Some((inside, rest)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        let seconds = inside.trim().split_once('.').is_some_and(|(s, part)| is_digits(s) && is_digits(part));
-        let date = inside.split_whitespace().any(is_clock);
+        // `dmesg -H` has the seconds since the line before, and the minute in the first: `[  +0.000012]`,
+        // `[Nov12 03:14]`.
+        let plain = inside.trim().trim_start_matches('+');
+        let seconds = plain.split_once('.').is_some_and(|(s, part)| is_digits(s) && is_digits(part));
+        let date = inside.split_whitespace().any(is_clock) || is_minute(inside);
         // The kernel's own mark of the CPU or thread that printed: `[T1234]`, `[C3]`.
         let printer = inside.trim().strip_prefix(['T', 'C']).is_some_and(is_digits);
         return (seconds || date || printer).then_some(rest);
@@ -387,6 +390,13 @@ fn is_month(word: &str) -> bool {
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"].contains(&word)
 }
 
+/// `Nov12 03:14`.
+fn is_minute(text: &str) -> bool {
+    let Some((day, time)) = text.split_once(' ') else { return false };
+    let is_day = day.is_ascii() && day.len() > 3 && is_month(&day[..3]) && is_digits(&day[3..]);
+    is_day && time.split_once(':').is_some_and(|(hours, minutes)| is_digits(hours) && is_digits(minutes))
+}
+
 /// A date without its time, as `2026-11-24` or `24.11.2026`.
 fn is_day(word: &str) -> bool {
     let mut parts = word.split(['-', '.', '/']);
@@ -419,6 +429,8 @@ mod tests {
         check("<4>[  12.345678] SLUB: Unable", &["SLUB: Unable"]);
         check("[Tue Nov 24 01:33:42 2026] SLUB: Unable", &["SLUB: Unable"]);
         check("[ 12.345678][ T1234] SLUB: Unable", &["SLUB: Unable"]);
+        check("[Nov24 01:33] SLUB: Unable", &["SLUB: Unable"]);
+        check("[  +0.000012] SLUB: Unable", &["SLUB: Unable"]);
         check("kern  :warn  : [  12.345678] SLUB: Unable", &["SLUB: Unable"]);
         check("Nov 24 01:33:42 host kernel: SLUB: Unable", &["SLUB: Unable"]);
         check("Nov  4 01:33:42 host kernel: [12.345678] SLUB: Unable", &["SLUB: Unable"]);

@@ -36,6 +36,8 @@ pub enum Damage {
     Unreferenced,
     /// A page was freed although its flags or counters say that it is in use.
     Page,
+    /// A copy between an object and a program was stopped: more than the object has, or may let out.
+    Usercopy,
     /// Another report about a cache, of words that are not known.
     #[default]
     Other,
@@ -112,9 +114,10 @@ pub(super) enum At {
 const FRAMES: usize = 32;
 
 /// Functions of the allocator itself: the caller is behind them.
-const ALLOCATOR: [&str; 24] = [
+const ALLOCATOR: [&str; 25] = [
     "kmalloc",
     "__kmalloc",
+    "___kmalloc",
     "krealloc",
     "kfree",
     "kvfree",
@@ -196,6 +199,8 @@ pub(super) fn begins(line: &str) -> Option<Corruption> {
         .or_else(|| destroyed(line))
         .or_else(|| wrong_cache(line))
         .or_else(|| slab(line))
+        .or_else(|| kfence(line))
+        .or_else(|| usercopy(line))
         .or_else(|| bug(line))
         .or_else(|| oops(line))
         .or_else(|| unreferenced(line))
@@ -297,8 +302,10 @@ fn slab(line: &str) -> Option<Corruption> {
         return Some(Corruption { damage, words: words.into(), cache: some(cache), ..Corruption::default() });
     }
     let (_, rest) = line.split_once("Slab corruption")?;
-    let rest = rest.split_once(": ").map_or(rest, |(_, rest)| rest);
-    let (cache, rest) = rest.split_once(" start=")?;
+    // The kernel's taint may stand before the name, and before 2.6.20 there is no name.
+    let taint_ends = if rest.trim_start().starts_with('(') { "): " } else { ": " };
+    let (_, rest) = rest.split_once(taint_ends)?;
+    let (cache, rest) = rest.split_once("start=")?;
     let (start, rest) = rest.split_once(',').unwrap_or((rest, ""));
     let size = rest.split_once("len=").and_then(|(_, len)| digits(len));
     Some(Corruption {
@@ -309,6 +316,62 @@ fn slab(line: &str) -> Option<Corruption> {
         size,
         ..Corruption::default()
     })
+}
+
+/// `BUG: KFENCE: use-after-free read in foo_poll+0x21/0x80 [foo]`.
+fn kfence(line: &str) -> Option<Corruption> {
+    let (_, rest) = line.split_once("BUG: KFENCE: ")?;
+    let (words, place) = rest.split_once(" in ")?;
+    let damage = match words {
+        _ if words.starts_with("out-of-bounds") => Damage::OutOfBounds,
+        _ if words.starts_with("use-after-free") => Damage::UseAfterFree,
+        // Bytes beside the object that were not as they had been, found when it is freed.
+        "memory corruption" => Damage::Redzone,
+        "invalid free" => Damage::InvalidFree,
+        _ => Damage::Other,
+    };
+    // The number of bytes is not told.
+    let access = words.ends_with("read").then_some((false, 0));
+    let access = access.or_else(|| words.ends_with("write").then_some((true, 0)));
+    let (words, place) = (format!("KFENCE: {words}"), some(without_offset(place)));
+    Some(Corruption { damage, words, place, access, ..Corruption::default() })
+}
+
+/// `usercopy: Kernel memory exposure attempt detected from SLUB object 'names_cache' (offset 0, size 4097)!`.
+fn usercopy(line: &str) -> Option<Corruption> {
+    let (_, rest) = line.split_once("ernel memory ")?;
+    let (what, rest) = rest.split_once(" attempt detected ")?;
+    let is_write = what == "overwrite";
+    let (_, rest) = rest.split_once(" object '")?;
+    let (cache, rest) = rest.split_once('\'')?;
+    let of = |key: &str| rest.split_once(key).and_then(|(_, rest)| digits(rest));
+    Some(Corruption {
+        damage: Damage::Usercopy,
+        words: format!("Kernel memory {what} attempt"),
+        cache: some(cache.into()),
+        access: of("size ").map(|size| (is_write, size)),
+        distance: of("offset ").map(|offset| (offset, "inside".into())),
+        ..Corruption::default()
+    })
+}
+
+/// What SLUB says of its repair after a report: `FIX kmalloc-64: Object at 0xffff888128ed0340 not freed`.
+pub(super) fn repaired(line: &str) -> Option<Corruption> {
+    let (cache, words) = line.strip_prefix("FIX ")?.split_once(": ")?;
+    let is_name = !cache.is_empty() && !cache.contains(char::is_whitespace);
+    is_name.then(|| Corruption {
+        damage: Damage::Other,
+        words: format!("SLUB repaired what it had reported before ({words})"),
+        cache: Some(cache.into()),
+        ..Corruption::default()
+    })
+}
+
+/// KASAN before 4.9 lets SLUB print the object: the second line is of the same report.
+pub(super) fn is_of_kasan(report: &Corruption, found: &Corruption) -> bool {
+    found.words.contains("kasan: bad access detected")
+        && report.cache.is_none()
+        && report.words.starts_with("KASAN: ")
 }
 
 /// `kernel BUG at mm/slub.c:3035!`.
@@ -387,7 +450,51 @@ pub(super) fn more(report: &mut Corruption, line: &str) -> bool {
         report.byte = byte(rest.split_whitespace().next().unwrap_or("")).zip(expected);
         return true;
     }
-    kasan_more(report, line) || leak_more(report, line) || common(report, line)
+    kasan_more(report, line)
+        || kfence_more(report, line)
+        || leak_more(report, line)
+        || last_user(report, line)
+        || common(report, line)
+}
+
+/// KFENCE's: `kfence-#94: 0x..d00-0x..d3f, size=64, cache=kmalloc-64`, `allocated by task 512 on cpu 1`.
+fn kfence_more(report: &mut Corruption, line: &str) -> bool {
+    if !report.words.starts_with("KFENCE: ") {
+        return false;
+    }
+    if let Some((before, cache)) = line.split_once("cache=") {
+        report.cache = cache.split_whitespace().next().map(str::to_string);
+        report.size = before.split_once("size=").and_then(|(_, size)| digits(size));
+        return true;
+    }
+    for (at, start) in [(At::Allocated, "allocated by task"), (At::Freed, "freed by task")] {
+        if line.starts_with(start) {
+            report.at = at;
+            return true;
+        }
+    }
+    // `Out-of-bounds read at 0x8c7a (1B left of kfence-#73):`.
+    let Some((_, place)) = line.split_once(" at 0x").filter(|_| line.contains("kfence-#")) else {
+        return false;
+    };
+    let place = place.split_once('(').map_or("", |(_, place)| place);
+    let side = ["right", "left"].into_iter().find(|side| place.contains(side));
+    report.distance = digits(place).zip(side.map(str::to_string));
+    true
+}
+
+/// SLAB's: who had the object last, `Last user: [<c02a1d3c>](kfree_skbmem+0x1c/0x80)`; then the objects
+/// beside.
+fn last_user(report: &mut Corruption, line: &str) -> bool {
+    if let Some(rest) = line.strip_prefix("Last user: ") {
+        let place = rest.split_once("](").map_or("", |(_, place)| place.trim_end_matches(')'));
+        // The first is that of the object itself, which is free.
+        if report.freed.is_none() && report.damage == Damage::Poison {
+            report.freed = Some(Track { place: without_offset(place), ..Track::default() });
+        }
+        return true;
+    }
+    line.starts_with("Prev obj: ") || line.starts_with("Next obj: ")
 }
 
 fn kasan_more(report: &mut Corruption, line: &str) -> bool {

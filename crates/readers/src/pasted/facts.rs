@@ -1,10 +1,11 @@
 //! Lines that say something of the whole machine: heads of tables, meminfo, dentry-state, the release.
 
 use super::Pasted;
-use super::row::{number, size};
+use super::row::{decimal, number, size, unit_shift};
 use super::tables::Kind;
 use crate::moment;
 use crate::procfs::{DentryState, Numbers};
+use std::collections::BTreeMap;
 
 /// The head of slabtop: of all caches, whatever the list below it shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,8 +44,14 @@ pub(super) struct Facts {
     /// The time of what follows, in seconds since 1970 and since the boot.
     taken_s: Option<u64>,
     up_s: Option<f64>,
-    /// Counters in lines of their own.
-    pub(super) counters: Numbers,
+    /// Counters in lines of their own: of each moment, the last one last.
+    pub(super) counters: Vec<Numbers>,
+    /// Numbers behind names are bytes: an awk program in the text multiplies objects by their size.
+    pub(super) products: bool,
+    /// Rows of numastat follow.
+    in_numastat: bool,
+    /// kB by node and name, of nodes' own meminfo and of numastat.
+    nodes: BTreeMap<(u64, String), u64>,
 }
 
 impl Facts {
@@ -70,13 +77,14 @@ impl Facts {
             return Some(Fact::Heading(heading));
         }
         let understood = self.totals(pasted, line)
+            || self.of_nodes(line, words)
             || self.meminfo(pasted, words)
             || self.time(line)
             || self.dentry_state(pasted, line, words)
             || self.release(pasted, line, words)
             || self.counter(words)
             || cpus(pasted, line)
-            || source(pasted, line);
+            || self.source(pasted, line);
         understood.then_some(Fact::Other)
     }
 
@@ -117,13 +125,13 @@ impl Facts {
 
     /// A name that is there already begins a new moment, as a table that is there already does.
     fn meminfo(&mut self, pasted: &mut Pasted, words: &[&str]) -> bool {
-        let pairs = match crash(words).filter(|_| self.in_crash) {
-            Some(pair) => vec![pair],
-            None => match meminfo(words) {
-                Some(pairs) => pairs,
-                None => return false,
-            },
-        };
+        let of_crash = crash(words).filter(|_| self.in_crash).map(|pair| vec![pair]);
+        let Some(pairs) = of_crash.or_else(|| meminfo(words)).or_else(|| atop(words)) else { return false };
+        self.counted(pasted, pairs)
+    }
+
+    /// Puts numbers of /proc/meminfo to those that are there; false if there are too many.
+    pub(super) fn counted(&mut self, pasted: &mut Pasted, pairs: Vec<(String, u64)>) -> bool {
         if pasted.meminfo.len() > 1000 {
             return false;
         }
@@ -135,6 +143,42 @@ impl Facts {
         }
         pasted.meminfo.extend(pairs);
         true
+    }
+
+    /// A line of a node's meminfo, `Node 0 Slab:  7012344 kB`, or of numastat, whose last column is the sum
+    /// in MB.
+    fn of_nodes(&mut self, line: &str, words: &[&str]) -> bool {
+        if words.first() == Some(&"Node") && words.last() == Some(&"Total") {
+            self.in_numastat = true;
+            return true;
+        }
+        let found = match words {
+            ["Node", node, rest @ ..] => {
+                let of_one = meminfo(rest).filter(|pairs| pairs.len() == 1).and_then(|mut pairs| pairs.pop());
+                number(node).zip(of_one).map(|(node, (name, kb))| ((node, name), kb))
+            }
+            [name, numbers @ ..]
+                if self.in_numastat && line.starts_with(|c: char| c.is_ascii_uppercase()) =>
+            {
+                let values: Option<Vec<u64>> = numbers.iter().map(|word| megabytes(word)).collect();
+                let sum = values.filter(|values| values.len() > 1).and_then(|values| values.last().copied());
+                sum.map(|kb| ((0, (*name).to_string()), kb))
+            }
+            _ => None,
+        };
+        let Some((key, kb)) = found.filter(|_| self.nodes.len() < 1 << 16) else { return false };
+        self.nodes.insert(key, kb);
+        true
+    }
+
+    /// The sums over all nodes, by the names of /proc/meminfo.
+    pub(super) fn sums_of_nodes(&self) -> Numbers {
+        let mut sums = Numbers::default();
+        for ((_, name), kb) in &self.nodes {
+            let sum = sums.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*kb);
+        }
+        sums
     }
 
     /// The time of what follows: the output of date or uptime.
@@ -193,12 +237,43 @@ impl Facts {
                     | "pgpgout"
                     | "rss"
             );
-        let value =
-            number::<u64>(value).filter(|_| is_name && name_ends && known && self.counters.len() < 1000);
-        value.is_some_and(|value| {
-            self.counters.insert(name.to_string(), value);
-            true
-        })
+        const MOST: usize = 1000;
+        let value = number::<u64>(value).filter(|_| is_name && name_ends && known);
+        let Some(value) = value else { return false };
+        // A name that is there already begins a new moment.
+        if self.counters.last().is_none_or(|last| last.contains_key(name)) {
+            self.counters.push(Numbers::default());
+        }
+        // The first and the last are compared.
+        if self.counters.len() > MOST {
+            self.counters.remove(1);
+        }
+        let last = self.counters.last_mut().expect("a moment");
+        last.len() < MOST && last.insert(name.to_string(), value).is_none()
+    }
+
+    /// A line that names the program or the file whose output follows, as a prompt with a command does.
+    fn source(&mut self, pasted: &mut Pasted, line: &str) -> bool {
+        let names = [
+            "slabtop",
+            "/proc/slabinfo",
+            "/proc/meminfo",
+            "vmstat -m",
+            "memory.kmem.slabinfo",
+            "kmem.slabinfo",
+        ];
+        if !names.iter().any(|name| line.contains(name)) {
+            return false;
+        }
+        pasted.of_cgroup |= line.contains("kmem.slabinfo");
+        let program: String = line.split_whitespace().collect();
+        pasted.active_bytes |= program.contains("$2*$4") || program.contains("$4*$2");
+        // `print $1, $3*$4`: bytes, unless they are divided.
+        let of_all = program.contains("$3*$4") || program.contains("$4*$3");
+        let is_bytes =
+            (pasted.active_bytes || of_all) && !program.contains("*$4/") && !program.contains("/1024");
+        self.products |= is_bytes;
+        true
     }
 
     /// Six numbers, or three at least of a line that was cut, after a line that names the file.
@@ -238,6 +313,8 @@ fn heading(line: &str, words: &[&str]) -> Option<Kind> {
         () if has(&["OBJSIZE", "ALLOCATED", "SSIZE"]) => Some(Kind::Crash),
         () if has(&["name", "flags", "slabsize", "objsize"]) => Some(Kind::Spl),
         () if has(&["Cache", "Num", "Total", "Size", "Pages"]) => Some(Kind::Columns),
+        // Debuggers print tables with the same words in another order.
+        () if has(&["INUSE"]) => None,
         () if has(&["OBJS", "SLABS", "NAME"]) || has(&["OBJ/SLAB", "NAME"]) => Some(Kind::Slabtop),
         () if line.contains("Unreclaimable slab info") || has(&["Name", "Used", "Total"]) => Some(Kind::Oom),
         () => None,
@@ -251,10 +328,18 @@ fn meminfo(words: &[&str]) -> Option<Vec<(String, u64)>> {
     let mut rest = words;
     while let [name, value, more @ ..] = rest {
         let is_capital = name.starts_with(|c: char| c.is_ascii_uppercase());
-        let name = name.strip_suffix(':').filter(|_| is_capital);
-        let (name, value) = name.zip(number::<u64>(value.trim_end_matches([',', ';'])))?;
+        let name = name.strip_suffix([':', '|']).filter(|_| is_capital)?.trim_end_matches(':');
+        let value = value.trim_end_matches([',', ';']);
         let unit = more.first().map(|unit| unit.trim_end_matches([',', ';']));
         let has_unit = unit.is_some_and(|unit| unit.eq_ignore_ascii_case("kB"));
+        // Tools that rewrite the file have larger units, and parts of them: `15.6 GB`.
+        let shift = unit.and_then(unit_shift).filter(|shift| *shift > 10);
+        if let Some(bytes) = shift.and_then(|_| size(&format!("{value}{}", unit?))) {
+            pairs.push((name.to_string(), bytes.low.midpoint(bytes.high) >> 10));
+            rest = &more[1..];
+            continue;
+        }
+        let value = number::<u64>(value)?;
         // Counts without a unit are few, and none is about slabs.
         if !has_unit && !name.starts_with("HugePages_") {
             return None;
@@ -263,6 +348,32 @@ fn meminfo(words: &[&str]) -> Option<Vec<(String, u64)>> {
         rest = if has_unit { &more[1..] } else { more };
     }
     (!pairs.is_empty() && rest.is_empty()).then_some(pairs)
+}
+
+/// `MEM | tot 15.6G | free 207.4M | cache 391.8M | slab 13.4G | slrec 207.4M |` of atop, without its bars.
+fn atop(words: &[&str]) -> Option<Vec<(String, u64)>> {
+    const NAMES: [(&str, &str); 6] = [
+        ("tot", "MemTotal"),
+        ("free", "MemFree"),
+        ("cache", "Cached"),
+        ("buff", "Buffers"),
+        ("slab", "Slab"),
+        ("slrec", "SReclaimable"),
+    ];
+    let ["MEM", rest @ ..] = words else { return None };
+    let of = |pair: &[&str]| {
+        let (_, name) = NAMES.iter().find(|(short, _)| *short == pair[0])?;
+        let bytes = size(pair[1])?;
+        Some((name.to_string(), bytes.low.midpoint(bytes.high) >> 10))
+    };
+    let pairs: Vec<(String, u64)> = rest.windows(2).filter_map(of).collect();
+    pairs.iter().any(|(name, _)| name == "Slab").then_some(pairs)
+}
+
+/// MB with two digits after the point as kB.
+fn megabytes(word: &str) -> Option<u64> {
+    let (mantissa, digits) = decimal(word).filter(|(_, digits)| *digits == 2)?;
+    Some(mantissa.checked_mul(1024)? / 10u64.pow(digits))
 }
 
 /// `SLAB    19758      77.2 MB    1% of TOTAL MEM` of crash's `kmem -i`: pages as kB of /proc/meminfo's
@@ -332,17 +443,4 @@ fn cpus(pasted: &mut Pasted, line: &str) -> bool {
     let cpus = cpus.filter(|cpus| (1..crate::text::ID_LIMIT).contains(cpus));
     pasted.cpus = pasted.cpus.or(cpus);
     cpus.is_some()
-}
-
-/// A line that names the program or the file whose output follows, as a prompt with a command does.
-fn source(pasted: &mut Pasted, line: &str) -> bool {
-    let names =
-        ["slabtop", "/proc/slabinfo", "/proc/meminfo", "vmstat -m", "memory.kmem.slabinfo", "kmem.slabinfo"];
-    if !names.iter().any(|name| line.contains(name)) {
-        return false;
-    }
-    pasted.of_cgroup |= line.contains("kmem.slabinfo");
-    let program: String = line.split_whitespace().collect();
-    pasted.active_bytes |= program.contains("$2*$4") || program.contains("$4*$2");
-    true
 }

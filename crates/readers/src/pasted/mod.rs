@@ -13,6 +13,7 @@
 //! | `records` | logs whose lines are records in JSON |
 //! | `prefix` | what a log puts before every line, learnt from the text |
 //! | `row` | rows of tables |
+//! | `headed` | tables of other tools, whose heading names the columns |
 //! | `tables` | rows become tables, parts of tables and snapshots |
 //! | `infer` | what rows do not say and their numbers imply |
 //! | `failure` | a slab that could not be had |
@@ -26,6 +27,7 @@ mod clean;
 mod corruption;
 mod facts;
 mod failure;
+mod headed;
 mod infer;
 mod prefix;
 mod records;
@@ -66,6 +68,8 @@ pub struct Pasted {
     pub up_s: Option<f64>,
     /// Counters of one memory cgroup, from its memory.stat: bytes.
     pub cgroup_stat: Numbers,
+    /// The same at the first moment, if the text has several.
+    pub cgroup_before: Option<Numbers>,
     /// Reports of damaged or leaked objects, in the text's order.
     pub corruptions: Vec<Corruption>,
     /// Lines of code that allocate, from /proc/allocinfo or the kernel's log.
@@ -215,6 +219,13 @@ impl Pasted {
         if let Some(words) = self.asides.words() {
             return Some(format!("{words}. Nothing in the text is of slab caches"));
         }
+        if self.meminfo.is_empty() && self.first_unread.is_none() {
+            return Some(
+                "all lines of the text are of kinds that are known, and none of them counts slabs: /proc/meminfo, \
+                 /proc/slabinfo or the whole message of the kernel does"
+                    .into(),
+            );
+        }
         let keys: Vec<&str> = self.meminfo.keys().take(3).map(String::as_str).collect();
         (!keys.is_empty()).then(|| {
             format!(
@@ -262,6 +273,9 @@ impl Pasted {
             let slab = slab.and_then(|(one, other)| Some(("Slab".to_string(), one.checked_add(other)?)));
             let stack = counters.get("nr_kernel_stack").map(|kb| ("KernelStack".to_string(), *kb));
             let all: Vec<(String, u64)> = known.chain(slab).chain(stack).collect();
+            if !self.meminfo.is_empty() && self.of_vmstat {
+                self.next_moment();
+            }
             if self.meminfo.is_empty() {
                 self.meminfo.extend(all);
                 self.of_vmstat = true;
@@ -270,7 +284,10 @@ impl Pasted {
         }
         let of_cgroup = has("slab_reclaimable") || has("slab_unreclaimable") || (has("cache") && has("rss"));
         if of_cgroup {
-            self.cgroup_stat = counters;
+            let last = std::mem::replace(&mut self.cgroup_stat, counters);
+            if !last.is_empty() && self.cgroup_before.is_none() {
+                self.cgroup_before = Some(last);
+            }
         } else {
             self.unread += counters.len();
         }

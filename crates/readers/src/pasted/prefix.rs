@@ -103,7 +103,13 @@ impl Prefixes {
 
     /// The line without its prefix.
     pub(super) fn strip<'a>(&self, line: &'a str) -> &'a str {
-        self.shapes.iter().find_map(|shape| after(line, shape)).unwrap_or(line)
+        let found = self.shapes.iter().find_map(|shape| Some((after(line, shape)?, shape)));
+        let Some((rest, shape)) = found else { return line };
+        // A quote that the prefix opens, as the fields of CSV have it, is closed at the end of the line.
+        match shape.last() {
+            Some(Part::Mark('"')) => rest.strip_suffix('"').unwrap_or(rest),
+            _ => rest,
+        }
     }
 }
 

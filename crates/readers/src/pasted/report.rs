@@ -90,6 +90,7 @@ impl MemoryReport {
     /// Whether it says what happened or counts anything.
     pub fn tells(&self) -> bool {
         self.invoked_by.is_some()
+            || self.killed.is_some()
             || self.failed_order.is_some()
             || self.slab_unreclaimable.is_some()
             || self.cgroup.is_some()
@@ -110,8 +111,13 @@ impl MemoryReport {
 
     /// Whether the pages were asked for by the slab allocator, for a new slab.
     pub fn for_slab(&self) -> bool {
-        self.trace.iter().any(|frame| NEW_SLAB.iter().any(|name| frame.starts_with(name)))
+        self.trace.iter().any(|frame| is_of_new_slab(frame))
     }
+}
+
+/// Whether a function of a stack gets pages for a new slab.
+pub(super) fn is_of_new_slab(frame: &str) -> bool {
+    NEW_SLAB.iter().any(|name| frame.starts_with(name))
 }
 
 /// Functions that get pages for a new slab, of SLUB and of SLAB, old and new.
@@ -154,7 +160,7 @@ const PAGES: [&str; 22] = [
 ];
 
 fn is_slab(frame: &str) -> bool {
-    NEW_SLAB.iter().any(|name| frame.starts_with(name)) || corruption::is_of_allocator(frame)
+    is_of_new_slab(frame) || corruption::is_of_allocator(frame)
 }
 
 /// Things of a report that are kept at most.
@@ -228,6 +234,11 @@ pub(super) fn more(report: &mut MemoryReport, within: &mut Within, line: &str) -
     ];
     if others.iter().any(|start| line.starts_with(start)) {
         report.of_cgroup |= line.contains("constraint=CONSTRAINT_MEMCG");
+        if let Some((_, rest)) = line.split_once("oom_memcg=") {
+            let cgroup = report.cgroup.get_or_insert_default();
+            let name = rest.split(',').next().map(str::to_string);
+            cgroup.name = cgroup.name.take().or(name);
+        }
         *within = Within::Nothing;
         return true;
     }
@@ -337,7 +348,7 @@ fn counters(report: &mut MemoryReport, within: &mut Within, line: &str) -> bool 
         *within = Within::Nothing;
         return blocks(report, name, list);
     }
-    let node = line.strip_prefix("Node ").filter(|rest| leading(rest).is_some());
+    let node = line.strip_prefix("Node ").filter(|rest| is_of_node(rest));
     let pairs = pairs(line);
     let words = line.split_whitespace().count();
     // A zone: its name, and the counter of free pages first.
@@ -391,6 +402,20 @@ fn counters(report: &mut MemoryReport, within: &mut Within, line: &str) -> bool 
     report.slab_unreclaimable = report.pages.get("slab_unreclaimable").copied();
     *within = Within::Counters;
     true
+}
+
+/// Whether what follows `Node ` is a line of Mem-Info: not of /proc/buddyinfo (`0, zone`), of a node's
+/// meminfo (`0 MemTotal:`) or of numastat's head.
+fn is_of_node(rest: &str) -> bool {
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (number, after) = rest.split_at(digits);
+    let mut words = after.split_whitespace();
+    let is_meminfo = words.next().is_some_and(|word| {
+        word.ends_with(':')
+            && word.starts_with(|c: char| c.is_ascii_uppercase())
+            && words.nth(1) == Some("kB")
+    });
+    !number.is_empty() && after.starts_with(' ') && !after.ends_with("Total") && !is_meminfo
 }
 
 /// `Node 0 DMA: 4*4kB (UM) 31*8kB (UM) .. = 904kB`.

@@ -202,6 +202,8 @@ pub(super) fn oom(words: &[&str]) -> Option<Row> {
 /// objects in use, objects, slabs, size of a slab.
 pub(super) fn crash(words: &[&str]) -> Option<Result<Row, String>> {
     let [cache, rest @ ..] = words else { return None };
+    // crash has no `0x` before an address, drgn's copies of it have.
+    let cache = cache.trim_start_matches("0x");
     let is_address = cache.len() >= 8 && cache.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (name, columns) = match rest {
         [columns @ .., name] if is_address && columns.len() == 5 && is_number(columns[0]) => (*name, columns),
@@ -310,7 +312,7 @@ fn is_percent(word: &str) -> bool {
 }
 
 /// log2 of a unit.
-fn unit_shift(word: &str) -> Option<u32> {
+pub(super) fn unit_shift(word: &str) -> Option<u32> {
     match word {
         "B" | "b" | "bytes" | "Bytes" => Some(0),
         "K" | "k" | "KB" | "kB" | "KiB" => Some(10),
@@ -321,7 +323,7 @@ fn unit_shift(word: &str) -> Option<u32> {
 }
 
 /// A number with the digits after its point: mantissa and how many there are. Some locales write a comma.
-fn decimal(word: &str) -> Option<(u64, u32)> {
+pub(super) fn decimal(word: &str) -> Option<(u64, u32)> {
     if word.matches(',').count() > 1 {
         return Some((number(word)?, 0));
     }

@@ -1,6 +1,7 @@
 //! The scan: a text line by line, each tried as a row, a message, a fact, a text of another tool.
 
 use super::facts::{Fact, Facts};
+use super::headed::Headed;
 use super::tables::Block;
 use super::{AllocFailure, Corruption, Kind, MemoryReport, Pasted, Row, Size};
 use super::{corruption, failure, report, row, tables};
@@ -37,10 +38,14 @@ pub(super) struct Scan {
     under: Option<Kind>,
     in_failure: bool,
     in_corruption: bool,
+    /// The heading of a table of another tool.
+    headed: Option<Headed>,
     within: report::Within,
     sites: allocinfo::Loose,
     /// Caches of node_exporter's metrics, by name.
     exported: std::collections::BTreeMap<String, Row>,
+    /// The machine whose metrics are read: the first.
+    exporter: Option<String>,
     /// Rows of a list of sizes, which count only if there are several.
     sizes: Vec<(usize, Row, String)>,
 }
@@ -58,13 +63,26 @@ impl Scan {
             return;
         }
         self.close();
-        let words = row::words(line);
+        let mut words = row::words(line);
+        // A row of CSV.
+        if words.len() == 1 && line.matches(',').count() > 2 {
+            words = line.split(',').collect();
+        }
         if self.rows(number, line, &words) {
             self.in_failure = false;
             return;
         }
         if !self.sizes.is_empty() && row::sized(&words).is_none() {
             self.close_sizes();
+        }
+        if self.facts.products
+            && let [name, bytes] = words[..]
+            && row::is_name(name)
+            && let Some(bytes) = row::number(bytes)
+        {
+            let row = Row { line: number, name: name.into(), bytes: Some(bytes), ..Row::default() };
+            self.push(Kind::Sizes, row);
+            return;
         }
         if self.message(number, line) {
             self.is_gap = true;
@@ -75,6 +93,15 @@ impl Scan {
             if let Fact::Heading(kind) = fact {
                 self.under = Some(kind);
             }
+            return;
+        }
+        if let Some(head) = Headed::of(&words) {
+            self.headed = Some(head);
+            self.is_gap = true;
+            return;
+        }
+        if let Some(row) = self.headed.as_ref().and_then(|head| head.row(&words)) {
+            self.push(Kind::Columns, Row { line: number, ..row });
             return;
         }
         if self.columns(number, line, &words) || self.size(number, line, &words) {
@@ -105,8 +132,13 @@ impl Scan {
         }
     }
 
-    /// A metric of node_exporter: `node_slabinfo_active_objects{slab="dentry"} 12`.
+    /// A metric of node_exporter: `node_slabinfo_active_objects{slab="dentry"} 12`, `node_memory_Slab_bytes
+    /// 1.4e+10`.
     fn exported(&mut self, number: usize, line: &str) -> bool {
+        if line.starts_with("# HELP node_") || line.starts_with("# TYPE node_") || self.exported_memory(line)
+        {
+            return true;
+        }
         let Some((metric, rest)) = line.strip_prefix("node_slabinfo_").and_then(|rest| rest.split_once('{'))
         else {
             return false;
@@ -135,6 +167,30 @@ impl Scan {
             _ => {}
         }
         true
+    }
+
+    /// A line of /proc/meminfo as node_exporter has it, in bytes. Lines of another machine than the first
+    /// are left out.
+    fn exported_memory(&mut self, line: &str) -> bool {
+        let Some(rest) = line.strip_prefix("node_memory_") else { return false };
+        let end = rest.find(['{', ' ']).unwrap_or(rest.len());
+        let (name, rest) = rest.split_at(end);
+        let (labels, value) = rest.rsplit_once('}').unwrap_or(("", rest));
+        // promtool prints an arrow before the value and a time after it.
+        let value =
+            value.split_whitespace().find(|word| *word != "=>").and_then(|word| word.parse::<f64>().ok());
+        let Some((name, value)) =
+            name.strip_suffix("_bytes").zip(value.filter(|value| (0.0..1e18).contains(value)))
+        else {
+            return false;
+        };
+        let machine =
+            labels.split_once("instance=").map_or("", |(_, rest)| rest.split(',').next().unwrap_or(rest));
+        let machine = machine.to_string();
+        if *self.exporter.get_or_insert_with(|| machine.clone()) != machine {
+            return false;
+        }
+        self.facts.counted(&mut self.pasted, vec![(name.to_string(), value as u64 / 1024)])
     }
 
     fn unread(&mut self, number: usize, line: &str) {
@@ -200,7 +256,10 @@ impl Scan {
 
     /// Takes all rows of a line: some web pages lose the line breaks.
     fn rows(&mut self, number: usize, line: &str, words: &[&str]) -> bool {
-        let mut at = 0;
+        // Where the line breaks were lost, the heading stands before the first row.
+        let heading = words.iter().rposition(|word| *word == "NAME").filter(|at| at + 1 < words.len());
+        let mut at = heading.map_or(0, |at| at + 1);
+        let begin = at;
         while at < words.len() {
             let rest = &words[at..];
             let found = row::slabinfo(rest).map(|found| (Kind::Slabinfo, found));
@@ -219,7 +278,7 @@ impl Scan {
             }
             at = end;
         }
-        at > 0
+        at > begin
     }
 
     fn push(&mut self, kind: Kind, row: Row) {
@@ -232,7 +291,9 @@ impl Scan {
 
     /// The first columns of slabinfo, vmstat's, or those of an OOM report.
     fn columns(&mut self, number: usize, line: &str, words: &[&str]) -> bool {
-        if self.under == Some(Kind::Oom)
+        // The list may be cut before its heading: then its first row has two sizes that differ.
+        let in_list = self.blocks.last().is_some_and(|block| block.kind == Kind::Oom) && !self.is_gap;
+        if (self.under == Some(Kind::Oom) || in_list || row::sized(words).is_none())
             && let Some(row) = row::oom(words)
         {
             self.push(Kind::Oom, Row { line: number, ..row });
@@ -312,11 +373,16 @@ impl Scan {
     /// Reports of damaged objects. A cache's live objects may be listed before the line that says why.
     fn corruption(&mut self, number: usize, line: &str) -> bool {
         let reports = &mut self.pasted.corruptions;
-        if let Some(found) = corruption::begins(line) {
+        let outside = !self.in_corruption;
+        let begins = corruption::begins(line);
+        if let Some(found) = begins.or_else(|| corruption::repaired(line).filter(|_| outside)) {
             (self.in_corruption, self.in_failure) = (true, false);
             let found = Corruption { line: number, ..found };
             if let Some(last) = reports.last_mut().filter(|last| last.is_headless()) {
                 last.head(found);
+            } else if let Some(last) = reports.last_mut().filter(|last| corruption::is_of_kasan(last, &found))
+            {
+                last.cache = found.cache;
             } else if reports.len() < MESSAGES {
                 reports.push(found);
             }
@@ -363,7 +429,13 @@ impl Scan {
         let mut pasted = self.pasted;
         pasted.alloc_sites = self.sites.finish();
         corruption::gather(&mut pasted.corruptions);
-        pasted.sort_counters(self.facts.counters);
+        let nodes = self.facts.sums_of_nodes();
+        if pasted.meminfo.is_empty() {
+            pasted.meminfo = nodes;
+        }
+        for counters in self.facts.counters {
+            pasted.sort_counters(counters);
+        }
         pasted.last_whole_moment();
         pasted.tables = tables::tables(self.blocks);
         if let Some(report) = pasted.reports.last_mut() {
@@ -375,6 +447,15 @@ impl Scan {
             pasted.meminfo.clear();
         }
         pasted.moments.retain(|moment| is_of_memory(&moment.meminfo));
+        for meminfo in
+            pasted.moments.iter_mut().map(|moment| &mut moment.meminfo).chain([&mut pasted.meminfo])
+        {
+            let slab = meminfo.get("SReclaimable").zip(meminfo.get("SUnreclaim"));
+            let slab = slab.and_then(|(one, other)| one.checked_add(*other));
+            if let Some(slab) = slab.filter(|_| !meminfo.contains_key("Slab")) {
+                meminfo.insert("Slab".into(), slab);
+            }
+        }
         pasted
     }
 }

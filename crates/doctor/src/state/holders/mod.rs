@@ -8,12 +8,14 @@
 //!   machine      tables of the whole machine: SysV shared memory, locks, keys
 //!   tcp          states and other sides of TCP sockets, by sock_diag
 //!   tmpfs        files of each tmpfs
-//!   unread       messages in UNIX sockets that nobody read, by sock_diag
+//!   unix         messages in UNIX sockets that nobody read, and servers of connections, by sock_diag
+//!   directories  directories that own many directory entries
 //! ```
 //!
 //! Which kinds there are, and how each is counted, is data ([`Holders`]). Kinds of the counters `cgroups` and
 //! `dentries` are counted by files that a dump has as they are.
 
+mod directories;
 mod machine;
 #[cfg(target_os = "linux")]
 mod netlink;
@@ -21,7 +23,7 @@ mod process;
 mod shared;
 mod tcp;
 mod tmpfs;
-mod unread;
+mod unix;
 
 use crate::what::Holders;
 use process::Process;
@@ -43,7 +45,10 @@ pub(super) fn table(proc: &Path) -> String {
     let mut counts = Counts::default();
     tcp::count(&mut counts);
     tmpfs::count(proc, &mut counts);
-    table_with(proc, counts, &unread::by_socket())
+    directories::count(proc, &mut counts);
+    let sockets = unix::sockets();
+    sockets.put(&mut counts);
+    table_with(proc, counts, &sockets.unread)
 }
 
 /// [`table`], with what is counted already, and the bytes of unread messages by the inode of the socket.

@@ -32,7 +32,7 @@ fn mounted(mountinfo: &str) -> Vec<String> {
 }
 
 /// A path as the kernel writes it there: blanks and backslashes as three octal digits.
-fn unescaped(text: &str) -> String {
+pub(super) fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {

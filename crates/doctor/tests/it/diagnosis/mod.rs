@@ -1,6 +1,7 @@
 //! The doctor on real dumps, and on real dumps with one thing changed.
 
 mod actions;
+mod behind;
 mod leak;
 mod leaks;
 mod truth;

@@ -11,7 +11,7 @@ fn said_of(name: &str) -> String {
     said(read(&Input { path: Some(path), ..Input::default() }).map_err(|error| error.to_string()))
 }
 
-fn said(state: Result<State, String>) -> String {
+pub(super) fn said(state: Result<State, String>) -> String {
     let state = match state {
         Ok(state) => state,
         Err(error) => return error,
@@ -24,7 +24,7 @@ fn said(state: Result<State, String>) -> String {
 
 /// All failures of a table together, so that one run shows them.
 #[track_caller]
-fn check<'a>(table: impl IntoIterator<Item = (&'a str, String, &'a [&'a str], &'a [&'a str])>) {
+pub(super) fn check<'a>(table: impl IntoIterator<Item = (&'a str, String, &'a [&'a str], &'a [&'a str])>) {
     let mut failed = Vec::new();
     for (name, said, words, never) in table {
         let missing = words.iter().filter(|word| !said.contains(**word)).map(|word| format!("no {word:?}"));
@@ -39,7 +39,7 @@ fn check<'a>(table: impl IntoIterator<Item = (&'a str, String, &'a [&'a str], &'
 }
 
 /// Name of the text, what must be said, what must not.
-type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
+pub(super) type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const OOM: &[&str] = &[
     "Not reclaimable, and slabs are the cause: foo invoked the OOM killer; 1.5 of 1.9 GiB of memory (80 %) are \

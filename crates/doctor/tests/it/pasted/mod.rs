@@ -3,6 +3,7 @@
 
 mod cases;
 mod dress;
+mod more;
 
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::output::{Shown, doctor_answer};
