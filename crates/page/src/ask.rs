@@ -1,5 +1,6 @@
 //! Questions and replies.
 
+use crate::answered::{Answered, Result, words};
 use crate::recordings::{Recorded, Words, engine_options, explained, replayed, sited};
 use serde::{Deserialize, Serialize};
 use slablab_doctor::measure::SortKey;
@@ -76,18 +77,6 @@ enum Question {
     },
 }
 
-/// An answer, and the page that is shown if it is not the answer's own.
-pub(crate) struct Answered {
-    pub(crate) answer: Answer,
-    pub(crate) page: Option<String>,
-}
-
-impl From<Answer> for Answered {
-    fn from(answer: Answer) -> Answered {
-        Answered { answer, page: None }
-    }
-}
-
 /// What an input does not tell.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -151,13 +140,6 @@ pub fn answer(question: &[u8]) -> Reply {
         },
         Err(error) => Reply { command, ..failed(error) },
     }
-}
-
-pub(crate) type Result<T> = std::result::Result<T, String>;
-
-/// An error of a file as words.
-pub(crate) fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 impl Question {

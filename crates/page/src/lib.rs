@@ -13,6 +13,7 @@
 
 #[cfg(target_family = "wasm")]
 mod abi;
+mod answered;
 mod ask;
 mod recordings;
 

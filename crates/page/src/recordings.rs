@@ -1,6 +1,6 @@
 //! Questions about recordings.
 
-use crate::ask::{Answered, Result, words};
+use crate::answered::{Answered, Result, words};
 use serde::Deserialize;
 use slablab_engines::{parse, parse_choice};
 use slablab_replay::explain::{self, explain};

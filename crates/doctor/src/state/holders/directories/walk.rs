@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// Finds cached directories, nearest to the mounts first, then counts the names of the largest of them,
 /// each for as long as the budget allows.
 pub(super) fn walk(places: &[String], counts: &mut Counts) {
-    const TO_FIND: Duration = Duration::from_millis(80);
-    const TO_COUNT: Duration = Duration::from_millis(120);
+    const TO_FIND: Duration = Duration::from_millis(40);
+    const TO_COUNT: Duration = Duration::from_millis(60);
     let begun = Instant::now();
     let mut queue: VecDeque<Found> = places.iter().filter_map(|place| Found::of(place.as_ref())).collect();
     let mut found = Vec::new();
