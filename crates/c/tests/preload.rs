@@ -144,8 +144,8 @@ fn a_purge_is_of_all_threads() {
 /// itself, although it kept 97. A folder stands for the cgroup: a test may not make one.
 #[test]
 fn a_process_gives_back_before_its_limit() {
-    let program = built("cc", "pressure.c", &["-std=gnu11", "-O1", "-Wall"], "pressure");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cgroup");
+    let program = built("cc", "pressure.c", &["-std=gnu11", "-O1", "-Wall"], "limit-pressure");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("limit-cgroup");
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("memory.max"), (140 << 20).to_string()).expect("a file");
     std::fs::write(folder.join("memory.current"), "0").expect("a file");

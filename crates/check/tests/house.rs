@@ -36,7 +36,6 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("stats", &[]),
     ("compare", &["report", "stats"]),
     ("doctor", &["slabs", "readers", "trace", "report"]),
-    ("page", &["slabs", "engines", "report", "doctor"]),
     ("machines", &["model", "report"]),
     ("calibrate", &["report", "stats"]),
     ("vm", &["choices"]),
@@ -48,6 +47,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "machines", "doctor",
         ],
     ),
+    ("page", &["slabs", "engines", "trace", "report", "doctor", "replay"]),
     (
         "experiment",
         &[

@@ -368,7 +368,7 @@ mod tests {
             Ok(&format!("slablab explain {trace} slub@6.18 slub@6.18,max_order=0 --cache dentry")),
         );
         check(&format!(r#"{{"verb":"sites","input":{trace:?}}}"#), Ok(&format!("slablab sites {trace}")));
-        check(&format!(r#"{{"verb":"sites","input":{trace:?},"cache":"no"}}"#), Err("no cache"));
+        check(&format!(r#"{{"verb":"sites","input":{trace:?},"cache":"no"}}"#), Err("nothing is allocated"));
         check(
             &format!(r#"{{"verb":"replay","input":{trace:?},"engines":["slub@1"]}}"#),
             Err("--engine slub@1: "),

@@ -1,7 +1,7 @@
 //! Writing a trace, one row group at a time.
 //!
-//! Rows are collected in a batch; a full batch goes to the packer, which packs and writes it while the next is
-//! collected: on a thread of its own, or at once where a system has none.
+//! Rows are collected in a batch. A full batch goes to the packer, which packs and writes it: on a thread of
+//! its own while the next is collected, or at once where a system has none.
 
 #[cfg_attr(target_family = "wasm", path = "writer/here.rs")]
 #[cfg_attr(not(target_family = "wasm"), path = "writer/apart.rs")]

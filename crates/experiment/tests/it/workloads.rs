@@ -23,7 +23,7 @@ fn words(name: &str) -> Vec<(&'static str, &'static str)> {
 #[test]
 fn policies_are_presets_and_disks_are_installed() {
     let (policies, named) = (words("vm"), words("disk"));
-    assert_eq!([policies.len(), named.len()], [4 * 10 + 4 + 9, 6 * 2]);
+    assert_eq!([policies.len(), named.len()], [4 * 10 + 4 + 8, 6 * 2]);
     for (workload, word) in policies {
         let preset = Preset::parse(word).unwrap_or_else(|bad| panic!("{workload}: {word}: {bad}"));
         let releases: &[[u32; 2]] = match workload {

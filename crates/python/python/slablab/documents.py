@@ -4226,6 +4226,8 @@ class What1Cache(TypedDict):
     """What makes it grow."""
     has_shrinker: bool
     """Whether a shrinker frees unused objects when the kernel needs memory."""
+    module: str | None
+    """The module that creates it, where the kernel may have it as one and a way to shrink it needs the name."""
     name: str
     """The cache's name; with one `*`, a pattern."""
     pattern: bool
