@@ -81,31 +81,21 @@ impl DumpBuilder {
                 if size > limit {
                     return Err(BundleError::TooLarge { path: "slabinfo".into(), size, limit });
                 }
-                match form {
-                    Form::Slabinfo => match Slabinfo::parse(&content) {
-                        Ok(slabinfo) => self.slabinfo(slabinfo),
-                        // Cut off, or with other text around it.
-                        Err(error) => {
-                            let found = pasted::scan(&content);
-                            if found.tables.is_empty() {
-                                return Err(error.into());
-                            }
-                            self.pasted(found);
-                            return Ok((Form::Pasted, None));
+                let read = match form {
+                    Form::Slabinfo => Slabinfo::parse(&content),
+                    _ => Slabinfo::parse_csv(&content),
+                };
+                match read {
+                    Ok(slabinfo) => self.slabinfo(slabinfo),
+                    // Cut off, with other text around it, or a table with some of the columns.
+                    Err(error) => {
+                        let found = pasted::scan(&content);
+                        if found.tables.is_empty() {
+                            return Err(error.into());
                         }
-                    },
-                    _ => match Slabinfo::parse_csv(&content) {
-                        Ok(slabinfo) => self.slabinfo(slabinfo),
-                        // A table with some of the columns.
-                        Err(error) => {
-                            let found = pasted::scan(&content);
-                            if found.tables.is_empty() {
-                                return Err(error.into());
-                            }
-                            self.pasted(found);
-                            return Ok((Form::Pasted, None));
-                        }
-                    },
+                        self.pasted(found);
+                        return Ok((Form::Pasted, None));
+                    }
                 }
                 None
             }
