@@ -1,7 +1,9 @@
 //! What is asked of `what`: names of caches, messages of the kernel, files with either.
 
+use crate::examine::examine;
+use crate::measure::Options;
 use crate::output::what_answer;
-use crate::state::{self, Input};
+use crate::state::{self, Input, State};
 use crate::what::{Corruption, Damaged, Failure, Known, Merged, corruptions_in};
 use slablab_report::{Answer, Error, Result};
 use slablab_slabs::Release;
@@ -62,10 +64,7 @@ impl<'a> Asked<'a> {
             state.caches.iter().filter(|cache| self.known.find(&cache.name).is_some()).collect();
         caches.sort_by_key(|cache| std::cmp::Reverse(cache.bytes(state.page_size)));
         if messages.is_empty() && caches.is_empty() && corruptions.is_empty() {
-            let path = slablab_report::visible::path(path);
-            let what =
-                format!("no message about slabs and no known cache is in it; see slablab doctor {path}");
-            return Err(Error::new(path, what));
+            return Err(Error::new(slablab_report::visible::path(path), nothing(&state, path)));
         }
         self.messages.extend(messages);
         self.release = state.release.or(self.release);
@@ -93,6 +92,15 @@ impl<'a> Asked<'a> {
         let damaged = Damaged::all(&corruptions, release);
         Ok((what_answer(known, &names, &messages, &damaged), unknown))
     }
+}
+
+/// That a file has nothing to explain; if it has the kernel's report about memory, what `doctor` says of it.
+fn nothing(state: &State, path: &Path) -> String {
+    let has_report = state.dump.pasted.as_ref().is_some_and(|pasted| !pasted.reports.is_empty());
+    let report = has_report.then(|| examine(state, &Options::default()).ok()).flatten();
+    let of_it = report.map_or(String::new(), |report| format!(", but a report: {}", report.verdict.text));
+    let path = slablab_report::visible::path(path);
+    format!("no message about slabs and no known cache is in it{of_it}; see slablab doctor {path}")
 }
 
 fn complaint(known: &Known, name: &str) -> String {

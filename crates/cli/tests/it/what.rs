@@ -52,6 +52,10 @@ fn pages() {
                 "sudo slablab leak --for 60s",
             ],
         ),
+        (
+            &["skbuff_head_cache"],
+            &["which process holds the bytes of unread messages in UNIX sockets that grow"],
+        ),
         (&["ebitmap_node"], &["- if it grows: A minute tells which process", "sudo slablab leak --for 60s"]),
         (&["kmalloc-1024"], &["the same cache as kmalloc-1k", "/sys/kernel/slab/kmalloc-1024/shrink"]),
         (&["ext4_inod"], &["of the family ext4_*", "near", "ext4_inode_cache"]),
@@ -93,6 +97,11 @@ fn messages_of_the_kernel() {
     assert_eq!(value["messages"][0]["may_sleep"], false);
     assert_eq!(value["messages"][0]["lines"], serde_json::json!([1, 4]));
     check_error(&[&common::argument("deny.toml")], &["deny.toml", "none of the"]);
+    // A report of the kernel without the names of caches: what `doctor` says of it, and the verb.
+    let report = common::argument("crates/readers/testdata/pasted/cases/o13-order0-arm.txt");
+    let words =
+        ["no known cache is in it, but a report", "not a single page for a new slab", "slablab doctor"];
+    check_error(&[&report], &words);
 }
 
 #[test]

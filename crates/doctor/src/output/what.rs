@@ -3,7 +3,8 @@
 use crate::measure::reclaim::Reclaim;
 use crate::state::Cache;
 use crate::what::{
-    CorruptionDocument, Damaged, Entry, Failure, Flag, Holders, Known, Merged, MessageDocument, Part, Size,
+    CorruptionDocument, Damaged, Entry, Failure, Flag, HolderKind, Holders, Known, Merged, MessageDocument,
+    Part, Size,
 };
 use crate::words::{capital, counted, listed};
 use schemars::JsonSchema;
@@ -336,7 +337,8 @@ fn holder(entry: &Entry, asked: &str) -> Option<Part> {
     }
     let kinds = Holders::builtin().kinds().iter();
     let kinds = kinds.filter(|kind| !kind.shrinker && !kind.detail && kind.takes(asked));
-    let mut many: Vec<String> = kinds.map(|kind| kind.many.clone()).collect();
+    let bytes = |kind: &HolderKind| if kind.in_bytes { "bytes " } else { "" };
+    let mut many: Vec<String> = kinds.map(|kind| format!("{}{}", bytes(kind), kind.many)).collect();
     many.dedup();
     let why = match &many[..] {
         [] => "A minute tells which process holds what grows, and which code allocates it:".into(),
