@@ -42,8 +42,9 @@ pub(crate) fn is_automatic(stream: &impl IsTerminal) -> bool {
 
 /// The columns of the terminal that is standard output.
 pub(crate) fn columns() -> Option<usize> {
-    let terminal = std::io::stdout().is_terminal();
-    let (columns, _) = ratatui::crossterm::terminal::size().ok().filter(|_| terminal)?;
+    // Without a terminal the library would start `tput` to ask.
+    let terminal = std::io::stdout().is_terminal().then(ratatui::crossterm::terminal::size);
+    let (columns, _) = terminal?.ok()?;
     Some(usize::from(columns)).filter(|columns| *columns > 0)
 }
 
