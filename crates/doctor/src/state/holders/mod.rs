@@ -182,7 +182,7 @@ mod tests {
         let status = |pid: u32, parent: u32, state: &str, signals: u32| {
             let text = format!(
                 "Name:\tx\nState:\t{state}\nPPid:\t{parent}\nUid:\t1000\t1000\t1000\t1000\nFDSize:\t32\n\
-                 Threads:\t1\nSigQ:\t{signals}/6000\n"
+                 VmSize:\t100 kB\nThreads:\t1\nSigQ:\t{signals}/6000\n"
             );
             write(&format!("{pid}/status"), &text);
             write(&format!("{pid}/comm"), if pid == 1 { "init\n" } else { "a\tname\n" });

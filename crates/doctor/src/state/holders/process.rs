@@ -45,9 +45,11 @@ impl Process {
         let number = |name: &str| word(name).parse::<u64>().unwrap_or(0);
         let mut kinds = BTreeMap::new();
         let is_zombie = word("State:") == "Z";
-        if !is_zombie {
+        // A thread of the kernel has no memory of its own, and no descriptors. Its table has 64 places, which
+        // would all be looked at.
+        let is_program = status.lines().any(|line| line.starts_with("VmSize:"));
+        if !is_zombie && is_program {
             kinds = descriptors(folder, number("FDSize:"), unread);
-            kinds.insert("thread".into(), number("Threads:"));
             let timers = lines_of(&folder.join("timers"), |line| line.starts_with(b"ID:"));
             kinds.insert("timer".into(), timers);
             // A context of Linux AIO is a mapping too.
@@ -58,6 +60,9 @@ impl Process {
             });
             kinds.insert("mapping".into(), mappings);
             kinds.insert("aio".into(), contexts);
+        }
+        if !is_zombie {
+            kinds.insert("thread".into(), number("Threads:"));
         }
         Some(Process {
             pid,
