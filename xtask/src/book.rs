@@ -4,7 +4,11 @@
 //! docs/SUMMARY.md lists are copied to target/book/src, at the same paths, and a link to any other file of
 //! the repository becomes its text and path. Every link of the built pages must have a target; a page of
 //! docs/ that SUMMARY.md does not list is an error.
+//!
+//! If `cargo xtask page` has made the page before, the book has it, and the page of each verb that it answers
+//! begins with a link to an example there.
 
+use crate::page;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -15,6 +19,20 @@ const BOOK: &str = "target/book";
 const SUMMARY: &str = "docs/SUMMARY.md";
 /// The name of a folder's first page in the book.
 const INDEX: &str = "index.md";
+/// The name of slablab in a page in the book.
+const TRY: &str = "slablab.html";
+
+/// Pages of verbs, and the example that a reader can try.
+const EXAMPLES: [(&str, &str); 8] = [
+    ("docs/doctor.md", "a machine that was loaded"),
+    ("docs/whatif.md", "slub_max_order of 0, 1, 2"),
+    ("docs/orders.md", "slub_max_order of 0, 1, 2"),
+    ("docs/replay.md", "hackbench on 6.18 and 7.3"),
+    ("docs/explain.md", "what sheaves for all caches did to it"),
+    ("docs/map.md", "where its mappings lie, event by event"),
+    ("docs/sites.md", "which code allocated"),
+    ("docs/caches.md", "what dentry and kmalloc-1k are"),
+];
 
 /// Builds the book. Returns the number of its pages and of the links that were checked.
 pub(crate) fn build(root: &Path) -> Result<(usize, usize), String> {
@@ -26,8 +44,13 @@ pub(crate) fn build(root: &Path) -> Result<(usize, usize), String> {
         let _ = fs::remove_dir_all(book.join(old));
     }
     for page in &pages {
-        let text = read(&root.join(page))?;
-        write(&book.join("src").join(staged(page)), &rewritten(&text, page, &pages))?;
+        let text = rewritten(&read(&root.join(page))?, page, &pages);
+        write(&book.join("src").join(staged(page)), &with_example(root, page, text))?;
+    }
+    let page = root.join(page::PAGE);
+    if page.is_file() {
+        let to = book.join("src/docs").join(TRY);
+        fs::copy(&page, &to).map_err(|error| format!("{}: {error}", to.display()))?;
     }
     // The list is at the root of the book's pages: its links are from there.
     let lines = summary.lines().map(|line| match link(line) {
@@ -46,6 +69,15 @@ pub(crate) fn build(root: &Path) -> Result<(usize, usize), String> {
         Err(error) => return Err(format!("mdbook: {error}; cargo install mdbook")),
     }
     Ok((pages.len(), check_links(&book.join("html"))?))
+}
+
+/// A page of the book with a link to its example below its title, if there is one.
+fn with_example(root: &Path, page: &Path, text: String) -> String {
+    let titled = EXAMPLES.iter().find(|(path, _)| Path::new(path) == page);
+    let titled = titled.filter(|_| root.join(page::PAGE).is_file());
+    let found = titled.and_then(|(_, title)| Some((title, page::example(title)?)));
+    let (Some((title, number)), Some((head, rest))) = (found, text.split_once('\n')) else { return text };
+    format!("{head}\n\n[Try it in this browser: {title}]({TRY}#example={number})\n{rest}")
 }
 
 /// The name of a page in the book.
@@ -180,7 +212,12 @@ fn check_page(path: &Path, html: &Path) -> Result<usize, String> {
         let to = if file.is_empty() { path.to_path_buf() } else { path.parent().unwrap_or(html).join(file) };
         let shown = || format!("{}: no target of the link {target}", path.display());
         let there = fs::read(&to).map_err(|_| shown())?;
-        if !anchor.is_empty() && !String::from_utf8_lossy(&there).contains(&format!("id=\"{anchor}\"")) {
+        // What is asked of slablab in a page is no place in it.
+        let is_question = to.ends_with(TRY) && anchor.starts_with("example=");
+        if !anchor.is_empty()
+            && !is_question
+            && !String::from_utf8_lossy(&there).contains(&format!("id=\"{anchor}\""))
+        {
             return Err(shown());
         }
     }
@@ -201,6 +238,16 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every example that a page leads to is one of the page, and every page is one of the repository.
+    #[test]
+    fn examples_are_there() {
+        let root = crate::run::root();
+        for (path, title) in EXAMPLES {
+            assert!(root.join(path).is_file(), "{path}");
+            assert!(page::example(title).is_some(), "{title}");
+        }
+    }
 
     #[test]
     fn links_to_sources_become_text() {

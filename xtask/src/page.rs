@@ -6,7 +6,7 @@ use std::process::Command;
 
 const MODULE: &str = "target/wasm32-unknown-unknown/web/slablab_page.wasm";
 /// The page.
-const PAGE: &str = "target/page/slablab.html";
+pub(crate) const PAGE: &str = "target/page/slablab.html";
 /// Its parts.
 const PARTS: &str = "crates/page/page";
 
@@ -52,6 +52,11 @@ const EXAMPLES: [Example; 8] = [
     ("which code allocated", r#"{"verb": "sites", "input": "hackbench.perf.data.xz"}"#, &[TRACE]),
     ("what dentry and kmalloc-1k are", r#"{"verb": "what", "names": ["dentry", "kmalloc-1k"]}"#, &[]),
 ];
+
+/// The number of an example in the page.
+pub(crate) fn example(title: &str) -> Option<usize> {
+    EXAMPLES.iter().position(|(other, ..)| *other == title)
+}
 
 /// Compiles the module and puts the page together; needs rustup's target wasm32-unknown-unknown. Returns the
 /// page's path and bytes.
