@@ -30,7 +30,8 @@ fn build(file: &PathBuf) -> Result<(), String> {
     let mut command = Command::new(variable("RUSTC"));
     command.args(["preload/library.rs", "--crate-name", "slablab_record", "--crate-type", "cdylib"]);
     command.args(["--edition", "2024", "--target", &variable("TARGET"), "-o"]).arg(file);
-    let codegen = ["opt-level=3", "panic=abort", "codegen-units=1", "strip=symbols"];
+    let codegen =
+        ["opt-level=3", "panic=abort", "force-unwind-tables=yes", "codegen-units=1", "strip=symbols"];
     // Closed, it must stay: threads that end call into it.
     let linker = ["-Wl,-soname,libslablab-record.so", "-Wl,-z,nodelete", "-Wl,-z,defs", "-ldl", "-lc"];
     let link = linker.map(|option| format!("link-arg={option}"));

@@ -1,6 +1,6 @@
 //! `slablab doctor`: the uses of slab memory, changes that would help, and settings that this kernel has.
 
-use crate::input::{InputArgs, command_line, open};
+use crate::input::{InputArgs, command_line, open, size};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use crate::record::dead_instances;
@@ -101,23 +101,6 @@ fn tell_dead_recorders() {
             path.display()
         ));
     }
-}
-
-/// A number of bytes with a binary unit.
-fn size(text: &str) -> Result<u64, String> {
-    let error = || format!("expected a number of bytes, or one with K, M, G or T, found {text}");
-    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().map_err(|_| error())?;
-    let unit = text[digits..].trim_end_matches("iB").to_ascii_uppercase();
-    let shift = match unit.as_str() {
-        "" => 0,
-        "K" => 10,
-        "M" => 20,
-        "G" => 30,
-        "T" => 40,
-        _ => return Err(error()),
-    };
-    number.checked_mul(1 << shift).ok_or_else(error)
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {

@@ -270,3 +270,19 @@ pub(crate) fn command_line() -> String {
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     slablab_report::html::command_line(std::iter::once("slablab").chain(words.iter().map(String::as_str)))
 }
+/// A number of bytes with a binary unit.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let error = || format!("expected a number of bytes, or one with K, M, G or T, found {text}");
+    let digits = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().map_err(|_| error())?;
+    let unit = text[digits..].trim_end_matches("iB").to_ascii_uppercase();
+    let shift = match unit.as_str() {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(error()),
+    };
+    number.checked_mul(1 << shift).ok_or_else(error)
+}

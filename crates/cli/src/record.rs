@@ -8,6 +8,7 @@ mod malloc;
 mod program;
 mod summary;
 
+use crate::input::size;
 use crate::outcome::{Done, Failure};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -43,13 +44,17 @@ pub(crate) struct Args {
     /// End the recording of the kernel after TIME, for example 500ms, 10s or 2m; a command runs on
     #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "malloc")]
     time: Option<Duration>,
-    /// Record the kernel's call chain of each event, too
-    #[arg(short = 'g', long, conflicts_with = "malloc")]
+    /// Record the kernel's call chain of each event, too; with --malloc the program's of some allocations
+    #[arg(short = 'g', long)]
     call_chains: bool,
     /// Size of the kernel's buffer for each CPU in MB: a larger one loses fewer events
     #[arg(long, value_name = "MB", conflicts_with = "malloc",
         value_parser = clap::value_parser!(u64).range(1..=4096))]
     buffer: Option<u64>,
+    /// With --malloc -g: record the call chain of about one allocation in each BYTES that are allocated, for
+    /// example 64K; 1: of every allocation
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = sample, requires_all = ["malloc", "call_chains"])]
+    sample: u64,
     /// With --malloc: process that becomes the trace, by its program's name or its number; without it the
     /// program that ran last in the process that was started
     #[arg(long, value_name = "NAME|PID", requires = "malloc")]
@@ -95,6 +100,7 @@ pub(crate) fn window(output: &Path, time: Duration, buffer: Option<u64>) -> Resu
         with: None,
         time: Some(time),
         call_chains: true,
+        sample: 0,
         buffer,
         process: None,
         recover: None,
@@ -102,6 +108,11 @@ pub(crate) fn window(output: &Path, time: Duration, buffer: Option<u64>) -> Resu
         program: Vec::new(),
     };
     kernel::record(&args).map(drop)
+}
+
+/// Bytes of which there is at least one.
+fn sample(text: &str) -> Result<u64, String> {
+    size(text).and_then(|bytes| if bytes > 0 { Ok(bytes) } else { Err("expected at least 1".into()) })
 }
 
 /// A time with a unit.

@@ -4,8 +4,10 @@ use crate::input::{Progress, command_line, expect_file};
 use crate::interrupts::Interrupts;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
-use slablab_replay::output::{Weight, sites_answer};
+use slablab_replay::output::{Weight, sites_answer, sites_profile};
 use slablab_replay::sites::{self, Options, Sites, Sort};
+use slablab_report::AtomicFile;
+use slablab_report::error::At;
 use std::path::PathBuf;
 
 /// Shows call sites.
@@ -16,6 +18,7 @@ use std::path::PathBuf;
   slablab sites load.perf.data --cache kmalloc-2k --sort allocs
   slablab sites load.perf.data --html who.html              flame graphs, and what lives over time
   slablab sites load.perf.data --format folded --weight allocs | flamegraph.pl > who.svg
+  slablab sites server.trace.parquet --pprof server.pb.gz   a program's, of slablab record --malloc -g
   slablab sites trace.dat.xz --kallsyms kallsyms.txt        names for addresses
   slablab sites                                             /proc/allocinfo of this machine
   slablab sites /proc/allocinfo --since allocinfo.yesterday
@@ -52,6 +55,9 @@ pub(crate) struct Args {
     /// Width of frames in folded stacks
     #[arg(long, value_enum, default_value_t = Width::Live)]
     weight: Width,
+    /// Write the call chains of a program's recording to FILE, for pprof
+    #[arg(long, value_name = "FILE")]
+    pprof: Option<PathBuf>,
     /// All columns, also those that do not fit the terminal
     #[arg(long)]
     wide: bool,
@@ -79,9 +85,9 @@ impl Form for Format {}
 enum By {
     /// Bytes that live at the end
     Live,
-    /// Live bytes that nobody requested
+    /// Live bytes that nobody requested; of a program, free bytes in the pages of live blocks
     Waste,
-    /// The most bytes at once
+    /// The most bytes at once; of a program, bytes that lived when most did
     Peak,
     /// Allocations
     Allocs,
@@ -89,7 +95,7 @@ enum By {
     Bytes,
     /// Median lifetime
     Lifetime,
-    /// Frees by other CPUs than the one that allocated
+    /// Frees by other CPUs than the one that allocated; of a program, frees before the next allocation
     Remote,
     /// Name of the site
     Site,
@@ -102,15 +108,17 @@ enum By {
 enum Width {
     /// Bytes that live at the end
     Live,
-    /// Live bytes that nobody requested
+    /// Live bytes that nobody requested; of a program, free bytes in the pages of live blocks
     Waste,
+    /// Of a program, bytes that lived when most did
+    Peak,
     /// Allocations
     Allocs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let inputs = named("the input", &args.input).chain(named("--since", &args.since));
-    args.out.check(inputs.chain(named("--kallsyms", &args.kallsyms)))?;
+    args.out.check_with(inputs.chain(named("--kallsyms", &args.kallsyms)), named("--pprof", &args.pprof))?;
     args.since.as_deref().map(|path| expect_file("--since", path, "a /proc/allocinfo")).transpose()?;
     args.kallsyms.as_deref().map(|path| expect_file("--kallsyms", path, "a list of symbols")).transpose()?;
     let options = Options {
@@ -126,12 +134,24 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let at = |done, whole| progress.at(done, whole);
     let sites = sites::read(args.input.as_deref(), &options, &mut |events| at(events, events), &at)?;
     drop(progress);
-    if args.out.format == Format::Folded && !matches!(sites, Sites::Recorded(_)) {
+    if args.out.format == Format::Folded && !matches!(sites, Sites::Recorded(_) | Sites::Program(_)) {
         return Err("--format folded is for a recording, and this is none".into());
+    }
+    if args.weight == Width::Peak && !matches!(sites, Sites::Program(_)) {
+        return Err("--weight peak is for a recording of a program's malloc, and this is none".into());
+    }
+    if let Some(path) = &args.pprof {
+        let Sites::Program(program) = &sites else {
+            return Err("--pprof is for a recording of a program's malloc, and this is none".into());
+        };
+        let mut file = AtomicFile::create(path)?;
+        sites_profile(program).write(&mut file).at(path)?;
+        file.commit()?;
     }
     let weight = match args.weight {
         Width::Live => Weight::Live,
         Width::Waste => Weight::Waste,
+        Width::Peak => Weight::Peak,
         Width::Allocs => Weight::Allocs,
     };
     let answer = sites_answer(&sites, args.top as usize, weight);
@@ -141,6 +161,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         answer.said().for_each(tell);
     }
     let incomplete = match &sites {
+        Sites::Program(program) => program.metadata.is_incomplete(),
         Sites::Recorded(recorded) => recorded.metadata.is_incomplete(),
         Sites::Counted(_) | Sites::Tracked(_) => false,
     };

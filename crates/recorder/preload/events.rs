@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! record             the time; an event's place by one addition; three words
-//!   record_slow        the thread's first event, and every 2,730th: another chunk
+//!   record_slow        the thread's first event, and every 2,730th: another chunk; the pages in memory
 //! thread_ends        the thread's last event; its chunk is for another one
 //! ```
 
@@ -10,6 +10,7 @@ use super::process::{self, Thread, WINDOW_BYTES, current, is_off, lost};
 use super::raw::{EVENT_BYTES, kind};
 use super::system::{now, thread};
 use core::ffi::c_void;
+use core::ptr::null_mut;
 use core::sync::atomic::{Ordering::*, compiler_fence};
 
 /// Records a call. `at` is the block's address, or 0; `align` 0 or a power of two.
@@ -17,11 +18,17 @@ use core::sync::atomic::{Ordering::*, compiler_fence};
 pub(crate) fn record(kind: u8, at: *mut c_void, size: usize, align: usize) {
     // Whether anything is recorded is asked on the slow path: this one has no branch for it.
     let event = [now(), at as u64, pack(kind, align, size)];
-    // SAFETY: the thread's own window, in memory that stays mapped.
-    match unsafe { current().as_ref() } {
+    match own() {
         Some(thread) if write(thread, event) => {}
         _ => record_slow(event),
     }
+}
+
+/// The calling thread's window; `None` if it has none yet.
+#[inline]
+pub(crate) fn own() -> Option<&'static Thread> {
+    // SAFETY: the thread's own window, in memory that stays mapped.
+    unsafe { current().as_ref() }
 }
 
 /// Writes an event to the thread's window. `false`: it is full, or there is none.
@@ -69,10 +76,13 @@ fn record_slow(event: [u64; 3]) {
             // A chunk has room for more than two events.
             write(this, opened);
             write(this, event);
+            if let Some(pages) = state.resident(time_ns) {
+                write(this, [time_ns, 0, pack(kind::RESIDENT, 0, pages)]);
+            }
             return;
         }
     }
-    if !is_off() && !matches!(word as u8, kind::REALLOC_BEGIN | kind::END) {
+    if !is_off() && !matches!(word as u8, kind::REALLOC_BEGIN | kind::END..) {
         lost();
     }
 }
@@ -94,6 +104,13 @@ pub(crate) unsafe extern "C" fn thread_ends(window: *mut c_void) {
         // A full window's next event would be behind its end.
         this.next.fetch_min(base + WINDOW_BYTES, Relaxed);
         state.take_back(this);
+    }
+}
+
+/// Records how much memory the process has, whenever the last look was.
+pub(crate) fn record_resident() {
+    if let Some(pages) = process::lock().and_then(|state| state.resident(u64::MAX)) {
+        record(kind::RESIDENT, null_mut(), pages, 0);
     }
 }
 

@@ -5,7 +5,7 @@ use super::folder::{self, Folder};
 use super::next;
 use super::process::Locked;
 use super::raw::{ALLOCATOR_AT, CHUNK_BYTES, COMMAND_AT, HEAD_BYTES, MAGIC, TEXT_BYTES, word};
-use super::system::{self, AT_FDCWD, Name, O_CREAT, O_RDONLY, O_RDWR, Open, Path};
+use super::system::{self, AT_FDCWD, Name, O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_WRONLY, Open, Path};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -37,7 +37,7 @@ impl Locked {
     pub(super) fn file(&self) -> Option<Open> {
         // A child of vfork has another number, and its parent's file.
         let pid = self.state.word(word::PID)?.load(Relaxed);
-        let name = name(pid, self.state.start.load(Relaxed));
+        let name = name(pid, self.state.start.load(Relaxed), b".raw");
         Folder::Raw.open(name.bytes(), O_RDWR).or_else(|| self.begin(Folder::Raw))
     }
 
@@ -48,7 +48,7 @@ impl Locked {
         // A try that failed may have left the file without a head.
         let _ = state.tried.compare_exchange(0, system::now(), Relaxed, Relaxed);
         let start = state.tried.load(Relaxed);
-        let file = folder.open(name(pid, start).bytes(), O_RDWR | O_CREAT)?;
+        let file = folder.open(name(pid, start, b".raw").bytes(), O_RDWR | O_CREAT)?;
         if !file.grow(0, HEAD_BYTES as u64) {
             return None;
         }
@@ -68,6 +68,8 @@ impl Locked {
         write(word::START, start);
         write(word::FIRST, state.first.load(Relaxed));
         write(word::PAGE, system::page_bytes() as u64);
+        let sample = folder::sample();
+        write(word::SAMPLE, if sample != 0 && !system::can_walk() { word::NO_CHAINS } else { sample });
         let text = |at: usize| {
             // SAFETY: the head has `TEXT_BYTES` bytes there, and nobody else writes them.
             unsafe { core::slice::from_raw_parts_mut(head.add(at), TEXT_BYTES - 1) }
@@ -120,13 +122,22 @@ impl Locked {
     }
 }
 
+impl Locked {
+    /// The file that copies of the process's mappings are added to.
+    pub(super) fn maps(&self) -> Option<Open> {
+        let pid = self.state.word(word::PID)?.load(Relaxed);
+        let name = name(pid, self.state.start.load(Relaxed), b".maps");
+        Folder::Raw.open(name.bytes(), O_WRONLY | O_CREAT | O_APPEND)
+    }
+}
+
 /// The name of a process's file.
-fn name(pid: u64, start: u64) -> Name {
+fn name(pid: u64, start: u64, end: &[u8]) -> Name {
     let (mut name, mut digits) = (Name::EMPTY, [0; 20]);
     name.put(decimal(pid, &mut digits));
     name.put(b"-");
     name.put(decimal(start, &mut digits));
-    name.put(b".raw");
+    name.put(end);
     name
 }
 

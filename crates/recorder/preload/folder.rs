@@ -12,6 +12,7 @@ use core::ffi::{CStr, c_int};
 const RAW: &CStr = c"SLABLAB_RECORD";
 const COUNTS: &CStr = c"SLABLAB_RECORD_COUNTS";
 const LIMIT: &CStr = c"SLABLAB_RECORD_LIMIT";
+const SAMPLE: &CStr = c"SLABLAB_RECORD_SAMPLE";
 const DESCRIPTOR: &CStr = c"SLABLAB_RECORD_DESCRIPTOR";
 
 /// A file that the recorder has locked as long as it lives.
@@ -32,6 +33,8 @@ struct Settings {
     counts: Path,
     /// The most bytes of a process's file.
     limit: u64,
+    /// Bytes in each of which about one allocation has its call chain recorded; 0: none.
+    sample: u64,
     /// The descriptor of the folder of raw files; none below 0.
     descriptor: c_int,
 }
@@ -45,6 +48,7 @@ static SETTINGS: Place = Place(UnsafeCell::new(Settings {
     raw: Path::EMPTY,
     counts: Path::EMPTY,
     limit: u64::MAX,
+    sample: 0,
     descriptor: -1,
 }));
 
@@ -75,6 +79,7 @@ pub(crate) unsafe fn read_environment() -> bool {
     settings.raw.put(raw);
     settings.counts.put(counts);
     settings.limit = number(LIMIT, u64::MAX);
+    settings.sample = number(SAMPLE, 0).min(1 << 40);
     settings.descriptor = c_int::try_from(number(DESCRIPTOR, u64::MAX)).unwrap_or(-1);
     true
 }
@@ -82,6 +87,12 @@ pub(crate) unsafe fn read_environment() -> bool {
 /// The most bytes of a process's file.
 pub(crate) fn limit() -> u64 {
     settings().limit
+}
+
+/// Bytes in each of which about one allocation has its call chain recorded; 0: none.
+#[inline]
+pub(crate) fn sample() -> u64 {
+    settings().sample
 }
 
 impl Folder {

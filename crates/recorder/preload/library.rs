@@ -5,7 +5,9 @@
 //! library     the names that programs call
 //!   operators   C++'s operator new and delete
 //!   next        the functions of the allocator behind this library; memory until they are known
-//!   events      a thread's window on its chunk of the process's file
+//!   chains      an allocation, and of some the call chain
+//!     events      a thread's window on its chunk of the process's file
+//!       memory      how much memory the process has, and the mappings of its code
 //!     process     state that a forked child finds empty; threads and their windows
 //!       file        the process's file: its head, its chunks
 //!         folder      the recording's folders, and whether its recorder lives
@@ -25,9 +27,11 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod chains;
 mod events;
 mod file;
 mod folder;
+mod memory;
 mod next;
 mod operators;
 mod process;
@@ -36,6 +40,7 @@ mod process;
 mod raw;
 mod system;
 
+use chains::record_alloc;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use events::record;
@@ -61,7 +66,17 @@ extern "C" fn rust_eh_personality() {}
 /// Finds the allocator before the program's own threads start.
 extern "C" fn start() {
     next::resolve();
+    chains::prepare();
 }
+
+/// How much memory the process has at its end.
+extern "C" fn finish() {
+    events::record_resident();
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static FINISH: extern "C" fn() = finish;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -78,7 +93,7 @@ pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     }
     // SAFETY: any size may be asked for.
     let at = unsafe { (NEXT.malloc())(size) };
-    record(kind::MALLOC, at, size, 0);
+    record_alloc(kind::MALLOC, at, size, 0);
     at
 }
 
@@ -94,7 +109,7 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void
     }
     // SAFETY: any numbers may be asked for.
     let at = unsafe { (NEXT.calloc())(count, size) };
-    record(kind::CALLOC, at, count.saturating_mul(size), 0);
+    record_alloc(kind::CALLOC, at, count.saturating_mul(size), 0);
     at
 }
 
@@ -127,7 +142,7 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c
     }
     // SAFETY: the caller's block.
     let at = unsafe { (NEXT.realloc())(old, size) };
-    record(kind::REALLOC_DONE, at, size, 0);
+    record_alloc(kind::REALLOC_DONE, at, size, 0);
     at
 }
 
@@ -160,7 +175,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usi
     let answer = unsafe { (NEXT.posix_memalign())(out, align, size) };
     // SAFETY: as above; the place was written if the call succeeded.
     let at = if answer == 0 { unsafe { *out } } else { null_mut() };
-    record(kind::ALIGNED, at, size, align);
+    record_alloc(kind::ALIGNED, at, size, align);
     answer
 }
 
@@ -208,6 +223,6 @@ fn aligned(of: fn(&Next) -> next::Aligned, align: usize, size: usize) -> *mut c_
     }
     // SAFETY: any alignment and size may be asked for.
     let at = unsafe { of(&NEXT)(align, size) };
-    record(kind::ALIGNED, at, size, align);
+    record_alloc(kind::ALIGNED, at, size, align);
     at
 }

@@ -2,8 +2,10 @@
 //!
 //! The C++ library's operators call `malloc`. Those of an allocator do not, so they are called here: by the
 //! name that answers null. A request that is not served leaves by a jump to the next operator new, which
-//! calls the program's handler, or throws: no frame of this library is in the way of the exception.
+//! calls the program's handler, or throws: no frame of this library is in the way of the exception. A stack
+//! that is walked meanwhile has one, so the jumps say where they keep what (`.cfi`).
 
+use super::chains::record_alloc;
 use super::events::record;
 use super::next::{self, MALLOC, NEXT, OPERATORS, reserve};
 use super::raw::kind;
@@ -70,7 +72,7 @@ unsafe extern "C" fn serve(size: usize) -> *mut c_void {
         _ => null_mut(),
     };
     if !at.is_null() {
-        record(kind::NEW, at, size, 0);
+        record_alloc(kind::NEW, at, size, 0);
     }
     at
 }
@@ -91,7 +93,7 @@ unsafe extern "C" fn serve_aligned(size: usize, align: usize) -> *mut c_void {
         _ => null_mut(),
     };
     if !at.is_null() {
-        record(kind::ALIGNED, at, size, align);
+        record_alloc(kind::ALIGNED, at, size, align);
     }
     at
 }
@@ -104,20 +106,26 @@ macro_rules! new {
         extern "C" fn $name() {
             #[cfg(target_arch = "x86_64")]
             core::arch::naked_asm!(
-                "push rdi", "push rsi", "push rdx",
+                ".cfi_startproc",
+                "push rdi", "push rsi", "push rdx", ".cfi_adjust_cfa_offset 24",
                 "call {serve}",
-                "pop rdx", "pop rsi", "pop rdi",
+                "pop rdx", "pop rsi", "pop rdi", ".cfi_adjust_cfa_offset -24",
                 "test rax, rax", "jz 2f", "ret",
                 "2: mov rax, qword ptr [rip + {next}]", "jmp rax",
+                ".cfi_endproc",
                 serve = sym $serve, next = sym $next
             );
             #[cfg(target_arch = "aarch64")]
             core::arch::naked_asm!(
+                ".cfi_startproc",
                 "stp x29, x30, [sp, #-48]!", "stp x0, x1, [sp, #16]", "str x2, [sp, #32]",
+                ".cfi_def_cfa_offset 48", ".cfi_offset w30, -40", ".cfi_offset w29, -48",
                 "bl {serve}",
                 "mov x9, x0", "ldp x0, x1, [sp, #16]", "ldr x2, [sp, #32]", "ldp x29, x30, [sp], #48",
+                ".cfi_def_cfa_offset 0", ".cfi_restore w30", ".cfi_restore w29",
                 "cbz x9, 2f", "mov x0, x9", "ret",
                 "2: adrp x9, {next}", "ldr x9, [x9, :lo12:{next}]", "br x9",
+                ".cfi_endproc",
                 serve = sym $serve, next = sym $next
             );
         }

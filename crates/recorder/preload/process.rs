@@ -53,6 +53,19 @@ pub(crate) struct Thread {
     free: AtomicUsize,
     /// The file of the chunk: its [`word::START`].
     file: AtomicU64,
+    /// What decides which allocations have a call chain.
+    pub(crate) dice: Dice,
+}
+
+/// When a thread's next call chain is due. Zeros: it is not decided.
+#[repr(C)]
+pub(crate) struct Dice {
+    /// Bytes to be allocated until then.
+    pub(crate) until: AtomicU64,
+    /// The state of the thread's random numbers.
+    pub(crate) random: AtomicU64,
+    /// A chain is being recorded: allocations meanwhile have none.
+    pub(crate) busy: AtomicBool,
 }
 
 #[repr(C)]
@@ -80,6 +93,12 @@ pub(super) struct State {
     pub(super) bytes: AtomicU64,
     /// Bytes of the file that are allocated on the disk.
     pub(super) grown: AtomicU64,
+    /// When the process last looked how many pages it has in memory, and last copied its mappings.
+    pub(super) resident_ns: AtomicU64,
+    pub(super) mapped_ns: AtomicU64,
+    /// Code that the last copy of the mappings has: beginnings and ends.
+    pub(super) code_count: AtomicUsize,
+    pub(super) code: [(AtomicUsize, AtomicUsize); CODE],
     pub(super) serials: AtomicU64,
     /// Threads that were ever in use.
     pub(super) threads: AtomicUsize,
@@ -88,6 +107,9 @@ pub(super) struct State {
     /// Chunks with room: offset, and bytes that are used.
     pub(super) left: [(AtomicU64, AtomicU64); LEFT],
 }
+
+/// Mappings of code that are known. More are not, and the file has them all the same.
+pub(super) const CODE: usize = 512;
 
 const STATE_BYTES: usize = size_of::<State>().next_multiple_of(4096);
 const THREADS_BYTES: usize = THREADS * size_of::<Thread>();
@@ -116,7 +138,7 @@ pub(crate) fn is_off() -> bool {
 
 /// The state, if there is one yet.
 #[inline]
-fn known() -> Option<&'static State> {
+pub(super) fn known() -> Option<&'static State> {
     // SAFETY: the mapping stays, and zeros are a state.
     unsafe { STATE.load(Acquire).as_ref() }
 }

@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
 
 /// `RTLD_NEXT`: the libraries behind this one.
 pub(crate) const NEXT: *mut c_void = usize::MAX as *mut c_void;
@@ -42,6 +43,7 @@ unsafe extern "C" {
     fn openat(folder: c_int, path: *const c_char, flags: c_int, ...) -> c_int;
     fn close(fd: c_int) -> c_int;
     fn read(fd: c_int, to: *mut c_void, bytes: usize) -> isize;
+    fn write(fd: c_int, from: *const c_void, bytes: usize) -> isize;
     fn flock(fd: c_int, operation: c_int) -> c_int;
     fn ftruncate(fd: c_int, bytes: i64) -> c_int;
     fn fallocate(fd: c_int, mode: c_int, offset: i64, bytes: i64) -> c_int;
@@ -77,7 +79,9 @@ pub(crate) const MADV_DONTFORK: c_int = 10;
 pub(crate) const MADV_WIPEONFORK: c_int = 18;
 pub(crate) const O_RDONLY: c_int = 0;
 pub(crate) const O_RDWR: c_int = 2;
+pub(crate) const O_WRONLY: c_int = 1;
 pub(crate) const O_CREAT: c_int = 0o100;
+pub(crate) const O_APPEND: c_int = 0o2000;
 /// Paths are from the folder that the process works in.
 pub(crate) const AT_FDCWD: c_int = -100;
 const O_NONBLOCK: c_int = 0o4000;
@@ -134,10 +138,22 @@ impl Open {
         (fd >= 0).then(|| Open(fd))
     }
 
-    /// Reads the file's first bytes.
-    pub(crate) fn read(&self, to: &mut [u8]) {
-        // SAFETY: the bytes may be written. What cannot be read stays as it is.
-        unsafe { read(self.0, to.as_mut_ptr().cast(), to.len()) };
+    /// Reads the file's next bytes: their number. What cannot be read stays as it is.
+    pub(crate) fn read(&self, to: &mut [u8]) -> usize {
+        // SAFETY: the bytes may be written.
+        unsafe { read(self.0, to.as_mut_ptr().cast(), to.len()).max(0) as usize }
+    }
+
+    /// Writes all bytes at the file's end, as far as there is room.
+    pub(crate) fn write(&self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            // SAFETY: the bytes may be read.
+            let written = unsafe { write(self.0, bytes.as_ptr().cast(), bytes.len()) };
+            if written <= 0 {
+                return;
+            }
+            bytes = &bytes[written as usize..];
+        }
     }
 
     /// Whether the file has no lock of another process now.
@@ -206,6 +222,39 @@ pub(crate) fn library_of(at: *const c_void) -> Option<Found> {
     let mut found = MaybeUninit::<Found>::zeroed();
     // SAFETY: `found` may be written, and zeros are a value of it.
     unsafe { (dladdr(at, found.as_mut_ptr()) != 0).then(|| found.assume_init()) }
+}
+
+/// The C library's function that walks the stack: `backtrace`. Null: it has none.
+fn walker() -> *mut c_void {
+    const DEFAULT: *mut c_void = null_mut();
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    static SOUGHT: AtomicBool = AtomicBool::new(false);
+    if !SOUGHT.load(Acquire) {
+        // SAFETY: the name is a C string.
+        FOUND.store(unsafe { dlsym(DEFAULT, c"backtrace".as_ptr()) }, Relaxed);
+        SOUGHT.store(true, Release);
+    }
+    FOUND.load(Relaxed)
+}
+
+/// Whether stacks can be walked.
+pub(crate) fn can_walk() -> bool {
+    !walker().is_null()
+}
+
+/// The addresses behind the calls that lead here, from the innermost, by the tables that code has for it:
+/// their number.
+pub(crate) fn walk(frames: &mut [usize]) -> usize {
+    let walker = walker();
+    if walker.is_null() {
+        return 0;
+    }
+    // SAFETY: the C library's name for a function of this type; the frames may be written.
+    unsafe {
+        let walk =
+            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut usize, c_int) -> c_int>(walker);
+        walk(frames.as_mut_ptr(), frames.len() as c_int).max(0) as usize
+    }
 }
 
 /// Bytes of a page.

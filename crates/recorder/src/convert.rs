@@ -10,7 +10,9 @@
 //! and whole pages.
 
 use crate::files::{Event, Process};
+use crate::frames::Frames;
 use crate::objects::{Object, Objects};
+use crate::preloaded::LIBRARY_NAME;
 use crate::raw::kind;
 use rustc_hash::FxHashMap;
 use slablab_malloc::classes;
@@ -46,6 +48,10 @@ pub struct Summary {
     pub unseen_frees: u64,
     /// Calls that could not be written.
     pub lost: u64,
+    /// Allocations with a call chain.
+    pub chains: u64,
+    /// Bytes of the process that were in memory: when it began, at most, and at the end.
+    pub resident: Option<[u64; 3]>,
     /// Time from the first to the last call in ns.
     pub wall_ns: u64,
     /// Rows of the trace.
@@ -75,6 +81,15 @@ struct Thread {
     resized: Option<(u64, Object)>,
     /// The addresses of the thread's last allocation and free.
     last: [u64; 2],
+    chain: Chain,
+}
+
+/// A call chain, and the allocation that it is of.
+#[derive(Debug, Default)]
+struct Chain {
+    address: u64,
+    /// From the innermost.
+    frames: Vec<u64>,
 }
 
 struct Converter<W: Write + Send + 'static> {
@@ -86,6 +101,8 @@ struct Converter<W: Write + Send + 'static> {
     cpus: u16,
     comm: u32,
     sites: FxHashMap<(u8, u64), u32>,
+    frames: Frames,
+    stacks: FxHashMap<Vec<u64>, u32>,
     caches: Vec<u32>,
     page_bytes: u64,
     summary: Summary,
@@ -113,6 +130,8 @@ pub fn convert<W: Write + Send + 'static>(
         cpus: 0,
         comm,
         sites: FxHashMap::default(),
+        frames: Frames::of(process.mappings()),
+        stacks: FxHashMap::default(),
         caches: vec![NONE; classes::COUNT],
         page_bytes: process.page_bytes.max(1),
         summary: Summary { lost: process.lost, ..Summary::default() },
@@ -146,6 +165,22 @@ impl<W: Write + Send + 'static> Converter<W> {
                 if let Some(thread) = self.threads.remove(&event.serial) {
                     self.free_cpus.push(Reverse(thread.cpu));
                 }
+                Ok(())
+            }
+            kind::CHAIN => {
+                let chain = &mut self.thread(event).chain;
+                chain.address = event.address;
+                chain.frames.clear();
+                Ok(())
+            }
+            kind::FRAME => {
+                self.thread(event).chain.frames.push(event.address);
+                Ok(())
+            }
+            kind::RESIDENT => {
+                let bytes = event.size.saturating_mul(self.page_bytes);
+                let [first, most, _] = self.summary.resident.unwrap_or([bytes; 3]);
+                self.summary.resident = Some([first, most.max(bytes), bytes]);
                 Ok(())
             }
             _ => Ok(()),
@@ -182,6 +217,23 @@ impl<W: Write + Send + 'static> Converter<W> {
             call_site: self.site(event),
             ..Row::default()
         }
+    }
+
+    /// The call chain of an allocation, if it has one.
+    fn stack(&mut self, event: &Event) -> u32 {
+        let chain = &mut self.thread(event).chain;
+        if chain.address != event.address || chain.frames.is_empty() {
+            return NONE;
+        }
+        let frames = std::mem::take(&mut chain.frames);
+        self.summary.chains += 1;
+        if let Some(stack) = self.stacks.get(&frames) {
+            return *stack;
+        }
+        let text = self.frames.chain(&frames, LIBRARY_NAME);
+        let stack = if text.is_empty() { NONE } else { self.writer.texts().stack.id(&text) };
+        self.stacks.insert(frames, stack);
+        stack
     }
 
     /// The name of the called function; for aligned requests with the alignment.
@@ -236,7 +288,8 @@ impl<W: Write + Send + 'static> Converter<W> {
     /// A block begins, or the request for it failed.
     fn begin(&mut self, event: &Event, bytes: u64, align: u64) -> Result<(), Error> {
         let (cache, bytes_alloc) = self.place(bytes, align);
-        let row = self.row(event, EventKind::Kmalloc);
+        let stack = self.stack(event);
+        let row = Row { stack, ..self.row(event, EventKind::Kmalloc) };
         let gfp = if event.kind == kind::CALLOC { ZERO } else { 0 };
         let mut object = Object { id: NONE, cache, bytes, bytes_alloc, cpu: row.cpu };
         let row = Row { gfp, ..row };
@@ -348,7 +401,7 @@ impl<W: Write + Send + 'static> Converter<W> {
 
 /// The footer's key `malloc`.
 fn of_program(process: &Process, summary: &Summary) -> serde_json::Map<String, serde_json::Value> {
-    let value = serde_json::json!({
+    let mut value = serde_json::json!({
         "pid": process.pid,
         "allocator": process.allocator,
         "threads": summary.threads[0],
@@ -357,5 +410,11 @@ fn of_program(process: &Process, summary: &Summary) -> serde_json::Map<String, s
         "peak_blocks": summary.peak[1],
         "wall_ns": summary.wall_ns,
     });
+    if let Some(bytes) = process.sample_bytes {
+        value["sample_bytes"] = bytes.into();
+    }
+    if let Some([first, most, last]) = summary.resident {
+        value["resident_bytes"] = serde_json::json!({ "begin": first, "most": most, "end": last });
+    }
     serde_json::Map::from_iter([("malloc".to_string(), value)])
 }

@@ -1,8 +1,9 @@
 //! The files of a recording: processes, and their events in the order of time.
 
+use crate::frames::{self, Mapping};
 use crate::raw::{
-    ALLOCATOR_AT, CHUNK_BYTES, CHUNK_EVENTS, COMMAND_AT, EVENT_BYTES, HEAD_BYTES, MAGIC, TEXT_BYTES, kind,
-    word,
+    ALLOCATOR_AT, CHUNK_BYTES, CHUNK_EVENTS, COMMAND_AT, EVENT_BYTES, HEAD_BYTES, MAGIC, MAPS, TEXT_BYTES,
+    kind, word,
 };
 use rustc_hash::FxHashMap;
 use rustix::fs::OFlags;
@@ -39,6 +40,10 @@ pub struct Process {
     pub threads: u64,
     /// Calls that could not be written.
     pub lost: u64,
+    /// Bytes in each of which about one allocation has a call chain. `None`: no allocation has one.
+    pub sample_bytes: Option<u64>,
+    /// Call chains were asked for, and the process's C library cannot walk stacks.
+    pub no_chains: bool,
     /// The start of the process's first file.
     first: u64,
     segments: Vec<Segment>,
@@ -161,6 +166,8 @@ fn process(path: PathBuf) -> io::Result<Option<Process>> {
         calls: 0,
         threads: 0,
         lost: word(word::LOST),
+        sample_bytes: Some(word(word::SAMPLE)).filter(|bytes| !matches!(*bytes, 0 | word::NO_CHAINS)),
+        no_chains: word(word::SAMPLE) == word::NO_CHAINS,
         first: word(word::FIRST),
         segments: Vec::new(),
         paths: vec![path],
@@ -195,6 +202,18 @@ impl Process {
             }
         }
         self.segments.extend(open.filter(|segment| segment.events > 0));
+    }
+
+    /// The mappings of the process's code, as far as its call chains lead through them.
+    pub(crate) fn mappings(&self) -> Vec<Mapping> {
+        // A file that is not there, or is cut off, has fewer.
+        let text = |path: &PathBuf| {
+            let mut text = Vec::new();
+            open(&path.with_extension(MAPS)).ok()??.read_to_end(&mut text).ok()?;
+            Some(text)
+        };
+        let all: Vec<Vec<u8>> = self.paths.iter().filter_map(text).collect();
+        all.iter().flat_map(|text| frames::mappings(&String::from_utf8_lossy(text))).collect()
     }
 
     /// The events in the order of time.
@@ -248,7 +267,7 @@ impl Event {
     }
 
     fn is_call(&self) -> bool {
-        !matches!(self.kind, 0 | kind::REALLOC_BEGIN | kind::THREAD | kind::END)
+        !matches!(self.kind, 0 | kind::REALLOC_BEGIN | kind::THREAD..)
     }
 }
 

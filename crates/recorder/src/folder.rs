@@ -37,7 +37,6 @@ use std::path::{Path, PathBuf};
 
 /// What the names of folders begin with.
 const PREFIX: &str = ".slablab-record.";
-const LIBRARY: &str = "libslablab-record.so";
 /// The library in the recorded program looks for a file of this name.
 const LOCK: &str = "lock";
 
@@ -115,17 +114,19 @@ impl Folder {
 
     /// The library to preload.
     pub fn library(&self) -> PathBuf {
-        self.library.as_ref().unwrap_or(&self.path).join(LIBRARY)
+        self.library.as_ref().unwrap_or(&self.path).join(preloaded::LIBRARY_NAME)
     }
 
     /// Variables of the program's environment, beside the list of libraries to preload. `limit` is the
-    /// largest size of a process's file in bytes.
-    pub fn environment(&self, limit: u64) -> Vec<(&'static str, OsString)> {
+    /// largest size of a process's file in bytes; about one allocation in each `sample` bytes has its call
+    /// chain recorded.
+    pub fn environment(&self, limit: u64, sample: Option<u64>) -> Vec<(&'static str, OsString)> {
         let mut all = vec![
             (preloaded::FOLDER, self.raw.clone().into_os_string()),
             (preloaded::COUNTS, self.counts.clone().into_os_string()),
             (preloaded::LIMIT, limit.to_string().into()),
         ];
+        all.extend(sample.map(|bytes| (preloaded::SAMPLE, bytes.to_string().into())));
         if let Some(descriptor) = &self.descriptor {
             all.push((preloaded::DESCRIPTOR, descriptor.as_raw_fd().to_string().into()));
         }

@@ -9,6 +9,7 @@
 //! files      the files of a recording: which processes there were, and their events in the order of time
 //! convert    a process's events become rows of a trace
 //!   objects    which object an address is
+//!   frames     names of the functions of call chains
 //! ```
 //!
 //! A recording is a folder with one file for each process: for each program that was executed, and for each
@@ -16,11 +17,13 @@
 //! other. Threads are the trace's CPUs: a thread that ends leaves its number to the next one, as it leaves
 //! its slot to the next one under slablab's malloc.
 //!
-//! Deliberately absent: the stacks of callers, which cost more than the calls.
+//! Call chains cost more than the calls. So some of the allocations have one, drawn by their bytes: see
+//! preload/chains.rs.
 
 mod convert;
 mod files;
 mod folder;
+mod frames;
 mod objects;
 mod owner;
 mod preloaded;
@@ -34,7 +37,7 @@ pub use convert::{KIND, Summary, convert};
 pub use files::{Process, processes};
 pub use folder::{Folder, Left};
 pub use owner::Owner;
-pub use preloaded::{COUNTS, DESCRIPTOR, FOLDER, LIBRARY, LIMIT};
+pub use preloaded::{COUNTS, DESCRIPTOR, FOLDER, LIBRARY, LIMIT, SAMPLE};
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

@@ -5,11 +5,16 @@
 //! chunks    64 KiB each: events of 24 bytes; a chunk belongs to one thread at a time
 //! ```
 //!
+//! Beside it is a file with [`MAPS`] in its name, if there are call chains: copies of /proc/self/maps, one
+//! each time that a frame was in code which the copy before did not have.
+//!
 //! A chunk begins with an event `THREAD`, and has another one where the next thread continues in it. An event
 //! whose kind is 0 was not written. A killed process leaves its file as it was at that moment.
 
 /// The first word of a file.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"slabrec1");
+/// The end of the name of the file with the process's mappings.
+pub(crate) const MAPS: &str = "maps";
 /// Bytes of the head.
 pub(crate) const HEAD_BYTES: usize = 4096;
 /// Bytes of a chunk.
@@ -33,6 +38,11 @@ pub(crate) mod word {
     pub(crate) const PAGE: usize = 5;
     /// Calls that could not be written.
     pub(crate) const LOST: usize = 4;
+    /// Bytes in each of which about one allocation has a call chain; 0: none has. [`NO_CHAINS`]: they were
+    /// asked for, and the C library cannot walk stacks.
+    pub(crate) const SAMPLE: usize = 7;
+    /// See [`SAMPLE`].
+    pub(crate) const NO_CHAINS: u64 = u64::MAX;
     /// [`START`] of the process's first file. A process that gave up the right to its file goes on in
     /// another.
     pub(crate) const FIRST: usize = 6;
@@ -68,4 +78,10 @@ pub(crate) mod kind {
     pub(crate) const THREAD: u8 = 9;
     /// The thread ended.
     pub(crate) const END: u8 = 10;
+    /// The call chain of the allocation whose address this is; the size is the number of its frames.
+    pub(crate) const CHAIN: u8 = 11;
+    /// The next frame of the thread's chain, from the innermost: an address of code behind the call.
+    pub(crate) const FRAME: u8 = 12;
+    /// The process has so many pages in memory, which is the size.
+    pub(crate) const RESIDENT: u8 = 13;
 }

@@ -11,6 +11,7 @@
 //! | [`frame`] | rows for programs: CSV, or typed columns |
 //! | [`html`] | self-contained pages with charts |
 //! | [`perfetto`] | traces that ui.perfetto.dev opens |
+//! | [`pprof`] | profiles that pprof opens |
 //! | [`visible`] | names from outside, without characters that steer a terminal |
 //! | [`nearest`](mod@nearest) | names that look like a wrong one |
 //! | [`error`] | the error every room reports: the file, and what is wrong with it |
@@ -31,6 +32,7 @@ pub mod json;
 pub mod nearest;
 pub mod paint;
 pub mod perfetto;
+pub mod pprof;
 pub mod sink;
 mod style;
 pub mod text;

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
     let (parent, temporary) = (parent.unwrap_or(Path::new(".")), std::env::temp_dir());
     left::clear(&[parent, &temporary]);
     let mut folder = Folder::create(parent, &temporary)?;
-    let mut environment = folder.environment(args.limit * 1_000_000);
+    let mut environment = folder.environment(args.limit * 1_000_000, args.call_chains.then_some(args.sample));
     environment.push(("LD_PRELOAD", preloaded(&folder)));
     let ending = Ending::new(folder.path().to_path_buf())?;
     let (ended, pid) = program::Program::start(&args.program, &environment)?.wait()?;

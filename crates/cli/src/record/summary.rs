@@ -48,6 +48,24 @@ pub(super) fn text(output: &Path, all: &[Process], process: &Process, found: &Su
         let why = "of blocks from before the recording, or from calls that it does not see";
         line("frees", format!("{} {why}", counted(found.unseen_frees)));
     }
+    if let Some([begin, most, end]) = found.resident {
+        let kib = |bytes: u64| counted(bytes / 1024);
+        let text =
+            format!("{} KiB at most, {} at the end, {} at the beginning", kib(most), kib(end), kib(begin));
+        line("in memory", text);
+    }
+    if process.no_chains {
+        line("call chains", "none: the program's C library cannot walk stacks".into());
+    } else if let Some(bytes) = process.sample_bytes {
+        let each = match bytes {
+            1 => "every allocation".to_string(),
+            _ => format!("about one allocation in each {} bytes", counted(bytes)),
+        };
+        line(
+            "call chains",
+            format!("{} ({each}); slablab sites {}", counted(found.chains), visible::path(output)),
+        );
+    }
     line("lost", counted(found.lost));
     if let Some(others) = without_file(all) {
         line("not written", others);

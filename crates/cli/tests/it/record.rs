@@ -36,6 +36,25 @@ fn a_trace_that_other_verbs_read() {
     check_order(&["replay"], &text(&replayed.stdout), &words);
 }
 
+/// Who allocates, and the profile for pprof.
+#[test]
+fn a_trace_with_call_chains_has_sites() {
+    let (code, said, trace) = recorded("record-chains", &["-g", "--sample", "1"], &["ls", "-l", "/"]);
+    assert_eq!(code, Some(0), "{said}");
+    check_order(&["record"], &said, &["in memory", "call chains", "every allocation", "slablab sites"]);
+    check_alone(&trace);
+    let profile = folder("record-pprof").join("ls.pb.gz").to_str().expect("UTF-8").to_string();
+    let sites = slablab(&["sites"], &[&trace, "--sort", "peak", "--pprof", &profile]);
+    assert_eq!(sites.status.code(), Some(0), "{}", text(&sites.stderr));
+    let words = ["ls had at most", "live, ", "all with call chains", "in memory", "peak K", "pins K"];
+    check_order(&["sites"], &text(&sites.stdout), &words);
+    let head = std::fs::read(&profile).expect("the profile");
+    assert!(head.starts_with(&[0x1f, 0x8b]), "gzip");
+    let folded = slablab(&["sites"], &[&trace, "--format", "folded", "--weight", "allocs"]);
+    assert!(text(&folded.stdout).lines().all(|line| line.contains(';')), "chains");
+    check_error(&["sites"], &[&trace, "--cache", "malloc-64"], &["a program's recording", "--cache"]);
+}
+
 #[test]
 fn the_exit_code_is_the_programs() {
     for (script, expected) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 128 + 15)] {
@@ -69,6 +88,8 @@ fn what_cannot_be_recorded_is_said() {
         (&["--malloc", "-o", "/no/such/folder/x", "--", "ls"], &["/no/such/folder"]),
         (&[&to[..], &["--limit", "0", "--", "ls"]].concat(), &["--limit"]),
         (&["--malloc"], &["COMMAND"]),
+        (&["--malloc", "--sample", "1K", "--", "ls"], &["--call-chains"]),
+        (&["--malloc", "-g", "--sample", "0", "--", "ls"], &["expected at least 1"]),
     ] {
         check_error(&["record"], args, words);
     }

@@ -180,9 +180,10 @@ fn calls_beyond_the_limit_are_counted() {
     let program = built(&folder, "cc", "killed.c", &["-std=gnu11", "-O1"]).expect("a C compiler");
     let (_, all) = record(&folder, Command::new(&program).env(LIMIT, "140000"), "");
     let (calls, metadata, summary) = trace(the_one(&all, "killed"));
-    // Two chunks of 2,730 events, the first of each of which names the thread.
+    // Two chunks of 2,730 events: the first of each names the thread, and the third may say how much memory
+    // the process has.
     let kept = calls.iter().filter(|call| call.event != EventKind::Lost).count() as u64;
-    assert_eq!(kept, 2 * 2729);
+    assert!((2 * 2728..=2 * 2729).contains(&kept), "{kept}");
     assert!((10_000..10_100).contains(&(kept + summary.lost)), "{summary:?}");
     assert_eq!(metadata.losses.events, summary.lost);
     assert_eq!(calls.last().expect("rows").event, EventKind::Lost);

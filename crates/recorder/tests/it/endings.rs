@@ -67,7 +67,7 @@ fn a_dead_recorder_ends_the_recording() {
         fs::create_dir(&place).expect("the test's folder");
         let recording = Folder::create(&place, &folder).expect("a folder");
         let mut command = Command::new(&program);
-        command.envs(recording.environment(1 << 30)).env("LD_PRELOAD", recording.library());
+        command.envs(recording.environment(1 << 30, None)).env("LD_PRELOAD", recording.library());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program runs");
         child.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("the first part ends");
@@ -115,7 +115,7 @@ fn who_gave_up_rights_is_recorded_or_counted() {
         let temporary = if mode == 0o755 { place.clone() } else { std::env::temp_dir() };
         let recording = Folder::create(&place, &temporary).expect("a folder");
         let mut command = Command::new(&program);
-        command.envs(recording.environment(1 << 30)).env("LD_PRELOAD", recording.library());
+        command.envs(recording.environment(1 << 30, None)).env("LD_PRELOAD", recording.library());
         if !has_descriptor {
             command.env_remove(DESCRIPTOR);
         }

@@ -57,7 +57,9 @@ const NO_RECORDING: &str = "there is no recording, so the code that allocates is
 fn called(path: &Path, (tick, at): Progress) -> (Option<Recorded>, Vec<String>) {
     match sites::read(Some(path), &Options::default(), tick, at) {
         Ok(Sites::Recorded(recorded)) => (Some(*recorded), Vec::new()),
-        Ok(Sites::Counted(_) | Sites::Tracked(_)) => (None, vec![NO_RECORDING.to_string()]),
+        Ok(Sites::Counted(_) | Sites::Tracked(_) | Sites::Program(_)) => {
+            (None, vec![NO_RECORDING.to_string()])
+        }
         Err(error) => (None, vec![format!("the call sites are not known: {error}")]),
     }
 }

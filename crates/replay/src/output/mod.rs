@@ -16,7 +16,7 @@ pub use map::map_page;
 pub use replay::{
     cache_answer, caches_frame, engines_frame, patch_answer, remarks, replay_answer, timeline_frame,
 };
-pub use sites::{Weight, sites_answer};
+pub use sites::{Weight, sites_answer, sites_profile};
 pub use verify::verify_answer;
 
 use slablab_report::document::Named;

@@ -2,6 +2,7 @@
 
 use super::counted::Counted;
 use super::options::Options;
+use super::program::{Program, is_program};
 use super::recorded::Recorded;
 use super::tracked::{FILES, TrackedSites};
 use crate::import;
@@ -21,7 +22,9 @@ const TRACES: &str = "/sys/kernel/debug/slab";
 /// The call sites of an input.
 #[derive(Clone, Debug)]
 pub enum Sites {
-    /// Of a recording.
+    /// Of a recording of a program's malloc.
+    Program(Box<Program>),
+    /// Of a recording of a kernel.
     Recorded(Box<Recorded>),
     /// Of /proc/allocinfo.
     Counted(Counted),
@@ -69,6 +72,10 @@ pub fn read(
         Kind::Recording => {
             let input = import::Input { path: &path, recording: None, formats: None };
             let reader = import::open(input, tick)?;
+            if is_program(reader.metadata()) {
+                let found = Program::of(&reader, &path, options, progress)?;
+                return Ok(Sites::Program(Box::new(found)));
+            }
             Recorded::of(&reader, &path, options, progress).map(|found| Sites::Recorded(Box::new(found)))
         }
     }

@@ -50,6 +50,15 @@ impl Lifetimes {
         add(&mut self.live, bucket(ns));
     }
 
+    /// Adds other objects.
+    pub fn add(&mut self, other: &Lifetimes) {
+        for (own, other) in [(&mut self.freed, &other.freed), (&mut self.live, &other.live)] {
+            own.resize(own.len().max(other.len()), 0);
+            own.iter_mut().zip(other).for_each(|(sum, count)| *sum = sum.saturating_add(*count));
+        }
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+
     /// The time by which `percent` of the objects are freed.
     pub fn quantile(&self, percent: u32) -> Quantile {
         let count = |buckets: &[u32], at: usize| f64::from(buckets.get(at).copied().unwrap_or(0));

@@ -117,11 +117,6 @@ impl Recorded {
         progress: &dyn Fn(u64, u64),
     ) -> Result<Recorded> {
         let metadata = reader.metadata().clone();
-        if metadata.source.as_ref().is_some_and(|source| source.kind == "malloc") {
-            let what = "a recording of a program's malloc: its rows name the called function (malloc, free), not the \
-                        caller; expected a recording of a kernel";
-            return Err(Error::new(path, what));
-        }
         let pass = Pass::over(reader, path, progress)?;
         if pass.keys.is_empty() {
             return Err(Error::new(path, "the recording has no allocation"));

@@ -1,7 +1,7 @@
 //! Call sites of small traces, row by row, and of real recordings against a recount of their rows.
 
 use slablab_replay::output::{Weight, sites_answer};
-use slablab_replay::sites::{Frees, Options, Quantile, Recorded, Site, Sites, Sort};
+use slablab_replay::sites::{Frees, Numbers, Options, Program, Quantile, Recorded, Site, Sites, Sort};
 use slablab_trace::{
     Batch, Columns, EventKind, Metadata, NONE, Node, Reader, Row, Source, Topology, Writer, flags,
 };
@@ -134,15 +134,90 @@ fn sites_can_be_sorted_and_picked() {
     std::fs::remove_file(path).unwrap();
 }
 
-#[test]
-fn a_programs_malloc_has_no_call_sites() {
-    let source = Source { kind: "malloc".into(), ..Source::default() };
-    let metadata = Metadata { source: Some(source), ..Metadata::default() };
-    let rows: [Short<'_>; 1] = [(0, 0, EventKind::Kmalloc, 0, "malloc-64", "malloc", "", [50, 64])];
-    let path = trace("malloc", &rows, metadata);
-    let error = recorded(&path, &Options::default()).unwrap_err();
-    assert!(error.contains("a program's malloc") && error.contains("not the caller"), "{error}");
+/// A program's trace with about one call chain in each `sample` bytes; 0: with none.
+fn of_program(sample: u64) -> Metadata {
+    let source = Source { kind: "malloc".into(), command: vec!["/bin/app".into()], ..Source::default() };
+    let malloc = serde_json::json!({ "sample_bytes": sample, "allocator": "/lib/libc.so.6" });
+    let other = serde_json::Map::from_iter([("malloc".to_string(), malloc)]);
+    Metadata { source: Some(source), other, ..Metadata::default() }
+}
+
+fn program(name: &str, rows: &[Short<'_>], sample: u64, sort: Sort) -> Result<Program, String> {
+    let path = trace(name, rows, of_program(sample));
+    let options = Options { sort, ..Options::default() };
+    let found = Program::of(&Reader::open(&path).unwrap(), &path, &options, &|_, _| ());
     std::fs::remove_file(path).unwrap();
+    found.map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_programs_sites_have_what_their_rows_say() {
+    let (alloc, free) = (EventKind::Kmalloc, EventKind::Kfree);
+    let row = |time, cpu, event, object, site, stack, bytes| {
+        (time, cpu, event, object, "", site, stack, [bytes; 2])
+    };
+    let (load, brief) = ("main;load (a.c:3);xmalloc (x.c:1)", "main;brief (a.c:9)");
+    let rows = [
+        row(0, 0, alloc, 0, "malloc", load, 1000),
+        row(10, 0, alloc, 1, "malloc", load, 3000),
+        // Freed before the thread's next allocation, though another thread allocates between.
+        row(20, 0, alloc, 2, "calloc", brief, 500),
+        row(30, 1, alloc, 3, "malloc", "", 70),
+        row(40, 0, free, 2, "free", "", 500),
+        // Freed by another thread, and after another allocation.
+        row(50, 1, alloc, 4, "malloc", brief, 100),
+        row(60, 0, free, 4, "free", "", 100),
+        row(70, 0, free, 0, "free", "", 1000),
+        row(100, 0, free, 3, "free", "", 70),
+    ];
+    let found = program("program", &rows, 1, Sort::Live).unwrap();
+    assert_eq!((found.allocs, found.peak, found.end), (5, [4570, 4], [3000, 1]));
+    assert_eq!(found.peak_s, 30e-6);
+    let names: Vec<&str> = found.sites.iter().map(|site| site.name.as_str()).collect();
+    assert_eq!(names, ["load (a.c:3)", "brief (a.c:9)"]);
+    let numbers: Vec<Numbers> = found.sites.iter().map(|site| site.numbers.clone()).collect();
+    let load = Numbers {
+        seen: 2,
+        allocs: 2,
+        bytes: 4000,
+        live: 1,
+        live_bytes: 3000,
+        peak_bytes: 4000,
+        brief: 0,
+        pinned_bytes: 1096,
+    };
+    let brief = Numbers { seen: 2, allocs: 2, bytes: 600, peak_bytes: 500, brief: 1, ..Numbers::default() };
+    assert_eq!(numbers, [load, brief]);
+    assert_eq!((found.pages.bytes, found.pages.live_bytes), (4096, 3000));
+    let line = &found.sites[0].line;
+    assert_eq!((line[0], line[24], line[239]), (1000, 4000, 3000));
+    assert_eq!((found.line[0], found.line[24], found.line[239]), (1000, 4000, 3000));
+    let called: Vec<&str> = found.sites.iter().map(|site| site.called.as_str()).collect();
+    assert_eq!(called, ["malloc", "calloc"]);
+    let brief_first = program("program-sorted", &rows, 1, Sort::Remote).unwrap();
+    assert_eq!(brief_first.sites[0].name, "brief (a.c:9)");
+}
+
+/// Of a sample, each allocation stands for as many as it was drawn from.
+#[test]
+fn a_sample_counts_for_all() {
+    let (alloc, chain) = (EventKind::Kmalloc, "main;fill (a.c:1)");
+    let row = |object, stack, bytes| (u64::from(object), 0, alloc, object, "", "malloc", stack, [bytes; 2]);
+    let rows = [row(0, chain, 1000), row(1, "", 1000), row(2, chain, 1 << 20)];
+    let found = program("sample", &rows, 10_000, Sort::Live).unwrap();
+    // 1 / (1 - exp(-0.1)) = 10.508 allocations of 1,000 bytes, and the large one, which is always drawn.
+    let Numbers { seen, allocs, bytes, .. } = found.sites[0].numbers;
+    assert_eq!((seen, allocs, bytes), (2, 12, 10508 + (1 << 20)));
+    assert_eq!(found.end, [2000 + (1 << 20), 3]);
+}
+
+#[test]
+fn a_programs_recording_without_chains_says_how_to_have_them() {
+    let rows: [Short<'_>; 1] = [(0, 0, EventKind::Kmalloc, 0, "malloc-64", "malloc", "", [50, 64])];
+    let error = program("malloc", &rows, 0, Sort::Live).unwrap_err();
+    assert!(error.contains("without call chains") && error.contains("record --malloc -g"), "{error}");
+    let error = program("few", &rows, 65536, Sort::Live).unwrap_err();
+    assert!(error.contains("none of the 1 allocations") && error.contains("--sample"), "{error}");
 }
 
 /// The bundled hackbench, counted again from its rows in the plainest way.

@@ -11,8 +11,10 @@ pub enum Weight {
     /// Bytes that live at the end.
     #[default]
     Live,
-    /// Live bytes that nobody requested.
+    /// Live bytes that nobody requested; of a program, free bytes in the pages of live blocks.
     Waste,
+    /// Bytes that lived when most did; of a kernel, live bytes.
+    Peak,
     /// Allocations.
     Allocs,
 }
@@ -21,15 +23,25 @@ impl Weight {
     /// In words.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Weight::Live => "live bytes",
+            Weight::Live | Weight::Peak => "live bytes",
             Weight::Waste => "live bytes that nobody requested",
+            Weight::Allocs => "allocations",
+        }
+    }
+
+    /// In words, of a program.
+    pub(super) fn of_program(self) -> &'static str {
+        match self {
+            Weight::Live => "live bytes at the end",
+            Weight::Waste => "free bytes in pages of live blocks",
+            Weight::Peak => "live bytes at the peak",
             Weight::Allocs => "allocations",
         }
     }
 
     fn scale(self) -> Scale {
         match self {
-            Weight::Live | Weight::Waste => Scale::Bytes,
+            Weight::Live | Weight::Waste | Weight::Peak => Scale::Bytes,
             Weight::Allocs => Scale::Whole,
         }
     }
@@ -48,7 +60,7 @@ fn paths(sites: &Recorded, weight: Weight) -> Vec<(Vec<String>, u64)> {
     let mut chained: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for stack in &sites.stacks {
         let value = match weight {
-            Weight::Live => stack.live_bytes,
+            Weight::Live | Weight::Peak => stack.live_bytes,
             Weight::Waste => stack.waste_bytes,
             Weight::Allocs => stack.allocs,
         };
@@ -59,7 +71,7 @@ fn paths(sites: &Recorded, weight: Weight) -> Vec<(Vec<String>, u64)> {
     }
     for site in &sites.sites {
         let value = match weight {
-            Weight::Live => site.live_bytes,
+            Weight::Live | Weight::Peak => site.live_bytes,
             Weight::Waste => site.waste_bytes,
             Weight::Allocs => site.allocs,
         };
@@ -84,19 +96,28 @@ fn function(frame: &str) -> String {
 
 /// The flame graph of a recording.
 pub(super) fn flame(sites: &Recorded, weight: Weight) -> Flame {
-    let paths = paths(sites, weight);
+    flame_of(paths(sites, weight), weight, weight.name())
+}
+
+/// The flame graph of paths, each with its value.
+pub(super) fn flame_of(paths: Vec<(Vec<String>, u64)>, weight: Weight, name: &'static str) -> Flame {
     let paths = paths.iter().map(|(path, value)| (path.iter().map(String::as_str), *value as f64));
-    Flame::new(weight.name(), weight.scale(), paths)
+    Flame::new(name, weight.scale(), paths)
 }
 
 /// A line for each path: frames joined by `;`, a blank, the value.
 pub(super) fn folded(sites: &Recorded, weight: Weight) -> String {
+    lines_of(paths(sites, weight))
+}
+
+/// The lines of paths, each with its value.
+pub(super) fn lines_of(paths: Vec<(Vec<String>, u64)>) -> String {
     let line = |(path, value): (Vec<String>, u64)| {
         let frames: Vec<String> =
             path.iter().map(|frame| visible::name(&frame.replace([';', '\n'], "_")).into_owned()).collect();
         format!("{} {value}\n", frames.join(";"))
     };
-    paths(sites, weight).into_iter().map(line).collect()
+    paths.into_iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -2,25 +2,33 @@
 
 mod counted;
 mod folded;
+mod program;
 mod recorded;
 mod recorded_page;
 mod tracked;
 
-use crate::sites::Sites;
+use crate::sites::{Program, Sites};
 pub use folded::Weight;
 use schemars::JsonSchema;
 use serde::Serialize;
 use slablab_report::document::{Named, named};
+use slablab_report::pprof::Profile;
 use slablab_report::{Answer, Document};
 
 /// The answer of `sites`: text and page have the first `top` sites; frames of folded stacks are as wide as
 /// `weight` says.
 pub fn sites_answer(sites: &Sites, top: usize, weight: Weight) -> Answer {
     match sites {
+        Sites::Program(program) => program::answer(program, top, weight),
         Sites::Recorded(sites) => recorded_page::blocks(recorded::answer(sites, top, weight), sites, top),
         Sites::Counted(sites) => counted::answer(sites, top),
         Sites::Tracked(sites) => tracked::answer(sites, top),
     }
+}
+
+/// The call chains of a program as a profile that pprof reads.
+pub fn sites_profile(program: &Program) -> Profile {
+    program::profile(program)
 }
 
 /// The schema of call sites.
@@ -32,7 +40,10 @@ pub(in crate::output) fn schema() -> Named {
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "of")]
 enum SitesDocument {
-    /// Of a recording.
+    /// Of a recording of a program's malloc.
+    #[serde(rename = "program")]
+    Program(program::Document),
+    /// Of a recording of a kernel.
     #[serde(rename = "recording")]
     Recorded(recorded::Document),
     /// Of /proc/allocinfo.

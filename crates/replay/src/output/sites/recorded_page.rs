@@ -104,7 +104,7 @@ fn cache_table(sites: &Recorded, weight: Weight) -> Table {
     for site in &sites.sites {
         let (value, count) = caches.entry(&site.cache).or_default();
         *value += match weight {
-            Weight::Live => site.live_bytes,
+            Weight::Live | Weight::Peak => site.live_bytes,
             Weight::Waste => site.waste_bytes,
             Weight::Allocs => site.allocs,
         };
