@@ -83,6 +83,19 @@ const RESULTS: &[Made] = &[
          "slablab verify examples/data/hackbench-6.18.perf.data.xz --engine slub@6.18 \
           --before examples/data/hackbench-6.18.slabinfo-start.txt \
           --after examples/data/hackbench-6.18.slabinfo-end.txt"),
+    made("gallery", "leak", Always, "seconds",
+         "slablab doctor crates/doctor/testdata/leaks/timerfd.after.tar.xz --since \
+          crates/doctor/testdata/leaks/timerfd.before.tar.xz --lines 3"),
+    made("gallery", "message", Always, "seconds",
+         "slablab what posix_timers_cache"),
+    made("gallery", "orders", Always, "seconds",
+         "slablab whatif examples/releases/amd64_6.18.15_smp4.after.tar.xz --max-order 0,1,2"),
+    made("gallery", "releases", Always, "seconds",
+         "slablab whatif examples/releases/amd64_6.18.15_smp4.after.tar.xz --release 7.0,7.3"),
+    made("gallery", "replay", Always, "seconds",
+         "slablab replay examples/data/hackbench-6.18.perf.data.xz --engine slub@6.18 --engine slub@7.3"),
+    made("gallery", "rule", Always, "seconds",
+         "slablab orders --policy single --against clamped --page-size 4K --cpus 8"),
     made("native", "detections", Measured, "needs scudo and the other allocators",
          "scripts/detections.py"),
     made("pressure", "model", ByName, LONG,
