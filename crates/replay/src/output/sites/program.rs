@@ -452,7 +452,9 @@ fn page(answer: Answer, program: &Program, top: usize) -> Answer {
         )
         .section("Where it goes");
     for weight in [Weight::Peak, Weight::Live, Weight::Waste, Weight::Allocs] {
-        let flame = flame_of(paths(program, weight), weight, weight.of_program());
+        let mut paths = paths(program, weight);
+        paths.iter_mut().flat_map(|(frames, _)| frames).for_each(|frame| *frame = spoken(frame));
+        let flame = flame_of(paths, weight, weight.of_program());
         if !flame.is_empty() {
             let caption = format!(
                 "Call chains from the outermost function: widths are {}. A click on a frame widens it.",
@@ -471,7 +473,7 @@ fn page(answer: Answer, program: &Program, top: usize) -> Answer {
         "median",
         "called",
     ];
-    let label = |site: &ProgramSite| Cell::Name(site.name.clone());
+    let label = |site: &ProgramSite| Cell::Name(spoken(&site.name));
     let caption =
         format!("The first {} of {} call sites.", top.min(program.sites.len()), program.sites.len());
     let table = columns().html(("call site", &label), &keys, program.sites.iter().take(top));
@@ -485,7 +487,7 @@ fn bands(program: &Program) -> Vec<(String, Vec<f64>)> {
     let (own, others) = most.split_at(most.len().min(BANDS));
     let floats = |line: &[u64]| line.iter().map(|bytes| *bytes as f64).collect::<Vec<f64>>();
     let mut bands: Vec<(String, Vec<f64>)> =
-        own.iter().map(|site| (site.name.clone(), floats(&site.line))).collect();
+        own.iter().map(|site| (spoken(&site.name), floats(&site.line))).collect();
     if let Some(first) = others.first() {
         let sum = |place: usize| others.iter().map(|site| site.line[place] as f64).sum();
         bands.push((format!("{} others", others.len()), (0..first.line.len()).map(sum).collect()));
@@ -535,7 +537,7 @@ fn site_table(program: &Program, weight: Weight) -> Table {
     let mut table = Table::new([Head::text("call site"), Head::number(weight.of_program())]);
     for (name, value) in sums {
         let cell = if weight == Weight::Allocs { Cell::Count(value) } else { Cell::Bytes(value) };
-        table.row([Cell::Name(name.into()), cell]);
+        table.row([Cell::Name(spoken(name)), cell]);
     }
     table
 }
