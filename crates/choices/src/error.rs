@@ -23,6 +23,8 @@ pub enum BadKind {
     Release(&'static str),
     /// No such knob.
     Knob,
+    /// A word that takes no value has one.
+    Word,
     /// The knob does not take this value.
     Value(Taken),
     /// The knob's value needs another knob's.
@@ -72,6 +74,7 @@ impl fmt::Display for BadPreset<'_> {
                 write!(f, "{knob}=`{value}`: expected {needs} with it")?;
             }
             BadKind::Knob => write!(f, "no knob is called `{given}`")?,
+            BadKind::Word => write!(f, "`{given}` is a word of its own: expected it without a value")?,
             BadKind::Value(Taken { knob, number: Some((least, most)), auto }) => {
                 let auto = if auto { "`auto` or " } else { "" };
                 write!(f, "{knob}=`{given}`: expected {auto}a number from {least} to {most}")?;

@@ -33,7 +33,7 @@ impl<'a> Text<'a> {
 /// too: they are suggested for a knob that is not known.
 ///
 /// # Errors
-/// The unknown knob or value, with the nearest names.
+/// The unknown knob or value, with the nearest names; a word with a value.
 pub fn change<'a>(
     part: &'a str,
     sets: &mut [&mut dyn Knobs],
@@ -46,6 +46,9 @@ pub fn change<'a>(
             set.set(index, setting.read(value)?);
             return Ok(());
         }
+    }
+    if words.contains(&name) {
+        return Err(BadPreset { kind: BadKind::Word, given: name, nearest: [""; 3] });
     }
     let names = sets.iter().flat_map(|set| settings(*set)).map(|setting| setting.name);
     let nearest = near(name, names.chain(words.iter().copied()));

@@ -112,6 +112,7 @@ fn errors_say_what_is_expected() {
     }
     check("queue,dephth=1", "no knob is called `dephth`; near it: depth, share, fair");
     check("queue,wrod", "no knob is called `wrod`; near it: word, order, fair");
+    check("queue,word=1", "`word` is a word of its own: expected it without a value");
     check("queue,depth=0", "depth=`0`: expected a number from 1 to 64");
     check("queue,depth", "depth=``: expected a number from 1 to 64");
     check("queue,share=+1", "share=`+1`: expected `auto` or a number from 1 to 100");
