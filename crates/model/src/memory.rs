@@ -383,8 +383,8 @@ impl<L: Level> Memory<L> {
         }
     }
 
-    /// Loads the record of an object's frame, where [`Memory::warm`] begins: its loads wait for each other, so
-    /// some calls before it, this hides half of the wait.
+    /// Loads the record of an object's frame, where [`Memory::warm`] begins. Its loads wait for each other:
+    /// some calls before it, this one hides half of the wait.
     #[inline]
     pub(crate) fn warm_record(&self, object: Addr) {
         let record = self.record(self.locate(object).0);
