@@ -40,7 +40,7 @@ usage: cargo xtask ci [--only STEP]... [--list]
                 target wasm32-unknown-unknown)
 
   results       make the tables of docs/results again: those that take less than a minute
-  NAME          those of a page (reproduce), or one (reproduce/000), however long it takes
+  NAME          those of a page (reproduce), or one (reproduce/002), however long it takes
   --check       write nothing; name the tables that are stale, and fail if there is one
   --list        print every table with its command and how long it takes
   --program     the slablab to run, instead of target/release/slablab";

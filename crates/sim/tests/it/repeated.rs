@@ -257,6 +257,39 @@ fn a_lean_refill_takes_the_same_objects_in_less_time() {
     }
 }
 
+/// A refill from the node's shared array, which another CPU filled, waits for its lines together as far as
+/// the machine can.
+#[test]
+fn lines_of_a_copied_array_come_together() {
+    let refill = |misses_at_once: u32| {
+        let found: Rc<RefCell<(Vec<Addr>, u64)>> = Rc::default();
+        let to = found.clone();
+        let mut setup = setup("slab@2.6.29", 2, 1);
+        setup.hardware.costs.misses_at_once = misses_at_once;
+        let ended = with_kernel(&setup, 1, |kernel| {
+            kernel.start(kernel.new_process(), None, move |task| {
+                let alloc = |count: u32| (0..count).map(|_| task.alloc_bytes(256)).collect::<Vec<_>>();
+                task.pin(CpuId(1));
+                let kept = alloc(200);
+                task.pin(CpuId(0));
+                alloc(400).into_iter().for_each(|held| task.free(held));
+                task.pin(CpuId(1));
+                let start = Timed::clock();
+                let held = alloc(200).iter().map(|held| held.address).collect();
+                *to.borrow_mut() = (held, Timed::clock() - start);
+                drop(kept);
+            });
+            kernel.run()
+        });
+        ended.expect("it ends");
+        found.take()
+    };
+    let (alone, together) = (refill(1), refill(4));
+    assert_eq!(alone.0, together.0, "the objects");
+    // 200 entries are on 25 lines or more, each one taken from the other CPU.
+    assert!(together.1 < alone.1, "{} ps, line by line {}", together.1, alone.1);
+}
+
 #[test]
 fn mappings_and_nodes_have_sheaves_from_6_18() {
     use Event::{BarnPut, FreeFrozen, FreeRcuSheaf, SheafAlloc, SheafPrefillFast, SheafPrefillSlow};

@@ -227,12 +227,21 @@ pub(super) fn set_entry<P: Platform>(storage: P::Ptr, index: u32, object: P::Ptr
     P::storage_store(storage, HotArray::<P::Ptr>::HEADER + index, Some(object));
 }
 
+/// Entries that a core copies while it waits for one line: those of a line of 64 bytes.
+const ENTRIES_OF_LINE: u32 = 8;
+
 /// Copies `count` objects from `from`, starting at index `first`, to `storage`, starting at index `to`.
 pub(super) fn copy_entries<P: Platform>(from: P::Ptr, first: u32, storage: P::Ptr, to: u32, count: u32) {
     let place = |index: u32| HotArray::<P::Ptr>::HEADER + index;
-    for index in 0..count {
-        P::storage_store(storage, place(to + index), P::storage_load(from, place(first + index)));
-    }
+    // No line says where the next one is.
+    P::walk(|| {
+        for index in 0..count {
+            if index % ENTRIES_OF_LINE == 0 {
+                P::visits();
+            }
+            P::storage_store(storage, place(to + index), P::storage_load(from, place(first + index)));
+        }
+    });
 }
 
 impl<P: Platform> SlabEngine<P> {
