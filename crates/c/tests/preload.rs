@@ -113,6 +113,13 @@ fn plain() -> Vec<&'static str> {
     ENGINES.iter().copied().filter(|engine| !engine.contains(',')).collect()
 }
 
+/// Programs have few blocks of each large size.
+#[test]
+fn many_large_sizes_share_memory() {
+    let program = built("cc", "sizes.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "sizes");
+    check_with(&["slub@7.1"], &program, &["1000"], "in a hundred");
+}
+
 /// Caches free the objects that they keep when the process grows.
 #[test]
 fn memory_stays_bounded_when_sizes_change() {

@@ -18,6 +18,7 @@ pub use policy::{
     RcuStrangers, Refill, RefillReads, RemoteRefill, RemoteSearch, SheafRule, Sheaves, SlabUpdate,
     SlubPolicy,
 };
+pub use sheaf::LARGE_OVER;
 
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, no_layout, spacing};
@@ -444,6 +445,10 @@ where
         }
         let exchanged = |object| Self::exchanges() && self.push_exchanged(object);
         self.takes_from(slab) && (exchanged(object) || self.slots.push(object, Event::FreeFastpath))
+    }
+
+    fn has_free(&self) -> bool {
+        self.policy.cpu_slab || self.sheaf_capacity == 0 || self.has_free_here()
     }
 
     fn takes_from_anywhere(&self) -> bool {

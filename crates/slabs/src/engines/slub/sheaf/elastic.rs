@@ -28,6 +28,9 @@ const BARN_SHEAVES: u32 = 2048;
 /// A barn that no CPU drew from holds this part of its full sheaves, as a shift: 128 KiB of objects, or one
 /// sheaf. All classes of malloc then hold a few MiB.
 const UNDRAWN_SHIFT: u32 = 8;
+/// Objects of more bytes than this are large. Programs use many sizes of them, and have few objects of each:
+/// a barn that no CPU drew from then holds one sheaf.
+pub const LARGE_OVER: u32 = 2 << 10;
 /// Full sheaves of barns that a call of a periodic shrink empties.
 pub(in crate::engines::slub) const SHEAVES_A_CALL: u32 = 32;
 /// Bytes of objects that the main sheaves of a CPU's slots may have room for beyond the first ones' capacity,
@@ -54,7 +57,11 @@ impl<P: Platform> Slub<P> {
     #[inline]
     pub(super) fn barn_room(&self) -> Room {
         let most = self.barn_full;
-        let undrawn = if self.policy.elastic == 0 { most } else { (most >> UNDRAWN_SHIFT).max(1) };
+        let undrawn = match self.policy.elastic {
+            0 => most,
+            _ if self.geometry.size > LARGE_OVER => 1,
+            _ => (most >> UNDRAWN_SHIFT).max(1),
+        };
         Room { most, undrawn }
     }
 

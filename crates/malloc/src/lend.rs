@@ -1,0 +1,68 @@
+//! Large classes lend each other objects: a request whose class has no free object gets one of the next
+//! class that has some, before a slab is made. So a program that uses many sizes, and has few objects of
+//! each, needs fewer slabs, each of which is unused in part.
+
+use crate::classes;
+use slablab_slabs::engines::slub::LARGE_OVER;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// A class asks so many larger ones: an eighth of the object is wasted at most.
+const LENDERS: usize = 2;
+/// So many objects in a row; then the class needs a slab: each of these requests took a slow path.
+const LENT_MOST: u8 = 8;
+
+/// How many objects each class was lent since it last needed a slab.
+pub(crate) struct Lent([AtomicU8; classes::COUNT]);
+
+impl Lent {
+    /// Nothing was lent.
+    pub(crate) const fn none() -> Lent {
+        Lent([const { AtomicU8::new(0) }; classes::COUNT])
+    }
+
+    /// The class whose object a request of a class gets. `has_free` says whether a class has a free object.
+    pub(crate) fn class(&self, of: usize, has_free: impl Fn(usize) -> bool) -> usize {
+        if classes::size(of) <= LARGE_OVER || has_free(of) {
+            return of;
+        }
+        let lent = self.0[of].load(Relaxed);
+        let lender = (of + 1..classes::COUNT).take(LENDERS).find(|larger| has_free(*larger));
+        let lender = lender.filter(|_| lent < LENT_MOST);
+        // Two threads may count once.
+        self.0[of].store(lender.map_or(0, |_| lent + 1), Relaxed);
+        lender.unwrap_or(of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sizes of classes that have free objects, and of that whose object each of some requests gets.
+    fn check(free: &[usize], requests: &[usize], expected: &[u32]) {
+        let lent = Lent::none();
+        let free: Vec<usize> = free.iter().map(|bytes| classes::of(*bytes)).collect();
+        let class = |bytes: &usize| lent.class(classes::of(*bytes), |class| free.contains(&class));
+        let got: Vec<u32> = requests.iter().map(|bytes| classes::size(class(bytes))).collect();
+        assert_eq!(got, expected, "free are {free:?}");
+    }
+
+    #[test]
+    fn who_lends() {
+        check(&[5120, 5376], &[5000], &[5120]);
+        check(&[5376], &[5000], &[5376]);
+        check(&[5632], &[5000], &[5632]);
+        check(&[5888], &[5000], &[5120]);
+        check(&[], &[5000], &[5120]);
+        // A small class lends nothing.
+        check(&[2048], &[2000, 1900], &[2048, 1920]);
+        // The largest class has nobody to ask.
+        check(&[], &[32768], &[32768]);
+    }
+
+    #[test]
+    fn so_many_in_a_row() {
+        let again = [[5376; LENT_MOST as usize].as_slice(), &[5120, 5376]].concat();
+        check(&[5376], &[5000; LENT_MOST as usize + 2], &again);
+    }
+}
