@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { THREADS = 2, PLACES = 1000, ROUND = 100, SIZES = 7919, LEAST = 8, MOST = 16000, LIMIT = 229 };
 
@@ -97,10 +96,12 @@ int main(int count, char **arguments) {
     pthread_t threads[THREADS];
     for (intptr_t me = 0; me < THREADS; me++) pthread_create(&threads[me], NULL, replace, (void *)me);
     for (int me = 0; me < THREADS; me++) pthread_join(threads[me], NULL);
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    long percent = usage.ru_maxrss * 102400 / most;
-    printf("%.1f MB resident for %.1f MB live: %ld in a hundred\n", usage.ru_maxrss / 1024.0, most / 1048576.0,
-           percent);
+    /* Not by getrusage: there the process that started this one counts, too. */
+    char line[128];
+    long peak = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (peak == 0 && fgets(line, sizeof line, status) != NULL) sscanf(line, "VmHWM: %ld", &peak);
+    long percent = peak * 102400 / most;
+    printf("%.1f MB resident for %.1f MB live: %ld in a hundred\n", peak / 1024.0, most / 1048576.0, percent);
     return percent > LIMIT;
 }

@@ -34,6 +34,12 @@ impl Lent {
     }
 }
 
+/// Whether a request of a class may get an object of class `from`.
+pub(crate) fn may_get(of: usize, from: usize) -> bool {
+    let lenders = if classes::size(of) <= LARGE_OVER { 0 } else { LENDERS };
+    (of..=of + lenders).contains(&from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +51,10 @@ mod tests {
         let class = |bytes: &usize| lent.class(classes::of(*bytes), |class| free.contains(&class));
         let got: Vec<u32> = requests.iter().map(|bytes| classes::size(class(bytes))).collect();
         assert_eq!(got, expected, "free are {free:?}");
+        let all = requests.iter().zip(got).all(|(bytes, got)| {
+            may_get(classes::of(*bytes), classes::of(got as usize)) && (got as usize) < 2 * bytes
+        });
+        assert!(all, "free are {free:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::classes;
 use crate::fast::{Freed, Given, double_free, fits_well, handed_out, is_marked, mark, mark_free};
 use crate::heap::{Heap, not_here};
+use crate::lend;
 use crate::mappings;
 use crate::probes;
 use crate::sampled;
@@ -363,7 +364,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         let sized = if align <= classes::STEP { Some(bytes) } else { self.aligned(bytes, align) };
         sized.is_some_and(|bytes| match classes::size(number) as usize {
             size if usable < size => usable == bytes.max(size_of::<usize>()),
-            _ => bytes <= classes::MAX && classes::of(bytes) == number,
+            _ if bytes > classes::MAX => false,
+            _ if E::GUARDS || align > classes::STEP => classes::of(bytes) == number,
+            _ => lend::may_get(classes::of(bytes), number),
         })
     }
 
