@@ -18,8 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 const REPORT_ORDER: u8 = 2;
 /// A huge page on pages of 4 KiB.
 const HUGE_ORDER: u8 = 9;
-/// How long one call of [`upkeep`] shrinks caches.
+/// How long one call of [`upkeep`] shrinks caches,
 const CALLER_NS: u64 = 500_000;
+/// and how long for idleness alone: then the rest waits for the next slow paths.
+const IDLE_CALLER_NS: u64 = 5_000;
 /// How long the helper shrinks caches at a time.
 const SLEEPER_NS: u64 = 10_000_000;
 /// Turns that the helper takes at a time: after four, all caches had one.
@@ -71,8 +73,10 @@ pub(super) fn upkeep() -> bool {
         DUE.store(Due::GROWN.pack(), Relaxed);
     }
     fall(pages);
-    if DUE.load(Relaxed) > 0 {
-        take_turns(pages, now + CALLER_NS);
+    let due = Due::unpack(DUE.load(Relaxed));
+    if due.turns > 0 {
+        let for_idleness = due.why == Why::default();
+        take_turns(pages, now + if for_idleness { IDLE_CALLER_NS } else { CALLER_NS });
     }
     true
 }

@@ -79,12 +79,14 @@ pub(super) struct CpuSheaves<P: Platform> {
     /// Collects objects whose readers may still run.
     rcu: Option<Stock<P>>,
     /// Bytes that were counted for the main sheaf ([`Local::reserve`]).
-    reserved: u64,
+    reserved: u32,
+    /// The main sheaf's size when a periodic shrink last looked, plus 1; 0 before the first look.
+    seen: u32,
 }
 
 impl<P: Platform> Default for CpuSheaves<P> {
     fn default() -> Self {
-        CpuSheaves { spare: Cell::new(None), rcu: None, reserved: 0 }
+        CpuSheaves { spare: Cell::new(None), rcu: None, reserved: 0, seen: 0 }
     }
 }
 
