@@ -217,6 +217,7 @@ impl OnceHeap {
         shared::open_directory((!settings.is_default).then_some(&settings.choice));
         // These allocate: from here on the heap serves them.
         Native::on_thread_exit(shared::thread_exit);
+        Native::spare_slots(SLOTLESS);
         Native::on_child(shared::forget_other_threads);
         Native::watch_forks();
         if settings.background {
@@ -331,6 +332,10 @@ where
         Preset::Slob(_) | Preset::Registered(_) => None,
     }
 }
+
+/// A thread does without a slot for so many of its slow paths. Each takes some 800 instructions, so that is as
+/// long as it takes to start a few threads.
+const SLOTLESS: u32 = 256;
 
 /// Says, once, why requests are refused.
 #[cold]

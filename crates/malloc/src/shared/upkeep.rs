@@ -1,7 +1,7 @@
 //! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no
 //! thread for it: the threads that come to slow paths do it. [`super::decide`] has the decisions.
 
-use super::decide::{self, Due, Epoch, Held, Stock, TURN_EVERY_NS, Tide, Why};
+use super::decide::{self, Crowd, Due, Epoch, Held, Stock, TURN_EVERY_NS, Tide, Why};
 use super::pages::pages;
 use super::tenants;
 use super::works;
@@ -44,6 +44,9 @@ static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
 /// Frames that the process is known to need: the most that were in use when caches had given back all that
 /// they kept, or the least in use or resident since.
 static NEEDED: AtomicU64 = AtomicU64::new(0);
+
+/// The threads of the process. No lock is taken while it is held.
+static CROWD: Sleep<Crowd> = Sleep::new(Crowd::START);
 
 /// The most frames in use since the last look at [`TIDE`].
 static MOST_SINCE: AtomicU64 = AtomicU64::new(0);
@@ -123,6 +126,18 @@ pub(super) fn after_free() {
     fall(pages);
     if DUE.load(Relaxed) == Due::FELL.pack() {
         take_turns(pages, Native::now() + CALLER_NS);
+    }
+}
+
+/// After a thread ended, and `threads` are left: if they became few, all that is idle goes back.
+pub(super) fn after_thread(threads: u32) {
+    if !CROWD.lock().ended(threads, Native::now) {
+        return;
+    }
+    if let (Some(pages), Some(_pass)) = (pages(), Native::pass()) {
+        DUE.store(Due::FELL.pack(), Relaxed);
+        take_turns(pages, Native::now() + CALLER_NS);
+        give_back_but(0);
     }
 }
 
