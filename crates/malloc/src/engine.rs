@@ -136,8 +136,8 @@ impl OnceHeap {
         fast::live_place(&at.pagemap()?, || self.secret_of_slab())
     }
 
-    /// Gives a live object of the class with a place, of the SLUB heap with nothing around it, another size, of at most
-    /// [`classes::LISTED_MAX`] bytes, if this thread's array has an object.
+    /// Gives a live object of the class with a place, of the SLUB heap with nothing around it, another size
+    /// of at most [`classes::LISTED_MAX`] bytes, if this thread's array has an object.
     #[inline(always)]
     pub(crate) fn resize(&'static self, at: &Given, class: Place, bytes: usize) -> Resized {
         fast::resize(at, class, bytes, self.secret_of_slab())
@@ -333,8 +333,8 @@ where
     }
 }
 
-/// A thread does without a slot for so many of its slow paths. Each takes some 800 instructions, so that is as
-/// long as it takes to start a few threads.
+/// A thread does without a slot for so many of its slow paths. Each takes some 800 instructions, so that is
+/// as long as it takes to start a few threads.
 const SLOTLESS: u32 = 256;
 
 /// Says, once, why requests are refused.

@@ -113,7 +113,11 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// The class whose object a request of a class gets, if any alignment will do ([`Lent`]).
     pub(crate) fn lender(&self, class: usize) -> usize {
         // With guards around the engine, an object is of the size that was asked for.
-        if E::GUARDS { class } else { self.lent.class(class, |class| self.classes[class].has_free()) }
+        if E::GUARDS {
+            return class;
+        }
+        let of = |class: usize| &self.classes[class];
+        self.lent.class(class, |class| of(class).has_free(), |class| of(class).slabs_here())
     }
 
     /// The size to request for `bytes` bytes aligned to `align`, a power of two. `None` if no class has such

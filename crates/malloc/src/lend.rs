@@ -11,6 +11,10 @@ const LENDERS: usize = 2;
 /// So many objects in a row; then the class needs a slab: each of these requests took a slow path.
 const LENT_MOST: u8 = 8;
 
+/// A class with so many slabs needs one more: the part of it that is unused is little beside them, and less
+/// than what lent objects would waste.
+const SLABS_MANY: u64 = 8;
+
 /// How many objects each class was lent since it last needed a slab.
 pub(crate) struct Lent([AtomicU8; classes::COUNT]);
 
@@ -20,9 +24,15 @@ impl Lent {
         Lent([const { AtomicU8::new(0) }; classes::COUNT])
     }
 
-    /// The class whose object a request of a class gets. `has_free` says whether a class has a free object.
-    pub(crate) fn class(&self, of: usize, has_free: impl Fn(usize) -> bool) -> usize {
-        if classes::size(of) <= LARGE_OVER || has_free(of) {
+    /// The class whose object a request of a class gets. `has_free` says whether a class has a free object,
+    /// `slabs` how many slabs it has.
+    pub(crate) fn class(
+        &self,
+        of: usize,
+        has_free: impl Fn(usize) -> bool,
+        slabs: impl Fn(usize) -> u64,
+    ) -> usize {
+        if classes::size(of) <= LARGE_OVER || has_free(of) || slabs(of) >= SLABS_MANY {
             return of;
         }
         let lent = self.0[of].load(Relaxed);
@@ -48,7 +58,11 @@ mod tests {
     fn check(free: &[usize], requests: &[usize], expected: &[u32]) {
         let lent = Lent::none();
         let free: Vec<usize> = free.iter().map(|bytes| classes::of(*bytes)).collect();
-        let class = |bytes: &usize| lent.class(classes::of(*bytes), |class| free.contains(&class));
+        let class = |bytes: &usize| {
+            // 8,192 bytes stand for a class with many slabs.
+            let slabs = |class| if class == classes::of(8192) { SLABS_MANY } else { SLABS_MANY - 1 };
+            lent.class(classes::of(*bytes), |class| free.contains(&class), slabs)
+        };
         let got: Vec<u32> = requests.iter().map(|bytes| classes::size(class(bytes))).collect();
         assert_eq!(got, expected, "free are {free:?}");
         let all = requests.iter().zip(got).all(|(bytes, got)| {
@@ -64,6 +78,7 @@ mod tests {
         check(&[5632], &[5000], &[5632]);
         check(&[5888], &[5000], &[5120]);
         check(&[], &[5000], &[5120]);
+        check(&[8704], &[8000], &[8192]);
         // A small class lends nothing.
         check(&[2048], &[2000, 1900], &[2048, 1920]);
         // The largest class has nobody to ask.

@@ -165,8 +165,8 @@ pub(crate) fn start() {
     }
 }
 
-/// Has `hook` called when a thread ends: with the slot of one that ended before, if no thread took the slot in
-/// between. The slot can be claimed from then on.
+/// Has `hook` called when a thread ends: with the slot of one that ended before, if no thread took the slot
+/// in between. The slot can be claimed from then on.
 pub(crate) fn on_exit(hook: fn(Option<CpuId>)) {
     // A process has one hook: a second call passes the same function.
     let _ = ON_EXIT.set(hook);

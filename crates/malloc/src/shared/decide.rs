@@ -308,8 +308,8 @@ const THREADS_LEAST: u32 = 4;
 /// Threads that came again so soon after others ended will do so once more.
 const THREADS_AGAIN_NS: u64 = 1_000_000_000;
 
-/// How many threads there are. What those that ended used is in slabs and free frames, and stays there as long
-/// as nobody comes to a slow path: the others may sleep.
+/// How many threads there are. What those that ended used is in slabs and free frames, and stays there as
+/// long as nobody comes to a slow path: the others may sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Crowd {
     /// The most since they last became few.

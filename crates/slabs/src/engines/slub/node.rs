@@ -137,8 +137,8 @@ impl<P: Platform> Slub<P> {
         common::return_pages::<P>(backing.pages, slab);
     }
 
-    /// Shrinks all nodes that have memory: where sheaves grow, the last `most` slabs of each. Returns the slabs
-    /// that went back, which no event counts.
+    /// Shrinks all nodes that have memory: where sheaves grow, the last `most` slabs of each. Returns the
+    /// slabs that went back, which no event counts.
     pub(super) fn shrink_nodes(&self, backing: &Backing<'_, P>, most: u32) -> u64 {
         let nodes = (0..P::nodes()).map(NodeId).filter(|node| P::node_frames(*node).1 > 0);
         nodes.map(|node| self.shrink_node(backing, node, most)).sum()
