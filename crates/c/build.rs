@@ -40,6 +40,30 @@ fn take_unwinder_along() {
     }
 }
 
+/// The ends of the v0 symbols of variables that start with zeros and that each process writes.
+const WRITTEN: [&str; 20] = [
+    "4area5AREAS",
+    "4area6OPENED",
+    "4fork9ELSEWHERE",
+    "5space15COMMITTED_BYTES",
+    "5start8STARTING",
+    "5stats14METADATA_BYTES",
+    "6memory4MAPS",
+    "6memory5MARKS",
+    "6memory6MEMMAP",
+    "6memory7PAGEMAP",
+    "6memory11NODE_FRAMES",
+    "6region4KEPT",
+    "6thread4LEFT",
+    "7per_cpu6PLACES",
+    "7per_cpu6SERVED",
+    "9directory9DIRECTORY",
+    "9page_size4SIZE",
+    "10slot_space5LINES",
+    "11boot_memory11BOOT_MEMORY",
+    "6engine4HEAP",
+];
+
 /// Has the linker put the functions that programs run at the start of the code. The kernel maps 64 KiB of a
 /// file around each page that a process touches: spread over the library, those functions make most of its
 /// code resident.
@@ -84,6 +108,11 @@ fn order_functions() {
     script += &each(&[".rodata.@*", ".rodata.unlikely.@*", ".rodata..Lswitch.table.@*"]);
     script += "    *(.rodata.*7classes6LISTED*)\n    *(.rodata.str*)\n    *(.rodata..Lanon.*)\n  }\n}\n";
     script += "INSERT AFTER .rela.dyn;\n";
+    // Variables that each process writes at its start: small ones, which may lie between tables of which
+    // little is written, and then the heap, of which all is.
+    script += "SECTIONS\n{\n  .bss : {\n";
+    script += &WRITTEN.map(|name| format!("    *(.bss.*{name} .bss.*{name}.*)\n")).concat();
+    script += "  }\n}\nINSERT AFTER .probes;\n";
     let file = PathBuf::from(variable("OUT_DIR")).join("order.ld");
     fs::write(&file, script).expect("the build script's folder can be written to");
     println!("cargo::rustc-cdylib-link-arg=-T{}", file.display());

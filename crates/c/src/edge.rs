@@ -44,10 +44,6 @@ pub(crate) fn or_enomem(at: *mut u8) -> *mut c_void {
     at.cast()
 }
 
-pub(crate) fn errno() -> c_int {
-    __errno_location().get()
-}
-
 /// An address that the program hands over.
 ///
 /// Invariant: only C and C++ make one, as an argument of a function here. Their standards say that it is null

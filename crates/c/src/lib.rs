@@ -5,7 +5,7 @@
 //! is taken: a request of no bytes gets an address, `realloc` to no bytes frees and answers null, alignments
 //! that are no power of two are `EINVAL`.
 
-use edge::{Given, MOST, Out, errno, or_enomem, set_errno};
+use edge::{Given, MOST, Out, or_enomem, set_errno};
 use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
 use slablab_malloc::api;
 
@@ -106,12 +106,10 @@ exports! { "C":
         if !align.is_power_of_two() || align < size_of::<*mut c_void>() {
             return EINVAL;
         }
-        let before = errno();
         let at = aligned(align, bytes);
         if at.is_null() {
             return ENOMEM;
         }
-        set_errno(before);
         out.put(at);
         0
     }

@@ -108,9 +108,24 @@ fn short_threads_leave_nothing() {
     check(&program, &["rounds", "60"], "trimmed");
 }
 
+/// Threads that allocate little and sleep keep nothing, and leave nothing when they end.
+#[test]
+fn idle_threads_hold_little() {
+    let program = built("cc", "idle_threads.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "idle_threads");
+    check_with(&plain(), &program, &["freed"], "KiB a thread that sleeps");
+    check_with(&plain(), &program, &["live"], "KiB a thread that sleeps");
+}
+
 /// The engines with nothing around them.
 fn plain() -> Vec<&'static str> {
     ENGINES.iter().copied().filter(|engine| !engine.contains(',')).collect()
+}
+
+/// Programs have few blocks of each large size.
+#[test]
+fn many_large_sizes_share_memory() {
+    let program = built("cc", "sizes.c", &["-std=gnu11", "-O1", "-Wall", "-pthread"], "sizes");
+    check_with(&["slub@7.1"], &program, &["1000"], "in a hundred");
 }
 
 /// Caches free the objects that they keep when the process grows.

@@ -1,5 +1,5 @@
-//! The native world's two protocols between threads, under loom: the ownership of slots, and the gate that
-//! prevents a fork while a thread is inside a section.
+//! The native world's protocols between threads, under loom: the ownership of slots, the gate that
+//! prevents a fork while a thread is inside a section, and how a purge asks all threads.
 //!
 //! This is a model, not the code: `crates/native/src/thread.rs` has its state in statics and in memory that
 //! loom cannot observe. Each function has the name of its original, and does the same steps with the same
@@ -239,5 +239,144 @@ fn a_fork_waits_for_every_section() {
         assert!(found == 0 || found == 4, "a child sees a half-done section: {found}");
         works.join().expect("it ended");
         assert_eq!(gate.protected.get(), 4);
+    });
+}
+
+/// What threads and purges share: how often all threads were asked to empty their slots, what each thread did
+/// last, and the words by which another process asks (`ASKED` and `emptied` of thread.rs; `WORDS` and `TAKEN`
+/// of crates/malloc/src/shared/purge.rs).
+struct Purges {
+    asked: AtomicU32,
+    emptied: [AtomicU32; 2],
+    /// A thread's slot, which it alone uses.
+    objects: [Cell<u32>; 2],
+    word: AtomicU32,
+    taken: AtomicU32,
+    answered: AtomicU32,
+    bytes: AtomicU32,
+    purges: AtomicU32,
+    how: Asking,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asking {
+    Right,
+    /// A thread that was asked twice counts one time.
+    CountsOne,
+    /// A thread that was asked notes it, and empties nothing.
+    KeepsAll,
+    /// The thread that asks counts as one that did not empty its slot.
+    AsksItself,
+    /// Two threads may take one request of another process.
+    TakesTwice,
+    /// A thread that sees that a request was taken may not see the request.
+    LooseTaken,
+    /// The answer is not ordered before its number.
+    LooseAnswer,
+}
+
+impl Purges {
+    fn new(how: Asking) -> Rc<Purges> {
+        let zero = || AtomicU32::new(0);
+        let (emptied, objects) = ([zero(), zero()], [Cell::new(1), Cell::new(1)]);
+        let [asked, word, taken, answered, bytes, purges] = std::array::from_fn(|_| zero());
+        Rc::new(Purges { asked, emptied, objects, word, taken, answered, bytes, purges, how })
+    }
+
+    fn ask_all(&self, me: usize) {
+        let before = self.asked.fetch_add(1, Relaxed);
+        if self.how != Asking::AsksItself {
+            self.emptied[me].store(before + 1, Relaxed);
+        }
+    }
+
+    fn asked(&self, me: usize) -> bool {
+        let asked = self.asked.load(Relaxed);
+        let emptied = self.emptied[me].load(Relaxed);
+        let is_asked = emptied != asked;
+        let noted = match self.how {
+            Asking::CountsOne if is_asked => emptied + 1,
+            _ => asked,
+        };
+        self.emptied[me].store(noted, Relaxed);
+        is_asked
+    }
+
+    fn asked_left(&self) -> usize {
+        let asked = self.asked.load(Relaxed);
+        self.emptied.iter().filter(|emptied| emptied.load(Relaxed) != asked).count()
+    }
+
+    /// `purge`: the caller's slot is emptied with the caches. The number of other threads that were not.
+    fn purge(&self, me: usize) -> usize {
+        self.ask_all(me);
+        self.objects[me].set(0);
+        self.purges.fetch_add(1, Relaxed);
+        self.asked_left()
+    }
+
+    fn on_slow_path(&self, me: usize) {
+        if self.asked(me) && self.how != Asking::KeepsAll {
+            self.objects[me].set(0);
+        }
+        let (load, swap) =
+            if self.how == Asking::LooseTaken { (Relaxed, Relaxed) } else { (Acquire, AcqRel) };
+        if self.word.load(Relaxed) == self.taken.load(load) {
+            return;
+        }
+        let asked = self.word.load(Relaxed);
+        let is_mine = match self.how {
+            Asking::TakesTwice => {
+                self.taken.store(asked, Relaxed);
+                true
+            }
+            _ => self.taken.swap(asked, swap) != asked,
+        };
+        if is_mine {
+            self.purge(me);
+            self.bytes.store(7, Relaxed);
+            let order = if self.how == Asking::LooseAnswer { Relaxed } else { Release };
+            self.answered.store(asked, order);
+        }
+    }
+}
+
+/// Two threads purge at once. Afterwards each one's next slow path knows of both.
+#[test]
+fn threads_that_were_asked_empty_their_slots() {
+    let wrong = [Asking::CountsOne, Asking::KeepsAll, Asking::AsksItself];
+    check("one thread asks twice, one allocates", Asking::Right, &wrong, |how| {
+        let purges = Purges::new(how);
+        let theirs = purges.clone();
+        let allocates = thread::spawn(move || {
+            theirs.on_slow_path(1);
+            theirs.objects[1].set(theirs.objects[1].get() + 1);
+            theirs.on_slow_path(1);
+        });
+        let left = [purges.purge(0), purges.purge(0)];
+        assert!(left.into_iter().all(|left| left <= 1), "the thread that asks counts itself: {left:?}");
+        allocates.join().expect("it ended");
+        let left = purges.asked_left();
+        purges.on_slow_path(1);
+        assert_eq!(purges.asked_left(), 0, "a slow path after both purges knows of both");
+        assert!(left == 0 || purges.objects[1].get() == 0, "it knew of both, and kept its objects");
+        assert!(!purges.asked(1), "it is asked once more");
+    });
+}
+
+#[test]
+fn one_thread_answers_another_process() {
+    let wrong = [Asking::TakesTwice, Asking::LooseTaken, Asking::LooseAnswer];
+    check("two threads find a request", Asking::Right, &wrong, |how| {
+        let purges = Purges::new(how);
+        let theirs = purges.clone();
+        let other = thread::spawn(move || theirs.on_slow_path(1));
+        purges.word.store(1, Relaxed);
+        purges.on_slow_path(0);
+        if purges.answered.load(Acquire) == 1 {
+            assert_eq!(purges.bytes.load(Relaxed), 7, "the answer is there before its number");
+        }
+        other.join().expect("it ended");
+        assert_eq!(purges.purges.load(Relaxed), 1, "one request, one purge");
     });
 }

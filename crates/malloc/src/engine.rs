@@ -123,23 +123,23 @@ impl OnceHeap {
         self.push_marked(&entry, slots, marked)
     }
 
-    /// The class of the live object of a SLUB heap with nothing around it that starts at an address. `None`
-    /// may also mean that only a slower look can tell.
+    /// The place of the class of the live object of a SLUB heap with nothing around it that starts at an
+    /// address. `None` may also mean that only a slower look can tell.
     #[inline(always)]
-    pub(crate) fn live_class_fast(&'static self, at: &Given) -> Option<usize> {
-        fast::live_class(&at.pagemap_local()?, || self.secret_of_slab())
+    pub(crate) fn live_place_fast(&'static self, at: &Given) -> Option<Place> {
+        fast::live_place(&at.pagemap_local()?, || self.secret_of_slab())
     }
 
-    /// [`OnceHeap::live_class_fast`] for memory of any node, and for threads without a slot of their own.
+    /// [`OnceHeap::live_place_fast`] for memory of any node, and for threads without a slot of their own.
     #[inline]
-    pub(crate) fn live_class(&'static self, at: &Given) -> Option<usize> {
-        fast::live_class(&at.pagemap()?, || self.secret_of_slab())
+    pub(crate) fn live_place(&'static self, at: &Given) -> Option<Place> {
+        fast::live_place(&at.pagemap()?, || self.secret_of_slab())
     }
 
-    /// Gives a live object of a class of the SLUB heap with nothing around it another size, of at most
-    /// [`classes::LISTED_MAX`] bytes, if this thread's array has an object.
+    /// Gives a live object of the class with a place, of the SLUB heap with nothing around it, another size
+    /// of at most [`classes::LISTED_MAX`] bytes, if this thread's array has an object.
     #[inline(always)]
-    pub(crate) fn resize(&'static self, at: &Given, class: usize, bytes: usize) -> Resized {
+    pub(crate) fn resize(&'static self, at: &Given, class: Place, bytes: usize) -> Resized {
         fast::resize(at, class, bytes, self.secret_of_slab())
     }
 
@@ -217,6 +217,7 @@ impl OnceHeap {
         shared::open_directory((!settings.is_default).then_some(&settings.choice));
         // These allocate: from here on the heap serves them.
         Native::on_thread_exit(shared::thread_exit);
+        Native::spare_slots(SLOTLESS);
         Native::on_child(shared::forget_other_threads);
         Native::watch_forks();
         if settings.background {
@@ -331,6 +332,10 @@ where
         Preset::Slob(_) | Preset::Registered(_) => None,
     }
 }
+
+/// A thread does without a slot for so many of its slow paths. Each takes some 800 instructions, so that is
+/// as long as it takes to start a few threads.
+const SLOTLESS: u32 = 256;
 
 /// Says, once, why requests are refused.
 #[cold]

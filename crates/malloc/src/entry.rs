@@ -19,6 +19,7 @@ use crate::env;
 use crate::fast::{self, Freed, Given, Resized};
 use crate::hardened::UNSAID;
 use crate::shared;
+use slablab_native::Place;
 use slablab_native::report::misuse;
 use slablab_native::system;
 use std::ptr;
@@ -208,9 +209,9 @@ pub mod api {
         // An aligned object may be of a larger class.
         if align <= classes::STEP
             && bytes <= classes::LISTED_MAX
-            && let Some(class) = HEAP.live_class_fast(&at)
+            && let Some(class) = HEAP.live_place_fast(&at)
         {
-            let stays = class == classes::listed(bytes);
+            let stays = class.cache() == classes::listed(bytes);
             return if stays { at.as_ptr() } else { realloc_live(at, bytes, class) };
         }
         realloc_slow(at, bytes, align)
@@ -219,7 +220,7 @@ pub mod api {
     /// Slow rung of [`realloc`] for a live object of a class and another size, of at most
     /// [`classes::LISTED_MAX`] bytes.
     #[inline(never)]
-    extern "C" fn realloc_live(at: Given, bytes: usize, class: usize) -> *mut u8 {
+    extern "C" fn realloc_live(at: Given, bytes: usize, class: Place) -> *mut u8 {
         match HEAP.resize(&at, class, bytes) {
             Resized::Stays => at.as_ptr(),
             Resized::Moved(to) => to,
@@ -239,7 +240,7 @@ pub mod api {
     #[inline(never)]
     extern "C" fn realloc_slow(at: Given, bytes: usize, align: usize) -> *mut u8 {
         let listed = align <= classes::STEP && bytes <= classes::LISTED_MAX;
-        match HEAP.live_class(&at).filter(|_| listed) {
+        match HEAP.live_place(&at).filter(|_| listed) {
             Some(class) => realloc_live(at, bytes, class),
             None => realloc_cold(at, bytes, align),
         }

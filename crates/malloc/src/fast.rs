@@ -208,15 +208,15 @@ pub(crate) fn mark_free_sized(
     mark(secret(), entry).map(|()| place)
 }
 
-/// The class of the live object of the heap at the fixed places that starts at the entry's address. `None`
-/// may also mean that only a slower look can tell. `secret` is the heap's, and called only if there is one.
+/// The place of the class of the live object, in the heap at the fixed places, that starts at the entry's
+/// address. `None` may also mean that only a slower look can tell. `secret` is the heap's, and called only if
+/// there is one.
 #[inline(always)]
-pub(crate) fn live_class(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Option<usize> {
+pub(crate) fn live_place(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Option<Place> {
     // SAFETY: `is_start_fixed`: an object starts here. Nothing is around the engine of the heap at the fixed
     // places.
     let is_live = entry.0.is_start_fixed() && unsafe { !is_marked(secret(), entry.0.object()) };
-    // The heap's caches are those of the classes, and the first ones.
-    is_live.then(|| entry.0.slots_place().cache())
+    is_live.then(|| entry.0.slots_place())
 }
 
 /// What a `realloc` did.
@@ -233,11 +233,12 @@ pub(crate) enum Resized {
     No,
 }
 
-/// Gives a live object of a class, in the heap at the fixed places, another size of at most
+/// Gives a live object of the class with a place, in the heap at the fixed places, another size of at most
 /// [`classes::LISTED_MAX`] bytes. `secret` is the heap's.
 #[inline(always)]
-pub(crate) fn resize(at: &Given, class: usize, bytes: usize, secret: u64) -> Resized {
-    let usable = classes::size_listed(class);
+pub(crate) fn resize(at: &Given, class: Place, bytes: usize, secret: u64) -> Resized {
+    // The heap's caches are those of the classes, and the first ones.
+    let usable = classes::size_listed(class.cache());
     if fits_well(usable, bytes) {
         return Resized::Stays;
     }
@@ -247,7 +248,7 @@ pub(crate) fn resize(at: &Given, class: usize, bytes: usize, secret: u64) -> Res
     // invariant of `Given`: no other thread uses the object.
     unsafe { ptr::copy_nonoverlapping(at.0, moved, usable.min(bytes)) };
     match mark_given(secret, object) {
-        Ok(()) if Native::push_fixed(place(class), object) => Resized::Moved(moved),
+        Ok(()) if Native::push_fixed(class, object) => Resized::Moved(moved),
         Ok(()) => Resized::Left(moved),
         Err(_) => Resized::Before,
     }

@@ -1,11 +1,14 @@
 //! Values that a preset leaves open, chosen for a program.
 
 use slablab_native::system;
-use slablab_slabs::engines::slub::{FreeList, NewLinks, RefillReads, SlubPolicy};
+use slablab_slabs::engines::slub::{FreeList, LARGE_OVER, NewLinks, RefillReads, SlubPolicy};
 use slablab_slabs::order::{COSTLY_ORDER, OrderRule};
 
 /// Bytes of the objects of the largest sheaf: a program's bursts are longer than a kernel's.
 const SHEAF_BYTES: u32 = 64 << 10;
+/// The same of large objects ([`LARGE_OVER`]), of which programs have few of each size. An exchange of
+/// sheaves, some 230 instructions, then serves fewer objects, but programs write to large ones for longer.
+const LARGE_SHEAF_BYTES: u32 = 16 << 10;
 /// The order of the largest slabs, 64 KiB on pages of 4 KiB, if the choice names none.
 const MAX_ORDER: u8 = COSTLY_ORDER + 1;
 /// Addresses in the first sheaf: 12 and the header fill a class of 128 bytes.
@@ -14,7 +17,10 @@ const ELASTIC: u16 = 12;
 /// Addresses in the largest sheaf of a cache with objects of `object_size` bytes. 252 and the header fill a
 /// class.
 pub fn sheaf_capacity(object_size: u32) -> u32 {
-    (SHEAF_BYTES / object_size).clamp(8, 252)
+    match object_size {
+        ..=LARGE_OVER => (SHEAF_BYTES / object_size).min(252),
+        _ => (LARGE_SHEAF_BYTES / object_size).max(2),
+    }
 }
 
 /// SLUB's policies for a heap or an object cache: values that a preset leaves open are chosen for a program.

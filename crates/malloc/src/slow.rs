@@ -4,6 +4,7 @@
 use crate::classes;
 use crate::fast::{Freed, Given, double_free, fits_well, handed_out, is_marked, mark, mark_free};
 use crate::heap::{Heap, not_here};
+use crate::lend;
 use crate::mappings;
 use crate::probes;
 use crate::sampled;
@@ -26,6 +27,12 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Slow rung of [`Heap::alloc`]: the slot of this thread or CPU, then the cold rung.
     #[inline(never)]
     pub(crate) fn alloc_slow(&self, bytes: usize) -> *mut u8 {
+        self.alloc_slow_aligned(bytes, 1)
+    }
+
+    /// As [`Heap::alloc_slow`], aligned to `align`, as the objects of the request's class are.
+    #[inline(always)]
+    fn alloc_slow_aligned(&self, bytes: usize, align: usize) -> *mut u8 {
         if bytes <= classes::MAX {
             if self.is_heard()
                 && let Some(object) = self.alloc_heard(bytes)
@@ -37,7 +44,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 return handed_out(object);
             }
         }
-        self.alloc_cold(bytes)
+        self.alloc_cold(bytes, align)
     }
 
     /// Whether a profiler listens to this heap's allocations: the process's own heap if it is SLUB with
@@ -71,17 +78,20 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
 
     #[cold]
     #[inline(never)]
-    fn alloc_cold(&self, bytes: usize) -> *mut u8 {
+    fn alloc_cold(&self, bytes: usize, align: usize) -> *mut u8 {
         if bytes > classes::MAX {
-            return self.blocks(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
+            return self.blocks(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
         }
         system::keeping_errno(|| {
             let Some(_pass) = Native::pass() else {
-                return alloc_cold_lockless(bytes, 1).map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
+                return alloc_cold_lockless(bytes, align)
+                    .map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
             };
             self.free_deferred();
             shared::upkeep();
             let class = classes::of(bytes);
+            // Objects of another class may be aligned to less.
+            let class = if align <= classes::STEP { self.lender(class) } else { class };
             // With guards around the engine, an object has no room for a key.
             let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(object) };
             self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
@@ -142,9 +152,16 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return self.alloc(bytes);
         }
         match self.aligned(bytes, align) {
-            Some(bytes) => self.alloc(bytes),
+            Some(sized) => self.alloc_sized(sized, align),
             None => self.blocks(bytes, align).map_or(ptr::null_mut(), |(object, _)| object.as_ptr()),
         }
+    }
+
+    /// An object of the class of `bytes` bytes, whose objects are aligned to `align`.
+    #[inline]
+    fn alloc_sized(&self, bytes: usize, align: usize) -> *mut u8 {
+        let object = self.alloc_fast(bytes);
+        if object.is_null() { self.alloc_slow_aligned(bytes, align) } else { object }
     }
 
     /// `bytes` zeros, aligned to the power of two `align`, and to 16; null without memory.
@@ -152,7 +169,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub fn alloc_zeroed(&self, bytes: usize, align: usize) -> *mut u8 {
         let sized = if align <= classes::STEP { Some(bytes) } else { self.aligned(bytes, align) };
         let (object, zeros) = match sized {
-            Some(sized) if sized <= classes::MAX => (self.alloc(sized), false),
+            Some(sized) if sized <= classes::MAX => (self.alloc_sized(sized, align), false),
             _ => self
                 .blocks(bytes, align)
                 .map_or((ptr::null_mut(), false), |(object, zeros)| (object.as_ptr(), zeros)),
@@ -347,7 +364,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         let sized = if align <= classes::STEP { Some(bytes) } else { self.aligned(bytes, align) };
         sized.is_some_and(|bytes| match classes::size(number) as usize {
             size if usable < size => usable == bytes.max(size_of::<usize>()),
-            _ => bytes <= classes::MAX && classes::of(bytes) == number,
+            _ if bytes > classes::MAX => false,
+            _ if E::GUARDS || align > classes::STEP => classes::of(bytes) == number,
+            _ => lend::may_get(classes::of(bytes), number),
         })
     }
 

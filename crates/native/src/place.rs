@@ -4,6 +4,7 @@ use crate::area::{FIXED_CACHES, PLACES};
 
 /// A fixed place: that of a cache's slots in every area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Place(u8);
 
 impl Place {

@@ -146,8 +146,10 @@ pub fn cpus_usable() -> u32 {
     // SAFETY: a set of zeros is a valid empty set, and the kernel writes at most its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) {
-            0 => libc::CPU_COUNT(&set) as u32,
+        // Not by the C library's function: 64 KiB of it would be resident for that alone.
+        let (bytes, set_at) = (size_of::<libc::cpu_set_t>(), &raw mut set);
+        match libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, set_at) {
+            1.. => libc::CPU_COUNT(&set) as u32,
             _ => 1,
         }
     }

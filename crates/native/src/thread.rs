@@ -23,6 +23,8 @@ struct Header {
     walking: AtomicBool,
     /// What [`ASKED`] was when this thread last emptied its slot because of it.
     emptied: AtomicU32,
+    /// Whether the thread has the slot of its number. Always `false` with slots per CPU.
+    has_slot: AtomicBool,
 }
 
 static HEADERS: [Header; SLOTS] = [const {
@@ -33,6 +35,7 @@ static HEADERS: [Header; SLOTS] = [const {
         sections: AtomicU32::new(0),
         walking: AtomicBool::new(false),
         emptied: AtomicU32::new(0),
+        has_slot: AtomicBool::new(false),
     }
 }; SLOTS];
 
@@ -85,6 +88,9 @@ pub(crate) fn tick() -> bool {
     let Some(header) = mine() else { return false };
     let ticks = header.ticks.load(Relaxed).wrapping_add(1);
     header.ticks.store(ticks, Relaxed);
+    if !header.has_slot.load(Relaxed) {
+        WITHOUT_SLOT.fetch_add(1, Relaxed);
+    }
     ticks.is_multiple_of(TICKS) || current::is_credit_spent()
 }
 
@@ -141,14 +147,16 @@ pub(crate) fn asked() -> bool {
 pub(crate) fn asked_left() -> u32 {
     let (numbers, asked) = (NUMBERS.load(Relaxed) as usize, ASKED.load(Relaxed));
     let threads = STATES.iter().zip(&HEADERS).take(numbers);
-    let left = threads
-        .filter(|(state, header)| state.load(Relaxed) == LIVE && header.emptied.load(Relaxed) != asked);
+    let left = threads.filter(|(state, header)| {
+        let has_slot = state.load(Relaxed) == LIVE && header.has_slot.load(Relaxed);
+        has_slot && header.emptied.load(Relaxed) != asked
+    });
     left.count() as u32
 }
 
 /// The key of the C library's call at a thread's end, and the function that learns which slot became free.
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
-static ON_EXIT: OnceLock<fn(CpuId)> = OnceLock::new();
+static ON_EXIT: OnceLock<fn(Option<CpuId>)> = OnceLock::new();
 
 /// Asks the C library for a call at each thread's end. Once, when the world starts; allocates nothing.
 pub(crate) fn start() {
@@ -157,22 +165,23 @@ pub(crate) fn start() {
     }
 }
 
-/// Has `hook` called with the slot of a thread that ended, when another thread ends and no thread took the
-/// slot in between. The slot can be claimed from then on.
-pub(crate) fn on_exit(hook: fn(CpuId)) {
+/// Has `hook` called when a thread ends: with the slot of one that ended before, if no thread took the slot
+/// in between. The slot can be claimed from then on.
+pub(crate) fn on_exit(hook: fn(Option<CpuId>)) {
     // A process has one hook: a second call passes the same function.
     let _ = ON_EXIT.set(hook);
 }
 
 extern "C" fn exit(_mark: *mut c_void) {
+    if mine().is_none() {
+        return;
+    }
     // From here on the hook, other destructors and the C library allocate and free without a number.
-    let Some(slot) = release_for(ENDED) else { return };
-    let before = LEFT.swap(slot.0, AcqRel);
-    if before > 0
-        && before != slot.0
-        && let Some(hook) = ON_EXIT.get()
-    {
-        hook(CpuId(before));
+    let slot = release_for(ENDED);
+    let before = slot.map_or(0, |slot| LEFT.swap(slot.0, AcqRel));
+    let before = Some(CpuId(before)).filter(|before| before.0 > 0 && Some(*before) != slot);
+    if let Some(hook) = ON_EXIT.get() {
+        hook(before);
     }
 }
 
@@ -181,15 +190,51 @@ extern "C" fn exit(_mark: *mut c_void) {
 pub(crate) fn enter() -> bool {
     match mine() {
         Some(header) => {
-            // A signal handler took the number while it interrupted a hot operation, which then restored the
-            // refusing area.
-            if std::ptr::eq(current::area(), area::refusing()) && !per_cpu::on() {
-                set_area(area::of(CpuId(header.number.load(Relaxed))));
-            }
-            true
+            per_cpu::on() || !std::ptr::eq(current::area(), area::refusing()) || take_slot(header)
         }
         None => enter_first() || per_cpu::on(),
     }
+}
+
+/// A thread has no slot for so many of its first slow paths ([`spare_slots`]).
+static SLOTLESS: AtomicU32 = AtomicU32::new(0);
+/// Slow paths of threads without a slot, since the process started.
+static WITHOUT_SLOT: AtomicU32 = AtomicU32::new(0);
+/// Threads that have a number, and the most at a time.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+static THREADS_MOST: AtomicU32 = AtomicU32::new(0);
+
+/// Has threads do without a slot at first: for `slow_paths` of them, of which most threads do not do as many.
+/// What they free goes to slabs, so that a thread that then sleeps keeps nothing. The first thread of the
+/// process has its slot at once, and so has one that finds the slot of a thread that ended. So have all, once
+/// threads did as many slow paths for each thread that there was at a time: they come and end.
+pub(crate) fn spare_slots(slow_paths: u32) {
+    SLOTLESS.store(slow_paths, Relaxed);
+}
+
+/// How many threads have a number.
+pub(crate) fn live() -> u32 {
+    THREADS.load(Relaxed)
+}
+
+/// Gives this thread, whose area refuses, its slot. `false` if it has to do without one for now.
+#[cold]
+fn take_slot(header: &Header) -> bool {
+    // It has it: a signal handler took it while it interrupted a hot operation, which then restored the
+    // refusing area.
+    let slot = CpuId(header.number.load(Relaxed));
+    if !header.has_slot.load(Relaxed) {
+        let slotless = SLOTLESS.load(Relaxed);
+        let all = slotless.saturating_mul(THREADS_MOST.load(Relaxed));
+        let waits = header.ticks.load(Relaxed) < slotless && WITHOUT_SLOT.load(Relaxed) < all;
+        if waits || !area::open(slot) {
+            return false;
+        }
+        current::name(slot);
+        header.has_slot.store(true, Relaxed);
+    }
+    set_area(area::of(slot));
+    true
 }
 
 #[cold]
@@ -211,6 +256,7 @@ fn enter_first() -> bool {
     };
     let left = LEFT.swap(0, Acquire);
     let mut free = Some(left as usize).filter(|left| *left > 0 && take(left));
+    let is_warm = free.is_some();
     if free.is_none() {
         if left > 0 {
             // Another thread is emptying a part of it: it stays the one to give back.
@@ -229,16 +275,18 @@ fn enter_first() -> bool {
         return false;
     }
     // Before this thread counts sections in its header.
-    NUMBERS.fetch_max(slot.0 + 1, SeqCst);
-    if !per_cpu::on() {
-        current::name(slot);
-        set_area(area::of(slot));
-    }
+    let is_first = NUMBERS.fetch_max(slot.0 + 1, SeqCst) == 1;
+    // The slow paths that it did so far.
+    let ticks = if is_first || is_warm { SLOTLESS.load(Relaxed) } else { 0 };
+    HEADERS[number].ticks.store(ticks, Relaxed);
+    HEADERS[number].has_slot.store(false, Relaxed);
     set_number(slot);
+    THREADS_MOST.fetch_max(THREADS.fetch_add(1, Relaxed) + 1, Relaxed);
+    let has_slot = !per_cpu::on() && take_slot(&HEADERS[number]);
     set_live_again(slot.0);
     // May allocate, which works from here on.
     system::mark_thread(KEY.load(Relaxed));
-    true
+    has_slot
 }
 
 /// Stores `LIVE` again. If a signal handler forked before this thread's header was set, the child's
@@ -271,13 +319,16 @@ fn release_for(next: usize) -> Option<CpuId> {
     // In this order: `enter` restores the area of a thread that has a header.
     set_header(next);
     set_area(area::refusing());
+    let has_slot = mine.has_slot.load(Relaxed);
+    THREADS.fetch_sub(1, Relaxed);
     STATES[number as usize].store(FREE, Release);
-    (!per_cpu::on()).then_some(CpuId(number))
+    has_slot.then_some(CpuId(number))
 }
 
 /// In a fork's child, which has no other thread: frees the other threads' numbers.
 pub(crate) fn forget_other_threads() {
     let mine = mine().map(|header| header.number.load(Relaxed) as usize);
+    THREADS.store(mine.is_some().into(), Relaxed);
     for (number, state) in STATES.iter().enumerate().take(NUMBERS.load(Relaxed) as usize) {
         if mine != Some(number) {
             // The thread may have been checking the gate at the moment of the fork.

@@ -113,10 +113,22 @@ impl<A: Trusted> Native<A> {
         fork::on_child(hook);
     }
 
-    /// Has `hook` called with the slot of a thread that ended, when another thread that had a slot ends and
-    /// no thread took it in between. The hook may claim the slot.
-    pub fn on_thread_exit(hook: fn(CpuId)) {
+    /// Has `hook` called at the end of each thread that used the world: with the slot of one that ended
+    /// before, if no thread took it in between. The hook may claim the slot.
+    pub fn on_thread_exit(hook: fn(Option<CpuId>)) {
         thread::on_exit(hook);
+    }
+
+    /// Has threads do without a slot for so many of their first slow paths, which [`Native::tick`] counts: a
+    /// thread that allocates little and sleeps then keeps nothing. The first thread of the process, and one
+    /// that finds the slot of a thread that ended, has a slot at once. At the start it is none.
+    pub fn spare_slots(slow_paths: u32) {
+        thread::spare_slots(slow_paths);
+    }
+
+    /// How many threads use the world: they called it, and did not end.
+    pub fn threads() -> u32 {
+        thread::live()
     }
 
     /// Has `hook` called when the page allocator has no memory for a request. The hook gives it the page

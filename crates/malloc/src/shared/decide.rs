@@ -303,6 +303,40 @@ impl Tide {
     }
 }
 
+/// Fewer threads leave little.
+const THREADS_LEAST: u32 = 4;
+/// Threads that came again so soon after others ended will do so once more.
+const THREADS_AGAIN_NS: u64 = 1_000_000_000;
+
+/// How many threads there are. What those that ended used is in slabs and free frames, and stays there as
+/// long as nobody comes to a slow path: the others may sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Crowd {
+    /// The most since they last became few.
+    most: u32,
+    /// How many were left then, and when that was, in nanoseconds; 0 before the first time.
+    left: u32,
+    fell_ns: u64,
+}
+
+impl Crowd {
+    pub(super) const START: Crowd = Crowd { most: 0, left: 0, fell_ns: 0 };
+
+    /// A thread ended, and `left` are left. True if caches and free memory go back: half of the threads
+    /// ended. Not where as many come and end again and again, which would have to fetch it each time.
+    pub(super) fn ended(&mut self, left: u32, now_ns: impl Fn() -> u64) -> bool {
+        self.most = self.most.max(left + 1);
+        if self.most < THREADS_LEAST || left > self.most / 2 {
+            return false;
+        }
+        let now = now_ns();
+        let came = self.fell_ns > 0 && self.most > self.left;
+        let is_again = came && now.saturating_sub(self.fell_ns) < THREADS_AGAIN_NS;
+        *self = Crowd { most: left, left, fell_ns: now };
+        !is_again
+    }
+}
+
 /// Whether so many idle frames start the helper.
 pub(super) fn arms_helper(idle: u64, page_shift: u32) -> bool {
     idle > FALL_BYTES >> page_shift
@@ -546,6 +580,13 @@ mod tests {
 
     #[test]
     fn a_helper_starts_and_ends_as_the_page_says() {
+        check_numbers("| most | left | left before | ms since then | caches |", |row| {
+            let [most, left, before, ms] = row[..] else { panic!("{row:?}") };
+            let fell_ns = if ms == 0 { 0 } else { 1 };
+            let mut crowd = Crowd { most: most as u32, left: before as u32, fell_ns };
+            let goes = crowd.ended(left as u32, || ms * 1_000_000);
+            texts([if goes { "give back" } else { "keep" }])
+        });
         check_numbers("| idle | a helper starts | a helper ends |", |row| {
             let answer = |yes| if yes { "yes" } else { "no" };
             texts([answer(arms_helper(frames(row[0]), SHIFT)), answer(ends_helper(frames(row[0]), SHIFT))])

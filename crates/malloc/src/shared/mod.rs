@@ -57,6 +57,7 @@ pub(crate) use upkeep::{end_epoch, give_back, note_block_free, note_used};
 pub use works::end as end_works;
 
 use crate::env::{Settings, Stats};
+use crate::world::Native;
 use slablab_native::Sleep;
 use slablab_native::report::{self, Line};
 use slablab_platform::CpuId;
@@ -90,9 +91,10 @@ pub fn on_child(hook: fn()) {
     *ON_CHILD.lock() = Some(hook);
 }
 
-/// Has every tenant free what the slot of a thread that ended holds.
-pub(crate) fn thread_exit(cpu: CpuId) {
-    tenants::each(|tenant| tenant.thread_exit(cpu));
+/// After a thread ended: has every tenant free what a slot without a thread holds, if there is one to empty.
+pub(crate) fn thread_exit(slot: Option<CpuId>) {
+    slot.inspect(|slot| tenants::each(|tenant| tenant.thread_exit(*slot)));
+    upkeep::after_thread(Native::threads());
 }
 
 /// Ends the process with a report of what a caller did wrong.

@@ -58,7 +58,8 @@ pub(super) fn on_slow_path() {
         // Slabs of its objects may be empty then: as a whole, this is what gives them back.
         upkeep::trim();
     }
-    if WORDS[PURGE_ASKED].load(Relaxed) != TAKEN.load(Relaxed) {
+    // Acquire: pairs with the exchange in `answer`. Who sees that a request was taken reads that one there.
+    if WORDS[PURGE_ASKED].load(Relaxed) != TAKEN.load(Acquire) {
         answer();
     }
 }
@@ -67,7 +68,7 @@ pub(super) fn on_slow_path() {
 #[cold]
 fn answer() {
     let asked = WORDS[PURGE_ASKED].load(Relaxed);
-    if TAKEN.swap(asked, Relaxed) == asked {
+    if TAKEN.swap(asked, AcqRel) == asked {
         return;
     }
     let purged = purge();

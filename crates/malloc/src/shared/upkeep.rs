@@ -1,7 +1,7 @@
 //! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no
 //! thread for it: the threads that come to slow paths do it. [`super::decide`] has the decisions.
 
-use super::decide::{self, Due, Epoch, Held, Stock, TURN_EVERY_NS, Tide, Why};
+use super::decide::{self, Crowd, Due, Epoch, Held, Stock, TURN_EVERY_NS, Tide, Why};
 use super::pages::pages;
 use super::tenants;
 use super::works;
@@ -18,8 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 const REPORT_ORDER: u8 = 2;
 /// A huge page on pages of 4 KiB.
 const HUGE_ORDER: u8 = 9;
-/// How long one call of [`upkeep`] shrinks caches.
+/// How long one call of [`upkeep`] shrinks caches,
 const CALLER_NS: u64 = 500_000;
+/// and how long for idleness alone: then the rest waits for the next slow paths.
+const IDLE_CALLER_NS: u64 = 5_000;
 /// How long the helper shrinks caches at a time.
 const SLEEPER_NS: u64 = 10_000_000;
 /// Turns that the helper takes at a time: after four, all caches had one.
@@ -42,6 +44,9 @@ static LEAST_HELD: AtomicU64 = AtomicU64::new(0);
 /// Frames that the process is known to need: the most that were in use when caches had given back all that
 /// they kept, or the least in use or resident since.
 static NEEDED: AtomicU64 = AtomicU64::new(0);
+
+/// The threads of the process. No lock is taken while it is held.
+static CROWD: Sleep<Crowd> = Sleep::new(Crowd::START);
 
 /// The most frames in use since the last look at [`TIDE`].
 static MOST_SINCE: AtomicU64 = AtomicU64::new(0);
@@ -71,8 +76,10 @@ pub(super) fn upkeep() -> bool {
         DUE.store(Due::GROWN.pack(), Relaxed);
     }
     fall(pages);
-    if DUE.load(Relaxed) > 0 {
-        take_turns(pages, now + CALLER_NS);
+    let due = Due::unpack(DUE.load(Relaxed));
+    if due.turns > 0 {
+        let for_idleness = due.why == Why::default();
+        take_turns(pages, now + if for_idleness { IDLE_CALLER_NS } else { CALLER_NS });
     }
     true
 }
@@ -119,6 +126,18 @@ pub(super) fn after_free() {
     fall(pages);
     if DUE.load(Relaxed) == Due::FELL.pack() {
         take_turns(pages, Native::now() + CALLER_NS);
+    }
+}
+
+/// After a thread ended, and `threads` are left: if they became few, all that is idle goes back.
+pub(super) fn after_thread(threads: u32) {
+    if !CROWD.lock().ended(threads, Native::now) {
+        return;
+    }
+    if let (Some(pages), Some(_pass)) = (pages(), Native::pass()) {
+        DUE.store(Due::FELL.pack(), Relaxed);
+        take_turns(pages, Native::now() + CALLER_NS);
+        give_back_but(0);
     }
 }
 

@@ -18,6 +18,7 @@ pub use policy::{
     RcuStrangers, Refill, RefillReads, RemoteRefill, RemoteSearch, SheafRule, Sheaves, SlabUpdate,
     SlubPolicy,
 };
+pub use sheaf::LARGE_OVER;
 
 use crate::backing::Backing;
 use crate::cache::{CacheId, CacheSpec, Geometry, LinkPlace, layout, no_layout, spacing};
@@ -124,6 +125,10 @@ fn tag(pfn: Pfn, node: NodeId) -> u64 {
 }
 
 const NODE_OF_TAG: u64 = 0xffff;
+
+/// Slabs of a node that a periodic shrink sorts for a program, in which a caller waits for it: the last ones,
+/// where those are that became empty.
+const SORTED_A_TURN: u32 = 256;
 
 /// In the tag: the CPU slab has the smallest order, so fewer objects start in it than [`Slub::is_start`]
 /// says. The fast free looks for a tag without this bit. It therefore misses, and the slow free asks with it
@@ -335,7 +340,7 @@ impl<P: Platform> Engine<P> for Slub<P> {
         let mut of_nodes = 0;
         let of_cpus = common::shrink(self, || {
             self.flush_cpus(backing, Idle::All, u32::MAX);
-            of_nodes = self.shrink_nodes(backing);
+            of_nodes = self.shrink_nodes(backing, u32::MAX);
         });
         of_cpus + of_nodes
     }
@@ -344,7 +349,9 @@ impl<P: Platform> Engine<P> for Slub<P> {
         let most = if self.policy.elastic == 0 { u32::MAX } else { sheaf::SHEAVES_A_CALL };
         let more = self.flush_cpus(backing, idle, most);
         if !more {
-            self.shrink_nodes(backing);
+            let at_most =
+                if idle == Idle::Since && self.policy.elastic > 0 { SORTED_A_TURN } else { u32::MAX };
+            self.shrink_nodes(backing, at_most);
             if idle == Idle::All && self.policy.elastic > 0 {
                 self.note_sinking();
             }
@@ -446,6 +453,14 @@ where
         self.takes_from(slab) && (exchanged(object) || self.slots.push(object, Event::FreeFastpath))
     }
 
+    fn has_free(&self) -> bool {
+        self.policy.cpu_slab || self.sheaf_capacity == 0 || self.has_free_here()
+    }
+
+    fn slabs_here(&self) -> u64 {
+        self.nodes.peek(self.home(P::cpu())).map_or(0, |node| node.totals().0)
+    }
+
     fn takes_from_anywhere(&self) -> bool {
         // With one node every object is of the right one, and a sheaf asks for nothing else.
         self.sheaf_capacity > 0 && P::nodes() == 1
@@ -501,7 +516,8 @@ impl<P: Platform> Slub<P> {
         let mut more = false;
         let used = || (0..P::cpus()).map(CpuId).filter(|cpu| self.slots.used(*cpu));
         if self.sheaf_capacity > 0 {
-            used().for_each(|cpu| self.flush_sheaves(backing, cpu));
+            let idle_slot = |cpu: &CpuId| idle == Idle::All || self.is_slot_idle(*cpu);
+            used().filter(idle_slot).for_each(|cpu| self.flush_sheaves(backing, cpu));
             more = self.flush_barns(backing, idle, most);
         }
         for cpu in used() {

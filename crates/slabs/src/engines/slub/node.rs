@@ -137,20 +137,21 @@ impl<P: Platform> Slub<P> {
         common::return_pages::<P>(backing.pages, slab);
     }
 
-    /// Shrinks all nodes that have memory. Returns the slabs that went back, which no event counts.
-    pub(super) fn shrink_nodes(&self, backing: &Backing<'_, P>) -> u64 {
+    /// Shrinks all nodes that have memory: where sheaves grow, the last `most` slabs of each. Returns the
+    /// slabs that went back, which no event counts.
+    pub(super) fn shrink_nodes(&self, backing: &Backing<'_, P>, most: u32) -> u64 {
         let nodes = (0..P::nodes()).map(NodeId).filter(|node| P::node_frames(*node).1 > 0);
-        nodes.map(|node| self.shrink_node(backing, node)).sum()
+        nodes.map(|node| self.shrink_node(backing, node, most)).sum()
     }
 
     /// Discards a node's empty slabs and sorts the others, fullest first, in 32 buckets of free objects;
     /// those with more stay behind (docs/theory/slub.md 4.6).
-    fn shrink_node(&self, backing: &Backing<'_, P>, node: NodeId) -> u64 {
+    fn shrink_node(&self, backing: &Backing<'_, P>, node: NodeId, most: u32) -> u64 {
         let mut list = self.lock_node_unslotted(node);
         let mut empty = if self.policy.elastic == 0 {
             self.sort_by_passes(&mut list, node)
         } else {
-            self.sort_at_once(&mut list, node)
+            self.sort_at_once(&mut list, node, most)
         };
         drop(list);
         let mut discarded = 0;
@@ -189,12 +190,12 @@ impl<P: Platform> Slub<P> {
 
     /// [`Slub::sort_by_passes`] in one pass, for programs: their lists are long, and a thread that allocates
     /// does it. The order is the same.
-    fn sort_at_once(&self, list: &mut Listed<'_, P>, node: NodeId) -> Option<Slab<P>> {
+    fn sort_at_once(&self, list: &mut Listed<'_, P>, node: NodeId, most: u32) -> Option<Slab<P>> {
         let mut empty: Option<Slab<P>> = None;
         let mut buckets = [None::<Slab<P>>; BUCKETS as usize];
         // From the last slab to the first: a bucket then has them from the first to the last.
         let mut before = list.last();
-        for _ in 0..list.len() {
+        for _ in 0..list.len().min(most) {
             let Some(slab) = before else { break };
             before = slab.prev();
             let word = slab.word();

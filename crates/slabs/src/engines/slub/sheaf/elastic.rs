@@ -17,7 +17,7 @@ use super::barn::{BarnLock, Room};
 use crate::backing::Backing;
 use crate::engines::slub::{Slot, Slub, SlubPolicy};
 use crate::lent::word;
-use slablab_platform::{Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
+use slablab_platform::{CpuId, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
 
 /// Bytes of objects that a sheaf is refilled with for each object it can hold; at least one object.
 const REFILL_BYTES: u32 = 64;
@@ -28,8 +28,11 @@ const BARN_SHEAVES: u32 = 2048;
 /// A barn that no CPU drew from holds this part of its full sheaves, as a shift: 128 KiB of objects, or one
 /// sheaf. All classes of malloc then hold a few MiB.
 const UNDRAWN_SHIFT: u32 = 8;
+/// Objects of more bytes than this are large. Programs use many sizes of them, and have few objects of each:
+/// a barn that no CPU drew from then holds one sheaf.
+pub const LARGE_OVER: u32 = 2 << 10;
 /// Full sheaves of barns that a call of a periodic shrink empties.
-pub(in crate::engines::slub) const SHEAVES_A_CALL: u32 = 32;
+pub(in crate::engines::slub) const SHEAVES_A_CALL: u32 = 4;
 /// Bytes of objects that the main sheaves of a CPU's slots may have room for beyond the first ones' capacity,
 /// in all caches, before they grow no more. A spare is as large as its main sheaf. More than what all classes
 /// of malloc take, 3.4 MiB: a program whose blocks are of all sizes would use slabs for each of them.
@@ -54,7 +57,11 @@ impl<P: Platform> Slub<P> {
     #[inline]
     pub(super) fn barn_room(&self) -> Room {
         let most = self.barn_full;
-        let undrawn = if self.policy.elastic == 0 { most } else { (most >> UNDRAWN_SHIFT).max(1) };
+        let undrawn = match self.policy.elastic {
+            0 => most,
+            _ if self.geometry.size > LARGE_OVER => 1,
+            _ => (most >> UNDRAWN_SHIFT).max(1),
+        };
         Room { most, undrawn }
     }
 
@@ -95,10 +102,10 @@ impl<P: Platform> Slub<P> {
     pub(super) fn set_main(&self, slot: &mut Slot<'_, P>, main: HotArray<P::Ptr>) {
         slot.set_array(main);
         let more = main.capacity.saturating_sub(self.first_capacity());
-        let bytes = u64::from(more) * u64::from(self.geometry.size);
+        let bytes = more.saturating_mul(self.geometry.size);
         let before = core::mem::replace(&mut slot.sheaves.reserved, bytes);
         if bytes != before {
-            slot.reserve(bytes as i64 - before as i64);
+            slot.reserve(i64::from(bytes) - i64::from(before));
         }
     }
 
@@ -136,6 +143,17 @@ impl<P: Platform> Slub<P> {
         let most = self.refill_of(main.capacity).min(capacity);
         let size = self.fill(backing, gfp, Stock::empty(sheaf), most);
         self.install_young(backing, HotArray { storage: Some(sheaf), size, capacity })
+    }
+
+    /// Whether nobody used a CPU's main sheaf since the last call, as far as one can see: it has as many
+    /// objects. Where sheaves do not grow, a shrink empties all.
+    pub(in crate::engines::slub) fn is_slot_idle(&self, cpu: CpuId) -> bool {
+        if self.policy.elastic == 0 {
+            return true;
+        }
+        let Some(mut slot) = self.reach(cpu) else { return true };
+        let now = slot.array().size + 1;
+        core::mem::replace(&mut slot.sheaves.seen, now) == now
     }
 
     /// Notes whether the cache sinks, after its slots and barns were emptied: then each object that a sheaf
