@@ -9,6 +9,7 @@
 //! files      the files of a recording: which processes there were, and their events in the order of time
 //! convert    a process's events become rows of a trace
 //!   objects    which object an address is
+//! kernel     every slab of the kernel that runs, at one moment
 //! ```
 //!
 //! A recording is a folder with one file for each process: for each program that was executed, and for each
@@ -21,6 +22,7 @@
 mod convert;
 mod files;
 mod folder;
+pub mod kernel;
 mod objects;
 mod owner;
 mod preloaded;
