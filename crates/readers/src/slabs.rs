@@ -117,9 +117,10 @@ impl Snapshot {
         self.caches.iter().map(|cache| cache.slabs.len()).sum()
     }
 
-    /// The cache that is called `name`.
-    pub fn find(&self, name: &str) -> Option<&CacheSlabs> {
-        self.caches.iter().find(|cache| cache.name == name)
+    /// The cache that is called `name`; `None` also if several are.
+    pub fn only(&self, name: &str) -> Option<&CacheSlabs> {
+        let mut found = self.caches.iter().filter(|cache| cache.name == name);
+        found.next().filter(|_| found.next().is_none())
     }
 
     /// The address of a slab's first byte.
@@ -171,6 +172,22 @@ impl Snapshot {
 }
 
 impl CacheSlabs {
+    /// Objects of its slabs, used or not.
+    pub fn objects(&self) -> u64 {
+        self.slabs.iter().map(|slab| u64::from(slab.objects)).sum()
+    }
+
+    /// Objects that /proc/slabinfo counts as active: all but those that are free in slabs of a node's list.
+    pub fn active(&self) -> u64 {
+        self.objects() - self.listed().1
+    }
+
+    /// Slabs of nodes' lists, and the free objects in them.
+    pub fn listed(&self) -> (u64, u64) {
+        let listed = self.slabs.iter().filter(|slab| slab.place == SlabPlace::List);
+        listed.fold((0, 0), |(slabs, free), slab| (slabs + 1, free + slab.free.len() as u64))
+    }
+
     fn write(&self, text: &mut String) -> std::fmt::Result {
         let CacheSlabs { name, size, object_size, at_ns, unsettled, missed, slabs, parked } = self;
         writeln!(
@@ -353,6 +370,27 @@ mod tests {
         assert_eq!(Snapshot::parse(snapshot.text().as_bytes()), Ok(snapshot.clone()));
         assert_eq!(snapshot.slabs(), 4);
         assert_eq!(snapshot.address(&snapshot.caches[0].slabs[0]), 0xffff_8880_00ab_c000);
+    }
+
+    /// Slabs of a kernel 6.18 with two CPUs, and what its /proc/slabinfo said in the same second.
+    #[test]
+    fn a_real_one_counts_as_slabinfo_does() {
+        let text = include_bytes!("../corpus/slabs/host-6.18.txt");
+        let snapshot = Snapshot::parse(text).expect("a snapshot");
+        assert_eq!(snapshot.text().as_bytes(), text);
+        #[track_caller]
+        fn check(snapshot: &Snapshot, name: &str, expected: (u64, u64, usize)) {
+            let cache = snapshot.only(name).expect("it was kept");
+            assert_eq!((cache.active(), cache.objects(), cache.slabs.len()), expected, "{name}");
+        }
+        check(&snapshot, "signal_cache", (139, 224, 16));
+        check(&snapshot, "kmalloc-8k", (48, 76, 19));
+        check(&snapshot, "kmalloc-4k", (376, 376, 47));
+        check(&snapshot, "task_struct", (181, 225, 45));
+        check(&snapshot, "maple_node", (936, 1728, 108));
+        let maple = snapshot.only("maple_node").expect("it was kept");
+        assert_eq!(maple.parked.iter().map(|parked| parked.objects.len()).sum::<usize>(), 415);
+        assert_eq!(maple.parked.last().map(|parked| parked.sheaf), Some(Sheaf::Barn(0)));
     }
 
     #[test]

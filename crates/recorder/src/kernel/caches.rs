@@ -179,7 +179,8 @@ impl Machine {
         let mut found = Vec::new();
         for node in cache.nodes.iter().filter(|node| **node != 0) {
             let head = node + self.layout.node.partial;
-            found.extend(entries(memory, head).map(|at| (at - self.layout.slab.list, SlabPlace::List)));
+            let listed = entries(memory, head).into_iter();
+            found.extend(listed.map(|at| (at - self.layout.slab.list, SlabPlace::List)));
         }
         found
     }
@@ -310,7 +311,7 @@ impl Machine {
             else {
                 continue;
             };
-            for entry in entries(memory, barn + fields.full).collect::<Vec<_>>() {
+            for entry in entries(memory, barn + fields.full) {
                 add(memory, Sheaf::Barn(number), entry - fields.in_barn);
             }
         }
@@ -327,18 +328,14 @@ impl Machine {
 }
 
 /// The entries of a list of the kernel, as far as each points back to the one before.
-pub(super) fn entries(memory: &mut impl Memory, head: u64) -> impl Iterator<Item = u64> {
-    let (mut at, mut found) = (head, Vec::new());
-    while let Some(next) = memory.word(at) {
-        if next == head
-            || next == 0
-            || memory.word(next.wrapping_add(8)) != Some(at)
-            || found.len() >= LIST_MAX
-        {
-            break;
-        }
-        found.push(next);
-        at = next;
+fn entries(memory: &mut impl Memory, head: u64) -> Vec<u64> {
+    let (mut before, mut found) = (head, Vec::new());
+    let mut next = memory.word(head);
+    while let Some(at) = next.filter(|at| *at != head && *at != 0 && found.len() < LIST_MAX) {
+        let Some(links) = memory.bytes(at, 16).filter(|links| word_at(links, 8) == before) else { break };
+        next = Some(word_at(links, 0));
+        found.push(at);
+        before = at;
     }
-    found.into_iter()
+    found
 }

@@ -259,7 +259,7 @@ mod tests {
             Err(why) => return eprintln!("skipped: {why}"),
         };
         let snapshot = slabs.snapshot().expect("caches are listed");
-        let filp = snapshot.find("filp").expect("every kernel has open files");
+        let filp = snapshot.only("filp").expect("every kernel has open files");
         assert!(!filp.slabs.is_empty());
         for slab in &filp.slabs {
             assert!(slab.free.len() <= usize::from(slab.objects) && slab.objects > 0, "{slab:?}");
