@@ -6,7 +6,7 @@
 //!   slab                       each of them, and each that the pages showed: its free objects
 //!   sheaves, barns             objects that are parked
 //! ```
-//! The kernel goes on meanwhile. A slab is read again until two readings agree, and counted if they never do.
+//! The kernel goes on meanwhile. A slab is read until nothing of it changed meanwhile, and counted if that never comes.
 
 use super::bpf::PIECE;
 use super::btf::Field;
@@ -192,17 +192,25 @@ impl Machine {
         counts.sum()
     }
 
-    /// A slab, read until two readings agree. `None` if it is no slab of the cache any more.
+    /// A slab, read until nothing of it changed meanwhile. `None` if it is no slab of the cache any more.
     fn settled(&self, memory: &mut impl Memory, cache: &Cache, found: Found) -> Option<(SlabState, bool)> {
         let mut last = self.slab(memory, cache, found)?;
         for _ in 0..TRIES {
-            let again = self.slab(memory, cache, found)?;
-            if again.agrees && last.version == again.version {
-                return Some((again.state, true));
+            if last.agrees && self.version(memory, cache, found) == Some(last.version) {
+                return Some((last.state, true));
             }
-            last = again;
+            last = self.slab(memory, cache, found)?;
         }
         Some((last.state, false))
+    }
+
+    /// What changes when a slab does: its list, its objects in use, and its CPU's list and last operation.
+    fn version(&self, memory: &mut impl Memory, cache: &Cache, found: Found) -> Option<[u64; 4]> {
+        let fields = &self.layout.slab;
+        let description = memory.bytes(found.0, fields.bytes as usize)?.to_vec();
+        let (inuse, _) = self.counts(cache, &description)?;
+        let (first, tid) = self.cpu_of(memory, cache, found).unwrap_or((0, 0));
+        Some([word_at(&description, fields.freelist), inuse, first, tid])
     }
 
     /// Objects in use and all objects of the slab that a description is of; `None` if it is none of the cache.

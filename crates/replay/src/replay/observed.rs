@@ -163,12 +163,10 @@ mod tests {
         let cache = CacheSlabs { name: "filp".into(), size: 1024, slabs, parked, ..CacheSlabs::default() };
         let mut seen = CacheSurvey::default();
         for (frame, free, live) in events {
-            let slab = SlabSurvey {
-                free: free.iter().map(|index| (*index, 0)).collect(),
-                free_rows: (10..).take(free.len()).collect(),
-                live: live.to_vec(),
-                ..SlabSurvey::default()
-            };
+            let mut slab = SlabSurvey::default();
+            slab.free = free.iter().map(|index| (*index, 0)).collect();
+            slab.free_rows = (10..).take(free.len()).collect();
+            slab.live = live.to_vec();
             seen.slabs.insert(frame * PAGE, slab);
         }
         observed((&snapshot, &cache), &seen, 4)
