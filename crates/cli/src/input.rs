@@ -83,6 +83,9 @@ pub(crate) struct Start {
     /// Release of the recording kernel, if neither the recording nor the dump tells it, for example 6.1
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     release: Option<Release>,
+    /// Do not use the slabs that `slablab record` read one by one: guess the start, as of other recordings
+    #[arg(long)]
+    no_snapshot: bool,
     /// Take a dump of another release, architecture or page size than the recording's
     #[arg(long)]
     force: bool,
@@ -111,7 +114,13 @@ impl Start {
 
     /// The start of these files.
     pub(crate) fn of(before: &[PathBuf], machine: Option<&PathBuf>) -> Start {
-        Start { before: before.to_vec(), machine: machine.cloned(), release: None, force: false }
+        Start {
+            before: before.to_vec(),
+            machine: machine.cloned(),
+            release: None,
+            no_snapshot: false,
+            force: false,
+        }
     }
 
     /// The files that are read.
@@ -127,7 +136,10 @@ impl Start {
         self.before.iter().try_for_each(|path| file("--before", path, DUMP).map(drop))?;
         let machine = machine.transpose()?;
         let machine = machine.as_deref().map(machine::find).transpose()?.unwrap_or_default();
-        let before = Before::read_for(recording, &self.before)?;
+        let mut before = Before::read_for(recording, &self.before)?;
+        if let Some(before) = before.as_mut().filter(|_| self.no_snapshot) {
+            before.snapshots = None;
+        }
         let Start { release, force, .. } = *self;
         Ok(Options { machine, before, release, force, ..Options::default() })
     }

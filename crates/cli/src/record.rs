@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Record the kernel's call chain of each event, too; with --malloc the program's of some allocations
     #[arg(short = 'g', long)]
     call_chains: bool,
+    /// Do not read every slab of the kernel, with its free objects, at the start and at the end
+    #[arg(long, conflicts_with = "malloc")]
+    no_snapshot: bool,
     /// Size of the kernel's buffer for each CPU in MB: a larger one loses fewer events
     #[arg(long, value_name = "MB", conflicts_with = "malloc",
         value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -102,6 +105,7 @@ pub(crate) fn window(output: &Path, time: Duration, buffer: Option<u64>) -> Resu
         call_chains: true,
         sample: 0,
         buffer,
+        no_snapshot: true,
         process: None,
         recover: None,
         limit: 0,

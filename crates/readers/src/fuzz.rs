@@ -15,6 +15,7 @@ use crate::gfp::GfpTable;
 use crate::kmem::Decoder;
 use crate::perfdata::PerfData;
 use crate::slabinfo::Slabinfo;
+use crate::slabs::Snapshot;
 use crate::tidy::Tidy;
 use crate::tracedat::TraceDat;
 use crate::tracepoint::Format;
@@ -25,13 +26,14 @@ use crate::{counters, pasted, procfs, sysfs, text};
 pub type Target = fn(&[u8]);
 
 /// All of them by name, as the folders of `corpus` are called.
-pub const ALL: [(&str, Target); 13] = [
+pub const ALL: [(&str, Target); 14] = [
     ("perfdata", perfdata),
     ("tracedat", tracedat),
     ("ftrace", self::ftrace),
     ("tracepoint", tracepoint),
     ("compressed", compressed),
     ("slabinfo", slabinfo),
+    ("slabs", slabs),
     ("sysfs", sysfs),
     ("bundle", bundle),
     ("input", input),
@@ -78,6 +80,13 @@ pub fn tracepoint(data: &[u8]) {
 pub fn compressed(data: &[u8]) {
     if let Ok(reader) = Decompressed::new(data) {
         let _ = std::io::copy(&mut reader.take(16 << 20), &mut std::io::sink());
+    }
+}
+
+/// [`Snapshot`]: what can be read is read again from its own text.
+pub fn slabs(data: &[u8]) {
+    if let Ok(snapshot) = Snapshot::parse(data) {
+        assert_eq!(Snapshot::parse(snapshot.text().as_bytes()), Ok(snapshot));
     }
 }
 

@@ -30,6 +30,7 @@ pub mod perfdata;
 pub mod procfs;
 pub mod recording;
 pub mod slabinfo;
+pub mod slabs;
 pub mod sysfs;
 pub mod text;
 pub mod tidy;

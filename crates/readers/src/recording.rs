@@ -7,6 +7,8 @@
 //! after.tar.zst            a dump of after it
 //! slabinfo.start           /proc/slabinfo when the recorder ran, and the command did not yet
 //! slabinfo.end             /proc/slabinfo when the command had ended, and the recorder still ran
+//! slabs.start.zst          every slab just after slabinfo.start, if the recorder could read the kernel's memory
+//! slabs.end.zst            every slab just after slabinfo.end
 //! kallsyms.zst             the kernel's symbols
 //! perf.data.zst            the events, or trace.dat.zst: the last member
 //! ```
@@ -27,6 +29,10 @@ pub const AFTER: &str = "after.tar.zst";
 pub const START: &str = "slabinfo.start";
 /// /proc/slabinfo at the last recorded event.
 pub const END: &str = "slabinfo.end";
+/// Every slab at the first recorded event.
+pub const START_SLABS: &str = "slabs.start.zst";
+/// Every slab at the last recorded event.
+pub const END_SLABS: &str = "slabs.end.zst";
 /// The kernel's symbols.
 pub const KALLSYMS: &str = "kallsyms.zst";
 /// The events, by perf.

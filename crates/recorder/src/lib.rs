@@ -10,6 +10,7 @@
 //! convert    a process's events become rows of a trace
 //!   objects    which object an address is
 //!   frames     names of the functions of call chains
+//! kernel     every slab of the kernel that runs, at one moment
 //! ```
 //!
 //! A recording is a folder with one file for each process: for each program that was executed, and for each
@@ -24,6 +25,7 @@ mod convert;
 mod files;
 mod folder;
 mod frames;
+pub mod kernel;
 mod objects;
 mod owner;
 mod preloaded;

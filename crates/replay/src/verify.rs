@@ -11,12 +11,14 @@ pub mod judged;
 mod moved;
 pub mod pages;
 pub mod seeds;
+pub mod truth;
 
 pub use change::verify_change;
 pub use counters::{Counter, Tally, Values, verify_counters};
 pub use moved::{Change, Moved, Skill};
 pub use pages::SlabPages;
 
+use crate::map::Same;
 use crate::replay::{Evidence, Options};
 use judged::Group;
 use schemars::JsonSchema;
@@ -25,6 +27,7 @@ use serde::Serialize;
 use slablab_report::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
+use truth::Truth;
 
 /// Refuses to predict page events with a start that was made from them.
 fn without_page_frees(options: &Options, path: &Path) -> Result<()> {
@@ -54,6 +57,10 @@ pub struct Dumps {
     pub pages: Option<SlabPages>,
     /// Figures over draws of the start; empty for one draw.
     pub spreads: Vec<Spread>,
+    /// Which slabs serve and go, beside the kernel's; `None` if the recording's addresses do not tell.
+    pub same: Option<Same>,
+    /// What snapshots of every slab add; `None` without them.
+    pub truth: Option<Truth>,
 }
 
 /// What a verification by counters has beside the counters.
@@ -77,7 +84,7 @@ pub struct CacheCounters {
 }
 
 /// A counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Both {
     /// The kernel's.
     pub real: i64,

@@ -46,7 +46,9 @@ pub use missing::COLLECT;
 pub use one::one_cache;
 pub use owners::live_cgroups;
 #[cfg(unix)]
-pub use package::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, TRACE_DAT};
+pub use package::{
+    ABOUT, AFTER, BEFORE, END, END_SLABS, KALLSYMS, PERF_DATA, Package, START, START_SLABS, TRACE_DAT,
+};
 pub use read::{read, read_at};
 #[cfg(unix)]
 pub use save::{dump, save};

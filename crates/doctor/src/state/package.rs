@@ -6,7 +6,9 @@ use slablab_report::error::{At, Result};
 use std::io::{BufWriter, IntoInnerError, Read};
 use std::path::{Path, PathBuf};
 
-pub use slablab_readers::recording::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, START, TRACE_DAT};
+pub use slablab_readers::recording::{
+    ABOUT, AFTER, BEFORE, END, END_SLABS, KALLSYMS, PERF_DATA, START, START_SLABS, TRACE_DAT,
+};
 
 /// A recording's file, which appears whole or not at all.
 pub struct Package {

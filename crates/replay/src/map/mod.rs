@@ -3,16 +3,20 @@
 //! ```text
 //! slab_map      the engines, one after another
 //!    └─ watched   a world around the model that tells where free objects are
-//!       └─ watcher   the places, and what each row of the trace changes
+//!       ├─ watcher   the places, and what each row of the trace changes
+//!       └─ identity  which slab serves each allocation, beside the kernel's (`same_slabs`)
 //! ```
 //!
 //! An engine is not changed for it and knows nothing of it. The result is a [`Movie`] for each engine.
 
+mod identity;
 pub(crate) mod watched;
 mod watcher;
 
 use crate::replay::outcome::{CacheOutcome, Outcome};
 use crate::replay::{Options, Prepared, Replay, Variant};
+pub use identity::Same;
+use identity::{Identity, Real};
 use slablab_model::Model;
 use slablab_report::error::{Error, Result};
 use slablab_report::html::movie::{Cast, Movie};
@@ -20,7 +24,7 @@ use slablab_slabs::Preset;
 use slablab_slabs::wrap::Hardened;
 use slablab_trace::Reader;
 use std::path::Path;
-use watched::{Watched, watching};
+use watched::{Watched, identifying, watching};
 use watcher::Watcher;
 
 /// The words of a slab map.
@@ -125,6 +129,27 @@ pub fn slab_map(
         movies.push(watcher.movie(title));
     }
     Ok(SlabMap { cache: name, movies, start_ns: answer.metadata.statistics.first_time_ns, remarks })
+}
+
+/// How many allocations of a recording the kernel's own engine serves from the real slab, and how many of the
+/// slabs that the kernel emptied it empties; `None` if the recording's addresses do not tell slabs.
+///
+/// # Errors
+/// As a replay of the recording.
+pub fn same_slabs(
+    (reader, path): (&Reader, &Path),
+    options: &Options,
+    variant: &Variant,
+    progress: &dyn Fn(u64),
+) -> Result<Option<Same>> {
+    let prepared = Prepared::new(reader, path, options)?;
+    let Some(real) = Real::of(&prepared)? else { return Ok(None) };
+    let (ran, identity) = identifying(Identity::new(real), || match variant.wrap.encoded {
+        false => prepared.run_in::<Watched<Model>>(variant, progress),
+        true => prepared.run_in::<Watched<Hardened<Model>>>(variant, progress),
+    });
+    ran?;
+    Ok(Some(identity.found()))
 }
 
 /// The engines to show: those asked for; else the recording kernel's and the newest of the same family.

@@ -12,6 +12,7 @@
 //!
 //! Whether an object is allocated, the replay says ([`Note`]).
 
+use super::identity::Identity;
 use super::watcher::{ELSEWHERE, IN_ARRAY, ON_LIST, Watcher};
 use crate::replay::run::{Note, Replayed, RunOne, World};
 use slablab_model::{Addr, Model};
@@ -25,6 +26,22 @@ use std::ops::{Deref, DerefMut};
 
 thread_local! {
     static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
+    static IDENTITY: RefCell<Option<Identity>> = const { RefCell::new(None) };
+}
+
+/// Runs `f` while an identity sees which slabs serve this thread, and returns both.
+pub(super) fn identifying<R>(identity: Identity, f: impl FnOnce() -> R) -> (R, Identity) {
+    IDENTITY.set(Some(identity));
+    let result = f();
+    (result, IDENTITY.take().expect("it was set above"))
+}
+
+fn identify(f: impl FnOnce(&mut Identity)) {
+    IDENTITY.with_borrow_mut(|identity| {
+        if let Some(identity) = identity {
+            f(identity);
+        }
+    });
 }
 
 /// Runs `f` while a watcher sees what happens on this thread, and returns both.
@@ -49,6 +66,7 @@ pub(crate) struct Watched<P>(PhantomData<P>);
 impl World for Watched<Model> {
     fn noted(note: Note<'_>) {
         tell(|watcher| watcher.noted::<Model>(note));
+        identify(|identity| identity.noted(note));
     }
     fn registered(table: &Replayed) -> RunOne {
         table.watched
@@ -58,6 +76,7 @@ impl World for Watched<Model> {
 impl World for Watched<Hardened<Model>> {
     fn noted(note: Note<'_>) {
         tell(|watcher| watcher.noted::<Hardened<Model>>(note));
+        identify(|identity| identity.noted(note));
     }
     fn registered(table: &Replayed) -> RunOne {
         table.watched_hardened
@@ -72,10 +91,12 @@ delegate! { impl[P: Platform<Ptr = Addr>] Frames for Watched<P> => P: with_frame
     fn map_slab(pfn: Pfn, order: u8, size: u32, cache: u32) {
         P::map_slab(pfn, order, size, cache);
         tell(|watcher| watcher.slab_taken(pfn, (1 << order, P::page_shift()), size, cache));
+        identify(|identity| identity.taken(pfn, 1 << order));
     }
     fn unmap_slab(pfn: Pfn, order: u8) {
         P::unmap_slab(pfn, order);
         tell(|watcher| watcher.slab_returned(pfn, 1 << order));
+        identify(|identity| identity.returned(pfn, 1 << order));
     }
 }
 delegate! { impl[P: Platform<Ptr = Addr>] Memory for Watched<P> => P: link set_link half set_half storage_attach

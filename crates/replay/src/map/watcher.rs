@@ -107,7 +107,7 @@ impl Watcher {
                     self.set(cell, FREE, Some(P::cpu()));
                 }
             }
-            Note::Seeded { base, objects, free } => {
+            Note::Seeded { base, objects, free, .. } => {
                 for index in 0..objects {
                     let (pfn, offset) = P::locate(base);
                     let object = P::address(pfn, offset as u64 + index as u64 * self.size as u64);

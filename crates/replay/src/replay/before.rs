@@ -11,7 +11,7 @@ mod dump;
 pub mod nodes;
 mod totals;
 
-use crate::recorded;
+use crate::recorded::{self, Snapshots};
 use nodes::NodeSpan;
 use slablab_doctor::state::read_folder;
 use slablab_readers::bundle::{Dump, DumpBuilder, Form};
@@ -19,6 +19,7 @@ use slablab_readers::counters::{ConstRow, StateRow};
 use slablab_readers::event::LARGEST_BLOCK_BYTES;
 use slablab_readers::recording::{self, Moment};
 use slablab_readers::slabinfo::Slabinfo;
+use slablab_readers::slabs::{CacheSlabs, Snapshot};
 use slablab_readers::text::{Breakdown, Count};
 use slablab_report::error::{At, Error, Result};
 use slablab_report::files;
@@ -43,6 +44,8 @@ pub struct Before {
     pub windows: Windows,
     /// Where each node's memory is; empty for one node, or if no file tells.
     pub nodes: Vec<NodeSpan>,
+    /// Every slab at the start and at the end, if the recording has them.
+    pub snapshots: Option<Snapshots>,
     /// Sentences: how caches were found whose names are not in the dump.
     pub assumed: Vec<String>,
 }
@@ -175,7 +178,7 @@ impl Before {
     /// # Errors
     /// What is neither, or damaged.
     pub fn read(path: &Path) -> Result<Before> {
-        let before = Before::read_one(path)?;
+        let before = Before { snapshots: recorded::snapshots(path)?, ..Before::read_one(path)? };
         match recorded::slabinfo(path, recording::START)? {
             // Of a recording the totals are those of its start, which its dump was read some time before.
             Some(start) => before.with_totals(&Before::from_slabinfo(path, start)),
@@ -315,6 +318,15 @@ impl Before {
             }
         }
         self
+    }
+
+    /// The slabs at the start of the cache that has one of these names.
+    pub(super) fn slabs_of<'a>(
+        &self,
+        mut names: impl Iterator<Item = &'a String>,
+    ) -> Option<(&Snapshot, &CacheSlabs)> {
+        let start = &self.snapshots.as_ref()?.start;
+        names.find_map(|name| start.only(name)).map(|cache| (start, cache))
     }
 
     /// The cache that is called `name`, as directory or alias.

@@ -56,6 +56,11 @@ pub struct CacheEntry {
 }
 
 impl CacheEntry {
+    /// All names of it.
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.name).chain(&self.aliases)
+    }
+
     fn also_called(&mut self, name: &str) {
         if self.name != name && !self.aliases.iter().any(|alias| alias == name) {
             self.aliases.push(name.to_string());

@@ -1,6 +1,7 @@
 //! What the start of a replay rests on, and the words for it.
 
 use super::fill::Drawn;
+use super::plan::Read;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,12 +29,14 @@ pub struct StartFacts {
     pub drawn: Drawn,
     /// Slabs with objects that page frees prove to have been free at the start; 0 without that evidence.
     pub proven: u64,
+    /// What the recorder read slab by slab.
+    pub read: Read,
 }
 
 impl StartFacts {
     /// What was inferred and not read, in one line; `None` if nothing was.
     pub fn inferred(&self) -> Option<String> {
-        if self.seen_slabs + self.drawn.slabs + self.proven == 0 {
+        if self.seen_slabs + self.drawn.slabs + self.proven == 0 || self.read.caches > 0 {
             return None;
         }
         let mut said = format!(
@@ -52,6 +55,19 @@ impl StartFacts {
     pub(super) fn sentences(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.inferred());
+        let Read { caches, slabs, free, sheaved, untraced, unlisted } = self.read;
+        if caches > 0 {
+            said.push(format!(
+                "the start was read by the recorder: {slabs} slabs of {caches} caches, {free} objects free in \
+                 them, {sheaved} in sheaves; {unlisted} slabs were taken while it was read"
+            ));
+        }
+        if untraced != (0, 0) {
+            said.push(format!(
+                "of those objects {} were freed and {} allocated without an event, as their first events show",
+                untraced.0, untraced.1
+            ));
+        }
         if self.drawn.slabs > 0 {
             said.push(format!(
                 "of {} slabs of which only frees are seen {} begin partial: drawn, so that partial slabs and \

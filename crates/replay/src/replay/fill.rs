@@ -205,7 +205,7 @@ impl Unseen<'_> {
         let start = |at: u16| if u64::from(at) < free { Start::Free(at) } else { Start::Kept };
         for _ in 0..count {
             let objects = (0..self.objects as u16).map(start).collect();
-            self.slabs.push(PlannedSlab { node: self.node, place, objects });
+            self.slabs.push(PlannedSlab { node: self.node, address: 0, place, objects });
         }
     }
 }

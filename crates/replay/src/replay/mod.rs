@@ -6,6 +6,7 @@
 //!    ├─ caches   which cache a row belongs to
 //!    ├─ before   what a dump says about the start
 //!    ├─ plan     the slabs to begin with; differences: where the dump has others
+//!    │  ├─ observed the slabs of a cache that the recorder read
 //!    │  └─ fill     what the dump counts beyond the objects seen; occupancy: how full slabs were
 //!    ├─ hotplug  CPUs that go offline and online, by `--at`
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
@@ -25,6 +26,7 @@ mod evidence;
 pub mod fill;
 mod finish;
 pub mod hotplug;
+mod observed;
 mod occupancy;
 pub mod outcome;
 mod own;
@@ -175,8 +177,8 @@ impl From<Preset> for Variant {
 
 /// All that runs of one recording share.
 pub(crate) struct Prepared<'a> {
-    reader: &'a Reader,
-    path: &'a Path,
+    pub(crate) reader: &'a Reader,
+    pub(crate) path: &'a Path,
     metadata: Metadata,
     machine: Chosen,
     /// What ran on the recording machine.
@@ -186,8 +188,10 @@ pub(crate) struct Prepared<'a> {
     before: Option<before::Given>,
     fingerprint: survey::Fingerprint,
     warnings: Vec<String>,
-    table: CacheTable,
-    plan: plan::Plan,
+    pub(crate) table: CacheTable,
+    pub(crate) plan: plan::Plan,
+    /// The address of frame 0, if addresses tell pages.
+    pub(crate) linear_map: Option<u64>,
     commands: Vec<Command>,
     hotplug: Schedule,
 }
@@ -215,7 +219,14 @@ impl<'a> Prepared<'a> {
         let plan = plan::plan(&table, &survey, &machine, options, &mut assumed);
         let evidence = options.evidence;
         let (seen_slabs, seen_objects) = survey.seen();
-        let start = StartFacts { evidence, seen_slabs, seen_objects, drawn: plan.drawn, proven: plan.proven };
+        let start = StartFacts {
+            evidence,
+            seen_slabs,
+            seen_objects,
+            drawn: plan.drawn,
+            proven: plan.proven,
+            read: plan.read,
+        };
         assumed.extend(start.sentences());
         let mut warnings = Vec::new();
         if let Some(before) = &options.before {
@@ -243,6 +254,7 @@ impl<'a> Prepared<'a> {
             warnings,
             table,
             plan,
+            linear_map: survey.linear_map,
             commands,
             hotplug,
         })

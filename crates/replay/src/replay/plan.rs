@@ -12,19 +12,21 @@
 //!    seen to hold (`parked`).
 //! 6. Slabs of a node's list that objects came of are ahead of the others (`in_order`).
 //! 7. Evidence by [`Evidence::Pages`] comes first: a slab whose pages were freed had no object then.
+//! 8. Of a cache whose slabs were read all of this is known ([`super::observed`]).
 
 use super::before::nodes::node_at;
 use super::before::{Before, CacheBefore};
 use super::caches::{CacheEntry, CacheTable};
 use super::fill::{Drawn, fill};
+use super::observed::{Observed, observed};
 use super::parked::{Parked, park};
 use super::planned::free_objects;
 pub use super::planned::{PlannedSlab, Start};
 use super::quantiles::Quantiles;
-use super::survey::{OldFree, SlabSurvey, Survey};
+use super::survey::{CacheSurvey, OldFree, SlabSurvey, Survey};
 use super::{Evidence, Options};
 use crate::machine::Chosen;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use slablab_platform::CpuId;
 use slablab_slabs::Place;
 
@@ -40,6 +42,13 @@ pub struct Plan {
     pub old: Vec<(u64, u32, u32)>,
     /// Objects from before that are freed.
     pub old_objects: u32,
+    /// Objects that begin in sheaves, in the order in which they come there: CPU, cache, and which object of
+    /// those from before.
+    pub sheaved: Vec<(u16, u32, u32)>,
+    /// Objects from before that are allocated again without a free: row, cache, and which.
+    pub freed_unseen: Vec<(u64, u32, u32)>,
+    /// What is known of caches whose slabs were read.
+    pub read: Read,
     /// Rows from which and up to which each cache counts.
     pub windows: Vec<(u64, u64)>,
     /// Frees of objects whose cache is unknown.
@@ -48,6 +57,23 @@ pub struct Plan {
     pub drawn: Drawn,
     /// Slabs with objects that page frees prove to have been free at the start; 0 if that is not used.
     pub proven: u64,
+}
+
+/// What is known of caches whose slabs were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    /// Caches of the recording whose slabs were read.
+    pub caches: u64,
+    /// Their slabs.
+    pub slabs: u64,
+    /// Objects free in those.
+    pub free: u64,
+    /// Objects in sheaves.
+    pub sheaved: u64,
+    /// Objects that were freed without an event, and ones that were allocated so, as the first events show.
+    pub untraced: (u64, u64),
+    /// Slabs of which events are seen, and that were not read: the kernel took them meanwhile.
+    pub unlisted: u64,
 }
 
 /// Plans the start.
@@ -74,6 +100,17 @@ pub fn plan(
     }
     let mut planned = vec![false; numbers.len()];
     for (cache, entry) in table.entries.iter().enumerate() {
+        if let Some(found) = before.and_then(|before| before.slabs_of(entry.names())) {
+            let seen = &survey.caches[cache];
+            let start = observed(found, seen, entry.objects);
+            plan.begin(
+                cache,
+                start,
+                (seen, entry.objects),
+                &mut Numbers { of: &mut numbers, planned: &mut planned },
+            );
+            continue;
+        }
         let dump = entry.before.and_then(|row| Some(&before?.caches[row]));
         let (mut slabs, mut gave) = (Vec::new(), Vec::new());
         let mut places = Places::new(dump, machine);
@@ -85,7 +122,7 @@ pub fn plan(
             }
             gave.push(!seen.free.is_empty());
             let node = node_of(address, survey, before);
-            slabs.push(PlannedSlab { node, place: places.of(seen), objects });
+            slabs.push(PlannedSlab { node, address, place: places.of(seen), objects });
         }
         let cpu_has = places.cpu_has;
         fit_to_active(&mut slabs, &survey.caches[cache].initial(), dump, entry, machine);
@@ -108,8 +145,73 @@ pub fn plan(
         if planned[number as usize] { number } else { u32::MAX }
     };
     plan.old = survey.old.iter().map(|old| (old.row, old.cache, number(old))).collect();
-    plan.old_objects = numbers.len() as u32;
+    plan.old_objects = planned.len() as u32;
+    plan.freed_unseen.sort_unstable();
     plan
+}
+
+/// Objects from before by cache, slab and place, and whether they are planned.
+struct Numbers<'a> {
+    of: &'a mut FxHashMap<(u32, u64, u16), u32>,
+    planned: &'a mut Vec<bool>,
+}
+
+impl Numbers<'_> {
+    /// Of an object that is freed in a row.
+    fn freed(&mut self, cache: usize, slab: u64, index: u16) -> Option<u32> {
+        let number = *self.of.get(&(cache as u32, slab, index))?;
+        self.planned[number as usize] = true;
+        Some(number)
+    }
+
+    /// Of another one.
+    fn another(&mut self) -> u32 {
+        self.planned.push(true);
+        self.planned.len() as u32 - 1
+    }
+}
+
+impl Plan {
+    /// A cache begins as it was read.
+    fn begin(
+        &mut self,
+        cache: usize,
+        start: Observed,
+        (seen, objects): (&CacheSurvey, u32),
+        numbers: &mut Numbers<'_>,
+    ) {
+        let Observed { mut slabs, parked, freed_unseen, old, allocated_unseen } = start;
+        self.read.caches += 1;
+        self.read.slabs += slabs.len() as u64;
+        self.read.free += slabs.iter().map(free_objects).sum::<u64>();
+        self.read.sheaved += parked.len() as u64;
+        self.read.untraced.0 += freed_unseen.len() as u64;
+        self.read.untraced.1 += allocated_unseen;
+        for (at, index) in old {
+            if let Some(number) = numbers.freed(cache, slabs[at].address, index) {
+                slabs[at].objects[usize::from(index)] = Start::Old(number);
+            }
+        }
+        for (cpu, at, index) in parked {
+            let number = numbers.another();
+            slabs[at].objects[usize::from(index)] = Start::Old(number);
+            self.sheaved.push((cpu, cache as u32, number));
+        }
+        for (row, at, index) in freed_unseen {
+            let number = numbers.another();
+            slabs[at].objects[usize::from(index)] = Start::Old(number);
+            self.freed_unseen.push((row, cache as u32, number));
+        }
+        let read: FxHashSet<u64> = slabs.iter().map(|slab| slab.address).collect();
+        for (address, seen) in seen.initial().into_iter().filter(|(address, _)| !read.contains(address)) {
+            let number = |index: u16| numbers.of.get(&(cache as u32, address, index)).copied();
+            let objects = starts(seen, objects, number, numbers.planned);
+            slabs.push(PlannedSlab { node: 0, address, place: Place::Node, objects });
+            self.read.unlisted += 1;
+        }
+        self.parked.push(Parked::default());
+        self.caches.push(slabs);
+    }
 }
 
 fn starts(
@@ -240,7 +342,7 @@ mod tests {
 
     /// A slab on a node's list, known by its number.
     fn slab(place: Place, number: u16) -> PlannedSlab {
-        PlannedSlab { node: number, place, objects: Vec::new() }
+        PlannedSlab { node: number, address: 0, place, objects: Vec::new() }
     }
 
     #[test]

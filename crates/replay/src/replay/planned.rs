@@ -7,6 +7,8 @@ use slablab_slabs::Place;
 pub struct PlannedSlab {
     /// The node its memory is on.
     pub node: u16,
+    /// The address that the kernel has it at; 0 if that is not known.
+    pub address: u64,
     /// Where it is.
     pub place: Place,
     /// Each object: free with its turn, or allocated, and then perhaps one that is freed later.

@@ -79,6 +79,8 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) old: Vec<Option<(Addr, u16)>>,
     /// The next entry of the plan's list of old frees.
     pub(super) next_old: usize,
+    /// The next entry of the plan's list of frees without an event.
+    pub(super) next_unseen: usize,
     pub(super) traffic: Vec<Traffic>,
     /// What the caches' own metadata took of each cache while its window was open.
     pub(super) metadata: Vec<Cell<MetadataTraffic>>,
@@ -150,6 +152,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             live: Vec::new(),
             old: vec![None; job.plan.old_objects as usize],
             next_old: 0,
+            next_unseen: 0,
             traffic: vec![Traffic::default(); cache_count],
             metadata: vec![Cell::default(); cache_count],
             large: LargeOutcome::default(),
@@ -176,6 +179,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         for cache in &served {
             run.seed_arrays(*cache);
         }
+        run.seed_sheaves();
         run.live_start = run.caches.iter().map(live_bytes).sum();
         run
     }
@@ -239,6 +243,9 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         Model::run_on(CpuId(self.cpu));
         W::noted(Note::Row { row, time_ns: now, cpu: self.cpu });
         if event <= EventKind::CacheAlloc as u8 {
+            while self.job.plan.freed_unseen.get(self.next_unseen).is_some_and(|next| next.0 <= row) {
+                self.free_untraced(row)?;
+            }
             self.alloc(row, batch, index);
             Ok(())
         } else {

@@ -29,7 +29,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
                 let mut starts: Vec<Start> = part.iter().map(|(start, _)| *start).collect();
                 starts.resize(objects, Start::Free(u16::MAX));
                 let place = part.iter().map(|(_, place)| *place).min().expect("a chunk is not empty");
-                self.seed_slab(cache, &PlannedSlab { node, place, objects: starts });
+                self.seed_slab(cache, &PlannedSlab { node, address: 0, place, objects: starts });
             }
         }
     }
@@ -47,6 +47,20 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
                 let sheaf = sheaf_memory!(self);
                 self.caches[cache].seed_arrays(&sheaf.backing(), in_array, in_shared);
             }
+        }
+    }
+
+    /// Puts objects into sheaves, as frees of their CPUs would.
+    pub(super) fn seed_sheaves(&mut self) {
+        for (cpu, cache, number) in &self.job.plan.sheaved {
+            let Some((address, _)) = self.old.get_mut(*number as usize).and_then(Option::take) else {
+                continue;
+            };
+            Model::run_on(CpuId(cpu % self.cpus));
+            W::noted(Note::Freed(address));
+            let sheaf = sheaf_memory!(self);
+            let freed = self.caches[*cache as usize].free(&sheaf.backing(), address);
+            debug_assert!(freed.is_ok(), "an object of the start is allocated");
         }
     }
 
@@ -74,7 +88,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
             return;
         };
         let objects = engine.geometry().objects;
-        W::noted(Note::Seeded { base, objects, free: &order });
+        W::noted(Note::Seeded { base, address: slab.address, objects, free: &order });
         let size = engine.geometry().size as u64;
         let (pfn, offset) = Model::locate(base);
         for (index, start) in slab.objects.iter().enumerate() {

@@ -6,9 +6,10 @@
 //! say none of this: then only which objects are old is known, and each stands alone.
 
 use super::Options;
-use super::before::Windows;
+use super::before::{Before, Windows};
 use super::caches::{CacheTable, Home};
 use rustc_hash::FxHashMap;
+use slablab_readers::slabs::Snapshot;
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::order::MAX_ORDER;
 use slablab_trace::{Batch, Columns, EventKind, Reader, flags};
@@ -98,6 +99,8 @@ pub struct SlabSurvey {
     pub first_row: u64,
     /// Objects that were free, in the order they were handed out; with the CPU that got each.
     pub free: Vec<(u16, u16)>,
+    /// The rows that handed them out.
+    pub free_rows: Vec<u64>,
     /// Objects that were allocated and are freed later.
     pub live: Vec<u16>,
     /// Its pages were freed in the recording: then it had no object.
@@ -151,13 +154,17 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
     let page_shift = metadata.page_size_bytes.unwrap_or(4096).max(1).ilog2();
     let windows = options.before.as_ref().map_or(Windows::All, |before| before.windows);
     let windowed = windows != Windows::All;
+    let mut edges = edges(table, options.before.as_ref().filter(|_| !windowed));
+    // The recorder read it with the slabs; import finds it by pages and objects, if there are enough.
+    let snapshots = options.before.as_ref().and_then(|before| before.snapshots.as_ref());
+    let read_map = snapshots.map(|snapshots| snapshots.start.linear_map);
     let columns = COLUMNS | Columns::ADDRESS | Columns::PFN | Columns::ORDER | Columns::CALL_SITE;
     let mut pass = Pass {
         table,
         survey: Survey {
             caches: vec![CacheSurvey::default(); table.entries.len()],
             windows: vec![if windowed { (u64::MAX, u64::MAX) } else { (0, u64::MAX) }; table.entries.len()],
-            linear_map: metadata.import.as_ref().and_then(|import| import.linear_map),
+            linear_map: read_map.or(metadata.import.as_ref().and_then(|import| import.linear_map)),
             ..Survey::default()
         },
         in_window: vec![false; metadata.statistics.object_ids as usize],
@@ -167,11 +174,18 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
         page_shift,
         hashed: metadata.pairing_only,
     };
+    for edge in edges.iter().filter(|edge| edge.opens) {
+        pass.survey.windows[edge.cache].0 = u64::MAX;
+    }
     let mut batch = Batch::default();
     let mut row = 0;
     let mut batches = reader.batches(columns);
     while batches.next(&mut batch).at(path)? {
         for index in 0..batch.len() {
+            while let Some(edge) = edges.pop_if(|edge| edge.time_ns <= batch.time_ns[index]) {
+                let window = &mut pass.survey.windows[edge.cache];
+                if edge.opens { window.0 = row } else { window.1 = row }
+            }
             if windowed && batch.event[index] == EventKind::Mark as u8 {
                 pass.mark(row, windows, batches.texts().call_site.get(batch.call_site[index]).unwrap_or(""));
             } else {
@@ -195,6 +209,28 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
     pass.find_homes();
     pass.survey.old.sort_by_key(|old| old.row);
     Ok(pass.survey)
+}
+
+/// A moment at which a cache was read.
+struct Edge {
+    time_ns: u64,
+    cache: usize,
+    opens: bool,
+}
+
+/// When the windows of caches open and close by the snapshots of a recording, the last one first.
+fn edges(table: &CacheTable, before: Option<&Before>) -> Vec<Edge> {
+    let Some(snapshots) = before.and_then(|before| before.snapshots.as_ref()) else { return Vec::new() };
+    let mut edges = Vec::new();
+    for (cache, entry) in table.entries.iter().enumerate() {
+        let of = |snapshot: &Snapshot| entry.names().find_map(|name| Some(snapshot.only(name)?.at_ns));
+        if let Some((start, end)) = of(&snapshots.start).zip(of(&snapshots.end)) {
+            edges.push(Edge { time_ns: start, cache, opens: true });
+            edges.push(Edge { time_ns: end, cache, opens: false });
+        }
+    }
+    edges.sort_unstable_by_key(|edge| (std::cmp::Reverse(edge.time_ns), edge.cache));
+    edges
 }
 
 impl Pass<'_> {
@@ -295,6 +331,7 @@ impl Pass<'_> {
         }
         if event.is_alloc() {
             touched.free.push((at, cpu));
+            touched.free_rows.push(row);
         } else if !was_in_window {
             touched.live.push(at);
         }

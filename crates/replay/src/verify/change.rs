@@ -9,13 +9,16 @@ use super::judged::{groups, own_balance, shares};
 use super::moved::{Change, Moved, Skill, Tracing, null_skill, skill};
 use super::pages::ByOrder;
 use super::seeds::{Spread, judge, sentence};
+use super::truth::Truth;
 use super::{Compared, Dumps, SlabPages, Verified, without_page_frees};
+use crate::map::{Same, same_slabs};
 use crate::recorded;
 use crate::replay::before::{Before, read_dump};
 use crate::replay::outcome::{CacheOutcome, Outcome};
-use crate::replay::{Options, Replay, check_after, replay};
+use crate::replay::{Options, Replay, Variant, check_after, replay};
 use slablab_readers::recording::{self, Moment};
 use slablab_readers::slabinfo::{Slabinfo, SlabinfoRow};
+use slablab_readers::slabs::Snapshot;
 use slablab_report::error::{Error, Result};
 use slablab_trace::{Metadata, Reader};
 use std::collections::HashMap;
@@ -45,12 +48,21 @@ pub fn verify_change(
         Some(end) => end,
         None => dump.slabinfo.ok_or_else(|| Error::new(after, "has no proc/slabinfo"))?,
     };
+    let (start, end) = match &before.snapshots {
+        Some(snapshots) => (counted(&start, &snapshots.start), counted(&end, &snapshots.end)),
+        None => (start, end),
+    };
     let mut replay = replay(reader, path, options, progress)?;
     replay.warnings.splice(0..0, unsuited);
     let mut changes = changes(&replay, before, &start, &end);
     let skill = skill(&changes);
     let page_size = replay.outcomes[0].page_size;
-    let pages = SlabPages::of(reader, path, &replay.outcomes[0], own_balance(&changes, page_size))?;
+    let balance = own_balance(&changes, page_size);
+    let pages = SlabPages::of((reader, path), &replay.outcomes[0], balance, before.snapshots.as_ref())?;
+    let truth = |snapshots| Truth::of(&replay.outcomes[0], snapshots, &mut changes);
+    let truth = before.snapshots.as_ref().map(truth);
+    let variant = Variant::from(replay.outcomes[0].engine());
+    let same = same_slabs((reader, path), options, &variant, &|_| ())?;
     let spreads = match seeds {
         0 | 1 => Vec::new(),
         _ => {
@@ -69,14 +81,17 @@ pub fn verify_change(
     if !spreads.is_empty() {
         summary.insert(usize::from(pages.is_some()) + 1, sentence(&spreads));
     }
-    summary.extend(shares(&groups));
+    summary.extend(truth.iter().flat_map(Truth::sentences));
+    summary.extend(same.as_ref().map(Same::sentence));
+    summary.extend(shares(&groups, before.snapshots.is_some()));
     summary.push("the recording's page frees are predicted: they do not set the start".into());
     changes.retain(|change| change.real != Moved::default() || change.predicted != Moved::default());
     changes.sort_by_key(|change| {
         let least_first = (change.error_bytes(), change.real.slab_bytes.abs());
         (std::cmp::Reverse(least_first), change.name.clone())
     });
-    let compared = Compared::Changes(changes, skill, Box::new(Dumps { balance, groups, pages, spreads }));
+    let dumps = Dumps { balance, groups, pages, spreads, same, truth };
+    let compared = Compared::Changes(changes, skill, Box::new(dumps));
     Ok((Verified { compared, summary }, replay))
 }
 
@@ -127,6 +142,19 @@ fn expect_release(metadata: &Metadata, options: &Options, path: &Path) -> Result
     let what = "neither the recording nor the dump says which kernel ran: expected --release, as in --release \
                 6.18; --force takes the newest";
     Err(Error::new(path, what))
+}
+
+/// The rows of a /proc/slabinfo with the slabs that were read just after it.
+fn counted(slabinfo: &Slabinfo, snapshot: &Snapshot) -> Slabinfo {
+    let mut counted = slabinfo.clone();
+    for row in &mut counted.rows {
+        if let Some(cache) = snapshot.only(&row.name).filter(|_| row.ordinal == 0) {
+            row.num_slabs = cache.slabs.len() as u64;
+            row.num_objs = cache.objects();
+            row.active_objs = cache.active();
+        }
+    }
+    counted
 }
 
 fn changes(replay: &Replay, before: &Before, start: &Slabinfo, end: &Slabinfo) -> Vec<Change> {

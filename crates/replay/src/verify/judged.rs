@@ -39,8 +39,9 @@ pub fn groups(changes: &[Change]) -> [Group; 3] {
     })
 }
 
-/// Sentences: skill where all is traced, and what has no events.
-pub fn shares(groups: &[Group; 3]) -> Vec<String> {
+/// Sentences: skill where all is traced, and what has no events. `read`: whether snapshots say how much is
+/// traced.
+pub fn shares(groups: &[Group; 3], read: bool) -> Vec<String> {
     let [all, some, none] = groups;
     let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     let changed = |group: &Group| percent(group.real_bytes, groups.iter().map(|one| one.real_bytes).sum());
@@ -48,9 +49,10 @@ pub fn shares(groups: &[Group; 3]) -> Vec<String> {
     let mut said = Vec::new();
     if let Some((skill, balance)) = all.skills {
         said.push(format!(
-            "over {} caches whose events are all traced: skill {skill:.3} in bytes of slabs, own balance \
+            "over {} caches whose events are {} traced: skill {skill:.3} in bytes of slabs, own balance \
              {balance:.3}",
-            all.caches
+            all.caches,
+            if read { "99 % or more" } else { "all" }
         ));
     }
     said.push(format!(
@@ -107,7 +109,7 @@ mod tests {
         assert_eq!(groups[0].skills, Some((0.8, 0.5)));
         assert_eq!(groups.map(|group| group.caches), [1, 1, 1], "a cache that stays is none");
         assert_eq!(groups[1].skills, Some((-1.0, 0.0)));
-        let said = shares(&groups).join("\n");
+        let said = shares(&groups, false).join("\n");
         assert!(said.contains("25.0 % are of caches without an event and 25.0 % of caches with"), "{said}");
         assert!(said.contains("predicted wrong, 29.4 % and 58.8 %"), "{said}");
     }

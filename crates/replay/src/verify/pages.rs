@@ -4,6 +4,7 @@
 //! object was seen in it. Nothing of the start matters to this, unlike to the change of slab memory: the two
 //! are wrong in different ways.
 
+use crate::recorded::Snapshots;
 use crate::replay::outcome::Outcome;
 use rustc_hash::{FxHashMap, FxHashSet};
 use slablab_report::error::{At, Result};
@@ -25,18 +26,18 @@ pub struct SlabPages {
 }
 
 impl SlabPages {
-    /// Compares a recording with what an engine made of it; `None` where the recording does not tell which
+    /// Compares a recording, between its snapshots if it has them, with what an engine made of it; `None` where the recording does not tell which
     /// object is in which page.
     ///
     /// # Errors
     /// A trace that cannot be read.
     pub fn of(
-        reader: &Reader,
-        path: &Path,
+        recording: (&Reader, &Path),
         outcome: &Outcome,
         balance: ByOrder,
+        snapshots: Option<&Snapshots>,
     ) -> Result<Option<SlabPages>> {
-        let real = recorded(reader, path)?;
+        let real = recorded(recording, snapshots)?;
         Ok(real.map(|real| SlabPages { real, predicted: outcome.slabs_by_order(), balance }))
     }
 
@@ -88,6 +89,8 @@ struct Frames {
     /// Frames in which objects were seen.
     slabs: FxHashSet<u64>,
     by_order: ByOrder,
+    /// Whether what happens now counts.
+    counts: bool,
 }
 
 /// The largest order that is counted.
@@ -108,7 +111,7 @@ impl Frames {
         if event == EventKind::PageAlloc {
             self.orders.insert(first, order);
         } else if held_objects {
-            self.by_order[order as usize].1 += 1;
+            self.by_order[order as usize].1 += u64::from(self.counts);
         }
     }
 
@@ -119,13 +122,16 @@ impl Frames {
         for frame in first..first + (1 << order) {
             self.fresh.remove(&frame);
         }
-        self.by_order[order as usize].0 += 1;
+        self.by_order[order as usize].0 += u64::from(self.counts);
     }
 }
 
-fn recorded(reader: &Reader, path: &Path) -> Result<Option<ByOrder>> {
+fn recorded((reader, path): (&Reader, &Path), snapshots: Option<&Snapshots>) -> Result<Option<ByOrder>> {
     let metadata = reader.metadata();
-    let Some(linear_map) = metadata.import.as_ref().and_then(|import| import.linear_map) else {
+    let within_ns = snapshots.map_or(0..u64::MAX, Snapshots::times_ns);
+    let read_map = snapshots.map(|snapshots| snapshots.start.linear_map);
+    let found_map = metadata.import.as_ref().and_then(|import| import.linear_map);
+    let Some(linear_map) = read_map.or(found_map) else {
         return Ok(None);
     };
     let page_shift = metadata.page_size_bytes.unwrap_or(4096).max(1).ilog2();
@@ -135,6 +141,7 @@ fn recorded(reader: &Reader, path: &Path) -> Result<Option<ByOrder>> {
     while batches.next(&mut batch).at(path)? {
         for row in 0..batch.len() {
             let Some(event) = EventKind::from_u8(batch.event[row]) else { continue };
+            frames.counts = within_ns.contains(&batch.time_ns[row]);
             match event {
                 EventKind::PageAlloc | EventKind::PageFree if batch.pfn[row] >= 0 => {
                     frames.page(event, batch.pfn[row] as u64, batch.order[row]);

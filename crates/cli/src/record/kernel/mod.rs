@@ -5,6 +5,7 @@
 //!   dump                 the state before
 //!   Recorder::start      perf, or an instance of tracefs
 //!   slabinfo             once more: what the recorder itself allocated is not part of the change
+//!   Snapshots::take      every slab, if the kernel's memory can be read
 //!   Session::wait        the command, a signal, the time, or want of room ends it
 //!   slabinfo, stop       the same at the end
 //!   dump                 the state after
@@ -17,6 +18,7 @@ mod count;
 mod facts;
 mod perf;
 mod session;
+mod slabs;
 mod spool;
 mod tracedat;
 mod tracefs;
@@ -26,7 +28,10 @@ use crate::outcome::{Done, Failure, say, tell};
 use crate::output::check;
 use serde_json::{Value, json};
 use session::{End, Session};
-use slablab_doctor::state::{ABOUT, AFTER, BEFORE, END, KALLSYMS, PERF_DATA, Package, START, dump};
+use slablab_doctor::state::{
+    ABOUT, AFTER, BEFORE, END, END_SLABS, KALLSYMS, PERF_DATA, Package, START, START_SLABS, dump,
+};
+use slabs::{At, Snapshots};
 use spool::{Room, Spooled};
 use std::io::{Cursor, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -128,13 +133,16 @@ pub(super) fn record(args: &Args) -> Result<(Done, String), Failure> {
     let (before, state) = dump().map_err(|error| Failure::from(error.to_string()))?;
     let kallsyms = facts::kallsyms().map(|text| zstd::bulk::compress(&text, 3)).transpose()?;
     tracefs::clear();
+    let mut snapshots = Snapshots::new(!args.no_snapshot);
     let mut recorder = Recorder::start(args.with, &wanted)?;
     let start = std::fs::read("/proc/slabinfo")?;
+    snapshots.take();
     let (began, up_s, clock) = (Instant::now(), facts::up_s(), SystemTime::now());
     session.begin(&args.program)?;
     let end = session.wait(&mut recorder, &room, args.time);
     let last = std::fs::read("/proc/slabinfo")?;
     let time = began.elapsed();
+    snapshots.take();
     let mut recorded = recorder.stop()?;
     let (after, _) = dump().map_err(|error| Failure::from(error.to_string()))?;
     let problem = problem(&end, &mut recorded);
@@ -149,10 +157,17 @@ pub(super) fn record(args: &Args) -> Result<(Done, String), Failure> {
     about["up_s_at_start"] = json!(up_s);
     about["duration_s"] = json!(time.as_secs_f64());
     about["cut_off"] = json!(problem);
+    about["snapshots"] = snapshots.about();
     let done = session.finish()?;
-    let parts = Parts { about, before, after, start, last, kallsyms, seconds };
+    let parts = Parts { about, before, after, start, last, snapshots: &snapshots, kallsyms, seconds };
     let size = pack(&output, parts, &mut recorded, &mut session)?;
-    let said = summary(&output, size, &recorded, (time, wanted.buffer_mb), problem.as_deref());
+    let said = summary(
+        (&output, size),
+        &recorded,
+        (time, wanted.buffer_mb),
+        &snapshots.sentence(),
+        problem.as_deref(),
+    );
     let done = match (done, end) {
         (Some(done), _) => done,
         (None, End::Signal(signal)) if args.time.is_some() => Done::Ended { signal },
@@ -235,12 +250,13 @@ fn buffer_mb() -> u64 {
 }
 
 /// What is in the file beside the events.
-struct Parts {
+struct Parts<'a> {
     about: Value,
     before: Vec<u8>,
     after: Vec<u8>,
     start: Vec<u8>,
     last: Vec<u8>,
+    snapshots: &'a Snapshots,
     kallsyms: Option<Vec<u8>>,
     seconds: u64,
 }
@@ -252,7 +268,12 @@ const TRIES: u32 = 30;
 
 /// Writes the file. A disk that others have filled is waited for: what was recorded is not given up unless
 /// the user says so, or a minute has passed without a user. Returns the file's bytes.
-fn pack(output: &Path, parts: Parts, recorded: &mut Recorded, session: &mut Session) -> Result<u64, Failure> {
+fn pack(
+    output: &Path,
+    parts: Parts<'_>,
+    recorded: &mut Recorded,
+    session: &mut Session,
+) -> Result<u64, Failure> {
     let about = format!("{:#}\n", parts.about);
     let head = match recorded.head.is_empty() {
         true => Vec::new(),
@@ -271,6 +292,12 @@ fn pack(output: &Path, parts: Parts, recorded: &mut Recorded, session: &mut Sess
             add(AFTER, &parts.after)?;
             add(START, &parts.start)?;
             add(END, &parts.last)?;
+            for (name, at) in [(START_SLABS, At::Start), (END_SLABS, At::End)] {
+                let packed = parts.snapshots.packed(at);
+                if !packed.is_empty() {
+                    add(name, packed)?;
+                }
+            }
             kallsyms.as_ref().map(|text| add(KALLSYMS, text)).transpose()?;
             let mut size = head.len() as u64;
             let mut events: Box<dyn Read> = Box::new(Cursor::new(&head));
@@ -311,10 +338,10 @@ fn is_full(error: &str) -> bool {
 
 /// What was recorded, in some lines.
 fn summary(
-    output: &Path,
-    size: u64,
+    (output, size): (&Path, u64),
     recorded: &Recorded,
     (time, buffer_mb): (Duration, u64),
+    snapshots: &str,
     problem: Option<&str>,
 ) -> String {
     let path = slablab_report::visible::name(&output.display().to_string()).into_owned();
@@ -330,7 +357,7 @@ fn summary(
     });
     let mb = size as f64 / 1e6;
     format!(
-        "{path}: {mb:.1} MB\n  events      {} in {:.2} s, by {}\n  lost        {lost}\n{cut_off}  next        slablab verify {path}\n",
+        "{path}: {mb:.1} MB\n  events      {} in {:.2} s, by {}\n  lost        {lost}\n  every slab  {snapshots}\n{cut_off}  next        slablab verify {path}\n",
         recorded.events,
         time.as_secs_f64(),
         recorded.version,

@@ -1,9 +1,11 @@
 //! A verification as a document.
 
 use super::change_columns;
+use crate::map::Same;
 use crate::replay::{Inference, Replay};
 use crate::verify::judged::Group;
 use crate::verify::seeds::Spread;
+use crate::verify::truth::Truth;
 use crate::verify::{CacheCounters, Change, Counted, Counter, Dumps, Skill, SlabPages, Tally};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -36,6 +38,8 @@ pub(super) struct ChangeDocument {
     recording_rows: u64,
     /// The release of the kernel, as `uname -r` prints it.
     release: Option<String>,
+    /// Which slabs serve and go, beside the kernel's; null if the recording's addresses do not tell slabs.
+    same_slabs: Option<Same>,
     /// Ranges over other seeds, by name; empty for one seed.
     seeds: BTreeMap<String, SpreadDocument>,
     /// 1 - sum |predicted - real| / sum |real|, in bytes of active objects.
@@ -44,6 +48,8 @@ pub(super) struct ChangeDocument {
     skill_slab_bytes: f64,
     /// Slabs that page events show; null for a recording without page events.
     slab_pages: Option<PagesDocument>,
+    /// What snapshots of every slab add; null for a recording without them.
+    snapshots: Option<Truth>,
     /// What of the start was inferred; null if nothing was.
     start: Option<Inference>,
     /// Caches in three groups: all, some or none of their allocations and frees have events.
@@ -169,10 +175,12 @@ impl ChangeDocument {
             recording_fingerprint: replay.fingerprint.to_string(),
             recording_rows: outcome.rows,
             release: metadata.release.clone(),
+            same_slabs: basis.same,
             seeds: seeds(&basis.spreads),
             skill_active_bytes: skill.objects,
             skill_slab_bytes: skill.slabs,
             slab_pages: basis.pages.as_ref().map(pages),
+            snapshots: basis.truth.clone(),
             start: replay.start.inference(),
             traced: basis.groups.iter().map(traced).collect(),
         }

@@ -5,7 +5,7 @@ mod document;
 use super::replay::{leading, recorded, rests_on};
 use crate::replay::Replay;
 use crate::verify::counters::ALL;
-use crate::verify::{Change, Compared, Counter, Skill, Tally, Values, Verified};
+use crate::verify::{Change, Compared, Counter, Dumps, Skill, Tally, Values, Verified};
 use document::{ChangeDocument, CountersDocument};
 use slablab_report::Answer;
 use slablab_report::column::{Columns, Style};
@@ -23,7 +23,7 @@ pub fn verify_answer(verified: &Verified, replay: &Replay, top: usize) -> Answer
     let title = format!("Model and kernel: {}", name_of(&replay.path));
     let answer = match &verified.compared {
         Compared::Changes(changes, skill, dumps) => {
-            let answer = Answer::new(title, change_sentence(changes, *skill, replay));
+            let answer = Answer::new(title, change_sentence(changes, *skill, dumps, replay));
             let document = ChangeDocument::new(replay, (changes, *skill), dumps);
             changes_blocks(answer.document(&document), changes, *skill, top)
         }
@@ -59,19 +59,29 @@ fn changed_bytes(changes: &[Change]) -> (i64, i64) {
     (sum(|change| change.real.slab_bytes), sum(|change| change.predicted.slab_bytes))
 }
 
-fn change_sentence(changes: &[Change], skill: Skill, replay: &Replay) -> String {
+fn change_sentence(changes: &[Change], skill: Skill, dumps: &Dumps, replay: &Replay) -> String {
     let (real, predicted) = changed_bytes(changes);
+    let changed = match real {
+        0 => "kept its size".into(),
+        ..0 => format!("shrank by {}", number::bytes(real.unsigned_abs())),
+        1.. => format!("grew by {}", number::bytes(real.unsigned_abs())),
+    };
+    let (engine, predicted) = (engine(replay), number::signed_bytes(predicted));
+    let all = number::fixed(skill.slabs, 3);
+    let traced = &dumps.groups[0];
+    let Some((of_traced, _)) = traced.skills.filter(|_| dumps.truth.is_some()) else {
+        return format!(
+            "Between the two dumps slab memory {changed}; {engine} predicts {predicted}: skill {all} in bytes of \
+             slabs (1: perfect, 0: what predicting no change would get)."
+        );
+    };
+    let whole: u64 = dumps.groups.iter().map(|group| group.real_bytes).sum();
     format!(
-        "Between the two dumps slab memory {}; {} predicts {}: skill {} in bytes of slabs (1: perfect, 0: what \
-         predicting no change would get).",
-        match real {
-            0 => "kept its size".into(),
-            ..0 => format!("shrank by {}", number::bytes(real.unsigned_abs())),
-            1.. => format!("grew by {}", number::bytes(real.unsigned_abs())),
-        },
-        engine(replay),
-        number::signed_bytes(predicted),
-        number::fixed(skill.slabs, 3)
+        "{engine} predicts the change of slab memory with skill {} over the caches whose events are traced \
+         (1: perfect, 0: what predicting no change would get); {:.1} % of the bytes that changed are of others, \
+         and with them it is {all}. Between the two snapshots slab memory {changed}, predicted {predicted}.",
+        number::fixed(of_traced, 3),
+        100.0 * (whole - traced.real_bytes) as f64 / whole.max(1) as f64
     )
 }
 

@@ -43,6 +43,21 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         }
     }
 
+    /// Frees the next object of the plan that was freed without an event, just before it is allocated again.
+    #[cold]
+    pub(super) fn free_untraced(&mut self, row: u64) -> Result<()> {
+        let (at, _, number) = self.job.plan.freed_unseen[self.next_unseen];
+        self.next_unseen += 1;
+        let found = self.old.get_mut(number as usize).and_then(Option::take);
+        match found {
+            Some((address, cache)) if at == row && self.windows[usize::from(cache)].open => {
+                self.traffic[usize::from(cache)].implied += 1;
+                self.give_back(row, usize::from(cache), address)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Counts a free of what no row allocated, where frees are checked: what a kernel with checks would have
     /// stopped at, or the trace of an allocation that left no event.
     fn suspect(&mut self, row: u64, batch: &Batch, index: usize) {

@@ -88,6 +88,8 @@ pub enum Note<'a> {
     Seeded {
         /// The address of object 0.
         base: Addr,
+        /// The address that the kernel has the slab at; 0 if that is not known.
+        address: u64,
         /// Objects of the slab.
         objects: u32,
         /// Free objects.
