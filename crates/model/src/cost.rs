@@ -458,11 +458,6 @@ impl Timed {
         Cost::with(|state| state.memory.warm(object));
     }
 
-    /// As [`Timed::warm`], for an object that is touched some calls later: half of the way.
-    pub fn warm_record(object: Addr) {
-        Cost::with(|state| state.memory.warm_record(object));
-    }
-
     /// Runs `f`, which reads the machine in the middle of a call, as code outside of calls: nothing is
     /// charged and no line moves. `f` takes no lock and lets no call go first.
     pub fn outside<T>(f: impl FnOnce() -> T) -> T {

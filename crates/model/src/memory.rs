@@ -383,14 +383,6 @@ impl<L: Level> Memory<L> {
         }
     }
 
-    /// Loads the record of an object's frame, where [`Memory::warm`] begins. Its loads wait for each other:
-    /// some calls before it, this one hides half of the wait.
-    #[inline]
-    pub(crate) fn warm_record(&self, object: Addr) {
-        let record = self.record(self.locate(object).0);
-        black_box((record.frame.state.value.get(), record.links.get()));
-    }
-
     #[inline]
     pub(crate) fn link(&self, object: Addr) -> Option<Addr> {
         NonZeroU64::new(self.link_cell(object).link.get()).map(Addr)

@@ -27,9 +27,6 @@ const HEAD_WRITTEN: u32 = 232;
 const HEAD_READ: u32 = 128;
 const SHARED_INFO: u32 = 64;
 
-/// Messages behind the first one whose records the host fetches early.
-const AHEAD: usize = 2;
-
 type Queue = <Timed as Platform>::Lock<ReceiveQueue, VecDeque<Message>>;
 type Word = <Timed as Frames>::Field;
 
@@ -177,10 +174,6 @@ impl Socket {
         if let Some(next) = queue.front() {
             Timed::warm(next.head.address);
             Timed::warm(next.data.address);
-        }
-        if let Some(later) = queue.get(AHEAD) {
-            Timed::warm_record(later.head.address);
-            Timed::warm_record(later.data.address);
         }
         Some((tag, part, used_up))
     }
