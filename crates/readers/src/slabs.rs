@@ -51,7 +51,8 @@ pub struct CacheSlabs {
     pub at_ns: u64,
     /// Slabs that changed at each try: what is here of them may be of two moments.
     pub unsettled: u64,
-    /// Slabs that the kernel counts and that were not found: they became full while pages were looked through.
+    /// Slabs that the kernel counts and that were not found: they became full after the pages were looked
+    /// through.
     pub missed: u64,
     /// Its slabs: lists in their order.
     pub slabs: Vec<SlabState>,

@@ -4074,6 +4074,21 @@ class Verify1Program(TypedDict):
     version: str
 
 
+class Verify1SameSlabs(TypedDict):
+    """Which slabs serve and go, beside the kernel's; null if the recording's addresses do not tell slabs."""
+
+    allocs: int
+    """Allocations of which both slabs are known."""
+    both: int
+    """Of these, returned by the engine."""
+    emptied: int
+    """Slabs from before that the kernel returned."""
+    others: int
+    """Slabs from before that the engine returned, and the kernel did not."""
+    same: int
+    """Of these, served from the real slab."""
+
+
 class Verify1Seed(TypedDict):
     """A figure over draws of the start."""
 
@@ -4103,6 +4118,61 @@ class Verify1SlabPages(TypedDict):
     """By how many pages the recording's own balance, in whole slabs, is off, in percent of the pages that really moved."""
     orders: list[Verify1SlabPagesOrder]
     """The orders of which the kernel or the engine took or returned a slab."""
+
+
+class Verify1SnapshotsListedFreeObjects(TypedDict):
+    """Free objects of those."""
+
+    predicted: int
+    """The engine's."""
+    real: int
+    """The kernel's."""
+
+
+class Verify1SnapshotsListedSlabs(TypedDict):
+    """Slabs on nodes' lists at the end."""
+
+    predicted: int
+    """The engine's."""
+    real: int
+    """The kernel's."""
+
+
+class Verify1SnapshotsSlabs(TypedDict):
+    """Slabs at the end."""
+
+    predicted: int
+    """The engine's."""
+    real: int
+    """The kernel's."""
+
+
+class Verify1SnapshotsUntracedItem(TypedDict):
+    """Objects by which a cache changed without an event: allocations less frees."""
+
+    bytes: int
+    """The bytes of those."""
+    cache: str
+    """The cache."""
+    objects: int
+    """More objects in use than the recording's events say."""
+
+
+class Verify1Snapshots(TypedDict):
+    """What snapshots of every slab add; null for a recording without them."""
+
+    caches: int
+    """Caches that were read at the start and at the end, and are in the recording."""
+    caches_exact: int
+    """Caches whose number of slabs on nodes' lists is exact at the end."""
+    listed_free_objects: Verify1SnapshotsListedFreeObjects
+    """Free objects of those."""
+    listed_slabs: Verify1SnapshotsListedSlabs
+    """Slabs on nodes' lists at the end."""
+    slabs: Verify1SnapshotsSlabs
+    """Slabs at the end."""
+    untraced: list[Verify1SnapshotsUntracedItem]
+    """Objects by which caches changed without an event, the most bytes first."""
 
 
 class Verify1Start(TypedDict):
@@ -4161,6 +4231,8 @@ class Verify1(TypedDict):
     """Events of the recording."""
     release: str | None
     """The release of the kernel, as `uname -r` prints it."""
+    same_slabs: Verify1SameSlabs | None
+    """Which slabs serve and go, beside the kernel's; null if the recording's addresses do not tell slabs."""
     schema: Literal["slablab.verify.1"]
     seeds: dict[str, Verify1Seed]
     """Ranges over other seeds, by name; empty for one seed."""
@@ -4170,6 +4242,8 @@ class Verify1(TypedDict):
     """1 - sum |predicted - real| / sum |real|, in bytes of slabs."""
     slab_pages: Verify1SlabPages | None
     """Slabs that page events show; null for a recording without page events."""
+    snapshots: Verify1Snapshots | None
+    """What snapshots of every slab add; null for a recording without them."""
     start: Verify1Start | None
     """What of the start was inferred; null if nothing was."""
     traced: list[Verify1TracedItem]

@@ -1,9 +1,9 @@
 //! bpf(2): two small programs that read the kernel's memory. `unsafe`: the call takes addresses, and gives
 //! memory that the kernel writes.
 //!
-//! Both are of the type that a system call runs (since 5.14), so nothing is attached to the kernel, and all of
-//! it is gone with this process. `bpf_probe_read_kernel` answers any address, with an error for memory that is
-//! not there.
+//! Both are of the type that a system call runs (since 5.14), so nothing is attached to the kernel, and all
+//! of it is gone with this process. `bpf_probe_read_kernel` answers any address, with an error for memory
+//! that is not there.
 
 use super::words::word_at;
 use memmap2::{MmapMut, MmapOptions};
@@ -202,7 +202,7 @@ fn run(program: &OwnedFd) -> io::Result<u32> {
 
 /// The memory of a map.
 fn window(map: &OwnedFd) -> io::Result<MmapMut> {
-    // SAFETY: the kernel keeps the map's memory as long as it is mapped. Programs write it, which run in calls
-    // of [`Peek`] alone; each takes the window mutably, so no slice of it is left then.
+    // SAFETY: the kernel keeps the map's memory as long as it is mapped. Programs write it, which run in
+    // calls of [`Peek`] alone; each takes the window mutably, so no slice of it is left then.
     unsafe { MmapOptions::new().len(HEAD + PIECE).map_mut(map) }
 }

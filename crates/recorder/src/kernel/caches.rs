@@ -6,7 +6,7 @@
 //!   slab                       each of them, and each that the pages showed: its free objects
 //!   sheaves, barns             objects that are parked
 //! ```
-//! The kernel goes on meanwhile. A slab is read until nothing of it changed meanwhile, and counted if that never comes.
+//! The kernel goes on. A slab is read until nothing of it changed meanwhile, and counted if that never comes.
 
 use super::bpf::PIECE;
 use super::btf::Field;
@@ -213,7 +213,7 @@ impl Machine {
         Some([word_at(&description, fields.freelist), inuse, first, tid])
     }
 
-    /// Objects in use and all objects of the slab that a description is of; `None` if it is none of the cache.
+    /// Objects in use and all objects of the slab that a description is of; `None` for one of another cache.
     fn counts(&self, cache: &Cache, description: &[u8]) -> Option<(u64, u16)> {
         let fields = &self.layout.slab;
         let is_slab = fields.kind.is_none_or(|(at, kind)| description.get(at as usize) == Some(&kind));

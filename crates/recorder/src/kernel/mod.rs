@@ -12,11 +12,11 @@
 //!   caches::read       each cache: lists, slabs, sheaves
 //!     slab               the free objects of a slab
 //! ```
-//! Nothing is attached, and nothing of it is written: the kernel goes on while it is read. So a snapshot is of
-//! a moment for each slab, and nearly one for each cache; slabs that never held still are counted.
+//! Nothing is attached, and nothing of it is written: the kernel goes on while it is read. So a snapshot is
+//! of a moment for each slab, and nearly one for each cache; slabs that never held still are counted.
 //!
-//! Deliberately absent: names of functions and data of the kernel. Only `_text` is looked up, to know a list's
-//! head, which lies in the kernel's image, from the caches.
+//! Deliberately absent: names of functions and data of the kernel. Only `_text` is looked up, to know a
+//! list's head, which lies in the kernel's image, from the caches.
 
 #[expect(unsafe_code, reason = "bpf(2), and memory that the kernel writes")]
 mod bpf;

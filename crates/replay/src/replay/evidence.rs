@@ -1,7 +1,6 @@
 //! What the start of a replay rests on, and the words for it.
 
 use super::fill::Drawn;
-use super::plan::Read;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,6 +13,23 @@ pub enum Evidence {
     /// Frees of pages: a slab whose pages were freed had no object at that moment. Right for another engine;
     /// a prediction of the kernel's own page events would contain its answer.
     Pages,
+}
+
+/// What is known of caches whose slabs were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    /// Caches of the recording whose slabs were read.
+    pub caches: u64,
+    /// Their slabs.
+    pub slabs: u64,
+    /// Objects free in those.
+    pub free: u64,
+    /// Objects in sheaves.
+    pub sheaved: u64,
+    /// Objects that were freed without an event, and ones that were allocated so, as the first events show.
+    pub untraced: (u64, u64),
+    /// Slabs of which events are seen, and that were not read: the kernel took them meanwhile.
+    pub unlisted: u64,
 }
 
 /// What the start of a replay rests on.

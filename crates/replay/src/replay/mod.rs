@@ -45,7 +45,7 @@ pub mod tuned;
 use crate::machine::{self, Chosen};
 use before::Before;
 use caches::CacheTable;
-pub use evidence::{Evidence, Inference, StartFacts};
+pub use evidence::{Evidence, Inference, Read, StartFacts};
 use hotplug::{Command, Schedule};
 use outcome::Outcome;
 use own::Own;

@@ -1,7 +1,7 @@
 //! The start of a cache whose slabs were read: nothing of it is guessed.
 //!
-//! What the snapshot says stands. Where the recording's first event of an object says otherwise, a path without
-//! events changed it in between:
+//! What the snapshot says stands. Where the recording's first event of an object says otherwise, a path
+//! without events changed it in between:
 //!
 //! | in the snapshot | first event | the replay |
 //! |---|---|---|

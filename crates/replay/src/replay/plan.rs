@@ -14,9 +14,11 @@
 //! 7. Evidence by [`Evidence::Pages`] comes first: a slab whose pages were freed had no object then.
 //! 8. Of a cache whose slabs were read all of this is known ([`super::observed`]).
 
+use super::Options;
 use super::before::nodes::node_at;
 use super::before::{Before, CacheBefore};
 use super::caches::{CacheEntry, CacheTable};
+use super::evidence::{Evidence, Read};
 use super::fill::{Drawn, fill};
 use super::observed::{Observed, observed};
 use super::parked::{Parked, park};
@@ -24,7 +26,6 @@ use super::planned::free_objects;
 pub use super::planned::{PlannedSlab, Start};
 use super::quantiles::Quantiles;
 use super::survey::{CacheSurvey, OldFree, SlabSurvey, Survey};
-use super::{Evidence, Options};
 use crate::machine::Chosen;
 use rustc_hash::{FxHashMap, FxHashSet};
 use slablab_platform::CpuId;
@@ -57,23 +58,6 @@ pub struct Plan {
     pub drawn: Drawn,
     /// Slabs with objects that page frees prove to have been free at the start; 0 if that is not used.
     pub proven: u64,
-}
-
-/// What is known of caches whose slabs were read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Read {
-    /// Caches of the recording whose slabs were read.
-    pub caches: u64,
-    /// Their slabs.
-    pub slabs: u64,
-    /// Objects free in those.
-    pub free: u64,
-    /// Objects in sheaves.
-    pub sheaved: u64,
-    /// Objects that were freed without an event, and ones that were allocated so, as the first events show.
-    pub untraced: (u64, u64),
-    /// Slabs of which events are seen, and that were not read: the kernel took them meanwhile.
-    pub unlisted: u64,
 }
 
 /// Plans the start.

@@ -26,8 +26,8 @@ pub struct SlabPages {
 }
 
 impl SlabPages {
-    /// Compares a recording, between its snapshots if it has them, with what an engine made of it; `None` where the recording does not tell which
-    /// object is in which page.
+    /// Compares a recording, between its snapshots if it has them, with what an engine made of it; `None`
+    /// where the recording does not tell which object is in which page.
     ///
     /// # Errors
     /// A trace that cannot be read.
