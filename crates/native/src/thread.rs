@@ -281,7 +281,6 @@ fn enter_first() -> bool {
     HEADERS[number].ticks.store(ticks, Relaxed);
     HEADERS[number].has_slot.store(false, Relaxed);
     set_number(slot);
-    THREADS_MOST.fetch_max(THREADS.fetch_add(1, Relaxed) + 1, Relaxed);
     let has_slot = !per_cpu::on() && take_slot(&HEADERS[number]);
     set_live_again(slot.0);
     // May allocate, which works from here on.
@@ -299,6 +298,7 @@ fn set_number(number: CpuId) {
     let header = &HEADERS[number.0 as usize];
     header.random.store(0x9e37_79b9_7f4a_7c15 ^ number.0 as u64, Relaxed);
     header.number.store(number.0, Relaxed);
+    THREADS_MOST.fetch_max(THREADS.fetch_add(1, Relaxed) + 1, Relaxed);
     header.emptied.store(ASKED.load(Relaxed), Relaxed);
     set_header(number.0 as usize + FIRST_HEADER);
 }
