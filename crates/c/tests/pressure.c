@@ -52,7 +52,8 @@ int main(int count, char **arguments) {
         long mapped = step * (long)STEP >> 20;
         if (count > 1) tell(arguments[1], mapped + held_mb());
         work();
-        usleep(2000);
+        /* Longer than the time between two looks at the limit. */
+        usleep(25000);
         work();
         if (mapped + held_mb() > most) most = mapped + held_mb();
     }
