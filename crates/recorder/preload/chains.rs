@@ -37,12 +37,11 @@ pub(crate) fn prepare() {
 #[inline]
 pub(crate) fn record_alloc(kind: u8, at: *mut c_void, size: usize, align: usize) {
     let sample = SAMPLE.load(Relaxed);
-    if sample != 0 {
-        if let Some(thread) = own()
-            && is_due(&thread.dice, size as u64, sample)
-        {
-            record_chain(&thread.dice, at);
-        }
+    if sample != 0
+        && let Some(thread) = own()
+        && is_due(&thread.dice, size as u64, sample)
+    {
+        record_chain(&thread.dice, at);
     }
     record(kind, at, size, align);
 }
