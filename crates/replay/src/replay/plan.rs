@@ -12,7 +12,7 @@
 //!    seen to hold (`parked`).
 //! 6. Slabs of a node's list that objects came of are ahead of the others (`in_order`).
 //! 7. Evidence by [`Evidence::Pages`] comes first: a slab whose pages were freed had no object then.
-//! 8. Of a cache whose slabs were read all of this is known ([`super::observed`]).
+//! 8. Of a cache whose slabs were read all of this is known (`observed`).
 
 use super::Options;
 use super::before::nodes::node_at;
