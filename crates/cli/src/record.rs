@@ -116,7 +116,9 @@ pub(crate) fn window(output: &Path, time: Duration, buffer: Option<u64>) -> Resu
 
 /// Bytes of which there is at least one.
 fn sample(text: &str) -> Result<u64, String> {
-    size(text).and_then(|bytes| if bytes > 0 { Ok(bytes) } else { Err("expected at least 1".into()) })
+    size(text).and_then(
+        |bytes| if bytes > 0 { Ok(bytes) } else { Err(format!("expected at least 1, found {text}")) },
+    )
 }
 
 /// A time with a unit.

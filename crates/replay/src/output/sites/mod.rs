@@ -2,7 +2,9 @@
 
 mod counted;
 mod folded;
+mod over_time;
 mod program;
+mod program_page;
 mod recorded;
 mod recorded_page;
 mod tracked;
@@ -19,7 +21,7 @@ use slablab_report::{Answer, Document};
 /// `weight` says.
 pub fn sites_answer(sites: &Sites, top: usize, weight: Weight) -> Answer {
     match sites {
-        Sites::Program(program) => program::answer(program, top, weight),
+        Sites::Program(program) => program_page::blocks(program::answer(program, top, weight), program, top),
         Sites::Recorded(sites) => recorded_page::blocks(recorded::answer(sites, top, weight), sites, top),
         Sites::Counted(sites) => counted::answer(sites, top),
         Sites::Tracked(sites) => tracked::answer(sites, top),

@@ -1,31 +1,37 @@
-//! The call sites of a program.
+//! The call sites of a program; the page's blocks are in `program_page`.
 
-use super::folded::{Weight, flame_of, lines_of};
-use super::recorded::duration;
+use super::folded::{Weight, lines_of};
+use super::recorded::{duration, known, quantile};
 use super::{SitesDocument, fitted};
 use crate::output::recording::{Recording, gaps};
-use crate::sites::{Lifetimes, Numbers, Program, ProgramSite, Quantile};
+use crate::sites::{Lifetimes, Numbers, Program, ProgramSite};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use slablab_report::Answer;
 use slablab_report::column::{Columns, Style};
-use slablab_report::html::chart::{Axis, Scale, Stacked};
-use slablab_report::html::{Cell, Head, Table, name_of, number};
+use slablab_report::html::{Cell, name_of, number};
 use slablab_report::pprof::{Kind, Profile};
 use slablab_report::{text, visible};
 use std::cmp::Reverse;
 
 /// Characters of a site's name in text.
 const NAME: usize = 40;
+/// Columns of text and page behind the site, in their order.
+pub(super) const KEYS: [&str; 8] = [
+    "live_bytes",
+    "live_blocks",
+    "peak_bytes",
+    "pinned_bytes",
+    "allocs",
+    "brief_percent",
+    "median",
+    "called",
+];
 /// Columns of the text that are left out on a narrow terminal, in this order.
 const LEFT_OUT: [&str; 4] = ["calls", "allocs", "median", "blocks"];
 /// Sites in the sentence.
 const NAMED: usize = 3;
-/// Bands of the time line beside that of all others.
-const BANDS: usize = 5;
-/// Times in its table.
-const TIMES: usize = 11;
 
 /// Less than this is not worth a verdict.
 const LITTLE: u64 = 4 << 20;
@@ -133,20 +139,10 @@ fn site_schema(_: &mut SchemaGenerator) -> Schema {
     schema.try_into().expect("an object is a schema")
 }
 
-/// The text, the document, the rows, the folded chains, the page's blocks.
+/// The text, the document, the rows, the folded chains.
 pub(super) fn answer(program: &Program, top: usize, weight: Weight) -> Answer {
     let state = State::of(program);
     let name = |site: &ProgramSite| Cell::Name(fitted(&spoken(&site.name), NAME));
-    let keys = [
-        "live_bytes",
-        "live_blocks",
-        "peak_bytes",
-        "pinned_bytes",
-        "allocs",
-        "brief_percent",
-        "median",
-        "called",
-    ];
     let shown = || program.sites.iter().take(top);
     let folded = lines_of(paths(program, weight));
     let answer = Answer::new(format!("Who allocates: {}", name_of(&program.path)), sentence(program, state))
@@ -157,7 +153,7 @@ pub(super) fn answer(program: &Program, top: usize, weight: Weight) -> Answer {
         .line(recorded_line(program))
         .line(memory_line(program))
         .list(advice(program, state))
-        .table(columns().text(("site", &name), &keys, shown(), Style::Kib), &LEFT_OUT);
+        .table(columns().text(("site", &name), &KEYS, shown(), Style::Kib), &LEFT_OUT);
     let answer = match program.sites.len().saturating_sub(top) {
         0 => answer,
         more => answer.line(format!("... and {} (--top)", text::counted(more as u64, "more site"))),
@@ -166,7 +162,7 @@ pub(super) fn answer(program: &Program, top: usize, weight: Weight) -> Answer {
         "peak: of what lived when most did; pins: free bytes in the pages of its live blocks; brief: percent of its \
          blocks that were freed before their thread allocated again",
     );
-    page(answer, program, top).remarks(program.notes.iter().cloned())
+    answer.remarks(program.notes.iter().cloned())
 }
 
 /// The most that lived and where it came from, then what the memory is at the end.
@@ -205,7 +201,7 @@ fn upper(words: &str) -> String {
 }
 
 /// A frame as people say it: without the parameters of its function and those of its templates.
-fn spoken(frame: &str) -> String {
+pub(super) fn spoken(frame: &str) -> String {
     let (function, place) = match frame.rsplit_once(" (") {
         Some((function, place)) if place.contains(':') => (function, format!(" ({place}")),
         _ => (frame, String::new()),
@@ -359,18 +355,7 @@ fn document(program: &Program, state: State) -> Document {
     }
 }
 
-fn quantile(site: &ProgramSite, percent: u32) -> Cell {
-    match site.lifetimes.quantile(percent) {
-        Quantile::None => Cell::Empty,
-        Quantile::Known(ns) => Cell::Text(duration(ns)),
-        Quantile::AtLeast(ns) => Cell::Text(format!("> {}", duration(ns))),
-    }
-}
-
-fn columns() -> Columns<ProgramSite> {
-    let known = |site: &ProgramSite, percent| {
-        site.lifetimes.quantile(percent).known().map_or(Cell::Empty, Cell::Count)
-    };
+pub(super) fn columns() -> Columns<ProgramSite> {
     Columns::<ProgramSite>::default()
         .key("site", |site| Cell::Name(site.name.clone()))
         .add("called", "calls", "calls", |site| Cell::Name(site.called.clone()))
@@ -393,20 +378,24 @@ fn columns() -> Columns<ProgramSite> {
         .described("Bytes that were requested in all.")
         .key("chains_seen", |site| Cell::Count(site.numbers.seen))
         .described("Allocations in the recording that have a call chain.")
-        .people("median", "median", "median lifetime", move |site| quantile(site, 50))
-        .key("lifetime_median_ns", move |site| known(site, 50))
+        .people("median", "median", "median lifetime", |site| quantile(&site.lifetimes, 50))
+        .key("lifetime_median_ns", |site| known(&site.lifetimes, 50))
         .or_unknown()
 }
 
-/// The chains with a number above 0.
-fn paths(program: &Program, weight: Weight) -> Vec<(Vec<String>, u64)> {
-    let value = |numbers: &Numbers| match weight {
+/// The number that a weight is of.
+pub(super) fn value(numbers: &Numbers, weight: Weight) -> u64 {
+    match weight {
         Weight::Live => numbers.live_bytes,
         Weight::Waste => numbers.pinned_bytes,
         Weight::Peak => numbers.peak_bytes,
         Weight::Allocs => numbers.allocs,
-    };
-    let chains = program.chains.iter().map(|chain| (chain.frames.clone(), value(&chain.numbers)));
+    }
+}
+
+/// The chains with a number above 0.
+pub(super) fn paths(program: &Program, weight: Weight) -> Vec<(Vec<String>, u64)> {
+    let chains = program.chains.iter().map(|chain| (chain.frames.clone(), value(&chain.numbers, weight)));
     chains.filter(|(_, value)| *value > 0).collect()
 }
 
@@ -426,120 +415,6 @@ pub(super) fn profile(program: &Program) -> Profile {
             .sample(chain.frames.iter().map(String::as_str), &[allocs, bytes, live, live_bytes, peak_bytes]);
     }
     profile
-}
-
-/// The page's blocks: live memory over time, flame graphs, and the first `top` call sites.
-fn page(answer: Answer, program: &Program, top: usize) -> Answer {
-    let bands = bands(program);
-    let resident = program.resident.map(|resident| ("In memory at the end", Cell::Bytes(resident.end)));
-    let mut answer = answer
-        .facts(
-            [
-                ("Call sites", Cell::Count(program.sites.len() as u64)),
-                ("Allocations", Cell::Count(program.allocs)),
-                ("Live at most", Cell::Bytes(program.peak[0])),
-                ("Live at the end", Cell::Bytes(program.end[0])),
-                ("Recorded time", Cell::Text(Scale::Seconds.print(program.seconds))),
-            ]
-            .into_iter()
-            .chain(resident),
-        )
-        .section("Live memory over time")
-        .figure(
-            "Bytes of blocks that live, by call site.",
-            line(program, &bands),
-            line_table(program, &bands),
-        )
-        .section("Where it goes");
-    for weight in [Weight::Peak, Weight::Live, Weight::Waste, Weight::Allocs] {
-        let mut paths = paths(program, weight);
-        paths.iter_mut().flat_map(|(frames, _)| frames).for_each(|frame| *frame = spoken(frame));
-        let flame = flame_of(paths, weight, weight.of_program());
-        if !flame.is_empty() {
-            let caption = format!(
-                "Call chains from the outermost function: widths are {}. A click on a frame widens it.",
-                weight.of_program()
-            );
-            answer = answer.figure(&caption, flame, site_table(program, weight));
-        }
-    }
-    let keys = [
-        "live_bytes",
-        "live_blocks",
-        "peak_bytes",
-        "pinned_bytes",
-        "allocs",
-        "brief_percent",
-        "median",
-        "called",
-    ];
-    let label = |site: &ProgramSite| Cell::Name(spoken(&site.name));
-    let caption =
-        format!("The first {} of {} call sites.", top.min(program.sites.len()), program.sites.len());
-    let table = columns().html(("call site", &label), &keys, program.sites.iter().take(top));
-    answer.section("Call sites").page_table(&caption, table)
-}
-
-/// The sites that held most at the peak: their bands, and one for all others.
-fn bands(program: &Program) -> Vec<(String, Vec<f64>)> {
-    let mut most: Vec<&ProgramSite> = program.sites.iter().collect();
-    most.sort_by_key(|site| Reverse((site.numbers.peak_bytes, site.numbers.live_bytes)));
-    let (own, others) = most.split_at(most.len().min(BANDS));
-    let floats = |line: &[u64]| line.iter().map(|bytes| *bytes as f64).collect::<Vec<f64>>();
-    let mut bands: Vec<(String, Vec<f64>)> =
-        own.iter().map(|site| (spoken(&site.name), floats(&site.line))).collect();
-    if let Some(first) = others.first() {
-        let sum = |place: usize| others.iter().map(|site| site.line[place] as f64).sum();
-        bands.push((format!("{} others", others.len()), (0..first.line.len()).map(sum).collect()));
-    }
-    bands
-}
-
-fn times(program: &Program) -> Vec<f64> {
-    let places = program.line.len();
-    (0..places).map(|place| program.seconds * place as f64 / (places.max(2) - 1) as f64).collect()
-}
-
-fn line(program: &Program, bands: &[(String, Vec<f64>)]) -> Stacked {
-    Stacked {
-        x: Axis::new("time", Scale::Seconds),
-        y: Axis::new("live bytes", Scale::Bytes),
-        at: times(program),
-        parts: bands.to_vec(),
-    }
-}
-
-fn line_table(program: &Program, bands: &[(String, Vec<f64>)]) -> Table {
-    let heads = bands.iter().map(|band| Head::number(&band.0));
-    let mut table = Table::new(std::iter::once(Head::number("time")).chain(heads));
-    let at = times(program);
-    for step in 0..TIMES {
-        let place = step * at.len().saturating_sub(1) / (TIMES - 1);
-        let Some(time) = at.get(place) else { continue };
-        let cells = bands.iter().map(|band| Cell::Bytes(band.1[place] as u64));
-        table.row(std::iter::once(Cell::Text(Scale::Seconds.print(*time))).chain(cells));
-    }
-    table
-}
-
-/// The sites of a flame graph.
-fn site_table(program: &Program, weight: Weight) -> Table {
-    let mut sums: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
-    let paths = program.chains.iter().zip(program.chains.iter().map(|chain| match weight {
-        Weight::Live => chain.numbers.live_bytes,
-        Weight::Waste => chain.numbers.pinned_bytes,
-        Weight::Peak => chain.numbers.peak_bytes,
-        Weight::Allocs => chain.numbers.allocs,
-    }));
-    paths.for_each(|(chain, value)| *sums.entry(&chain.site).or_default() += value);
-    let mut sums: Vec<(&str, u64)> = sums.into_iter().filter(|(_, value)| *value > 0).collect();
-    sums.sort_by_key(|(name, value)| (Reverse(*value), *name));
-    let mut table = Table::new([Head::text("call site"), Head::number(weight.of_program())]);
-    for (name, value) in sums {
-        let cell = if weight == Weight::Allocs { Cell::Count(value) } else { Cell::Bytes(value) };
-        table.row([Cell::Name(spoken(name)), cell]);
-    }
-    table
 }
 
 #[cfg(test)]

@@ -242,16 +242,18 @@ pub(super) fn duration(ns: u64) -> String {
     format!("{value:.places$} {name}")
 }
 
-fn quantile(site: &Site, percent: u32) -> Cell {
-    match site.lifetimes.quantile(percent) {
+/// The time by which so many per cent are freed, for people.
+pub(super) fn quantile(lifetimes: &Lifetimes, percent: u32) -> Cell {
+    match lifetimes.quantile(percent) {
         Quantile::None => Cell::Empty,
         Quantile::Known(ns) => Cell::Text(duration(ns)),
         Quantile::AtLeast(ns) => Cell::Text(format!("> {}", duration(ns))),
     }
 }
 
-fn known(site: &Site, percent: u32) -> Cell {
-    site.lifetimes.quantile(percent).known().map_or(Cell::Empty, Cell::Count)
+/// The same in ns, if it is known.
+pub(super) fn known(lifetimes: &Lifetimes, percent: u32) -> Cell {
+    lifetimes.quantile(percent).known().map_or(Cell::Empty, Cell::Count)
 }
 
 pub(super) fn columns<'a>() -> Columns<Row<'a>> {
@@ -278,11 +280,11 @@ pub(super) fn columns<'a>() -> Columns<Row<'a>> {
         .described("Bytes that callers asked for.")
         .key("allocated_bytes", |row| Cell::Bytes(row.site.allocated_bytes))
         .described("Bytes that callers got.")
-        .people("median", "median", "median lifetime", |row| quantile(row.site, 50))
-        .people("p90", "90 %", "90 % live less than", |row| quantile(row.site, 90))
-        .key("lifetime_median_ns", |row| known(row.site, 50))
+        .people("median", "median", "median lifetime", |row| quantile(&row.site.lifetimes, 50))
+        .people("p90", "90 %", "90 % live less than", |row| quantile(&row.site.lifetimes, 90))
+        .key("lifetime_median_ns", |row| known(&row.site.lifetimes, 50))
         .or_unknown()
-        .key("lifetime_90_percent_ns", |row| known(row.site, 90))
+        .key("lifetime_90_percent_ns", |row| known(&row.site.lifetimes, 90))
         .or_unknown()
         .key("frees", |row| Cell::Count(row.site.frees.seen()))
         .key("frees_implied", |row| Cell::Count(row.site.frees.implied))

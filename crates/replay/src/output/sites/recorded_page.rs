@@ -1,24 +1,21 @@
 //! The blocks of the page of a recording's call sites.
 
 use super::folded::{Weight, flame};
+use super::over_time::OverTime;
 use super::recorded::{Row, columns, rows};
 use crate::sites::{Recorded, Site};
 use slablab_report::Answer;
-use slablab_report::html::chart::{Axis, Scale, Stacked};
+use slablab_report::html::chart::Scale;
 use slablab_report::html::{Cell, Head, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Bands of the time line beside that of all others.
-const BANDS: usize = 5;
-/// Times in its table.
-const TIMES: usize = 11;
 /// Caches in the tables beside flame graphs.
 const CACHES: usize = 40;
 
 /// The page's blocks: live memory over time, flame graphs, and the first `top` call sites.
 pub(super) fn blocks(answer: Answer, sites: &Recorded, top: usize) -> Answer {
-    let bands = bands(sites);
+    let over_time = over_time(sites);
     let mut answer = answer
         .facts([
             ("Call sites", Cell::Count(sites.sites.len() as u64)),
@@ -31,8 +28,8 @@ pub(super) fn blocks(answer: Answer, sites: &Recorded, top: usize) -> Answer {
         .section("Live memory over time")
         .figure(
             "Bytes of objects that were allocated during the recording and live, by call site.",
-            line(sites, &bands),
-            line_table(sites, &bands),
+            over_time.chart(),
+            over_time.table(),
         )
         .section("Where it goes");
     for weight in [Weight::Live, Weight::Waste, Weight::Allocs] {
@@ -56,46 +53,12 @@ pub(super) fn blocks(answer: Answer, sites: &Recorded, top: usize) -> Answer {
     answer.section("Call sites").page_table(&caption, table)
 }
 
-/// The sites that held most at any time: their bands, and one for all others.
-fn bands(sites: &Recorded) -> Vec<(String, Vec<f64>)> {
+/// Live memory over time, of the sites that held most at any time.
+fn over_time(sites: &Recorded) -> OverTime {
     let mut most: Vec<&Site> = sites.sites.iter().collect();
     most.sort_by_key(|site| Reverse((site.peak_bytes, site.live_bytes)));
-    let (own, others) = most.split_at(most.len().min(BANDS));
-    let floats = |line: &[u64]| line.iter().map(|bytes| *bytes as f64).collect::<Vec<f64>>();
-    let mut bands: Vec<(String, Vec<f64>)> =
-        own.iter().map(|site| (format!("{} ({})", site.name, site.cache), floats(&site.line))).collect();
-    if let Some(first) = others.first() {
-        let sum = |place: usize| others.iter().map(|site| site.line[place] as f64).sum();
-        bands.push((format!("{} others", others.len()), (0..first.line.len()).map(sum).collect()));
-    }
-    bands
-}
-
-fn times(sites: &Recorded, bands: &[(String, Vec<f64>)]) -> Vec<f64> {
-    let places = bands.first().map_or(0, |band| band.1.len());
-    (0..places).map(|place| sites.seconds * place as f64 / (places.max(2) - 1) as f64).collect()
-}
-
-fn line(sites: &Recorded, bands: &[(String, Vec<f64>)]) -> Stacked {
-    Stacked {
-        x: Axis::new("time", Scale::Seconds),
-        y: Axis::new("live bytes", Scale::Bytes),
-        at: times(sites, bands),
-        parts: bands.to_vec(),
-    }
-}
-
-fn line_table(sites: &Recorded, bands: &[(String, Vec<f64>)]) -> Table {
-    let heads = bands.iter().map(|band| Head::number(&band.0));
-    let mut table = Table::new(std::iter::once(Head::number("time")).chain(heads));
-    let at = times(sites, bands);
-    for step in 0..TIMES {
-        let place = step * at.len().saturating_sub(1) / (TIMES - 1);
-        let Some(time) = at.get(place) else { continue };
-        let cells = bands.iter().map(|band| Cell::Bytes(band.1[place] as u64));
-        table.row(std::iter::once(Cell::Text(Scale::Seconds.print(*time))).chain(cells));
-    }
-    table
+    let name = |site: &Site| format!("{} ({})", site.name, site.cache);
+    OverTime::of(sites.seconds, most.iter().map(|site| (name(site), &site.line[..])))
 }
 
 /// The caches of a flame graph.
