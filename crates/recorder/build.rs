@@ -27,9 +27,12 @@ fn build(file: &PathBuf) -> Result<(), String> {
     if variable("CARGO_CFG_TARGET_OS") != "linux" || variable("CARGO_CFG_TARGET_POINTER_WIDTH") != "64" {
         return Err("it is for 64-bit Linux".into());
     }
+    // A program that is linked with musl records programs of glibc: those that can load a library.
+    let (target, static_program) = (variable("TARGET"), variable("CARGO_CFG_TARGET_ENV") == "musl");
+    let target = if static_program { target.replace("-musl", "-gnu") } else { target };
     let mut command = Command::new(variable("RUSTC"));
     command.args(["preload/library.rs", "--crate-name", "slablab_record", "--crate-type", "cdylib"]);
-    command.args(["--edition", "2024", "--target", &variable("TARGET"), "-o"]).arg(file);
+    command.args(["--edition", "2024", "--target", &target, "-o"]).arg(file);
     let codegen =
         ["opt-level=3", "panic=abort", "force-unwind-tables=yes", "codegen-units=1", "strip=symbols"];
     // Closed, it must stay: threads that end call into it.
@@ -38,7 +41,14 @@ fn build(file: &PathBuf) -> Result<(), String> {
     codegen.map(String::from).iter().chain(&link).for_each(|option| {
         command.args(["-C", option]);
     });
-    let linker = variable("RUSTC_LINKER");
+    let linker = match static_program {
+        true => {
+            let name = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
+            println!("cargo::rerun-if-env-changed={name}");
+            variable(&name)
+        }
+        false => variable("RUSTC_LINKER"),
+    };
     if !linker.is_empty() {
         command.args(["-C", &format!("linker={linker}")]);
     }

@@ -80,15 +80,25 @@ pub(crate) fn free_null() {
     unsafe { libc::free(std::ptr::null_mut()) }
 }
 
-/// Bytes that the C library has allocated, in all arenas and as mappings.
+/// Bytes that the C library has allocated, in all arenas and as mappings. musl does not count them.
 pub(crate) fn libc_bytes() -> usize {
-    // SAFETY: the function has no preconditions.
-    let info = unsafe { libc::mallinfo2() };
-    info.uordblks + info.hblkhd
+    #[cfg(target_env = "musl")]
+    return 0;
+    #[cfg(not(target_env = "musl"))]
+    {
+        // SAFETY: the function has no preconditions.
+        let info = unsafe { libc::mallinfo2() };
+        info.uordblks + info.hblkhd
+    }
 }
 
 /// Returns an error if `malloc` is not the C library's: a preloaded library would be measured as glibc.
 pub(crate) fn malloc_is_libc() -> Result<(), String> {
+    if cfg!(target_env = "musl") {
+        return Err("this program is linked with musl, whose malloc is not this machine's: \
+                    compare programs (`bench -- PROGRAM`), or build slablab for glibc"
+            .into());
+    }
     let mut info = libc::Dl_info {
         dli_fname: std::ptr::null(),
         dli_fbase: std::ptr::null_mut(),

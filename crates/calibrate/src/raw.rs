@@ -108,9 +108,10 @@ impl SharedPages {
 
 /// Makes this thread one that never preempts another when it is woken (SCHED_BATCH).
 pub(crate) fn never_preempt() -> io::Result<()> {
-    let none = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameter is a whole `sched_param` that the call only reads.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &none) } {
+    // The kernel's call: musl has none of its own.
+    let priority: libc::c_int = 0;
+    // SAFETY: the kernel's parameter is one number, which the call only reads.
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_BATCH, &raw const priority) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

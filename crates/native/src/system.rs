@@ -18,7 +18,7 @@ pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
 
 /// Bytes of address space that this process may still map (`RLIMIT_AS`); `usize::MAX` without a limit.
 pub(crate) fn address_space_left() -> usize {
-    match limit(libc::RLIMIT_AS) {
+    match limit(libc::RLIMIT_AS as libc::c_int) {
         usize::MAX => usize::MAX,
         limit => limit.saturating_sub(mapped().unwrap_or(limit / 2)),
     }
@@ -26,10 +26,11 @@ pub(crate) fn address_space_left() -> usize {
 
 /// Bytes of data that this process may have (`RLIMIT_DATA`); `usize::MAX` without a limit.
 pub(crate) fn data() -> usize {
-    limit(libc::RLIMIT_DATA)
+    limit(libc::RLIMIT_DATA as libc::c_int)
 }
 
-fn limit(resource: libc::__rlimit_resource_t) -> usize {
+/// A resource is an `int` for musl and an `unsigned` for glibc.
+fn limit(resource: libc::c_int) -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let known = getrlimit(resource, &mut limit) == 0;
     let limited = known && limit.rlim_cur != libc::RLIM_INFINITY;
@@ -193,25 +194,7 @@ pub fn complain(text: &[u8]) {
 
 /// Page faults of this process so far: minor ones, and major ones, which waited for a disk.
 pub fn faults() -> (u64, u64) {
-    let time = libc::timeval { tv_sec: 0, tv_usec: 0 };
-    let mut usage = libc::rusage {
-        ru_utime: time,
-        ru_stime: time,
-        ru_maxrss: 0,
-        ru_ixrss: 0,
-        ru_idrss: 0,
-        ru_isrss: 0,
-        ru_minflt: 0,
-        ru_majflt: 0,
-        ru_nswap: 0,
-        ru_inblock: 0,
-        ru_oublock: 0,
-        ru_msgsnd: 0,
-        ru_msgrcv: 0,
-        ru_nsignals: 0,
-        ru_nvcsw: 0,
-        ru_nivcsw: 0,
-    };
+    let mut usage = libc::rusage::default();
     getrusage(libc::RUSAGE_SELF, &mut usage);
     (usage.ru_minflt as u64, usage.ru_majflt as u64)
 }
@@ -323,7 +306,7 @@ pub(crate) fn around_fork(before: extern "C" fn(), parent: extern "C" fn(), chil
 // long as the program, and writes only through the references.
 unsafe extern "C" {
     static environ: *const *const libc::c_char;
-    safe fn getrlimit(resource: libc::__rlimit_resource_t, limit: &mut libc::rlimit) -> libc::c_int;
+    safe fn getrlimit(resource: libc::c_int, limit: &mut libc::rlimit) -> libc::c_int;
     safe fn getauxval(kind: libc::c_ulong) -> libc::c_ulong;
     safe fn clock_gettime(clock: libc::clockid_t, time: &mut libc::timespec) -> libc::c_int;
     safe fn getrusage(who: libc::c_int, usage: &mut libc::rusage) -> libc::c_int;
