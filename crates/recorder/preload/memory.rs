@@ -26,7 +26,8 @@ pub(crate) fn is_known(frames: &[usize], time_ns: u64) -> bool {
 }
 
 impl Locked {
-    /// The pages of the process that are in memory. `None`: the last look was just before.
+    /// The pages of the process that are in memory and no file's: those of its code are not what an allocator
+    /// could give back. `None`: the last look was just before.
     pub(crate) fn resident(&self, time_ns: u64) -> Option<usize> {
         let state = self.state;
         if time_ns < state.resident_ns.load(Relaxed) {
@@ -35,10 +36,9 @@ impl Locked {
         state.resident_ns.store(time_ns.saturating_add(LOOK_NS), Relaxed);
         let mut text = [0; 128];
         let length = open(b"/proc/self/statm")?.read(&mut text);
-        // The second number.
-        let mut words = text[..length].split(|byte| *byte == b' ');
-        let digits = words.nth(1)?.iter().filter(|byte| byte.is_ascii_digit());
-        Some(digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0')))
+        // The second number is all that is resident, the third what of it is a file's or shared.
+        let mut words = text[..length].split(|byte| *byte == b' ').skip(1).map(number);
+        Some(words.next()?.saturating_sub(words.next()?))
     }
 
     /// Copies the mappings to the process's file of them.
@@ -67,6 +67,11 @@ impl Locked {
         to.write(b"\n");
         state.code_count.store(count, Release);
     }
+}
+
+fn number(digits: &[u8]) -> usize {
+    let digits = digits.iter().filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'))
 }
 
 fn open(name: &[u8]) -> Option<Open> {

@@ -82,6 +82,6 @@ pub(crate) mod kind {
     pub(crate) const CHAIN: u8 = 11;
     /// The next frame of the thread's chain, from the innermost: an address of code behind the call.
     pub(crate) const FRAME: u8 = 12;
-    /// The process has so many pages in memory, which is the size.
+    /// The process has so many pages in memory that are no file's; that is the size.
     pub(crate) const RESIDENT: u8 = 13;
 }

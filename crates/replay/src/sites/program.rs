@@ -47,7 +47,7 @@ pub struct Program {
     pub notes: Vec<String>,
 }
 
-/// Bytes of a process that are in memory, those of its code among them.
+/// Bytes of a process that are in memory, without those of files, such as its code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resident {
     /// When its recording began.

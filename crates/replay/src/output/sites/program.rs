@@ -99,7 +99,7 @@ pub(super) struct Document {
     recording: Recording,
     /// What the answer lacks, then what it rests on: sentences.
     remarks: Vec<String>,
-    /// Bytes of the process in memory: when the recording began, at most, and at its end.
+    /// Bytes of the process in memory that are no file's: when the recording began, at most, and at its end.
     resident_begin_bytes: Option<u64>,
     resident_bytes: Option<u64>,
     resident_most_bytes: Option<u64>,
@@ -296,7 +296,7 @@ fn memory_line(program: &Program) -> String {
     let kib = |bytes: u64| text::grouped(bytes / 1024);
     let resident = program.resident.map_or(String::new(), |resident| {
         format!(
-            "; in memory {} K at most, {} at the end, {} at the beginning",
+            "; in memory, without files, {} K at most, {} at the end, {} at the beginning",
             kib(resident.most),
             kib(resident.end),
             kib(resident.begin)
