@@ -1,4 +1,4 @@
-//! The C libraries.
+//! Decoders of zstd and xz with bounded memory: the C libraries. For a browser clang compiles them, too.
 
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};

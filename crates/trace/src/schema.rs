@@ -43,7 +43,7 @@ fn field(column: &Column) -> Type {
 /// How a trace is packed.
 pub(crate) fn properties() -> WriterProperties {
     let level = ZstdLevel::try_new(ZSTD_LEVEL).expect("a level of zstd");
-    // Where there is no zstd, a trace is for this process alone.
+    // In a page a trace is for this process alone: packing it would only take time.
     let is_packed = !cfg!(target_family = "wasm");
     let compression = if is_packed { Compression::ZSTD(level) } else { Compression::UNCOMPRESSED };
     let start = WriterProperties::builder()
