@@ -4,7 +4,8 @@
     cargo xtask page && cargo build && scripts/page.py target/page/slablab.html --program target/debug/slablab
 
 Each answer's JSON must have the bytes of the program's `--format json`; the page must ask no network for anything;
-nothing may be written to the browser's console; a text that is no dump gets one sentence. With --pictures FOLDER it
+nothing may be written to the browser's console; a text that is no dump gets one sentence. Each lesson's commands must be
+those of docs/lessons.md, and its exercise takes what the program prints, and nothing else. With --pictures FOLDER it
 leaves screenshots: light, dark, and 400 pixels wide.
 """
 
@@ -14,6 +15,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +27,7 @@ RELEASES = "examples/releases"
 AFTER, BEFORE = f"{RELEASES}/amd64_6.18.15_smp4.after.tar.xz", f"{RELEASES}/amd64_6.18.15_smp4.before.tar.xz"
 OTHER = f"{RELEASES}/amd64_7.3.4_smp4.after.tar.xz"
 TEXT = "examples/data/hackbench-6.18.slabinfo-end.txt"
+PACKED, CALLS = "crates/readers/corpus/perfdata/file_compressed.perf.data", "examples/data/git-grep.trace.parquet"
 TRACE, STATE = "examples/data/hackbench-6.18.perf.data.xz", "examples/data/hackbench-6.18.before.tar.xz"
 # The program's words, and the page's question with the same files.
 QUESTIONS = (
@@ -55,6 +58,8 @@ QUESTIONS = (
         ["explain", TRACE, "slub@6.18", "slub@7.0"],
         {"verb": "explain", "input": TRACE, "from": "slub@6.18", "to": "slub@7.0"},
     ),
+    (["replay", PACKED, "--engine", "slub@7.1"], {"verb": "replay", "input": PACKED, "engines": ["slub@7.1"]}),
+    (["replay", CALLS, "--engine", "slub@7.1"], {"verb": "replay", "input": CALLS, "engines": ["slub@7.1"]}),
     (["sites", TRACE], {"verb": "sites", "input": TRACE}),
     (["what", "dentry", "kmalloc-1k"], {"verb": "what", "names": ["dentry", "kmalloc-1k"]}),
     (
@@ -121,7 +126,7 @@ class Browser:
             raise SystemExit(f"{expression[:80]}: {got['exceptionDetails']}")
         return got["result"].get("value")
 
-    def until(self, expression, seconds=60):
+    def until(self, expression, seconds=600):
         """Waits until an expression is true."""
         end = time.monotonic() + seconds
         while not self.value(expression):
@@ -227,6 +232,7 @@ def main():
                 print(f"refused: {error}")
                 if "defect" in error or not error:
                     wrong.append(f"{text!r}: {error or 'no error'}")
+            wrong += lessons(browser, given.program)
             wrong += browser.complaints()
             if given.pictures:
                 given.pictures.mkdir(parents=True, exist_ok=True)
@@ -236,6 +242,33 @@ def main():
     for line in wrong:
         print(f"wrong: {line}", file=sys.stderr)
     sys.exit(1 if wrong else 0)
+
+
+def lessons(browser, program):
+    """What is wrong with the lessons: commands that the document has not, and answers that are not taken."""
+    wrong, document = [], pathlib.Path("docs/lessons.md").read_text()
+    for number in range(browser.value("EXAMPLES.lessons.length")):
+        browser.value(f"learn({number})")
+        idle = "document.body.getAttribute('aria-busy') === 'false' && !isChecking"
+        browser.until(idle)
+        title, answer = browser.value("lesson.title"), browser.value("lesson.answer")
+        commands = [browser.value("last.reply.command")]
+        # No word has a space in it.
+        words = None
+        for mine in ("no answer", None):
+            if words:
+                text = subprocess.run([program, *words[1:], "--wide"], capture_output=True, text=True, check=True).stdout
+                mine = re.search(answer, " ".join(text.split()))[1]
+            browser.value(f"document.getElementById('mine').value = {json.dumps(mine)}; check()")
+            browser.until(idle)
+            said = browser.value("document.getElementById('checked').textContent")
+            words = browser.value("last.reply.command").split()
+            if said.startswith("Right") == (mine == "no answer"):
+                wrong.append(f"lesson {title}: {mine} gets: {said}")
+        commands.append(" ".join(words))
+        wrong += [f"lesson {title}: docs/lessons.md has no {command}" for command in commands if command not in document]
+        print(f"lesson {title}: {mine}: {said}")
+    return wrong
 
 
 def pictures(browser, url, folder):

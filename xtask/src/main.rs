@@ -11,6 +11,7 @@
 //!     counts         adds up the summaries of the test runner
 //!   book           `cargo xtask book`: the documents as a book
 //!   page           `cargo xtask page`: slablab in a page
+//!     lessons        those of docs/lessons.md, for the page
 //!   results        `cargo xtask results`: the tables of docs/results, made again
 //! ```
 //!
@@ -18,6 +19,7 @@
 
 mod book;
 mod counts;
+mod lessons;
 mod page;
 mod results;
 mod run;

@@ -1,6 +1,7 @@
 //! `cargo xtask page`: slablab in a page, in one file that opens from anywhere.
 
-use std::collections::BTreeMap;
+use crate::lessons;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,52 +11,41 @@ pub(crate) const PAGE: &str = "target/page/slablab.html";
 /// Its parts.
 const PARTS: &str = "crates/page/page";
 
-/// An example: title, question, and the files that it needs: their names in the page, and where they are.
-type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
-
-const AFTER: (&str, &str) = ("after.tar.xz", "examples/releases/amd64_6.18.15_smp4.after.tar.xz");
-const BEFORE: (&str, &str) = ("before.tar.xz", "examples/releases/amd64_6.18.15_smp4.before.tar.xz");
-
-const TRACE: (&str, &str) = ("hackbench.perf.data.xz", "examples/data/hackbench-6.18.perf.data.xz");
+/// An example: title, and question. Its files are those of the repository that it names.
+type Example = (&'static str, &'static str);
 
 const EXAMPLES: [Example; 8] = [
     (
         "a machine that was loaded",
-        r#"{"verb": "doctor", "input": "after.tar.xz", "since": ["before.tar.xz"]}"#,
-        &[AFTER, BEFORE],
+        r#"{"verb": "doctor", "input": "examples/releases/amd64_6.18.15_smp4.after.tar.xz", "since": ["examples/releases/amd64_6.18.15_smp4.before.tar.xz"]}"#,
     ),
     (
         "slub_max_order of 0, 1, 2",
-        r#"{"verb": "whatif", "input": "after.tar.xz", "change": {"max-order": "0,1,2"}}"#,
-        &[AFTER],
+        r#"{"verb": "whatif", "input": "examples/releases/amd64_6.18.15_smp4.after.tar.xz", "change": {"max-order": "0,1,2"}}"#,
     ),
     (
         "the same under 7.0 and 7.3",
-        r#"{"verb": "whatif", "input": "after.tar.xz", "change": {"release": "7.0,7.3"}}"#,
-        &[AFTER],
+        r#"{"verb": "whatif", "input": "examples/releases/amd64_6.18.15_smp4.after.tar.xz", "change": {"release": "7.0,7.3"}}"#,
     ),
     (
         "hackbench on 6.18 and 7.3",
-        r#"{"verb": "replay", "input": "hackbench.perf.data.xz", "engines": ["slub@6.18", "slub@7.3"]}"#,
-        &[TRACE],
+        r#"{"verb": "replay", "input": "examples/data/hackbench-6.18.perf.data.xz", "engines": ["slub@6.18", "slub@7.3"]}"#,
     ),
     (
         "what sheaves for all caches did to it",
-        r#"{"verb": "explain", "input": "hackbench.perf.data.xz", "from": "slub@6.18", "to": "slub@7.0"}"#,
-        &[TRACE],
+        r#"{"verb": "explain", "input": "examples/data/hackbench-6.18.perf.data.xz", "from": "slub@6.18", "to": "slub@7.0"}"#,
     ),
     (
         "where its mappings lie, event by event",
-        r#"{"verb": "replay", "input": "hackbench.perf.data.xz", "engines": ["slub@6.18", "slub@7.3"], "map": true, "cache": "vm_area_struct"}"#,
-        &[TRACE],
+        r#"{"verb": "replay", "input": "examples/data/hackbench-6.18.perf.data.xz", "engines": ["slub@6.18", "slub@7.3"], "map": true, "cache": "vm_area_struct"}"#,
     ),
-    ("which code allocated", r#"{"verb": "sites", "input": "hackbench.perf.data.xz"}"#, &[TRACE]),
-    ("what dentry and kmalloc-1k are", r#"{"verb": "what", "names": ["dentry", "kmalloc-1k"]}"#, &[]),
+    ("which code allocated", r#"{"verb": "sites", "input": "examples/data/hackbench-6.18.perf.data.xz"}"#),
+    ("what dentry and kmalloc-1k are", r#"{"verb": "what", "names": ["dentry", "kmalloc-1k"]}"#),
 ];
 
 /// The number of an example in the page.
 pub(crate) fn example(title: &str) -> Option<usize> {
-    EXAMPLES.iter().position(|(other, ..)| *other == title)
+    EXAMPLES.iter().position(|(other, _)| *other == title)
 }
 
 /// Compiles the module and puts the page together; needs rustup's target wasm32-unknown-unknown. Returns the
@@ -97,20 +87,19 @@ fn text(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The examples as JSON, and each of their files once.
+/// Examples and lessons as JSON, and each of their files once.
 fn bundled(root: &Path) -> Result<String, String> {
-    let all: BTreeMap<&str, &str> = EXAMPLES.iter().flat_map(|(.., files)| files.iter().copied()).collect();
-    let file = |(name, path): (&str, &str)| {
+    let example = |(title, question): &Example| format!("{{\"title\":{title:?},\"question\":{question}}}");
+    let (examples, lessons) = (EXAMPLES.iter().map(example).collect::<Vec<_>>(), lessons::bundled(root)?);
+    let words = examples.iter().chain(&lessons).flat_map(|text| text.split('"'));
+    let paths: BTreeSet<&str> = words.filter(|word| word.starts_with("examples/")).collect();
+    let file = |path: &str| {
         let bytes = std::fs::read(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
-        Ok(format!("{name:?}:{:?}", base64(&bytes)))
+        Ok(format!("{path:?}:{:?}", base64(&bytes)))
     };
-    let files: Vec<String> = all.into_iter().map(file).collect::<Result<_, String>>()?;
-    let example = |(title, question, files): &Example| {
-        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
-        format!("{{\"title\":{title:?},\"question\":{question},\"files\":{names:?}}}")
-    };
-    let list: Vec<String> = EXAMPLES.iter().map(example).collect();
-    Ok(format!("{{\"files\":{{{}}},\"list\":[{}]}}", files.join(","), list.join(",")))
+    let files: Vec<String> = paths.into_iter().map(file).collect::<Result<_, String>>()?;
+    let [files, examples, lessons] = [files, examples, lessons].map(|all| all.join(","));
+    Ok(format!("{{\"files\":{{{files}}},\"list\":[{examples}],\"lessons\":[{lessons}]}}"))
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -5,6 +5,8 @@ const PASTED = "pasted.txt";
 /** Files by name. */
 const files = new Map();
 let worker, last;
+/** The lesson that is read, and whether the next answer is that of its exercise. */
+let lesson, isChecking;
 
 // ---- bytes and text -------------------------------------------------------------------------------------
 
@@ -65,6 +67,7 @@ async function ask() {
 function stop() {
   worker.terminate();
   ready = start();
+  isChecking = false;
   busy(false);
 }
 
@@ -157,6 +160,7 @@ function chosen() {
 function show(reply, ms) {
   busy(false);
   $("error").textContent = reply.error ?? "";
+  isChecking &&= !reply.error;
   $("answer").hidden = Boolean(reply.error);
   if (reply.error) return;
   last.reply = reply;
@@ -165,7 +169,8 @@ function show(reply, ms) {
   $("text").textContent = reply.text;
   $("frame").srcdoc = reply.page;
   $("time").textContent = `${Math.round(ms)} ms`;
-  $("sentence").focus();
+  if (isChecking) judge(reply);
+  else if (!lesson) $("sentence").focus();
 }
 
 function save(name, type, text) {
@@ -220,36 +225,89 @@ function put({ question, texts }, blobs = []) {
   return ask();
 }
 
+/** Asks the question that a link carries. */
+async function sent(text) {
+  leave();
+  await put(JSON.parse(await unpacked(text)));
+}
+
 async function fragment() {
-  const found = /^#(q|example)=(.*)$/.exec(location.hash);
+  const found = /^#(q|example|lesson)=(.*)$/.exec(location.hash);
   if (!found) return;
   try {
-    if (found[1] === "q") await put(JSON.parse(await unpacked(found[2])));
-    else example(Number(found[2]));
+    if (found[1] === "q") await sent(found[2]);
+    else if (found[1] === "lesson") await learn(Number(found[2]));
+    else await example(Number(found[2]));
   } catch {
     $("error").textContent = "The link is not whole: it was cut where it was copied. Copy all of the address, or ask for the input.";
   }
 }
 
+/** Asks a question about files that the page has. */
+function bundled(question) {
+  const names = [question.input, ...(question.since ?? []), ...(question.before ?? [])].filter(Boolean);
+  return put({ question }, names.map((name) => new File([bytesOf(EXAMPLES.files[name])], name)));
+}
+
 function example(number) {
-  const { question, files: names } = EXAMPLES.list[number];
-  const blobs = names.map((name) => new File([bytesOf(EXAMPLES.files[name])], name));
-  return put({ question }, blobs);
+  leave();
+  return bundled(EXAMPLES.list[number].question);
+}
+
+/** A button in a row for each of these. */
+function buttons(row, list, press) {
+  const button = ({ title }, number) => {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = title;
+    made.onclick = () => press(number);
+    return made;
+  };
+  $(row).append(...list.map(button));
+}
+
+// ---- lessons --------------------------------------------------------------------------------------------
+
+/** Shows a lesson, and asks what it is about. */
+async function learn(number) {
+  lesson = EXAMPLES.lessons[number];
+  $("lesson").hidden = false;
+  $("lesson-title").textContent = lesson.title;
+  for (const part of ["idea", "see", "exercise"]) $(`lesson-${part}`).textContent = lesson[part];
+  $("mine").value = $("checked").textContent = "";
+  await bundled(lesson.shown);
+  $("lesson-title").focus();
+}
+
+/** Ends a lesson. */
+function leave() {
+  lesson = undefined;
+  $("lesson").hidden = true;
+}
+
+/** A number without what stands around it, or a word. */
+const plain = (text) => text.trim().replaceAll(",", "").replace(/^(-?[\d.]+)\s*(%|[kmg]i?b|objects?)?$/i, "$1").toLowerCase();
+
+/** Asks what the exercise asks, and says whether the reader's answer is in its text. */
+async function check() {
+  isChecking = true;
+  await bundled(lesson.asked);
+}
+
+function judge(reply) {
+  isChecking = false;
+  const right = new RegExp(lesson.answer).exec(reply.text.replace(/\s+/g, " "))[1];
+  const isRight = plain($("mine").value) === plain(right);
+  $("checked").textContent = isRight ? `Right: ${right}.` : "Not yet. The answer below has it.";
 }
 
 const EXAMPLES = JSON.parse($("examples-data").textContent);
-$("examples").append(
-  ...EXAMPLES.list.map(({ title }, number) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = title;
-    button.onclick = () => example(number);
-    return button;
-  }),
-);
+buttons("examples", EXAMPLES.list, example);
+buttons("lessons", EXAMPLES.lessons, learn);
 
 document.querySelectorAll("[name=verb]").forEach((radio) => (radio.onchange = chosen));
-$("form").onsubmit = (event) => (event.preventDefault(), ask());
+$("form").onsubmit = (event) => (event.preventDefault(), leave(), ask());
+$("exercise").onsubmit = (event) => (event.preventDefault(), check());
 $("paste").oninput = pasted;
 $("choose").onchange = () => (taken($("choose").files), ($("choose").value = ""));
 $("stop").onclick = stop;
@@ -262,6 +320,7 @@ document.ondragleave = () => document.body.classList.remove("over");
 document.ondrop = (event) => {
   event.preventDefault();
   document.body.classList.remove("over");
+  leave();
   taken(event.dataTransfer.files);
   if (files.size && verb() !== "orders") ask();
 };
