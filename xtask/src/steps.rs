@@ -51,6 +51,17 @@ const BROWSER: Need = Need::Program {
 /// An emulator of a PC, which boots the kernel of examples/kernel.
 const QEMU: Need =
     Need::Program { names: &["qemu-system-x86_64"], variable: "QEMU", package: "qemu-system-x86" };
+/// A compiler of C for a browser, for the decoders of xz and zstd, and what collects its files.
+const CLANG: Need =
+    Need::Program { names: &["clang"], variable: "CC_wasm32_unknown_unknown", package: "clang" };
+const LLVM_AR: Need =
+    Need::Program { names: &["llvm-ar"], variable: "AR_wasm32_unknown_unknown", package: "llvm" };
+/// Runs programs of aarch64.
+const QEMU_USER: Need = Need::Program {
+    names: &["qemu-aarch64-static"],
+    variable: "SLABLAB_QEMU_AARCH64",
+    package: "qemu-user-static",
+};
 const DENY: Need = Need::Tool { name: "cargo-deny", version: "0.20.2" };
 const MDBOOK: Need = Need::Tool { name: "mdbook", version: "0.5.4" };
 const CARGO_DEB: Need = Need::Tool { name: "cargo-deb", version: "3.8.0" };
@@ -131,7 +142,7 @@ pub(crate) const STEPS: &[Step] = &[
             "cargo build --locked --workspace",
             "scripts/page.py target/page/slablab.html --program target/debug/slablab",
         ],
-        needs: &[Need::Target("wasm32-unknown-unknown"), BROWSER, PYTHON],
+        needs: &[Need::Target("wasm32-unknown-unknown"), CLANG, LLVM_AR, BROWSER, PYTHON],
     },
     Step {
         name: "deny",
@@ -170,6 +181,13 @@ pub(crate) const STEPS: &[Step] = &[
         in_ci: false,
         commands: &["cargo publish --dry-run --workspace --no-verify"],
         needs: &[],
+    },
+    Step {
+        name: "release",
+        about: "what users install, built twice, each program run in an empty root (needs PyPI, rustup, qemu-user)",
+        in_ci: false,
+        commands: &["SLABLAB_RELEASE_REQUIRED=1 .ci/release --twice"],
+        needs: &[PYTHON, QEMU_USER, CARGO_DEB],
     },
     Step {
         name: "advisories",
