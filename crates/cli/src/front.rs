@@ -4,7 +4,9 @@ use crate::colour;
 use crate::outcome::{Failure, complain};
 use crate::output::print_styled;
 use clap::Command;
+use clap::builder::StyledStr;
 use clap::builder::styling::Styles;
+use clap::error::{ContextKind, ContextValue};
 use slablab_report::{text, visible};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -82,13 +84,28 @@ pub(crate) fn print(error: clap::Error, command: Command) -> ExitCode {
     // The words are read once more as they are shown, so that what is left to style is clap's own.
     let words = std::env::args_os().map(|word| visible::name(&word.to_string_lossy()).into_owned());
     let shown = command.try_get_matches_from(words).err().filter(|shown| shown.kind() == error.kind());
-    let error = shown.unwrap_or(error);
+    let error = advised(shown.unwrap_or(error));
     complain(&if colour::is_automatic(&std::io::stderr()) {
         error.render().ansi().to_string()
     } else {
         error.render().to_string()
     });
     ExitCode::from(code)
+}
+
+/// An error without the advice to pass an unknown option as a value, which leads to the next error. An option
+/// that is a form of the answer gets the option that has it.
+fn advised(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return error };
+    let form = ["--json", "--csv"].into_iter().find(|form| option == form);
+    let is_wrong = |tip: &ContextValue| tip.to_string().contains("' as a value, use '");
+    if let Some(form) = form {
+        let tip = StyledStr::from(format!("use '--format {}'", &form[2..]));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    } else if error.get(ContextKind::Suggested).is_some_and(is_wrong) {
+        error.remove(ContextKind::Suggested);
+    }
+    error
 }
 
 /// A program that cannot print its help.

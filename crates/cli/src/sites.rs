@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = By::Live)]
     sort: By,
     /// Number of call sites to list
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'N', long, visible_alias = "lines", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
     /// Names for the addresses of a recording: a copy of /proc/kallsyms of the recorded boot, or its
     /// System.map. Without it, those of this machine if the recording is of its boot

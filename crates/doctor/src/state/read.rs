@@ -155,6 +155,7 @@ fn unread(error: BundleError) -> String {
                                  `vmstat -m`, /proc/meminfo or a message of the kernel about slabs: begins like none \
                                  of them"
             .into(),
+        BundleError::Recording(_) => format!("{error}; `slablab replay` reads a recording"),
         error => error.to_string(),
     }
 }

@@ -1,8 +1,6 @@
 //! Files of this process alone. A page has none: they are in its memory.
 
-#[cfg(unix)]
-use slablab_report::error::At;
-use slablab_report::error::Result;
+use slablab_report::error::{At, Result};
 use slablab_trace::Positioned;
 use std::path::Path;
 
@@ -36,9 +34,9 @@ mod place {
 
 #[cfg(not(unix))]
 mod place {
-    use super::{Path, Positioned, Result};
-    use slablab_report::error::Error;
-    use std::io::Cursor;
+    use super::{At, Path, Positioned, Result};
+    use slablab_report::files;
+    use std::io::{Cursor, Read};
 
     pub(in super::super) type Spool = Cursor<Vec<u8>>;
 
@@ -51,9 +49,9 @@ mod place {
     }
 
     pub(in super::super) fn named(path: &Path) -> Result<Positioned> {
-        let what =
-            "a trace of slablab, whose zstd is not read here: expected the recording that it was made from";
-        Err(Error::new(path, what))
+        let mut bytes = Vec::new();
+        files::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).at(path)?;
+        Ok(Positioned::from(bytes))
     }
 }
 
