@@ -43,6 +43,13 @@ impl Release {
         }
         Some(Release { major: numbers[0], minor: numbers[1], patch: numbers[2] })
     }
+
+    /// Reads a release as `uname -r` prints it or a user names it: after its numbers there is nothing, or what a
+    /// distribution or a candidate has there: `6.18.15+deb13`, `6.18-rc3`.
+    pub fn named(text: &str) -> Option<Release> {
+        let after = text.bytes().find(|byte| !byte.is_ascii_digit() && *byte != b'.');
+        Release::parse(text).filter(|_| after.is_none_or(|byte| b"-+~_".contains(&byte)))
+    }
 }
 
 /// The preset that stands for `release`: the newest one that is not newer. `presets` are in the order of
@@ -64,5 +71,26 @@ impl fmt::Display for Release {
             (major, 0) => write!(f, "{major}.{}", self.minor),
             (major, patch) => write!(f, "{major}.{}.{patch}", self.minor),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_with_its_numbers_or_a_suffix() {
+        let check = |text: &str, expected: Option<(u16, u16, u16)>| {
+            let found = Release::named(text).map(|release| (release.major, release.minor, release.patch));
+            assert_eq!(found, expected, "{text}");
+        };
+        check("6.18", Some((6, 18, 0)));
+        check("6.18.15+deb13-amd64", Some((6, 18, 15)));
+        check("6.18-rc3", Some((6, 18, 0)));
+        check("2009-06", Some((2009, 6, 0)));
+        // What is meant as a knob is no suffix.
+        check("6.18:cpu_partial=0", None);
+        check("6.18x", None);
+        check("six", None);
     }
 }

@@ -106,7 +106,9 @@ fn nothing(state: &State, path: &Path) -> String {
 fn complaint(known: &Known, name: &str) -> String {
     let nearest = known.nearest(name, NEAREST);
     let hint = if nearest.is_empty() {
-        "`slablab what --list` has all names".to_string()
+        "it is often of a module that is not in the kernel's tree; `slablab what --list` has all \
+         names that are known"
+            .to_string()
     } else {
         format!("did you mean {}?", nearest.join(", "))
     };

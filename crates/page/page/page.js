@@ -116,7 +116,10 @@ function asked() {
     }
     default:
       if (!input) return missing("Drop, paste or choose what your machine says first.");
-      if (verb() === "doctor") return { verb: "doctor", input, since, ...machine };
+      if (verb() === "doctor") {
+        const hours = filled("hours") ? { hours: Number(filled("hours")) } : {};
+        return { verb: "doctor", input, since, ...hours, ...machine };
+      }
       const change = {};
       for (const field of document.querySelectorAll("[data-change]"))
         if (field.value.trim()) change[field.dataset.change] = field.value.trim();
@@ -129,16 +132,36 @@ function taken(list) {
   listed();
 }
 
+/** A button that does this. */
+function pressed(text, act) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = text;
+  button.onclick = act;
+  return button;
+}
+
+/** Puts a file before the others. */
+function lead(name) {
+  const all = [...files];
+  files.clear();
+  all.filter(([other]) => other === name).concat(all).forEach(([other, file]) => files.set(other, file));
+}
+
 function listed() {
   $("files").replaceChildren(
-    ...[...files.keys()].map((name) => {
+    ...[...files.keys()].map((name, at) => {
       const item = document.createElement("li");
-      const drop = document.createElement("button");
-      drop.type = "button";
-      drop.textContent = "remove";
+      const drop = pressed("remove", () => {
+        files.delete(name);
+        if (name === PASTED) $("paste").value = "";
+        listed();
+      });
       drop.setAttribute("aria-label", `remove ${name}`);
-      drop.onclick = () => (files.delete(name), name === PASTED && ($("paste").value = ""), listed());
-      item.append(`${name}, ${files.get(name).size.toLocaleString("en")} bytes `, drop);
+      const first = pressed("examine this one", () => (lead(name), listed()));
+      const role = files.size > 1 ? (at ? "an earlier state" : "examined, the latest state") : "";
+      item.append(`${name}, ${files.get(name).size.toLocaleString("en")} bytes${role && `: ${role}`} `);
+      item.append(...(at ? [first] : []), drop);
       return item;
     }),
   );
@@ -164,6 +187,8 @@ function show(reply, ms) {
   $("answer").hidden = Boolean(reply.error);
   if (reply.error) return;
   last.reply = reply;
+  $("linked").textContent = "";
+  $("address-label").hidden = true;
   $("sentence").textContent = reply.sentence;
   $("command").textContent = reply.command;
   $("text").textContent = reply.text;
@@ -194,9 +219,11 @@ async function link() {
     $("linked").textContent = "The input is too large for a link: send the file, or this page saved with its answer.";
     return;
   }
-  location.hash = `q=${fragment}`;
-  await navigator.clipboard?.writeText(location.href).catch(() => {});
-  $("linked").textContent = `The address of this page has the question and its input: ${fragment.length} bytes.`;
+  history.replaceState(null, "", `#q=${fragment}`);
+  $("address").value = location.href;
+  $("address-label").hidden = false;
+  const copied = await navigator.clipboard?.writeText(location.href).then(() => " It is copied.", () => "");
+  $("linked").textContent = `Who opens this address, where the page lies, reads the question and its input.${copied ?? ""}`;
 }
 
 /** Puts a question into the form, as a link or an example has it, and asks it. */
@@ -215,6 +242,7 @@ function put({ question, texts }, blobs = []) {
   for (const id of ["from", "to", "cache"]) $(id).value = question[id] ?? "";
   $("page-size").value = question.verb === "orders" ? "" : (question["page-size"] ?? "");
   $("cpus").value = question.verb === "orders" ? "" : (question.cpus ?? "");
+  $("hours").value = question.hours ?? "";
   if (question.verb === "orders") {
     $("policy").value = question.policy;
     $("against").value = question.against ?? "";
@@ -256,14 +284,7 @@ function example(number) {
 
 /** A button in a row for each of these. */
 function buttons(row, list, press) {
-  const button = ({ title }, number) => {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.textContent = title;
-    made.onclick = () => press(number);
-    return made;
-  };
-  $(row).append(...list.map(button));
+  $(row).append(...list.map(({ title }, number) => pressed(title, () => press(number))));
 }
 
 // ---- lessons --------------------------------------------------------------------------------------------
@@ -285,20 +306,30 @@ function leave() {
   $("lesson").hidden = true;
 }
 
-/** A number without what stands around it, or a word. */
-const plain = (text) => text.trim().replaceAll(",", "").replace(/^(-?[\d.]+)\s*(%|[kmg]i?b|objects?)?$/i, "$1").toLowerCase();
+/** The numbers and words of a text. */
+const words = (text) =>
+  (text.toLowerCase().match(/\d[\d,]*(\.\d+)?|[a-z][a-z_]*/g) ?? []).map((word) => word.replaceAll(",", ""));
 
-/** Asks what the exercise asks, and says whether the reader's answer is in its text. */
+/** Asks what the exercise asks; `judge` says whether the reader's answer is in its text. */
 async function check() {
+  if (!filled("mine")) {
+    $("checked").textContent = "Type an answer first: a number or a name.";
+    return;
+  }
   isChecking = true;
+  $("checked").textContent = "Asking ...";
   await bundled(lesson.asked);
 }
 
 function judge(reply) {
   isChecking = false;
   const right = new RegExp(lesson.answer).exec(reply.text.replace(/\s+/g, " "))[1];
-  const isRight = plain($("mine").value) === plain(right);
-  $("checked").textContent = isRight ? `Right: ${right}.` : "Not yet. The answer below has it.";
+  const [word] = words(right);
+  const isRight = words(filled("mine")).some((mine) => (Number(word) ? Number(mine) === Number(word) : mine === word));
+  const kind = Number(word) ? "number" : "name";
+  $("checked").textContent = isRight
+    ? `Right: ${right}. ${lesson.why}`
+    : `Not yet: another ${kind} is in the answer below.`;
 }
 
 const EXAMPLES = JSON.parse($("examples-data").textContent);
@@ -306,7 +337,7 @@ buttons("examples", EXAMPLES.list, example);
 buttons("lessons", EXAMPLES.lessons, learn);
 
 document.querySelectorAll("[name=verb]").forEach((radio) => (radio.onchange = chosen));
-$("form").onsubmit = (event) => (event.preventDefault(), leave(), ask());
+$("form").onsubmit = (event) => (event.preventDefault(), ask());
 $("exercise").onsubmit = (event) => (event.preventDefault(), check());
 $("paste").oninput = pasted;
 $("choose").onchange = () => (taken($("choose").files), ($("choose").value = ""));

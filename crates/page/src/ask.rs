@@ -26,6 +26,8 @@ enum Question {
         input: String,
         #[serde(default)]
         since: Vec<String>,
+        #[serde(default)]
+        hours: Option<f64>,
         #[serde(flatten)]
         machine: Machine,
     },
@@ -145,7 +147,9 @@ pub fn answer(question: &[u8]) -> Reply {
 impl Question {
     fn answer(self, command: &str) -> Result<Answered> {
         match self {
-            Question::Doctor { input, since, machine } => doctor(input, since, &machine).map(Answered::from),
+            Question::Doctor { input, since, hours, machine } => {
+                doctor(input, since, hours, &machine).map(Answered::from)
+            }
             Question::Whatif { input, change, machine } => {
                 whatif(input, &change, &machine).map(Answered::from)
             }
@@ -164,10 +168,11 @@ impl Question {
         let text = |number: &Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
         let said = |value: &Option<String>| value.clone().unwrap_or_default();
         let (verb, inputs, options): (&str, Vec<String>, Vec<(&str, String)>) = match self {
-            Question::Doctor { input, since, machine } => {
+            Question::Doctor { input, since, hours, machine } => {
+                let hours = ("--hours", hours.map(|hours| hours.to_string()).unwrap_or_default());
                 let since = since.iter().map(|path| ("--since", path.clone()));
                 let machine = [("--page-size", said(&machine.page_size)), ("--cpus", text(&machine.cpus))];
-                ("doctor", vec![input.clone()], since.chain(machine).collect())
+                ("doctor", vec![input.clone()], since.chain([hours]).chain(machine).collect())
             }
             Question::Whatif { input, change, machine } => {
                 let change = change.named().map(|(name, value)| (name, value.to_string()));
@@ -212,7 +217,7 @@ impl Machine {
     }
 }
 
-fn doctor(input: String, since: Vec<String>, machine: &Machine) -> Result<Answer> {
+fn doctor(input: String, since: Vec<String>, hours: Option<f64>, machine: &Machine) -> Result<Answer> {
     let state = read(&machine.input(input)?).map_err(words)?;
     let earlier = since.into_iter().map(|path| {
         let input = machine.input(path)?;
@@ -221,7 +226,10 @@ fn doctor(input: String, since: Vec<String>, machine: &Machine) -> Result<Answer
     let mut earlier = earlier.collect::<Result<Vec<State>>>()?;
     // A text may have several snapshots.
     earlier.extend(state.earlier());
-    let options = Options { since: &earlier, hours: None, ..Options::default() };
+    if hours.is_some() && earlier.is_empty() {
+        return Err("--hours: expected an earlier snapshot: a second file, or several in the text".into());
+    }
+    let options = Options { since: &earlier, hours, ..Options::default() };
     let report = examine(&state, &options).map_err(words)?;
     let sort = if earlier.is_empty() { SortKey::CacheSize } else { SortKey::Growth };
     Ok(doctor_answer(&report, &Shown { sort, lines: LINES, aliases: false, bytes: false }))
@@ -346,6 +354,8 @@ mod tests {
         check(&of(r#""max-ordr":"0""#), Err("max-ordr"));
         check(&of(r#""page-size":"3K""#), Err("--page-size 3K: expected 4K"));
         check(&format!(r#"{{"verb":"doctor","input":{dump:?}}}"#), Ok(&format!("slablab doctor {dump}")));
+        let one = format!(r#"{{"verb":"doctor","input":{dump:?},"hours":2}}"#);
+        check(&one, Err("--hours: expected an earlier snapshot"));
         check(r#"{"verb":"doctor","input":"not-there"}"#, Err("not-there: "));
         check(r#"{"verb":"doctor","input":"x","page-size":"3K"}"#, Err("--page-size: expected 4K"));
         check(r#"{"verb":"doctor","input":"x","cpu":4}"#, Err("unknown field `cpu`"));

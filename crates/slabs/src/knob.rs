@@ -48,7 +48,7 @@ pub(crate) fn no_preset(given: &str) -> BadPreset<'_> {
 pub(crate) fn assemble<'a, T: Policy>(text: Text<'a>, around: &mut dyn Knobs) -> Result<T, BadPreset<'a>> {
     let preset = match text.release {
         None => *T::PRESETS.last().expect("every engine has a preset"),
-        Some(given) => Release::parse(given).and_then(newest_not_newer).ok_or_else(|| no_preset(given))?,
+        Some(given) => Release::named(given).and_then(newest_not_newer).ok_or_else(|| no_preset(given))?,
     };
     let mut own = With(preset, T::KNOBS);
     text.parts().try_for_each(|part| change(part, &mut [&mut own, around], &[]))?;

@@ -268,22 +268,26 @@ impl Failure {
     /// The explanation, from what happened to what helps.
     pub fn parts(&self, known: &Known) -> Vec<Part> {
         let mut parts = vec![part("what", self.what(known))];
+        let shortage = self.shortage(SHORTAGE_PERCENT);
+        if let Some(text) = &shortage {
+            parts.push(part("cause", format!("{text}.")));
+            parts.push(part(
+                "do",
+                format!(
+                    "Find the code that allocates from {0} and does not free. Boot with slab_debug=U,{0} \
+                     (slub_debug=U,{0} before 6.9): then /sys/kernel/debug/slab/{0}/alloc_traces names it, with \
+                     its module. More free pages would be taken too.",
+                    self.cache()
+                ),
+            ));
+        }
         parts.extend(self.last.node.map(|node| part("node", node_words(node))));
         parts.extend(self.last.cpu.map(|cpu| part("CPU", format!("{cpu}: the CPU that asked."))));
         parts.push(part("caller", self.caller_words()));
         parts.extend(self.orders().map(|text| part("tried", text)));
         parts.extend(self.counts().map(|text| part("the cache", text)));
         parts.extend(self.cgroup());
-        if let Some(text) = self.shortage(SHORTAGE_PERCENT) {
-            parts.push(part("cause", format!("{text}.")));
-            parts.push(part(
-                "do",
-                format!(
-                    "Find the code that allocates from {0} and does not free: its module, or slab_debug=U,{0} \
-                     (slub_debug before 6.9) and its alloc_traces. More free pages would be taken too.",
-                    self.cache()
-                ),
-            ));
+        if shortage.is_some() {
             return parts;
         }
         parts.push(part(
@@ -403,6 +407,8 @@ impl Failure {
         };
         let why = if least == 0 {
             "Not even a single page was given: too little memory was free, or a limit refused it; fragmentation is not the cause."
+        } else if self.shortage(SHORTAGE_PERCENT).is_some() {
+            "Free memory in smaller blocks does not help."
         } else {
             "Free memory in smaller blocks does not help: this may be fragmentation (/proc/buddyinfo)."
         };

@@ -37,15 +37,22 @@ pub fn doctor_text(report: &Report, shown: &Shown) -> Answer {
         .paragraph(&page::lede(report))
         .facts(page::facts(report));
     let said = |answer| said::said(answer, report, &messages);
-    let has_caches = !report.measured.lines.is_empty() || state.dump.pasted.is_none();
-    let listed = |answer| if has_caches { text::caches(answer, report, shown) } else { answer };
-    let held = |answer| match &report.measured.meminfo {
-        _ if has_caches => text::split(answer, report),
-        Some(meminfo) => text::meminfo(answer, meminfo),
-        None => answer,
+    let answer = if page::is_split(report) {
+        of_caches(answer, report, shown, said)
+    } else {
+        of_counters(answer, report, shown, said)
     };
-    // Growth leads where it is asked for: it is what may be wrong.
-    let answer = if report.measured.history.is_some() {
+    let rounding = report.measured.rounding;
+    let answer = rounding.into_iter().fold(answer, page::kmalloc);
+    said::remedy(said::second(answer, report), report)
+}
+
+/// What is in slabs, cache by cache, with what is said of it. Growth leads where it is asked for: it is what may
+/// be wrong.
+fn of_caches(answer: Answer, report: &Report, shown: &Shown, said: impl Fn(Answer) -> Answer) -> Answer {
+    let listed = |answer| text::caches(answer, report, shown);
+    let held = |answer| text::split(answer, report);
+    if report.measured.history.is_some() {
         let answer = text::curves(said(page::growth(answer, report, shown)), report, shown);
         let answer = page::cgroups(text::cgroups(answer, report, shown), report, shown);
         page::caches(page::split(held(listed(answer)), report), report, shown)
@@ -53,10 +60,23 @@ pub fn doctor_text(report: &Report, shown: &Shown) -> Answer {
         let answer = text::cgroups(listed(held(answer)), report, shown);
         let answer = page::caches(said(page::split(answer, report)), report, shown);
         page::cgroups(answer, report, shown)
+    }
+}
+
+/// What the kernel's counters say, where no cache is known.
+fn of_counters(answer: Answer, report: &Report, shown: &Shown, said: impl Fn(Answer) -> Answer) -> Answer {
+    let meminfo = report.measured.meminfo.as_ref();
+    let counted = |answer| {
+        meminfo
+            .into_iter()
+            .fold(answer, |answer, meminfo| page::meminfo(text::meminfo(answer, meminfo), meminfo))
     };
-    let rounding = report.measured.rounding;
-    let answer = rounding.into_iter().fold(answer, page::kmalloc);
-    said::remedy(said::second(answer, report), report)
+    let cgroups = |answer| page::cgroups(text::cgroups(answer, report, shown), report, shown);
+    if report.measured.history.is_some() {
+        counted(cgroups(said(answer)))
+    } else {
+        said(cgroups(counted(answer)))
+    }
 }
 
 /// Every cache in the order of the input. An unknown value is empty.

@@ -1,11 +1,12 @@
 //! What is on the page alone: charts with their tables.
 
 use super::columns::{self, signed};
-use super::parts::{meminfo_parts, parts};
+use super::parts::{meminfo_parts, meminfo_rows, parts};
 use super::text::Shown;
 use super::words::subject;
 use crate::act::Report;
 use crate::measure::grown::Grown;
+use crate::measure::meminfo::Meminfo;
 use crate::measure::rounding::Rounding;
 use crate::measure::split::{Metadata, Split};
 use crate::measure::{Line, SortKey, named};
@@ -59,6 +60,9 @@ pub(super) fn lede(report: &Report) -> String {
             number::bytes(high)
         ),
     };
+    if !is_split(report) {
+        return format!("{}.", capital(&subject(report)));
+    }
     format!(
         "{}. The slabs take {}; {} of them ({}) hold no object{parked}.",
         capital(&subject(report)),
@@ -68,8 +72,33 @@ pub(super) fn lede(report: &Report) -> String {
     )
 }
 
+/// Whether the input says what is in slabs: a text may have the kernel's counters alone.
+pub(super) fn is_split(report: &Report) -> bool {
+    !report.measured.lines.is_empty() || report.measured.state.dump.pasted.is_none()
+}
+
+/// What /proc/meminfo says of slabs, where no cache is known.
+pub(super) fn meminfo(answer: Answer, meminfo: &Meminfo) -> Answer {
+    let mut table =
+        Table::new([Head::text("/proc/meminfo"), Head::number("bytes"), Head::number("of memory")]);
+    for (name, bytes, percent) in meminfo_rows(meminfo) {
+        let name = "\u{2003}".repeat((name.len() - name.trim_start().len()) / 2) + name.trim_start();
+        table.row([Cell::Text(name), Cell::Bytes(bytes), Cell::Percent(Some(percent))]);
+    }
+    answer
+        .section("Where it is")
+        .page_table("The kernel's counters; the input does not say which caches have it.", table)
+}
+
 pub(super) fn facts(report: &Report) -> Vec<(&'static str, Cell)> {
     let mut facts = Vec::new();
+    if !is_split(report) {
+        facts.extend(
+            report.measured.meminfo.as_ref().map(|meminfo| ("Slab memory", Cell::Bytes(meminfo.slab))),
+        );
+        facts.extend(of_meminfo(report));
+        return facts;
+    }
     if let Some(history) = &report.measured.history {
         let growth = history.total();
         facts.push(("Grown", Cell::ByteChange(growth.bytes)));
@@ -79,16 +108,24 @@ pub(super) fn facts(report: &Report) -> Vec<(&'static str, Cell)> {
         facts.extend(growth.fit.map(|fit| ("Grown an hour", Cell::ByteChange(fit.bytes_per_hour as i64))));
     }
     facts.push(("Slab memory", Cell::Bytes(report.measured.total.bytes)));
-    if let Some(meminfo) = &report.measured.meminfo {
-        facts.extend(meminfo.reclaimable.map(|bytes| ("SReclaimable", Cell::Bytes(bytes))));
-        facts.extend(meminfo.unreclaimable.map(|bytes| ("SUnreclaim", Cell::Bytes(bytes))));
-        facts.extend(meminfo.total.map(|total| ("Memory", Cell::Bytes(total))));
-    }
+    facts.extend(of_meminfo(report));
     facts.push(("Loss", signed(report.measured.total.loss())));
     if !report.measured.total.parked_unknown {
         facts.push(("Parked, at most", Cell::Bytes(report.measured.total.parked.high)));
     }
     facts
+}
+
+/// The kernel's counters of slab memory, and the machine's memory.
+fn of_meminfo(report: &Report) -> impl Iterator<Item = (&'static str, Cell)> {
+    let counters = report.measured.meminfo.as_ref().map(|meminfo| {
+        [
+            ("SReclaimable", meminfo.reclaimable),
+            ("SUnreclaim", meminfo.unreclaimable),
+            ("Memory", meminfo.total),
+        ]
+    });
+    counters.into_iter().flatten().filter_map(|(name, bytes)| Some((name, Cell::Bytes(bytes?))))
 }
 
 /// The sizes of [`PARTS`]. Where counters raced their sum is more than the whole by [`Split::raced`].
@@ -212,7 +249,7 @@ fn loss_table(lines: &[&Line]) -> Table {
 
 /// The caches that changed most since the first snapshot.
 pub(super) fn growth(answer: Answer, report: &Report, shown: &Shown) -> Answer {
-    let Some(history) = &report.measured.history else { return answer };
+    let Some(history) = report.measured.history.as_ref().filter(|_| is_split(report)) else { return answer };
     let answer = answer.section("Growth");
     let mut grown: Vec<(&Line, i64)> = report
         .measured

@@ -1,6 +1,7 @@
 //! The parts of the split, with their names and keys: one list for text, pages, JSON and CSV.
 
 use crate::act::Report;
+use crate::measure::meminfo::Meminfo;
 use crate::measure::reclaim::Reclaim;
 use crate::measure::split::Split;
 
@@ -82,4 +83,16 @@ pub(crate) fn meminfo_parts(report: &Report) -> impl Iterator<Item = (&'static s
         ("SUnreclaim", meminfo.and_then(|meminfo| meminfo.unreclaimable)),
     ];
     parts.into_iter().filter_map(|(name, bytes)| Some((name, bytes?)))
+}
+
+/// The kernel's counters of slab memory: name, bytes, percent of the machine's memory.
+pub(crate) fn meminfo_rows(meminfo: &Meminfo) -> impl Iterator<Item = (&'static str, u64, f64)> {
+    let all = meminfo.total.unwrap_or(meminfo.slab).max(1) as f64;
+    let rows = [
+        ("MemTotal", meminfo.total),
+        ("Slab", Some(meminfo.slab)),
+        ("  SReclaimable", meminfo.reclaimable),
+        ("  SUnreclaim", meminfo.unreclaimable),
+    ];
+    rows.into_iter().filter_map(move |(name, bytes)| Some((name, bytes?, 100.0 * bytes? as f64 / all)))
 }

@@ -4,6 +4,7 @@ use super::super::what::{explained, explained_damage};
 use super::words::{damaged, remedies, saving};
 use crate::act::Report;
 use crate::act::actions::Action;
+use crate::act::verdict::Judgement;
 use crate::what::{Failure, Known};
 use crate::words::capital;
 use slablab_report::Answer;
@@ -96,8 +97,13 @@ pub(super) fn second(answer: Answer, report: &Report) -> Answer {
                          snapshots, now and later, tell whether it climbs slowly:";
     const COMMANDS: &str = "slablab leak --for 60s\nslablab doctor --save now.tar.xz\n\
                             slablab doctor --since now.tar.xz";
+    const WHO: &str = "A minute there tells who holds it and which code allocates it:";
+    const LEAK: &str = "slablab leak --for 60s";
+    let climbs = report.verdict.judgement == Judgement::Climbing;
+    let is_said = report.actions.iter().any(|action| action.command.contains("slablab leak"));
     match report.verdict.takes_second {
         true => answer.heading(WORDS).paragraph(WORDS).command(COMMANDS),
+        false if climbs && !is_said => answer.heading(WHO).paragraph(WHO).command(LEAK),
         false => answer,
     }
 }

@@ -1,7 +1,7 @@
 //! What is in the text alone: tables and the lines below them.
 
 use super::columns;
-use super::parts::{meminfo_parts, parts};
+use super::parts::{meminfo_parts, meminfo_rows, parts};
 use crate::act::Report;
 use crate::find::accounting::said as said_of_accounting;
 use crate::measure::history::History;
@@ -65,17 +65,8 @@ pub(super) fn split(answer: Answer, report: &Report) -> Answer {
 /// What /proc/meminfo says of slabs, where no cache is known.
 pub(super) fn meminfo(answer: Answer, meminfo: &Meminfo) -> Answer {
     let mut table = Table::new(["/proc/meminfo", "bytes", "%"]);
-    let all = meminfo.total.unwrap_or(meminfo.slab).max(1);
-    let of = [
-        ("MemTotal", meminfo.total),
-        ("Slab", Some(meminfo.slab)),
-        ("  SReclaimable", meminfo.reclaimable),
-        ("  SUnreclaim", meminfo.unreclaimable),
-    ];
-    for (name, bytes) in of {
-        if let Some(bytes) = bytes {
-            table.row([name.into(), grouped(bytes), format!("{:.1}", 100.0 * bytes as f64 / all as f64)]);
-        }
+    for (name, bytes, percent) in meminfo_rows(meminfo) {
+        table.row([name.into(), grouped(bytes), format!("{percent:.1}")]);
     }
     answer.table(table, &[])
 }

@@ -50,7 +50,11 @@ pub(crate) fn evidence(report: &Report) -> Vec<String> {
                     false => ": too short a time for growth an hour, which takes 10 minutes",
                 }
             ),
-            None => format!("growth has no rate: {}", history.times_from),
+            None => format!(
+                "growth has no rate: {}; {} is taken for the later one",
+                history.times_from,
+                visible::path(&report.measured.state.path)
+            ),
         });
         said.extend(history.least().map(|least| left_out(report, &least)));
     }
