@@ -230,8 +230,8 @@ fn sheaves_barns_and_tables() {
     running.end();
 }
 
-/// Of 6,000 objects of 700 bytes 2,000 live, and 300 more of another thread: what they pin is told, and is the
-/// same in the document, in the table, and in the profile.
+/// Of 6,000 objects of 700 bytes 2,000 live, and 300 more of another thread: what they pin is told, and is
+/// the same in the document, in the table, and in the profile.
 #[test]
 fn what_pins_memory() {
     let running = Running::start(&[]);
