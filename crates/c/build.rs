@@ -58,8 +58,9 @@ fn pack_relocations() {
     }
 }
 
-/// The ends of the v0 symbols of variables that start with zeros and that each process writes.
-const WRITTEN: [&str; 20] = [
+/// The ends of the v0 symbols of variables that start with zeros and that each process writes. Of the last
+/// one only the beginning is written: it is in the last page of the heap.
+const WRITTEN: [&str; 26] = [
     "4area5AREAS",
     "4area6OPENED",
     "4fork9ELSEWHERE",
@@ -70,9 +71,14 @@ const WRITTEN: [&str; 20] = [
     "6memory5MARKS",
     "6memory6MEMMAP",
     "6memory7PAGEMAP",
+    "6memory6PLACES",
     "6memory11NODE_FRAMES",
     "6region4KEPT",
     "6thread4LEFT",
+    "6thread7THREADS",
+    "6thread8SLOTLESS",
+    "6upkeep3DUE",
+    "6upkeep9LOOKED_NS",
     "7per_cpu6PLACES",
     "7per_cpu6SERVED",
     "9directory9DIRECTORY",
@@ -80,6 +86,7 @@ const WRITTEN: [&str; 20] = [
     "10slot_space5LINES",
     "11boot_memory11BOOT_MEMORY",
     "6engine4HEAP",
+    "4note5NOTES",
 ];
 
 /// The kernel maps so many bytes of a file around a page that a process touches: a window by address, or a
