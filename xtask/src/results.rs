@@ -77,6 +77,8 @@ const RESULTS: &[Made] = &[
          "scripts/programs.py --format markdown"),
     made("bench", "latency", Measured, "minutes; peers as packaged",
          "scripts/services.py latency --repeats 3"),
+    made("bench", "redis", Measured, "minutes; peers as packaged, and redis",
+         "scripts/services.py redis"),
     made("bench", "services", Measured, "minutes; peers as packaged",
          "scripts/services.py service idle"),
     made("fidelity", "hackbench", Always, "a second",

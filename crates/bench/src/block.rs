@@ -104,11 +104,26 @@ impl<A: Subject> AnyBlock<A> {
     /// Allocates a block of `bytes` bytes, at least eight.
     #[inline(always)]
     pub(crate) fn new(bytes: usize) -> Self {
+        let mut block = Self::untouched(bytes);
+        block.touch();
+        block
+    }
+
+    /// Allocates a block of `bytes` bytes, at least eight, and leaves the first write to [`AnyBlock::touch`].
+    #[inline(always)]
+    pub(crate) fn untouched(bytes: usize) -> Self {
         let bytes = bytes.max(8);
         let layout = Self::layout(bytes);
         // SAFETY: the layout has a size.
         let at = unsafe { A::heap().alloc(layout) };
-        AnyBlock { at: touched(at, layout), bytes, from: PhantomData }
+        let Some(at) = NonNull::new(at) else { handle_alloc_error(layout) };
+        AnyBlock { at, bytes, from: PhantomData }
+    }
+
+    /// Writes the first word.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self) {
+        self.at = touched(self.at.as_ptr(), Self::layout(self.bytes));
     }
 
     /// The block's memory.
@@ -120,8 +135,13 @@ impl<A: Subject> AnyBlock<A> {
     /// Allocates a block of `bytes` bytes and writes all of it.
     pub(crate) fn filled(bytes: usize) -> Self {
         let mut block = Self::new(bytes);
-        block.memory().fill(MaybeUninit::new(1));
+        block.fill();
         block
+    }
+
+    /// Writes all of the block.
+    pub(crate) fn fill(&mut self) {
+        self.memory().fill(MaybeUninit::new(1));
     }
 
     /// Allocates a block of `bytes` bytes and writes one byte in each page.

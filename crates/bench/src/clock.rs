@@ -1,6 +1,8 @@
 //! The measured quantities: CPU time of threads, wall time, resident memory.
 
 use crate::costs::Costs;
+use crate::day::Day;
+use crate::times::Calls;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
@@ -18,6 +20,10 @@ pub struct Sample {
     pub pingpong_ns: Option<[f64; 2]>,
     /// What the run cost its process, if the process ran nothing else.
     pub costs: Option<Costs>,
+    /// How long its calls took, if each was timed.
+    pub calls: Option<Calls>,
+    /// The memory of a service over its day, if it was one.
+    pub day: Option<Day>,
 }
 
 impl Sample {
@@ -57,12 +63,24 @@ pub(crate) fn timed(work: impl FnOnce()) -> (Instant, Instant, u64) {
 /// Resident memory of this process in bytes: an exact count if the kernel offers one, else the kernel's
 /// running count.
 pub fn resident() -> u64 {
-    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").ok();
-    let exact = rollup.as_deref().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("Rss:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    exact.map_or_else(resident_soon, |kib| kib * 1024)
+    mapped(&["Rss:"]).map_or_else(resident_soon, |[resident]| resident)
+}
+
+/// Resident memory of this process in bytes, less the pages that the kernel may take when it wants to
+/// (`MADV_FREE`).
+pub fn resident_for_good() -> u64 {
+    mapped(&["Rss:", "LazyFree:"]).map_or_else(resident_soon, |[resident, lazy]| resident - lazy)
+}
+
+/// Bytes of all mappings of this process, by the kernel's names of them; `None` if it does not say them.
+fn mapped<const N: usize>(keys: &[&str; N]) -> Option<[u64; N]> {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").ok()?;
+    let bytes = |key: &&str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(*key))?;
+        line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+    };
+    let all: Option<Vec<u64>> = keys.iter().map(bytes).collect();
+    all?.try_into().ok()
 }
 
 /// Resident memory by the kernel's running count: cheaper, but wrong by up to some dozens of pages per CPU.

@@ -15,6 +15,8 @@
 //!   contestants  the allocators of this build
 //! memory     resident memory of a process                 the programs
 //! process    CPU, page faults and peak of a process
+//!   times      how long single calls take
+//!   day        memory over the day of a service
 //! programs   any program under preloaded allocators
 //! own        engines that a program registers             what can run
 //! child      runs one contestant in a child process
@@ -32,8 +34,8 @@
 //! block. **A proof** belongs to every sample: the allocator confirms that it served addresses of the
 //! workload. **The twin** is our allocator a second time: a difference between the two comes from the rig.
 //!
-//! Deliberately absent: timing of single operations, which costs more than the operations, and tuning of any
-//! allocator.
+//! Deliberately absent: tuning of any allocator; and, but for the group `latency`, timing of single
+//! operations, which costs more than the operations.
 
 #[expect(unsafe_code, reason = "calls allocators")]
 mod block;
@@ -42,6 +44,7 @@ pub mod child;
 pub mod clock;
 mod contestants;
 pub mod costs;
+pub mod day;
 mod doubts;
 mod engines;
 #[expect(unsafe_code, reason = "links memory")]
@@ -67,6 +70,7 @@ pub mod rig;
 pub mod stats;
 pub mod subject;
 pub mod threads;
+pub mod times;
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

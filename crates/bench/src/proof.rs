@@ -16,14 +16,25 @@ pub(crate) struct Usage {
     pub(crate) system_ns: u64,
     /// Page faults, of memory and of files.
     pub(crate) faults: u64,
+    /// How often the kernel took the CPU away, or the thread gave it up.
+    pub(crate) switches: u64,
 }
 
 /// The kernel's counts for this process.
 pub(crate) fn usage() -> Usage {
+    usage_of(libc::RUSAGE_SELF)
+}
+
+/// The kernel's counts for this thread.
+pub(crate) fn thread_usage() -> Usage {
+    usage_of(libc::RUSAGE_THREAD)
+}
+
+fn usage_of(who: libc::c_int) -> Usage {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call writes into `usage`, of which every bit pattern is a value, zeros too.
     let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        libc::getrusage(who, usage.as_mut_ptr());
         usage.assume_init()
     };
     Usage::of(&usage)
@@ -36,6 +47,7 @@ impl Usage {
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
             faults: (usage.ru_minflt + usage.ru_majflt) as u64,
+            switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
         }
     }
 }

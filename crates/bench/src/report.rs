@@ -2,12 +2,14 @@
 
 use crate::clock::Sample;
 use crate::costs::Costs;
+use crate::day::Day;
 use crate::doubts::{Seen, doubts};
 use crate::memory::{FIGURES, Footprint, Held};
 use crate::patterns::Group;
 use crate::rig::{Lane, Ran, Results};
 use crate::stats::{Estimate, estimate, median};
 use crate::subject::Role;
+use crate::times::Calls;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -60,6 +62,10 @@ pub struct Cell {
     pub moved: usize,
     /// Peak memory and page faults, if each sample had a process of its own.
     pub process: Option<Process>,
+    /// How long calls took, the least of each figure of all blocks, if each call was timed.
+    pub calls: Option<Calls>,
+    /// The memory over a service's day, medians of all blocks, if it was one.
+    pub day: Option<Day>,
     /// CPU time per operation in ns, by block.
     pub samples_ns: Vec<f64>,
 }
@@ -229,7 +235,7 @@ impl Report {
 
     /// What the run says of its machine.
     fn seen(&self) -> Seen {
-        let is_threaded = |row: &Row| matches!(row.group, Group::Threads | Group::Programs);
+        let is_threaded = |row: &Row| row.group == Group::Threads || row.group.is_alone();
         Seen {
             cpus: self.cpus,
             load: self.load,
@@ -301,7 +307,8 @@ fn row(ran: &Ran, seed: u64) -> Row {
 /// The cell of a contestant. `best` and `leanest` are the peers with the least CPU time and peak memory.
 fn cell(ran: &Ran, times: &[Vec<f64>], lane: usize, [best, leanest]: [Option<usize>; 2], seed: u64) -> Cell {
     let Lane { contestant, samples } = &ran.lanes[lane];
-    let compared = matches!(contestant.role, Role::Ours | Role::Twin);
+    // CPU time of timed calls is that of the clock.
+    let compared = matches!(contestant.role, Role::Ours | Role::Twin) && ran.workload.group != Group::Latency;
     let ratio = best.filter(|_| compared).and_then(|best| over(&times[lane], &times[best], seed));
     let leanest = leanest.filter(|_| compared).map(|peer| &ran.lanes[peer].samples[..]);
     let walls: Vec<f64> = samples.iter().filter_map(|sample| sample.wall_per_op()).collect();
@@ -322,6 +329,8 @@ fn cell(ran: &Ran, times: &[Vec<f64>], lane: usize, [best, leanest]: [Option<usi
             Role::Ours => process,
             _ => Process { peak_verdict: None, ..process },
         }),
+        calls: Calls::least(&samples.iter().filter_map(|sample| sample.calls).collect::<Vec<_>>()),
+        day: Day::median(&samples.iter().filter_map(|sample| sample.day).collect::<Vec<_>>()),
         samples_ns: times[lane].clone(),
     }
 }

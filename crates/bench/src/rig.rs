@@ -26,8 +26,8 @@ pub struct Options {
     pub scale: f64,
     /// Seed of orders, sizes and resamples.
     pub seed: u64,
-    /// How the program runs [`crate::memory`] and the group `programs` in children. If `None`, they are left
-    /// out.
+    /// How the program runs [`crate::memory`] and the groups that are alone in children. If `None`, they are
+    /// left out.
     pub child: Option<Child>,
     /// Live bytes of [`crate::memory`].
     pub memory_bytes: u64,
@@ -114,7 +114,7 @@ pub fn run(options: &Options, watcher: &dyn Watcher) -> Result<Results, String> 
             let task = Task { ops, seed: options.seed + block as u64 };
             let lane = &mut one.lanes[lane];
             let sample = match &options.child {
-                Some(child) if one.workload.group == Group::Programs => {
+                Some(child) if one.workload.group.is_alone() => {
                     let name = child::asked(one.workload.name, lane.contestant.name);
                     child.run(&name, task.ops, task.seed)
                 }
@@ -217,7 +217,10 @@ fn chosen(options: &Options) -> Result<(Vec<Ran>, Vec<String>), String> {
         if !asked(&options.workloads, workload.name) && !asked(&options.workloads, workload.group.name()) {
             continue;
         }
-        if workload.group == Group::Programs && options.child.is_none() {
+        if options.workloads.is_empty() && workload.group.is_long() {
+            continue;
+        }
+        if workload.group.is_alone() && options.child.is_none() {
             notes.push(format!("{} needs a process of its own: left out", workload.name));
             continue;
         }

@@ -93,7 +93,7 @@ pub(crate) fn run(ops: u64, parts: Vec<Box<dyn Part + '_>>) -> Result<Sample, St
         cpu_ns: times.iter().map(|time| time.2).sum(),
         wall_ns: Some((end - start).as_nanos() as u64),
         pingpong_ns: before.zip(pingpong(&cpus)).map(|(before, after)| [before, after]),
-        costs: None,
+        ..Sample::default()
     })
 }
 

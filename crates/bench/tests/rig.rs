@@ -7,7 +7,7 @@ use slablab_bench::costs::Costs;
 use slablab_bench::memory::{FIGURES, Footprint, Held};
 use slablab_bench::output::{bench_answer, native_answer};
 use slablab_bench::own;
-use slablab_bench::patterns::{Contestant, Group};
+use slablab_bench::patterns::{Contestant, Group, Workload};
 use slablab_bench::predicted;
 use slablab_bench::report::{Report, Verdict, verdict};
 use slablab_bench::rig::{self, Lane, MEMORY, Options, Ran, Results, Watcher};
@@ -62,16 +62,16 @@ fn everything_runs() {
     let results = rig::run(&options(&[], &[]), &Until(u64::MAX)).expect("all proofs hold");
     assert_eq!(results.blocks, 3);
     let cpus = slablab_bench::threads::cpus().len();
-    let expected = own::workloads().into_iter().filter(|workload| workload.cpus <= cpus);
+    let usual = |workload: &Workload| workload.cpus <= cpus && !workload.group.is_long();
+    let expected = own::workloads().into_iter().filter(usual);
     for (ran, workload) in results.ran.iter().zip(expected) {
         assert_eq!(ran.workload.name, workload.name);
         assert_eq!(ran.lanes.len(), workload.contestants.len(), "{}", workload.name);
         for lane in &ran.lanes {
             assert_eq!(lane.samples.len(), 3, "{} of {}", lane.contestant.name, workload.name);
-            let walls = matches!(workload.group, Group::Threads | Group::Programs);
+            let walls = workload.group == Group::Threads || workload.group.is_alone();
             assert!(lane.samples.iter().all(|one| one.ops > 0 && one.wall_ns.is_some() == walls));
-            let costs = workload.group == Group::Programs;
-            assert!(lane.samples.iter().all(|one| one.costs.is_some() == costs));
+            assert!(lane.samples.iter().all(|one| one.costs.is_some() == workload.group.is_alone()));
         }
     }
     assert!(results.memory.iter().all(|(_, all)| all.len() == 3));
@@ -135,6 +135,49 @@ fn check_machines(report: &Report) {
     }
     let of_memory = records.iter().filter(|record| &record[1] == "memory").count();
     assert_eq!(of_memory, report.memory.len() * FIGURES.len());
+}
+
+/// The workloads that run only if they are named: each call is timed, and the day of a service is whole.
+#[test]
+fn latencies_and_a_day() {
+    let mut options = options(&["latency", "service"], &["slablab", "glibc", "harness"]);
+    (options.repeats, options.scale) = (1, 0.002);
+    let results = rig::run(&options, &Until(u64::MAX)).expect("all proofs hold");
+    let report = Report::new(&results);
+    let names: Vec<(&str, usize)> = report.rows.iter().map(|row| (row.name, row.cells.len())).collect();
+    assert_eq!(names, [("latency", 3), ("latency-threads", 3), ("service", 2)]);
+    for cell in report.rows[..2].iter().flat_map(|row| &row.cells) {
+        let calls = cell.calls.expect("each call is timed");
+        for (call, times) in calls.each() {
+            let all = times.calls + times.left_out;
+            assert!((30_000..200_000).contains(&all), "{call} of {}: {all}", cell.name);
+            let order = [times.p50_ns, times.p99_ns, times.p99_9_ns, times.p99_99_ns, times.longest_ns];
+            assert!(order.is_sorted() && order[4] > 0.0, "{call} of {}: {times:?}", cell.name);
+        }
+        assert_eq!((cell.ratio, cell.day), (None, None), "CPU time is the clock's");
+    }
+    for cell in &report.rows[2].cells {
+        let day = cell.day.expect("it is a service");
+        let [ramp, peak, flushed] = [5, 11, 12].map(|at| day.moments[at].live_mb);
+        assert!(ramp < peak && flushed < peak / 2.0, "{}: {day:?}", cell.name);
+        let live = report.rows[2].cells[0].day.expect("it is a service").moments.map(|moment| moment.live_mb);
+        assert_eq!(day.moments.map(|moment| moment.live_mb), live, "every allocator has the same requests");
+        assert!(day.moments.iter().all(|moment| moment.resident_mb > 0.5 * moment.live_mb), "{day:?}");
+    }
+    let answer = bench_answer(&report);
+    let (text, csv, page) = (answer.text(true), answer.csv().expect("rows"), answer.page("slablab bench"));
+    for words in
+        ["malloc of latency: ", "free of latency-threads: ", "p99.99", "MB resident at shares", "live"]
+    {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    for line in
+        ["latency,latency,glibc,peer,malloc p99.99,ns,", "service,service,slablab,ours,resident at 0.60,MB,"]
+    {
+        assert!(csv.contains(line), "no {line:?} in {csv}");
+    }
+    assert!(page.contains("share of the day") && page.contains("p99.99 of free"));
+    assert!(answer.within(Some(80)).text(false).lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]

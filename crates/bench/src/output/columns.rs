@@ -1,12 +1,15 @@
 //! The columns of a contestant's figures on a page, and of a figure in CSV.
 
+use crate::day::Moment;
 use crate::memory::FIGURES;
 use crate::report::{self, PROCESS_FIGURES, Report, Row, Verdict};
 use crate::stats::Estimate;
 use crate::subject::Role;
+use crate::times::{Calls, TIMES_FIGURES};
 use slablab_report::column::Columns;
 use slablab_report::frame::Frame;
 use slablab_report::html::Cell;
+use std::borrow::Cow;
 
 /// A contestant on a workload.
 pub(super) type Line<'a> = (&'a Row, &'a report::Cell);
@@ -59,7 +62,7 @@ struct Figure<'a> {
     group: &'a str,
     contestant: &'a str,
     role: Role,
-    figure: &'a str,
+    figure: Cow<'a, str>,
     unit: &'a str,
     median: f64,
     /// The ends of the interval.
@@ -82,7 +85,7 @@ fn figures<'a>() -> Columns<Figure<'a>> {
         .key("group", |one| words(one.group))
         .key("contestant", |one| words(one.contestant))
         .key("role", |one| words(one.role.name()))
-        .key("figure", |one| words(one.figure))
+        .key("figure", |one| words(&one.figure))
         .key("unit", |one| words(one.unit))
         .key("median", move |one| number(one.median))
         .key("low", move |one| end(one.ends, 0))
@@ -96,12 +99,12 @@ fn figures<'a>() -> Columns<Figure<'a>> {
 pub(super) fn frame(report: &Report) -> Frame {
     let lines = report.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
     let timed = lines.flat_map(|(row, cell)| {
-        let figure = move |figure, unit, value: Estimate, verdict| Figure {
+        let figure = move |figure: &'static str, unit, value: Estimate, verdict| Figure {
             workload: row.name,
             group: row.group.name(),
             contestant: cell.name,
             role: cell.role,
-            figure,
+            figure: figure.into(),
             unit,
             median: value.median,
             ends: Some([value.low, value.high]),
@@ -125,7 +128,26 @@ pub(super) fn frame(report: &Report) -> Frame {
             });
             [Some(peak), over].into_iter().flatten().chain(others)
         });
-        [Some(cpu), wall, ratio].into_iter().flatten().chain(process)
+        let single = move |name: String, unit, median| Figure {
+            figure: name.into(),
+            median,
+            ends: None,
+            ..figure("", unit, cell.cpu_ns, None)
+        };
+        let calls = cell.calls.iter().flat_map(Calls::each).flat_map(move |(call, times)| {
+            TIMES_FIGURES
+                .iter()
+                .map(move |(name, unit, value)| single(format!("{call} {name}"), unit, value(&times)))
+        });
+        let day = cell.day.iter().flat_map(move |day| {
+            let moment = move |moment: &Moment| {
+                [("live", moment.live_mb), ("resident", moment.resident_mb)]
+                    .map(|(what, mb)| single(format!("{what} at {:.2}", moment.at), "MB", mb))
+            };
+            let over = single("mean over live".into(), "", day.over_live());
+            day.moments.iter().flat_map(moment).chain([over])
+        });
+        [Some(cpu), wall, ratio].into_iter().flatten().chain(process).chain(calls).chain(day)
     });
     let memory = report.memory.iter().flat_map(|one| {
         one.figures.iter().zip(&FIGURES).map(|(value, (name, unit, _))| Figure {
@@ -133,7 +155,7 @@ pub(super) fn frame(report: &Report) -> Frame {
             group: "memory",
             contestant: one.name,
             role: one.role,
-            figure: name,
+            figure: (*name).into(),
             unit,
             median: *value,
             ends: None,

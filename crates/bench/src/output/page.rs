@@ -2,12 +2,14 @@
 
 use super::columns::{self, Line};
 use super::text::{contestants, title};
+use crate::day::{Day, Moment};
 use crate::memory::FIGURES;
 use crate::patterns::Group;
-use crate::report::{PROCESS_FIGURES, Report, Row};
+use crate::report::{self, PROCESS_FIGURES, Report, Row};
 use crate::stats::Estimate;
+use crate::times::TIMES_FIGURES;
 use slablab_report::Answer;
-use slablab_report::html::chart::{Axis, Bar, Bars, Scale, Whiskers};
+use slablab_report::html::chart::{Axis, Bar, Bars, Lines, Scale, Series, Shape, Whiskers};
 use slablab_report::html::{Cell, Head, Table};
 
 /// A section for each group, then memory, then the proofs.
@@ -22,9 +24,12 @@ pub(super) fn sections(answer: Answer, report: &Report) -> Answer {
             let caption = "The machine's cost of steps that are smaller than an allocation.";
             return answer.page_table(caption, floors(&rows));
         }
+        if group == Group::Latency {
+            return rows.into_iter().fold(answer, times);
+        }
         rows.into_iter().fold(answer, |answer, row| {
             let caption = format!("{}: {}. Medians with 95 % intervals.", row.name, row.about);
-            answer.figure(&caption, bars(row), numbers(row))
+            day(answer.figure(&caption, bars(row), numbers(row)), row)
         })
     });
     let answer = match report.memory.is_empty() {
@@ -38,8 +43,64 @@ pub(super) fn sections(answer: Answer, report: &Report) -> Answer {
         .page_table("How each allocator proved that it served the samples.", proofs(report))
 }
 
+/// A figure for malloc and one for free.
+fn times(answer: Answer, row: &Row) -> Answer {
+    ["malloc", "free"].into_iter().enumerate().fold(answer, |answer, (at, call)| {
+        let heads = TIMES_FIGURES.iter().map(|(name, unit, _)| Head::number(name).unit(unit));
+        let mut table = Table::new(std::iter::once(Head::text("allocator")).chain(heads));
+        let mut bars = Vec::new();
+        for cell in &row.cells {
+            let Some(calls) = cell.calls else { continue };
+            let (_, times) = calls.each()[at];
+            let figures = TIMES_FIGURES.iter().map(|(.., value)| Cell::Number(value(&times), 0));
+            table.row(std::iter::once(Cell::Name(cell.name.into())).chain(figures));
+            bars.push(Bar { label: cell.name.into(), values: vec![times.p99_99_ns] });
+        }
+        let bars = Bars {
+            parts: vec![format!("p99.99 of {call}")],
+            first_colour: 0,
+            bars,
+            axis: Axis::new("ns", Scale::Number),
+            remainder: false,
+        };
+        let caption = format!(
+            "{call} of {}: {}. The bars: 99.99 % of the calls took no longer. The least of all blocks.",
+            row.name, row.about
+        );
+        answer.figure(&caption, bars, table)
+    })
+}
+
+/// Resident memory over the day of a service, beside what is live.
+fn day(answer: Answer, row: &Row) -> Answer {
+    let days: Vec<(&str, &Day)> =
+        row.cells.iter().filter_map(|cell| Some((cell.name, cell.day.as_ref()?))).collect();
+    let Some((_, first)) = days.first() else { return answer };
+    let line = |name: &str, day: &Day, of: fn(&Moment) -> f64| Series {
+        name: name.into(),
+        points: day.moments.iter().map(|moment| (moment.at, of(moment))).collect(),
+        band: Vec::new(),
+    };
+    let resident = days.iter().map(|(name, day)| line(name, day, |moment| moment.resident_mb));
+    let series: Vec<Series> =
+        std::iter::once(line("live", first, |moment| moment.live_mb)).chain(resident).collect();
+    let heads = series.iter().map(|one| Head::number(&one.name).unit("MB"));
+    let mut table = Table::new(std::iter::once(Head::number("share of the day")).chain(heads));
+    for (at, moment) in first.moments.iter().enumerate() {
+        let mb = series.iter().map(|one| Cell::Number(one.points[at].1, 1));
+        table.row(std::iter::once(Cell::Number(moment.at, 2)).chain(mb));
+    }
+    let lines = Lines {
+        x: Axis::new("share of the day", Scale::Number),
+        y: Axis::new("MB resident", Scale::Number),
+        shape: Shape::Straight,
+        series,
+    };
+    answer.figure("Resident memory over the day, beside live bytes. Medians of all blocks.", lines, table)
+}
+
 fn bars(row: &Row) -> Whiskers {
-    let bar = |cell: &crate::report::Cell| Bar { label: cell.name.into(), values: vec![cell.cpu_ns.median] };
+    let bar = |cell: &report::Cell| Bar { label: cell.name.into(), values: vec![cell.cpu_ns.median] };
     let bars = Bars {
         parts: vec!["CPU time".into()],
         first_colour: 0,

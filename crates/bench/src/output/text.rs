@@ -1,14 +1,16 @@
 //! The tables of the text.
 
+use crate::day::{Day, PARTS};
 use crate::memory::FIGURES;
 use crate::patterns::Group;
 use crate::report::{Cell, PROCESS_FIGURES, ProcessFigure, Report, Row, Verdict};
 use crate::stats::Estimate;
+use crate::times::TIMES_FIGURES;
 use slablab_report::Answer;
 use slablab_report::text::{Table, counted, cut};
 
 /// Columns that are left out on a narrow terminal, in this order. Those of allocators are not among them.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 14] = [
     "fault price ns",
     "without faults ns",
     "fault share %",
@@ -20,7 +22,14 @@ const LEFT_OUT: [&str; 11] = [
     "later still MB",
     "90 % freed MB",
     "twin over itself",
+    "p99.999",
+    "p99",
+    "above 10 us",
 ];
+
+/// Of the parts of a day those that are columns: the ends of the ramp and of the peak, after the flush, the
+/// end of idleness, and of the day.
+const SHOWN: [usize; 5] = [6, 12, 13, 15, 20];
 
 /// A table of figures and a table of ratios for each group, then memory.
 pub(super) fn tables(answer: Answer, report: &Report) -> Answer {
@@ -37,11 +46,17 @@ pub(super) fn tables(answer: Answer, report: &Report) -> Answer {
         match group {
             _ if rows.is_empty() => answer,
             Group::Floors => answer.heading(title(group)).table(floors(&rows), &LEFT_OUT),
-            Group::Programs => rows.iter().fold(answer.heading(title(group)), |answer, row| {
-                let answer = answer.heading(format!("{}: {}", row.name, row.about));
-                let (answer, over) = (answer.table(costs(row), &LEFT_OUT), over_peers(row));
-                if over.is_empty() { answer } else { answer.table(over, &[]) }
-            }),
+            Group::Latency => {
+                rows.iter().fold(answer.heading(title(group)), |answer, row| times(answer, row))
+            }
+            Group::Programs | Group::Service => {
+                rows.iter().fold(answer.heading(title(group)), |answer, row| {
+                    let answer = answer.heading(format!("{}: {}", row.name, row.about));
+                    let (answer, over) = (answer.table(costs(row), &LEFT_OUT), over_peers(row));
+                    let answer = if over.is_empty() { answer } else { answer.table(over, &[]) };
+                    day(answer, row)
+                })
+            }
             _ => timed(answer, group, &rows),
         }
     });
@@ -55,6 +70,40 @@ pub(super) fn tables(answer: Answer, report: &Report) -> Answer {
             report.memory_live_bytes / 1_000_000
         ))
         .table(memory(report), &LEFT_OUT)
+}
+
+/// Two tables of a workload whose calls are timed: of malloc, and of free.
+fn times(answer: Answer, row: &Row) -> Answer {
+    ["malloc", "free"].into_iter().enumerate().fold(answer, |answer, (at, call)| {
+        let heads = TIMES_FIGURES.iter().map(|(name, ..)| (*name).to_string());
+        let mut table = Table::new(std::iter::once(String::new()).chain(heads));
+        for cell in &row.cells {
+            let Some(calls) = cell.calls else { continue };
+            let (_, times) = calls.each()[at];
+            let figures = TIMES_FIGURES.iter().map(|(.., value)| format!("{:.0}", value(&times)));
+            table.row(std::iter::once(cell.name.to_string()).chain(figures));
+        }
+        answer.heading(format!("{call} of {}: {}", row.name, row.about)).table(table, &LEFT_OUT)
+    })
+}
+
+/// What a service has resident at the moments of its day that are worth a column, beside what is live.
+fn day(answer: Answer, row: &Row) -> Answer {
+    let days: Vec<(&str, &Day)> =
+        row.cells.iter().filter_map(|cell| Some((cell.name, cell.day.as_ref()?))).collect();
+    let Some((_, first)) = days.first() else { return answer };
+    let shown = || (0..PARTS).filter(|at| SHOWN.contains(&(at + 1)));
+    let heads = shown().map(|at| format!("{:.2}", first.moments[at].at));
+    let more = ["most", "mean over live"].map(String::from);
+    let mut table = Table::new(std::iter::once(String::new()).chain(heads).chain(more));
+    let live = shown().map(|at| digits(first.moments[at].live_mb));
+    table.row(std::iter::once("live".to_string()).chain(live).chain([String::new(), "1".into()]));
+    for (name, day) in days {
+        let resident = shown().map(|at| digits(day.moments[at].resident_mb));
+        let more = [digits(day.most_mb()), format!("{:.2}", day.over_live())];
+        table.row(std::iter::once(name.to_string()).chain(resident).chain(more));
+    }
+    answer.heading("MB resident at shares of the day").table(table, &LEFT_OUT)
 }
 
 /// The workloads that run in the process of the bench.
@@ -85,6 +134,8 @@ pub(super) fn title(group: Group) -> &'static str {
         Group::Programs => {
             "programs, a process of its own per sample: CPU ns of all threads per allocation and free"
         }
+        Group::Latency => "latency: ns of a single call, the least of all blocks",
+        Group::Service => "a service's day, a process of its own per sample: CPU ns of all threads per call",
         Group::Caches => "objects of one type: CPU ns per object allocated and freed",
         Group::Floors => "floors: CPU ns per step",
     }

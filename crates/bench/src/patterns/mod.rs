@@ -6,9 +6,11 @@
 mod caches;
 mod floors;
 mod larson;
+mod latency;
 pub(crate) mod nine;
 mod programs;
 pub(crate) mod queue;
+mod service;
 pub mod trace;
 
 use crate::clock::Sample;
@@ -52,14 +54,25 @@ pub enum Group {
     Programs,
     /// Workloads with objects of one type.
     Caches,
+    /// The time of each single call, in a process of its own.
+    Latency,
+    /// The memory of a service over its day, in a process of its own.
+    Service,
     /// The machine's cost of single steps, such as an atomic addition.
     Floors,
 }
 
 impl Group {
     /// All groups, in the order of tables.
-    pub const ALL: [Group; 5] =
-        [Group::Single, Group::Threads, Group::Programs, Group::Caches, Group::Floors];
+    pub const ALL: [Group; 7] = [
+        Group::Single,
+        Group::Threads,
+        Group::Programs,
+        Group::Latency,
+        Group::Service,
+        Group::Caches,
+        Group::Floors,
+    ];
 
     /// The group's name.
     pub fn name(self) -> &'static str {
@@ -67,9 +80,21 @@ impl Group {
             Group::Single => "single",
             Group::Threads => "threads",
             Group::Programs => "programs",
+            Group::Latency => "latency",
+            Group::Service => "service",
             Group::Caches => "caches",
             Group::Floors => "floors",
         }
+    }
+
+    /// Whether each sample has a process of its own.
+    pub fn is_alone(self) -> bool {
+        matches!(self, Group::Programs | Group::Latency | Group::Service)
+    }
+
+    /// Whether the workloads take so long that they run only if they are named.
+    pub fn is_long(self) -> bool {
+        matches!(self, Group::Latency | Group::Service)
     }
 }
 
@@ -123,6 +148,8 @@ pub(crate) fn of_subjects<S: Subjects>() -> Vec<Workload> {
     all.extend(queue::workloads::<S>());
     all.extend(larson::workloads::<S>());
     all.extend(programs::workloads::<S>());
+    all.extend(latency::workloads::<S>());
+    all.extend(service::workloads::<S>());
     all.extend(trace::workload::<S>());
     all
 }

@@ -6,7 +6,9 @@
 //!   Directory     where its library keeps its counts
 //!   purge         asks it to give back what it does not need
 //!   sample        one look at them
+//!     pins          which slabs' free memory is kept
 //!   view          the answer
+//!   profile       a look as a file of pprof's
 //! ```
 //!
 //! The process does nothing for a look: no signal, no stop, no store.
@@ -14,7 +16,9 @@
 mod directory;
 #[cfg(any(test, feature = "fuzz"))]
 mod noise;
+mod pins;
 mod process;
+mod profile;
 mod purge;
 mod sample;
 #[cfg(test)]
@@ -31,11 +35,14 @@ use process::{Memory, Process};
 use ratatui::crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
+use slablab_report::AtomicFile;
 use slablab_report::document::Named;
+use slablab_report::error::At;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
-use view::{Look, Sort};
+use view::{Look, Question, Sort};
 
 /// Which process to look at, and how.
 #[derive(clap::Args)]
@@ -48,6 +55,12 @@ pub(crate) struct Args {
     /// Have the process give back all memory that no object needs; print what it gave back and end
     #[arg(long)]
     purge: bool,
+    /// Show which caches' objects keep memory that is free, and end
+    #[arg(long, conflicts_with_all = ["purge", "sort"])]
+    pins: bool,
+    /// Write what each cache holds to FILE, for pprof; print the answer and end
+    #[arg(long, value_name = "FILE")]
+    pprof: Option<PathBuf>,
     /// Format of the answer
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -68,7 +81,7 @@ fn delay(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
-    let on_screen = !args.once && !args.purge;
+    let on_screen = !(args.once || args.purge || args.pins || args.pprof.is_some());
     if on_screen && args.format != Format::Table {
         return Err("--format json and csv need --once: the screen is a table".into());
     }
@@ -87,7 +100,18 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     };
     let before = if args.purge { Some(look(&process, &directory).map_err(said)?) } else { None };
     let purge = before.map(purge).transpose().map_err(said)?;
-    let answer = view::answer(&look(&process, &directory).map_err(said)?, None, args.sort, purge.as_ref());
+    let question = match &purge {
+        Some(purge) => Question::Purge(purge),
+        None if args.pins => Question::Pins,
+        None => Question::Holds,
+    };
+    let look = look(&process, &directory).map_err(said)?;
+    if let Some(path) = &args.pprof {
+        let mut file = AtomicFile::create(path)?;
+        profile::of(&look).write(&mut file).at(path)?;
+        file.commit()?;
+    }
+    let answer = view::answer(&look, None, args.sort, &question);
     let text = match args.format {
         Format::Table => answer.text(args.wide),
         Format::Json => slablab_report::json::document(&answer.json()),
@@ -130,7 +154,7 @@ fn screen(args: &Args, process: &Process, directory: &Directory) -> Result<Done,
     loop {
         screen.draw(|frame| {
             slablab_report::text::set_width(frame.area().width.into());
-            let text = view::answer(&now, before.as_ref(), sort, None).text(args.wide);
+            let text = view::answer(&now, before.as_ref(), sort, &Question::Holds).text(args.wide);
             let lines: Vec<Line> = text.lines().map(Line::raw).collect();
             frame.render_widget(Paragraph::new(lines), frame.area());
         })?;

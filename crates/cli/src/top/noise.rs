@@ -2,8 +2,8 @@
 
 use super::directory::Directory;
 use super::process::{Mapping, Memory};
-use super::view::{self, Sort};
-use super::{Look, directory, sample};
+use super::view::{self, Question, Sort};
+use super::{Look, directory, profile, sample};
 use slablab_malloc::shared::note::*;
 use std::io::{self, ErrorKind};
 use std::time::Instant;
@@ -142,6 +142,8 @@ pub(crate) fn fuzz(data: &[u8]) -> Result<String, String> {
         major_faults: 0,
         sample,
     };
-    let answer = view::answer(&look, None, Sort::Bytes, None);
+    profile::of(&look);
+    view::answer(&look, None, Sort::Bytes, &Question::Pins);
+    let answer = view::answer(&look, None, Sort::Bytes, &Question::Holds);
     Ok(["table", "json", "csv"].map(|form| answer.text_of(form, false).unwrap_or_default()).concat())
 }

@@ -11,6 +11,7 @@
 //! taken for one that was read halfway, and left out: nothing here trusts what it reads.
 
 use super::directory::{Bad, Directory, OFFSETS, within};
+use super::pins::Pins;
 use super::process::Memory;
 use slablab_malloc::shared::note::*;
 use slablab_slabs::slab::SlabWord;
@@ -39,6 +40,19 @@ pub(super) struct Cache {
     pub(super) in_barns: u64,
     /// Free objects in slabs.
     pub(super) free: u64,
+    pub(super) pins: Pins,
+}
+
+impl Cache {
+    /// The bytes of free objects that objects in use pin.
+    pub(super) fn pinned_bytes(&self) -> u64 {
+        self.pins.free.saturating_mul(self.slot_bytes)
+    }
+
+    /// Those of slabs of which no more than a quarter is in use.
+    pub(super) fn sparse_bytes(&self) -> u64 {
+        self.pins.sparse_free.saturating_mul(self.slot_bytes)
+    }
 }
 
 /// What a process holds.
@@ -303,8 +317,10 @@ fn count(
             let cache = &mut place.cache;
             cache.slabs += 1;
             cache.bytes = cache.bytes.saturating_add(count * directory.page_bytes());
+            let used = slab.inuse.min(slab.objects).into();
             cache.objects += u64::from(slab.objects);
-            cache.live += u64::from(slab.inuse.min(slab.objects));
+            cache.live += used;
+            cache.pins.count(used, slab.objects.into());
         }
         FrameKind::Untouched | FrameKind::Tail | FrameKind::Inside => return 0,
     }

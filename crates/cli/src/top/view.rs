@@ -36,6 +36,16 @@ pub(super) struct Purge {
     pub(super) purged: Option<Purged>,
 }
 
+/// What is asked of a look.
+pub(super) enum Question<'a> {
+    /// What the process holds.
+    Holds,
+    /// What it gave back.
+    Purge(&'a Purge),
+    /// Which caches' objects keep memory that is free.
+    Pins,
+}
+
 /// The cache that comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Sort {
@@ -147,26 +157,45 @@ pub(super) fn schema() -> Named {
 /// Columns that are left out on a narrow terminal, in this order.
 const LEFT_OUT: [&str; 5] = ["SIZE", "OBJ/SLAB", "BARNS", "SHEAVES", "SLABS"];
 
+/// The columns of a look, and those of what pins memory.
+const HELD: [&str; 9] = [
+    "short_bytes",
+    "live_objects",
+    "objects",
+    "sheaf_objects",
+    "barn_objects",
+    "free_objects",
+    "slabs",
+    "objects_per_slab",
+    "object_bytes",
+];
+const PINNED: [&str; 8] = [
+    "short_pinned",
+    "short_bytes",
+    "live_objects",
+    "slabs",
+    "sparse_slabs",
+    "sparse_objects",
+    "short_sparse",
+    "object_bytes",
+];
+
 /// The answer of a look; with an earlier one, its text has rates.
-pub(super) fn answer(look: &Look, before: Option<&Look>, sort: Sort, purge: Option<&Purge>) -> Answer {
+pub(super) fn answer(look: &Look, before: Option<&Look>, sort: Sort, question: &Question<'_>) -> Answer {
+    let is_of_pins = matches!(question, Question::Pins);
+    let number = |cache: &Cache| if is_of_pins { cache.pinned_bytes() } else { sort.number(cache) };
     let mut caches: Vec<&Cache> = look.sample.caches.iter().collect();
-    caches.sort_by_key(|cache| (Reverse(sort.number(cache)), &cache.name));
+    caches.sort_by_key(|cache| (Reverse(number(cache)), &cache.name));
     let columns = columns();
     let name = |cache: &Cache| Cell::Name(cache.name.clone());
-    let keys = [
-        "short_bytes",
-        "live_objects",
-        "objects",
-        "sheaf_objects",
-        "barn_objects",
-        "free_objects",
-        "slabs",
-        "objects_per_slab",
-        "object_bytes",
-    ];
+    let keys: &[&str] = if is_of_pins { &PINNED } else { &HELD };
     let rows = caches.iter().copied();
-    let table = columns.text(("NAME", &name), &keys, rows, Style::Units);
-    let sentence = purge.map_or_else(|| sentence(look), |purge| of_purge(look, purge));
+    let table = columns.text(("NAME", &name), keys, rows, Style::Units);
+    let (sentence, purge) = match question {
+        Question::Holds => (sentence(look), None),
+        Question::Purge(purge) => (of_purge(look, purge), Some(*purge)),
+        Question::Pins => (of_pins(look, &caches), None),
+    };
     let answer = Answer::new(format!("What process {} holds", look.pid), sentence)
         .document(&document(look, &caches, &columns, purge))
         .rows(columns.frame(caches.iter().copied()));
@@ -209,6 +238,28 @@ fn of_purge(look: &Look, purge: &Purge) -> String {
     format!(
         "Process {pid} ({command}) gave {} back: it holds {now}, and held {before} before{left}.",
         short_bytes(purged.given_back_bytes)
+    )
+}
+
+/// Which memory is free and cannot go back, and whose objects keep most of it.
+fn of_pins(look: &Look, caches: &[&Cache]) -> String {
+    let Look { pid, command, sample, .. } = look;
+    let pinned: u64 = caches.iter().map(|cache| cache.pinned_bytes()).sum();
+    let Some(most) = caches.first().filter(|most| most.pinned_bytes() > 0) else {
+        return format!(
+            "Process {pid} ({command}) holds no free object beside one in use: nothing is pinned."
+        );
+    };
+    let Cache { name, slabs, pins, .. } = most;
+    format!(
+        "Objects in use keep {} of free memory of process {pid} ({command}), of {} that it holds: most in {name} \
+         ({}), where {} of {slabs} slabs have no more than a quarter in use, by {} objects, and {} free.",
+        short_bytes(pinned),
+        short_bytes(sample.heap_bytes),
+        short_bytes(most.pinned_bytes()),
+        pins.sparse_slabs,
+        pins.sparse_objects,
+        short_bytes(most.sparse_bytes()),
     )
 }
 
@@ -256,6 +307,18 @@ fn columns() -> Columns<Cache> {
         .add("barn_objects", "BARNS", "", |cache| Cell::Count(cache.in_barns))
         .add("free_objects", "FREE", "", |cache| Cell::Count(cache.free))
         .described("Free objects in slabs.")
+        .key("pinned_bytes", |cache| Cell::Count(cache.pinned_bytes()))
+        .described(
+            "Bytes of the free objects of slabs that have an object in use, so that they cannot go back.",
+        )
+        .people("short_pinned", "PINNED", "", |cache| Cell::Text(short_bytes(cache.pinned_bytes())))
+        .add("sparse_slabs", "SPARSE", "", |cache| Cell::Count(cache.pins.sparse_slabs))
+        .described("Slabs of which no more than a quarter is in use.")
+        .add("sparse_objects", "BY", "", |cache| Cell::Count(cache.pins.sparse_objects))
+        .described("Objects in use of those slabs: in sheaves and barns, too.")
+        .key("sparse_bytes", |cache| Cell::Count(cache.sparse_bytes()))
+        .described("Bytes of the free objects of those slabs.")
+        .people("short_sparse", "THEIRS", "", |cache| Cell::Text(short_bytes(cache.sparse_bytes())))
 }
 
 /// The schema of the caches: that of their columns.

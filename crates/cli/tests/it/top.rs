@@ -230,6 +230,53 @@ fn sheaves_barns_and_tables() {
     running.end();
 }
 
+/// Of 6,000 objects of 700 bytes 2,000 live, and 300 more of another thread: what they pin is told, and is
+/// the same in the document, in the table, and in the profile.
+#[test]
+fn what_pins_memory() {
+    let running = Running::start(&[]);
+    let profile = folder("top-pins").join("held.pb.gz");
+    let path = profile.to_str().expect("a path");
+    let process = running.0.id().to_string();
+    let said = |arguments: &[&str]| {
+        let arguments: Vec<&str> = [process.as_str()].iter().chain(arguments).copied().collect();
+        let output = slablab(&["top"], &arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let document: Value = serde_json::from_str(&said(&["--pins", "--format", "json"])).expect("JSON");
+    check_document(&["top"], &document);
+    let small = cache(&document, 700);
+    let [pinned, free, slot] =
+        ["pinned_bytes", "free_objects", "slot_bytes"].map(|field| number(small, field));
+    let [slabs, sparse, by, theirs] =
+        ["slabs", "sparse_slabs", "sparse_objects", "sparse_bytes"].map(|field| number(small, field));
+    assert!(pinned <= free * slot && theirs <= pinned && sparse <= slabs, "{small}");
+    assert!(by >= sparse && by * 3 * slot <= theirs, "a quarter is in use at most: {small}");
+    let caches = document["caches"].as_array().expect("a list");
+    let order: Vec<u64> = caches.iter().map(|cache| number(cache, "pinned_bytes")).collect();
+    assert!(order.is_sorted_by(|one, next| one >= next), "{order:?}");
+    assert!(order[0] > 0, "some object has a free one beside it: {document}");
+    let most = caches[0]["name"].as_str().expect("a name");
+    let table = said(&["--pins", "--pprof", path]);
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.starts_with("Objects in use keep ") && words.contains(&format!("most in {most} (")),
+        "{table}"
+    );
+    check_narrow(&table);
+    assert!(table.contains("PINNED") && table.contains("SPARSE"), "{table}");
+    let unpacked = Command::new("gzip").args(["-dc", path]).output().expect("a machine has gzip");
+    assert!(unpacked.status.success(), "{}", text(&unpacked.stderr));
+    let all = String::from_utf8_lossy(&unpacked.stdout);
+    for words in ["inuse_space", "pinned_space", "counts", most, "blocks of page frames"] {
+        assert!(all.contains(words), "no {words:?} in the profile");
+    }
+    check_error(&["top"], &[&process, "--pins", "--purge"], &["--pins", "--purge"]);
+    check_error(&["top"], &[&process, "--pprof", "/nowhere/held.pb.gz"], &["/nowhere/held.pb.gz"]);
+    running.end();
+}
+
 /// The program `purge.c`, started under the library: it freed what it used, and sleeps, or also allocates.
 fn swung(what: &str) -> Running {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();

@@ -191,6 +191,65 @@ class Bench1Program(TypedDict):
     version: str
 
 
+class Bench1WorkloadCellCallsFree(TypedDict):
+    """Of frees."""
+
+    above_10_us: int
+    """The number of calls that took longer than 10 us."""
+    calls: int
+    """The number of calls, without those of `left_out`."""
+    left_out: int
+    """Calls that are left out, because the thread was off its CPU meanwhile."""
+    longest_ns: float
+    """The longest call in ns."""
+    mean_ns: float
+    """The mean in ns."""
+    p50_ns: float
+    """The median in ns."""
+    p99_999_ns: float
+    """99.999 % of the calls took no longer, in ns."""
+    p99_99_ns: float
+    """99.99 % of the calls took no longer, in ns."""
+    p99_9_ns: float
+    """99.9 % of the calls took no longer, in ns."""
+    p99_ns: float
+    """99 % of the calls took no longer, in ns."""
+
+
+class Bench1WorkloadCellCallsMalloc(TypedDict):
+    """Of allocations, without the first write to the block."""
+
+    above_10_us: int
+    """The number of calls that took longer than 10 us."""
+    calls: int
+    """The number of calls, without those of `left_out`."""
+    left_out: int
+    """Calls that are left out, because the thread was off its CPU meanwhile."""
+    longest_ns: float
+    """The longest call in ns."""
+    mean_ns: float
+    """The mean in ns."""
+    p50_ns: float
+    """The median in ns."""
+    p99_999_ns: float
+    """99.999 % of the calls took no longer, in ns."""
+    p99_99_ns: float
+    """99.99 % of the calls took no longer, in ns."""
+    p99_9_ns: float
+    """99.9 % of the calls took no longer, in ns."""
+    p99_ns: float
+    """99 % of the calls took no longer, in ns."""
+
+
+class Bench1WorkloadCellCalls(TypedDict):
+    """How long calls took, the least of each figure of all blocks, if each call was timed."""
+
+    free: Bench1WorkloadCellCallsFree
+    """Of frees."""
+    malloc: Bench1WorkloadCellCallsMalloc
+    """Of allocations, without the first write to the block."""
+
+
 class Bench1WorkloadCellCpuNs(TypedDict):
     """CPU time per operation in ns."""
 
@@ -200,6 +259,24 @@ class Bench1WorkloadCellCpuNs(TypedDict):
     """The lower end of the interval."""
     median: float
     """The median."""
+
+
+class Bench1WorkloadCellDayMoment(TypedDict):
+    """A moment of a day."""
+
+    at: float
+    """The share of the day that is over, 0 to 1."""
+    live_mb: float
+    """Live bytes, as they were asked for, in MB."""
+    resident_mb: float
+    """Resident memory less that before the first request, in MB."""
+
+
+class Bench1WorkloadCellDay(TypedDict):
+    """The memory over a service's day, medians of all blocks, if it was one."""
+
+    moments: list[Bench1WorkloadCellDayMoment]
+    """The ends of its parts."""
 
 
 class Bench1WorkloadCellProcessPeakMb(TypedDict):
@@ -279,8 +356,12 @@ class Bench1WorkloadCellWallNs(TypedDict):
 class Bench1WorkloadCell(TypedDict):
     """A contestant's figures for a workload."""
 
+    calls: Bench1WorkloadCellCalls | None
+    """How long calls took, the least of each figure of all blocks, if each call was timed."""
     cpu_ns: Bench1WorkloadCellCpuNs
     """CPU time per operation in ns."""
+    day: Bench1WorkloadCellDay | None
+    """The memory over a service's day, medians of all blocks, if it was one."""
     evidence: str
     """How each sample was proved."""
     moved: int
@@ -323,7 +404,7 @@ class Bench1Workload(TypedDict):
     """The peer with the least CPU time, if there is a peer."""
     cells: list[Bench1WorkloadCell]
     """The cells, by contestant, in the order of tables."""
-    group: Literal["single"] | Literal["threads"] | Literal["programs"] | Literal["caches"] | Literal["floors"]
+    group: Literal["single"] | Literal["threads"] | Literal["programs"] | Literal["caches"] | Literal["latency"] | Literal["service"] | Literal["floors"]
     """The group whose table has the workload."""
     leanest_peer: str | None
     """The peer with the least peak memory, if each sample had a process of its own."""
@@ -3883,10 +3964,18 @@ class Top1Cache(TypedDict):
     pages_per_slab: int
     parked_objects: int
     """Free objects in sheaves and barns."""
+    pinned_bytes: int
+    """Bytes of the free objects of slabs that have an object in use, so that they cannot go back."""
     sheaf_objects: int
     slabs: int
     slot_bytes: int
     """Bytes from one object to the next."""
+    sparse_bytes: int
+    """Bytes of the free objects of those slabs."""
+    sparse_objects: int
+    """Objects in use of those slabs: in sheaves and barns, too."""
+    sparse_slabs: int
+    """Slabs of which no more than a quarter is in use."""
 
 
 class Top1Program(TypedDict):

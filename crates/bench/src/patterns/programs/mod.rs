@@ -55,12 +55,12 @@ fn threads_here() -> u64 {
 
 /// A random size from `least` to `most` bytes of which small ones are likelier: each doubling is as likely as
 /// the next one.
-fn skewed(random: &mut Random, least: u64, most: u64) -> usize {
+pub(super) fn skewed(random: &mut Random, least: u64, most: u64) -> usize {
     (least as f64 * (most as f64 / least as f64).powf(random.unit())) as usize
 }
 
 /// A table of random sizes, drawn by `draw`. Its length is a power of two.
-fn sizes(seed: u64, mut draw: impl FnMut(&mut Random) -> usize) -> Vec<u32> {
+pub(super) fn sizes(seed: u64, mut draw: impl FnMut(&mut Random) -> usize) -> Vec<u32> {
     const TABLE: usize = 4096;
     let mut random = Random::new(seed);
     (0..TABLE).map(|_| draw(&mut random) as u32).collect()
