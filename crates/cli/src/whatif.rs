@@ -113,7 +113,8 @@ fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
 }
 
 /// The dump that predicts: the one whose number of CPUs is nearest to the number asked for, by their ratio;
-/// the first of equals, and where lists ask for several numbers. A dump that has this number predicts nothing.
+/// the first of equals, and where lists ask for several numbers. A dump that has this number predicts
+/// nothing.
 fn nearest<'a>(states: &'a [State], changes: &[Change]) -> &'a State {
     let asked: Vec<u32> = changes.iter().filter_map(|change| change.cpus).collect();
     let away = |state: &&State| {
