@@ -159,7 +159,7 @@ const RESULTS: &[Made] = &[
     made("reproduce", "turin512-mmap1-threads", Always, "3 s, a development build",
          "slablab reproduce turin512-mmap1-threads --format markdown"),
     made("whatif", "range", ByName, "a release build",
-         "cargo run --release -p slablab-doctor --example whatif_errors -- table examples/dumps"),
+         "cargo run --release -p slablab-doctor --example whatif_errors -- table examples/cpus examples/dumps"),
     made("whatif", "releases", ByName, "a release build",
          "cargo run --release -p slablab-doctor --example whatif_errors -- releases examples/releases"),
     made("whatif", "tables", ByName, "a release build",

@@ -7,7 +7,7 @@ use crate::rows::ListArgs;
 use slablab_doctor::output::{per_cpu_answer, whatif_answer};
 use slablab_doctor::state::{Input, State, page_size, read};
 use slablab_doctor::whatif::{
-    Against, Config, Debug, Grid, PerCpu, Policy, SheafCapacity, missing, on_off, predict_with,
+    Against, Change, Config, Debug, Grid, PerCpu, Policy, SheafCapacity, missing, on_off, predict_with,
 };
 use slablab_engines::parse;
 use slablab_report::visible;
@@ -22,7 +22,8 @@ pub(crate) struct Args {
     /// Directory, tar, support bundle or slabinfo; - for standard input; without it, this machine
     input: Option<PathBuf>,
     /// A dump like INPUT; may be repeated. Dumps of one machine with different numbers of CPUs tell what its
-    /// kernel allocates for each CPU: the first is predicted. Without a change the table is printed
+    /// kernel allocates for each CPU. The one with the number of CPUs nearest to that of --cpus predicts,
+    /// else the first. Without a change the table is printed
     #[arg(long = "input", value_name = "DUMP")]
     more: Vec<PathBuf>,
     /// Order policy: clamped, single, halving, patel-v3, slqb, online-cpus ... (a wrong name lists all)
@@ -111,6 +112,22 @@ fn same_machine(before: &State, after: &State) -> Result<(), Failure> {
     Err(format!("--after {path}: another machine, with {found}; expected {expected}").into())
 }
 
+/// The dump that predicts: the one whose number of CPUs is nearest to the number asked for, by their ratio;
+/// the first of equals, and where lists ask for several numbers. A dump that has this number predicts
+/// nothing.
+fn nearest<'a>(states: &'a [State], changes: &[Change]) -> &'a State {
+    let asked: Vec<u32> = changes.iter().filter_map(|change| change.cpus).collect();
+    let away = |state: &&State| {
+        let (Some(today), [then]) = (state.cpus, asked.as_slice()) else { return 0.0 };
+        match today.online == *then {
+            true => f64::INFINITY,
+            false => (f64::from(today.online.max(1)) / f64::from((*then).max(1))).ln().abs(),
+        }
+    };
+    // An input is always there: without one it is this machine.
+    states.iter().min_by(|one, other| away(one).total_cmp(&away(other))).unwrap_or(&states[0])
+}
+
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     let inputs = named("the input", &args.input).chain(named("--input", &args.more));
     let inputs = inputs.chain(named("--against", &args.against));
@@ -150,7 +167,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         paths.push(None);
     }
     let states = paths.into_iter().map(read_at).collect::<Result<Vec<State>, _>>()?;
-    let state = &states[0];
+    let state = nearest(&states, &changes);
     let tables = match states.as_slice() {
         [_] => PerCpu::builtin(),
         several => vec![PerCpu::of(&several.iter().collect::<Vec<_>>())?],

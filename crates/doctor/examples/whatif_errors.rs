@@ -231,6 +231,9 @@ fn table(measured: &[Comparison]) {
             });
         }
     }
+    for (far, words) in [(false, "cpus, up to four times"), (true, "cpus, more than four times")] {
+        line([words, "all", "all"], &|one| has_cpus(one) && one.class.far == far);
+    }
     line(["any", "all", "all"], &|one| one.class.question != Question::Nothing);
 }
 

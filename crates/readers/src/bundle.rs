@@ -29,6 +29,7 @@ use crate::modules::Module;
 use crate::pasted::{Caches, Pasted};
 use crate::procfs::{DentryState, FreeBlocks, Numbers, PageTypes, Zone};
 use crate::slabinfo::{Slabinfo, SlabinfoError};
+use crate::slabs::Snapshot;
 use crate::sysfs::SlabAttrs;
 use crate::tar::TarError;
 use crate::text::LineError;
@@ -149,6 +150,8 @@ pub struct Dump {
     pub vmstat: Numbers,
     /// /proc/slabinfo, or the caches of a text as its rows.
     pub slabinfo: Option<Slabinfo>,
+    /// Every slab then, of a recording whose recorder read them one by one.
+    pub slabs: Option<Box<Snapshot>>,
     /// Earlier snapshots of the caches, oldest first, from a text that has several.
     pub earlier: Vec<Caches>,
     /// Caches of which only bytes are known: name, bytes in use if that is known, and bytes.

@@ -7,19 +7,19 @@
 //! after.tar.zst            a dump of after it
 //! slabinfo.start           /proc/slabinfo when the recorder ran, and the command did not yet
 //! slabinfo.end             /proc/slabinfo when the command had ended, and the recorder still ran
-//! slabs.start.zst          every slab just after slabinfo.start, if the recorder could read the kernel's memory
+//! slabs.start.zst          every slab just after slabinfo.start, if the recorder could read the memory
 //! slabs.end.zst            every slab just after slabinfo.end
 //! kallsyms.zst             the kernel's symbols
 //! perf.data.zst            the events, or trace.dat.zst: the last member
 //! ```
-//! The tar itself is not compressed, so a reader finds each member by its place. docs/record.md describes it
-//! for use with other programs.
+//! The tar itself is not compressed, so a reader finds each member by its place. A tar that another program
+//! made of the members has them in any order. docs/record.md describes it for use with other programs.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::tar::{Entry, Tar, TarError};
 
-/// The first member, which makes a tar a recording: a description in JSON.
+/// The member that makes a tar a recording: a description in JSON. `slablab record` writes it first.
 pub const ABOUT: &str = "slablab-recording.json";
 /// The dump of before the recording.
 pub const BEFORE: &str = "before.tar.zst";
@@ -40,8 +40,23 @@ pub const PERF_DATA: &str = "perf.data.zst";
 /// The events, by tracefs.
 pub const TRACE_DAT: &str = "trace.dat.zst";
 
+/// All members.
+const ALL: [&str; 10] =
+    [ABOUT, BEFORE, AFTER, START, END, START_SLABS, END_SLABS, KALLSYMS, PERF_DATA, TRACE_DAT];
+
 /// The largest member that is no recording of events.
 const LIMIT: u64 = 64 << 20;
+
+/// The name of the member at `path` of a tar; `None` for a file that is no member of a recording.
+pub(crate) fn member_name(path: &str) -> Option<&'static str> {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    ALL.into_iter().find(|name| *name == path)
+}
+
+/// Whether this is the member of events.
+pub(crate) fn is_events(name: &str) -> bool {
+    matches!(name, PERF_DATA | TRACE_DAT)
+}
 
 /// Which of a recording's two states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +74,14 @@ impl Moment {
         match self {
             Moment::Before => BEFORE,
             Moment::After => AFTER,
+        }
+    }
+
+    /// The member that has its slabs.
+    pub(crate) fn slabs(self) -> &'static str {
+        match self {
+            Moment::Before => START_SLABS,
+            Moment::After => END_SLABS,
         }
     }
 }
@@ -79,30 +102,34 @@ pub struct Member {
 pub struct Members(Vec<Member>);
 
 impl Members {
-    /// The members of the file that `reader` begins at; `None` if it is no such recording. Reads as far as
-    /// the member of events, which is the last.
+    /// The members of the file that `reader` begins at; `None` if it is no such recording: one that begins
+    /// with [`ABOUT`], or has it and nothing but members of a recording. Reads as far as the member of events
+    /// where [`ABOUT`] is before it, else to the end.
     ///
     /// # Errors
     /// A tar that is damaged, or ends before its events.
     pub fn of(reader: impl Read) -> Result<Option<Members>, TarError> {
         let mut tar = Tar::new(reader);
-        let mut members = Vec::new();
+        let (mut members, mut is_recording): (Vec<Member>, bool) = (Vec::new(), false);
         loop {
             match tar.next() {
                 Ok(Some(Entry::File { path, size, .. })) => {
-                    if members.is_empty() && path != ABOUT {
+                    let known = member_name(&path);
+                    if known.is_none() && !is_recording {
                         return Ok(None);
                     }
-                    let is_last = matches!(path.as_str(), PERF_DATA | TRACE_DAT);
-                    members.push(Member { name: path, offset: tar.offset(), size });
+                    is_recording |= known == Some(ABOUT);
+                    let name = known.map_or(path, String::from);
+                    let is_last = is_recording && is_events(&name);
+                    members.push(Member { name, offset: tar.offset(), size });
                     if is_last {
                         return Ok(Some(Members(members)));
                     }
                 }
-                // Not a tar at all.
-                Err(_) if members.is_empty() => return Ok(None),
+                // Not a tar at all, or one of something else.
+                Err(_) if !is_recording => return Ok(None),
                 Err(error) => return Err(error),
-                Ok(_) => return Ok((!members.is_empty()).then_some(Members(members))),
+                Ok(_) => return Ok(is_recording.then_some(Members(members))),
             }
         }
     }
@@ -114,7 +141,7 @@ impl Members {
 
     /// The member that has the events.
     pub fn events(&self) -> Option<&Member> {
-        self.0.last().filter(|member| matches!(member.name.as_str(), PERF_DATA | TRACE_DAT))
+        self.0.iter().find(|member| is_events(&member.name))
     }
 }
 
@@ -192,8 +219,23 @@ mod tests {
         check(&[(ABOUT, b"{}"), (BEFORE, b"dump"), events], Some(&[ABOUT, BEFORE, PERF_DATA]));
         check(&[(ABOUT, b"{}"), events, (AFTER, b"behind the events")], Some(&[ABOUT, PERF_DATA]));
         check(&[(ABOUT, b"{}")], Some(&[ABOUT]));
+        // Packed anew by another program: in the order of names, or below the folder.
+        check(
+            &[(AFTER, b"dump"), events, (ABOUT, b"{}"), (START, b"rows")],
+            Some(&[AFTER, PERF_DATA, ABOUT, START]),
+        );
+        check(&[(AFTER, b"dump"), events], None);
+        check(&[(AFTER, b"dump"), ("proc/slabinfo", b"text"), (ABOUT, b"{}")], None);
         check(&[("proc/slabinfo", b"text"), (ABOUT, b"{}")], None);
         check(&[], None);
+    }
+
+    #[test]
+    fn members_below_a_folder() {
+        let tar = tar(&[("./perf.data.zst", b"events"), ("./slablab-recording.json", b"{}")]);
+        let members = Members::of(&tar[..]).unwrap().unwrap();
+        assert_eq!(members.events().unwrap().read(Cursor::new(&tar)).unwrap(), b"events");
+        assert_eq!(members.get(ABOUT).unwrap().read(Cursor::new(&tar)).unwrap(), b"{}");
     }
 
     #[test]

@@ -113,6 +113,9 @@ pub enum Sheaf {
 }
 
 impl Snapshot {
+    /// Bytes of a snapshot's text that are read: ten million slabs take a quarter of it.
+    pub const BYTES_MAX: u64 = 1 << 30;
+
     /// Slabs of all caches.
     pub fn slabs(&self) -> usize {
         self.caches.iter().map(|cache| cache.slabs.len()).sum()

@@ -7,6 +7,7 @@
 pub mod change;
 pub mod counters;
 mod cpustat;
+pub mod guess;
 pub mod judged;
 mod moved;
 pub mod pages;

@@ -138,6 +138,9 @@ fn two_inputs_tell_what_each_cpu_has() {
     run(&["--cpus", "160"], &["cpus=160", "predicted:", "90 % of measured", "What the kernel allocates"]);
     // The same dump as INPUT and --input; and dumps that tell nothing together.
     run(&["--cpus", "64", "-N", "1"], &["What the kernel allocates for each CPU is that of"]);
+    // The nearest by the ratio predicts: 160 CPUs for 64, and 16 for 160, which that dump has already.
+    run(&["--cpus", "64", "-N", "1"], &["ppc64_smp160_maxorder0"]);
+    run(&["--cpus", "160", "-N", "1"], &["ppc64_smp16_maxorder0"]);
     check(&[&few, "--input", &many, "--cpus", "64"], &["What the kernel allocates for each CPU is that of"]);
     let other = dump("amd64_smp4");
     check_error(&["--input", &few, "--input", &other, "--cpus", "8"], &["x86_64", "expected 6.1 on ppc64le"]);

@@ -85,6 +85,8 @@ pub enum Kind {
     PinningPair,
     /// Memory of the kernel that is no slabs grew.
     KernelMemory,
+    /// Slabs that were read one by one.
+    EachSlab,
 }
 
 /// A finding.

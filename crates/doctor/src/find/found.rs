@@ -1,7 +1,9 @@
 //! All findings about a machine, in their order.
 
 use super::finding::{Finding, Kind};
-use super::{accounting, caches, climbing, dentries, dying, machine, made_of, pasted, rounding, trust, who};
+use super::{
+    accounting, caches, climbing, dentries, dying, each, machine, made_of, pasted, rounding, trust, who,
+};
 use crate::measure::Measured;
 
 /// The findings about a machine: growth and holders first, then most bytes first.
@@ -22,6 +24,7 @@ pub fn find(measured: &Measured) -> Found {
     found.extend(dying::find(measured));
     found.extend(made_of::find(measured, worth));
     found.extend(accounting::find(measured, worth));
+    found.extend(each::find(measured));
     found.extend(measured.rounding.and_then(|rounding| rounding::find(rounding, worth)));
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.kind.cmp(&b.kind)).then(a.caches.cmp(&b.caches)));
     let mut findings = climbing::find(measured, worth);

@@ -13,6 +13,7 @@
 //!   dying             removed cgroups
 //!   accounting        what the kernel keeps beside objects
 //!   rounding          kmalloc's classes, by a recording
+//!   each              slabs that a recording has one by one
 //! Finding             one of them: its kind, its caches, its bytes, its words
 //! ```
 //!
@@ -23,6 +24,7 @@ mod caches;
 mod climbing;
 pub(crate) mod dentries;
 mod dying;
+mod each;
 mod finding;
 mod found;
 mod machine;

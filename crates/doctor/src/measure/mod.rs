@@ -9,6 +9,7 @@
 //!     Split           bytes that add up to slabinfo's Loss
 //!       accounting    what the kernel keeps beside objects: cgroups, lines of code
 //!       parked        bounds of the objects that are parked with CPUs
+//!       EachSlab      of a recording: its slabs one by one
 //!     Reclaim         who frees the objects of a cache
 //!   Meminfo           the sum of the caches, compared with /proc/meminfo's Slab
 //!   Grown             which caches grew together, and under which names
@@ -29,6 +30,7 @@ pub mod cgroups;
 pub mod code;
 mod comparable;
 pub mod counters;
+pub mod each;
 pub mod grown;
 pub mod held;
 pub mod history;

@@ -6,10 +6,12 @@
 //! | since 6.18 | sheaves: three per CPU, ten full ones per node | `sheaf_capacity`; since 7.0 else rules |
 //! | SLAB | arrays per CPU, per node, per pair of nodes | tunables in /proc/slabinfo |
 //!
-//! How many of the objects of a CPU slab are free is never written anywhere. So there are bounds: from none,
+//! How many of the objects of a CPU slab are free no file says; a recording that has every slab does. Without
+//! one there are bounds: from none,
 //! or one in each partial slab of a CPU (a slab goes there when an object of it is freed, and only frees
 //! happen to it there), to all.
 
+use super::each::EachSlab;
 use crate::state::{Cache, State};
 use slablab_readers::slabinfo::SlabinfoRow;
 use slablab_slabs::engines::slub::SlubPolicy;
@@ -44,6 +46,10 @@ pub fn parked_objects(cache: &Cache, state: &State) -> Option<Bounds> {
         return None;
     }
     let active = cache.active_objects.min(cache.total_objects);
+    if let Some(each) = EachSlab::of(cache, state) {
+        let parked = each.parked().min(active);
+        return Some(Bounds { low: parked, high: parked });
+    }
     let held = match tunables(cache, state) {
         Some(row) => Bounds { low: 0, high: in_arrays(row, state)? },
         None => {

@@ -109,7 +109,7 @@ fn gather(path: &Path, moment: Moment) -> Result<Gathered> {
         let (dump, origin) = (folder.finish(path, builder)?, Origin::Directory);
         return Ok(Gathered { missing: lacking(&dump, origin, &folder.refused), dump, origin });
     }
-    let mut builder = DumpBuilder::of(moment);
+    let mut builder = DumpBuilder::of(moment).with_slabs();
     let (form, cut_off) = match path == Path::new("-") {
         true => builder.input(io::stdin().lock()).map_err(unread).at(Path::new("standard input"))?,
         false => builder.input(slablab_report::files::open(path).at(path)?).map_err(unread).at(path)?,

@@ -56,6 +56,13 @@ fn orders(case: &Case, unexplained: &[String]) -> Option<String> {
 fn objects(case: &Case) -> Option<String> {
     let own = Kernel::of(case.state).release;
     let own = if own.is_empty() { "the kernel of the input".into() } else { own };
+    if case.holders().is_some() && case.other_release().is_none() && case.change.cpus.is_some() {
+        return Some(
+            "Each CPU that comes refills a sheaf of each cache that CPUs have objects of, and each that goes \
+             takes its own with it; barns stay."
+                .into(),
+        );
+    }
     if case.holders().is_some() {
         return Some(format!(
             "{} Objects in use are as many as in {own}. Objects have other sizes where those of Debian's kernels \

@@ -58,8 +58,8 @@ impl Comparison {
     }
 
     /// A row of [`errors::COLUMNS`](super::errors::COLUMNS).
-    pub fn row(&self) -> [String; 9] {
-        let Class { question, large, loaded } = self.class;
+    pub fn row(&self) -> [String; 10] {
+        let Class { question, large, loaded, far } = self.class;
         let word = |yes: bool| String::from(if yes { "yes" } else { "no" });
         [
             self.from.clone(),
@@ -69,6 +69,7 @@ impl Comparison {
             question.name().into(),
             word(large),
             word(loaded),
+            word(far),
             self.predicted.to_string(),
             self.real.to_string(),
         ]
@@ -95,13 +96,14 @@ pub fn measure(boots: &[Boot]) -> Result<Vec<Comparison>> {
 /// A dump that does not tell what the rules need.
 pub fn measure_with(boots: &[Boot], tables_of: impl Fn(&State) -> Vec<PerCpu>) -> Result<Vec<Comparison>> {
     let mut measured = Vec::new();
-    let mut tables: Vec<(String, Vec<PerCpu>)> = Vec::new();
+    let mut tables: Vec<((String, Kernel), Vec<PerCpu>)> = Vec::new();
     for to in boots {
         let machine = machine(&to.state);
-        if tables.iter().all(|(known, _)| *known != machine) {
-            tables.push((machine.clone(), tables_of(&to.state)));
+        let key = (machine.clone(), Kernel::of(&to.state));
+        if tables.iter().all(|(known, _)| *known != key) {
+            tables.push((key.clone(), tables_of(&to.state)));
         }
-        let Some((_, tables)) = tables.iter().find(|(known, _)| *known == machine) else { continue };
+        let Some((_, tables)) = tables.iter().find(|(known, _)| *known == key) else { continue };
         for from in boots.iter().filter(|from| from.name != to.name) {
             let Some(change) = question(&from.state, &to.state)? else { continue };
             let prediction = predict_with(&from.state, &change, tables)?;

@@ -90,13 +90,13 @@ impl<'a> Caches<'a> {
 
     /// Slabs with the change.
     fn slabs(&self, cache: &Cache, mut held: Held, per_slab: u64) -> u64 {
+        let mut then = self.cpus.change(&cache.name, &mut held, per_slab);
         let holders = self.case.holders();
         if let Some(slabs) =
-            holders.and_then(|holders| holders.slabs(cache, self.case.state, per_slab, self.level))
+            holders.and_then(|holders| holders.slabs(cache, self.case.state, &then, self.level))
         {
             return slabs;
         }
-        let mut then = self.cpus.change(&cache.name, &mut held, per_slab);
         let debugged = layout::of_cache(cache).is_on();
         match self.case.change.debug {
             Some(debug) if debug.is_on() && !debugged => held.without_cpu_slabs(per_slab),

@@ -46,7 +46,7 @@ impl<'a> Case<'a> {
         }
         let rules = Rules::of(state, assumed)?;
         let rules_whatif = rules.with(change)?;
-        let kept = Keeping::new(state, change, &rules)?;
+        let kept = Keeping::new(state, change, [&rules, &rules_whatif])?;
         let case = Case { state, change, rules, rules_whatif, kept };
         case.check()?;
         assumed.extend(case.debug().assumed(case.release()));
@@ -148,9 +148,21 @@ impl<'a> Case<'a> {
 }
 
 impl Keeping {
-    fn new(state: &State, change: &Change, rules: &Rules) -> Result<Keeping> {
+    /// With other CPUs, sheaves come and go with them. How full they are with debugging, other pages or other
+    /// merging is not known.
+    fn of_cpus(state: &State, change: &Change, [rules, then]: [&Rules; 2]) -> Keeping {
+        let Change { page_size, merge, debug, .. } = *change;
+        let has_sheaves = state.release.is_some_and(|release| release >= SHEAVES_ONLY_SINCE);
+        let same = page_size.is_none() && merge.is_none() && debug.is_none();
+        match has_sheaves && same && rules.cpus.online != then.cpus.online {
+            true => Keeping::Known(Holders::new(state, [rules, then], policy(state))),
+            false => Keeping::Same,
+        }
+    }
+
+    fn new(state: &State, change: &Change, rules: [&Rules; 2]) -> Result<Keeping> {
         let then = match change.engine {
-            None if change.sheaf_capacity.is_none() => return Ok(Keeping::Same),
+            None if change.sheaf_capacity.is_none() => return Ok(Keeping::of_cpus(state, change, rules)),
             None => policy(state),
             Some(Preset::Slub(then)) => then,
             Some(_) => return Ok(Keeping::Unknown("what another engine keeps for CPUs is not predicted")),
@@ -174,7 +186,7 @@ impl Keeping {
                 "another release is predicted on the same CPUs and pages, with the same merging and debugging",
             ));
         }
-        Ok(Keeping::Known(Holders::new(state, rules, then)))
+        Ok(Keeping::Known(Holders::new(state, [rules[0]; 2], then)))
     }
 }
 

@@ -7,6 +7,7 @@
 //!     held           where the objects of a cache are today
 //!     PerCpu         what the kernel allocates for each CPU
 //!     Touches        how often programs touch caches (reach)
+//!     workqueues     objects of pool_workqueue
 //!   caches           each cache: bytes per object (layout), who shares slabs (merge), slabs (fill)
 //!   Holders          another release: sheaves instead of CPU slabs, and back (sheaves)
 //!   arrays           what a configuration or release keeps beside objects: accounting
@@ -50,6 +51,7 @@ pub mod released;
 mod rules;
 pub mod sheaves;
 pub mod touch;
+mod workqueues;
 
 pub use against::{Against, Mismatch, Off};
 pub use capacity::SheafCapacity;

@@ -302,7 +302,7 @@ fn predicted(boots: &[&State], cpus: u32, tables: &[PerCpu]) -> Result<[u64; 4]>
         let change = Change { cpus: (online(state) != cpus).then_some(cpus), ..Change::default() };
         let prediction = predict_with(state, &change, tables)?;
         // Other CPUs are predicted no better than another boot of the same machine.
-        let again = Range::measured(Class::of(state, &Change::default(), &prediction.rules_whatif));
+        let again = Range::measured(Class::of(state, &Change::default(), &prediction.rules_whatif), 1.0);
         let range = if again.ln() > prediction.range.ln() { again } else { prediction.range };
         let bytes = prediction.whatif.bytes;
         let (low, high) = range.around(bytes);

@@ -2,7 +2,7 @@
 
 use super::case::{Case, Keeping};
 use super::change::Change;
-use super::errors::{Class, Range};
+use super::errors::{Class, Range, beyond};
 use super::figures::{Row, Total};
 use super::percpu::PerCpu;
 use super::rules::Rules;
@@ -94,6 +94,7 @@ fn range(case: &Case, cpus: &Cpus, rows: &[Row]) -> Range {
         Keeping::Same if case.change.config.is_some() => return modelled(case, cpus),
         Keeping::Same => {}
         Keeping::Unknown(why) => return Range::Unknown(why),
+        Keeping::Known(_) if cpus.differ() => return modelled(case, cpus).widened(measured(case).ln()),
         Keeping::Known(_) => return modelled(case, cpus),
     }
     if case.holds_otherwise().is_some() || !cpus.are_counted() || case.other_pages() {
@@ -101,8 +102,15 @@ fn range(case: &Case, cpus: &Cpus, rows: &[Row]) -> Range {
     }
     match rows.iter().all(|row| row.today == row.whatif) {
         true => Range::Unchanged,
-        false => Range::measured(Class::of(case.state, case.change, &case.rules_whatif)),
+        false => measured(case),
     }
+}
+
+/// The range of the predictions that boots measured.
+fn measured(case: &Case) -> Range {
+    let (today, then) = case.cpus();
+    let class = Class::of(case.state, case.change, &case.rules_whatif);
+    Range::measured(class, beyond(today, then))
 }
 
 /// The range of another release: everything parked as little, or as much, as can be, and the scatter of

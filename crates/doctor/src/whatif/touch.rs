@@ -9,13 +9,15 @@
 //! A touch is equally likely to be on any CPU ([`reach`](super::reach)).
 //!
 //! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of `PER_THREAD`.
-//! If the object count of a cache is known to within a quarter of the number of CPUs, and the bounds contain
-//! a multiple of that number, the objects scale with the CPUs. The number of all other objects stays.
+//! [`workqueues`](super::workqueues) has those of pool_workqueue. If the object count of a cache is known to
+//! within a quarter of the number of CPUs, and the bounds contain a multiple of that number, the objects
+//! scale with the CPUs. The number of all other objects stays.
 
 use super::fill::{Held, Then};
 use super::held::{self, PER_THREAD, named_of_every_cpu};
 use super::percpu::{Kernel, PerCpu};
 use super::reach::Touches;
+use super::workqueues;
 use crate::state::{Cache, State};
 
 /// Kernel threads of a CPU, as `ps` lists them: idle thread, cpuhp, migration, ksoftirqd, two workers for
@@ -119,11 +121,13 @@ impl<'a> Cpus<'a> {
         if let Some(threads) = self.threads_per_cpu.filter(|_| is_per_thread) {
             // The stacks that meminfo counts are exact; objects in CPU slabs are not.
             threads * (then - today)
+        } else if name == workqueues::CACHE && workqueues::are_per_cpu(self.state) {
+            workqueues::more(held.objects(), today, then)
         } else if let Some(rate) = self.table().and_then(|table| table.caches.get(name)) {
             rate.objects * (then - today)
         } else if is_per_thread {
             THREADS_PER_CPU as f64 * (then - today)
-        } else if let Some(live) = for_each_cpu(held, u64::from(self.today)) {
+        } else if let Some(live) = self.for_each_cpu(held) {
             held.live = Some(live);
             live as f64 * (then / today - 1.0)
         } else {
@@ -138,6 +142,13 @@ impl<'a> Cpus<'a> {
         cpus.powf(self.table().and_then(|table| table.lists).unwrap_or(0.5))
     }
 
+    /// Objects in use if they are the same number for each CPU and that is hardly by chance. With sheaves the
+    /// objects in use are not known: parked ones are counted among them.
+    fn for_each_cpu(&self, held: &Held) -> Option<u64> {
+        let known = self.state.release.is_none_or(|release| release < held::SHEAVES_ONLY_SINCE);
+        known.then(|| multiple(held, self.today.into())).flatten()
+    }
+
     /// Whether the kernel allocates from the cache on every CPU that comes up.
     fn is_of_every_cpu(&self, name: &str) -> bool {
         let known = self.table().and_then(|table| table.every_cpu(name));
@@ -145,9 +156,9 @@ impl<'a> Cpus<'a> {
     }
 }
 
-/// Objects in use if they are the same number for each CPU and that is hardly by chance: what is possible
-/// spans at most a quarter of the number of CPUs, so that three of four other numbers would show.
-fn for_each_cpu(held: &Held, cpus: u64) -> Option<u64> {
+/// The multiple of the number of CPUs among the possible numbers of objects, if these span at most a quarter
+/// of the number of CPUs, so that three of four other numbers would show.
+fn multiple(held: &Held, cpus: u64) -> Option<u64> {
     let (least, most) = held.bounds();
     let multiple = most / cpus.max(1) * cpus;
     (multiple >= least.max(1) && most - least <= cpus / 4).then_some(multiple)

@@ -34,7 +34,7 @@ fn the_built_in_table_is_that_of_the_boots() {
 }
 
 /// Where the table goes beyond the CPUs of its boots, such predictions were in their ranges; where they were
-/// not, the table has the boots alone.
+/// not, the table has the boots alone. With sheaves those of more CPUs are, and those of fewer are not.
 #[test]
 fn predictions_of_other_boots() {
     let all = held_out(&ALL).expect("predictions");
@@ -43,7 +43,7 @@ fn predictions_of_other_boots() {
         of.map(|one| (one.slabs.low..=one.slabs.high).contains(&one.real)).collect()
     };
     assert_eq!(inside(false), [true; 9]);
-    assert_eq!(inside(true), [false; 4], "extend the table of kernels with sheaves");
+    assert_eq!(inside(true), [true, false, true, false], "extend the table of kernels with sheaves");
 }
 
 /// A machine like that of a dump, with another release, architecture or number of CPUs.
@@ -119,6 +119,6 @@ fn the_verdict_of_a_machine_beside_a_boot() {
     );
     let leak = in_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/leak"));
     let after = leak.iter().find(|boot| boot.name == "after").expect("a dump");
-    check(&after.state, NoProblem, "that no shrinker frees are 64 times what a boot takes on 2 CPUs");
+    check(&after.state, NoProblem, "that no shrinker frees are 65 times what a boot takes on 2 CPUs");
     check(&grown("amd64_smp4.after", 0, 1000), NotReclaimable, "modules and services make it 3 to 6 times");
 }

@@ -370,7 +370,7 @@ fn the_answer_is_one_sentence() {
         large,
         &[cpus(320)],
         None,
-        &format!("With cpus=320 slabs would take 547 MiB (460 MiB to 651 MiB {boots}) {more}"),
+        &format!("With cpus=320 slabs would take 547 MiB (456 MiB to 656 MiB {boots}) {more}"),
     );
     let pages = Change { page_size: Some(4096), ..Change::default() };
     let guess = "(92.7 MiB to 142 MiB, a guess) instead of 329 MiB: 65.2 % less.";
@@ -398,7 +398,7 @@ fn the_answer_is_one_sentence() {
         None,
         &format!(
             "None of 2 changes makes slabs take less than the 15.4 MiB of today: with the best, cpus=8, they \
-             would take 18.7 MiB (17.7 MiB to 19.6 MiB {boots})."
+             would take 18.7 MiB (17.3 MiB to 20.1 MiB {boots})."
         ),
     );
 }

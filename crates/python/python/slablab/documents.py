@@ -754,7 +754,7 @@ class Description1(_Description1, total=False):
 class Doctor1Action(TypedDict):
     basis: str
     """How the range is known."""
-    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"] | Literal["kernel_memory"]]
+    because: list[Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"] | Literal["kernel_memory"] | Literal["each_slab"]]
     """The findings that it is for."""
     command: str
     """The command to type, or the words to add to the kernel's command line."""
@@ -870,6 +870,33 @@ class Doctor1Corruption(TypedDict):
     """The first and the last byte that was written."""
 
 
+class Doctor1EachSlabItem(TypedDict):
+    """The slabs of one cache."""
+
+    beyond_need: int
+    """Slabs that are more than the objects in use need."""
+    cache: str
+    """Its name."""
+    empty: int
+    """Slabs without an object in use, no CPU's."""
+    free_cpus: int
+    """Free objects of slabs that CPUs allocate from, or have on their lists."""
+    free_listed: int
+    """Free objects of slabs on nodes' lists."""
+    in_sheaves: int
+    """Objects in sheaves."""
+    in_use: int
+    """Objects in use: neither free in a slab nor parked in a sheaf."""
+    in_use_nearly_empty: int
+    """Objects in use of those."""
+    nearly_empty: int
+    """Slabs that are no CPU's with at least one object in use, and at most an eighth of theirs."""
+    slab_bytes: int
+    """Bytes of a slab."""
+    slabs: int
+    """Slabs."""
+
+
 class Doctor1FindingCache(TypedDict):
     cache: str
     ordinal: int
@@ -881,7 +908,7 @@ class Doctor1Finding(TypedDict):
     """0 where it is not about bytes."""
     caches: list[Doctor1FindingCache]
     """Empty if it is about the machine."""
-    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"] | Literal["kernel_memory"]
+    kind: Literal["dominates"] | Literal["fragmented"] | Literal["tail"] | Literal["metadata"] | Literal["debugging"] | Literal["parked"] | Literal["large_kmalloc"] | Literal["meminfo_gap"] | Literal["memoryless_nodes"] | Literal["fallback"] | Literal["high_order"] | Literal["reclaimable"] | Literal["unreclaimable"] | Literal["leak"] | Literal["growth"] | Literal["cache_growth"] | Literal["dying_cgroups"] | Literal["merged"] | Literal["approximated"] | Literal["raced"] | Literal["big_pages"] | Literal["rounding"] | Literal["alloc_failed"] | Literal["out_of_memory"] | Literal["holders"] | Literal["dentries"] | Literal["suspect"] | Literal["benign"] | Literal["together"] | Literal["corruption"] | Literal["unread_row"] | Literal["call_sites"] | Literal["accounting"] | Literal["pinning_pair"] | Literal["kernel_memory"] | Literal["each_slab"]
     """The kinds of findings."""
     text: str
 
@@ -1152,6 +1179,8 @@ class Doctor1(TypedDict):
     """CPUs that were online."""
     dying_cgroups: int | None
     """Removed cgroups that still hold memory."""
+    each_slab: list[Doctor1EachSlabItem]
+    """Slabs of each cache that a recorder read one by one; empty for other inputs."""
     evidence: list[str]
     """The limits of the answer, in sentences."""
     findings: list[Doctor1Finding]
@@ -4236,6 +4265,29 @@ class Verify1SnapshotsSlabs(TypedDict):
     """The kernel's."""
 
 
+class Verify1SnapshotsStartGuessedItem(TypedDict):
+    """How far the guessed start of one cache is off."""
+
+    cache: str
+    """The cache."""
+    error_objects: float
+    """Mean error of a slab's objects in use, slabs sorted by them."""
+    error_objects_freed: float
+    """Mean error of the objects in use of those, by address."""
+    error_objects_freed_full: float
+    """The same, if each is full."""
+    error_objects_mean: float
+    """The same, if each partial slab is as full as their mean."""
+    objects_per_slab: int
+    """Objects of a slab."""
+    slabs: int
+    """Slabs that were read."""
+    slabs_freed: int
+    """Slabs of which only frees are seen, and that were read."""
+    slabs_guessed: int
+    """Slabs that are guessed."""
+
+
 class Verify1SnapshotsUntracedItem(TypedDict):
     """Objects by which a cache changed without an event: allocations less frees."""
 
@@ -4260,6 +4312,8 @@ class Verify1Snapshots(TypedDict):
     """Slabs on nodes' lists at the end."""
     slabs: Verify1SnapshotsSlabs
     """Slabs at the end."""
+    start_guessed: list[Verify1SnapshotsStartGuessedItem]
+    """How far the start would be off if it were guessed, the largest error first."""
     untraced: list[Verify1SnapshotsUntracedItem]
     """Objects by which caches changed without an event, the most bytes first."""
 

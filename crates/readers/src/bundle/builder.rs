@@ -15,6 +15,7 @@ use crate::pasted::Pasted;
 use crate::procfs;
 use crate::recording::{self, Moment};
 use crate::slabinfo::{Slabinfo, SlabinfoError};
+use crate::slabs::Snapshot;
 use crate::sysfs::SlabAttrs;
 use crate::tar::{Entry, Tar, TarError};
 use crate::text::{LineError, id_list, number, utf8};
@@ -39,6 +40,43 @@ pub struct DumpBuilder {
     bytes: u64,
     /// Which state of a recording is read.
     moment: Moment,
+    /// Whether the slabs of a recording are read, too, that were read one by one.
+    wants_slabs: bool,
+}
+
+/// Members of a recording, in any order.
+#[derive(Default)]
+struct Recorded {
+    /// Whether there is a description, which makes the tar a recording.
+    is_one: bool,
+    /// The dump.
+    dump: Option<Vec<u8>>,
+    /// The slabs.
+    slabs: Option<Vec<u8>>,
+    /// A member that is larger than any, and the most bytes it may have.
+    too_large: Option<(&'static str, u64)>,
+}
+
+impl Recorded {
+    /// Takes a member, if it is one of those that are read.
+    fn take<R: Read>(
+        &mut self,
+        (name, size): (&'static str, u64),
+        (moment, wants_slabs): (Moment, bool),
+        tar: &mut Tar<R>,
+    ) -> Result<(), BundleError> {
+        self.is_one |= name == recording::ABOUT;
+        let place = match name {
+            name if name == moment.member() => &mut self.dump,
+            name if name == moment.slabs() && wants_slabs => &mut self.slabs,
+            _ => return Ok(()),
+        };
+        match size > DumpBuilder::LIMIT {
+            true => self.too_large = Some((name, DumpBuilder::LIMIT)),
+            false => *place = Some(tar.content()?),
+        }
+        Ok(())
+    }
 }
 
 impl DumpBuilder {
@@ -55,6 +93,11 @@ impl DumpBuilder {
     /// An empty dump, for the state of `moment` if the input is a recording with two states ([`recording`]).
     pub fn of(moment: Moment) -> Self {
         DumpBuilder { moment, ..Self::default() }
+    }
+
+    /// The same, with the slabs that were read one by one then, if the recording has them.
+    pub fn with_slabs(self) -> Self {
+        DumpBuilder { wants_slabs: true, ..self }
     }
 
     /// Whether the file at `path` is worth reading ([`WANTED`](super::WANTED)).
@@ -93,13 +136,30 @@ impl DumpBuilder {
     }
 
     fn entries<R: Read>(&mut self, tar: &mut Tar<R>) -> Result<(), BundleError> {
-        while let Some(entry) = tar.next()? {
-            if matches!(&entry, Entry::File { path, .. } if path == recording::ABOUT) {
-                return self.recorded(tar);
+        let mut parts = Recorded::default();
+        loop {
+            let entry = match tar.next() {
+                Ok(Some(entry)) => entry,
+                Ok(None) => break,
+                // Of a recording that is cut off behind the dump, the dump is there.
+                Err(_) if parts.is_one && parts.dump.is_some() => break,
+                Err(error) => return Err(error.into()),
+            };
+            let member = match &entry {
+                Entry::File { path, size, .. } => recording::member_name(path).map(|name| (name, *size)),
+                Entry::Link { .. } => None,
+            };
+            match member {
+                // The events are behind all others, and stay unread, in a file of `slablab record`.
+                Some((name, _)) if recording::is_events(name) && parts.is_one => break,
+                Some((name, size)) => parts.take((name, size), (self.moment, self.wants_slabs), tar)?,
+                None => self.entry(entry, tar)?,
             }
-            self.entry(entry, tar)?;
+            if parts.is_one && parts.dump.is_some() && (parts.slabs.is_some() || !self.wants_slabs) {
+                break;
+            }
         }
-        Ok(())
+        if parts.is_one { self.recorded(parts) } else { Ok(()) }
     }
 
     fn entry<R: Read>(&mut self, entry: Entry, tar: &mut Tar<R>) -> Result<(), BundleError> {
@@ -115,26 +175,26 @@ impl DumpBuilder {
         Ok(())
     }
 
-    /// Takes one dump of a recording. The events behind the dumps stay unread.
-    fn recorded<R: Read>(&mut self, tar: &mut Tar<R>) -> Result<(), BundleError> {
+    /// Takes one dump of a recording, and the slabs that were read one by one then.
+    fn recorded(&mut self, parts: Recorded) -> Result<(), BundleError> {
         let member = self.moment.member();
-        while let Some(entry) = tar.next()? {
-            if let Entry::File { path, size, .. } = entry
-                && path == member
-            {
-                if size > Self::LIMIT {
-                    return Err(BundleError::TooMuch { path, limit: Self::LIMIT });
-                }
-                let content = tar.content()?;
-                let io = |source| TarError::Io { offset: tar.offset(), source };
-                let mut nested = Tar::new(Decompressed::new(&content[..]).map_err(io)?);
-                while let Some(entry) = nested.next()? {
-                    self.entry(entry, &mut nested)?;
-                }
-                return Ok(());
-            }
+        if let Some((path, limit)) = parts.too_large {
+            return Err(BundleError::TooMuch { path: path.into(), limit });
         }
-        Err(BundleError::NoState(member))
+        let content = parts.dump.ok_or(BundleError::NoState(member))?;
+        let io = |source| TarError::Io { offset: 0, source };
+        let mut nested = Tar::new(Decompressed::new(&content[..]).map_err(io)?);
+        while let Some(entry) = nested.next()? {
+            self.entry(entry, &mut nested)?;
+        }
+        if let Some(packed) = parts.slabs {
+            let mut text = Vec::new();
+            let unpacked = Decompressed::new(&packed[..]).map_err(io)?;
+            unpacked.take(Snapshot::BYTES_MAX).read_to_end(&mut text).map_err(io)?;
+            let wrong = |source| BundleError::File { path: self.moment.slabs().into(), source };
+            self.dump.slabs = Some(Box::new(Snapshot::parse(&text).map_err(wrong)?));
+        }
+        Ok(())
     }
 
     /// Takes the time at which a file that was taken was written last, in seconds since 1970. Only files of

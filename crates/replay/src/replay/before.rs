@@ -321,7 +321,7 @@ impl Before {
     }
 
     /// The slabs at the start of the cache that has one of these names.
-    pub(super) fn slabs_of<'a>(
+    pub(crate) fn slabs_of<'a>(
         &self,
         mut names: impl Iterator<Item = &'a String>,
     ) -> Option<(&Snapshot, &CacheSlabs)> {

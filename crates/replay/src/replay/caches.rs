@@ -57,7 +57,7 @@ pub struct CacheEntry {
 
 impl CacheEntry {
     /// All names of it.
-    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.name).chain(&self.aliases)
     }
 

@@ -146,6 +146,34 @@ pub fn replay(
     Ok(prepared.replay(outcomes))
 }
 
+/// A start that was planned as if the recorder had read no slabs.
+pub(crate) struct Guessed {
+    /// The caches.
+    pub(crate) table: CacheTable,
+    /// What the recording shows of the start.
+    pub(crate) survey: survey::Survey,
+    /// The slabs.
+    pub(crate) plan: plan::Plan,
+}
+
+impl Guessed {
+    /// The start of a recording that has snapshots, guessed at the moment of the first one.
+    pub(crate) fn of(reader: &Reader, path: &Path, options: &Options) -> Result<Guessed> {
+        let (metadata, before) = (reader.metadata(), options.before.as_ref());
+        let dump = before.and_then(|before| before.dump.as_ref());
+        let machine = machine::choose(metadata, dump, &options.machine, path)?;
+        let kernel = recorded_kernel(metadata, options, &mut Vec::new(), &mut Vec::new());
+        let table = CacheTable::new(metadata, before, machine.spec.page_shift, kernel, &machine);
+        let survey = survey::survey(path, reader, &table, options)?;
+        let mut blind = options.clone();
+        if let Some(before) = &mut blind.before {
+            before.snapshots = None;
+        }
+        let plan = plan::plan(&table, &survey, &machine, &blind, &mut Vec::new());
+        Ok(Guessed { table, survey, plan })
+    }
+}
+
 /// What one run is of: an engine, and what it takes from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {

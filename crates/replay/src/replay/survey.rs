@@ -157,6 +157,7 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
     let mut edges = edges(table, options.before.as_ref().filter(|_| !windowed));
     // The recorder read it with the slabs; import finds it by pages and objects, if there are enough.
     let snapshots = options.before.as_ref().and_then(|before| before.snapshots.as_ref());
+    snapshots.map_or(Ok(()), |snapshots| snapshots.same_clock(metadata)).at(path)?;
     let read_map = snapshots.map(|snapshots| snapshots.start.linear_map);
     let columns = COLUMNS | Columns::ADDRESS | Columns::PFN | Columns::ORDER | Columns::CALL_SITE;
     let mut pass = Pass {

@@ -5,6 +5,7 @@
 //! is no better than "nothing changes", below 0 is worse. Bytes, as another engine's slabs have another size
 //! than the kernel's.
 
+use super::guess::guesses;
 use super::judged::{groups, own_balance, shares};
 use super::moved::{Change, Moved, Skill, Tracing, null_skill, skill};
 use super::pages::ByOrder;
@@ -15,7 +16,7 @@ use crate::map::{Same, same_slabs};
 use crate::recorded;
 use crate::replay::before::{Before, read_dump};
 use crate::replay::outcome::{CacheOutcome, Outcome};
-use crate::replay::{Options, Replay, Variant, check_after, replay};
+use crate::replay::{Guessed, Options, Replay, Variant, check_after, replay};
 use slablab_readers::recording::{self, Moment};
 use slablab_readers::slabinfo::{Slabinfo, SlabinfoRow};
 use slablab_readers::slabs::Snapshot;
@@ -60,7 +61,10 @@ pub fn verify_change(
     let balance = own_balance(&changes, page_size);
     let pages = SlabPages::of((reader, path), &replay.outcomes[0], balance, before.snapshots.as_ref())?;
     let truth = |snapshots| Truth::of(&replay.outcomes[0], snapshots, &mut changes);
-    let truth = before.snapshots.as_ref().map(truth);
+    let mut truth = before.snapshots.as_ref().map(truth);
+    if let Some(truth) = &mut truth {
+        truth.start_guessed = guesses(&Guessed::of(reader, path, options)?, before);
+    }
     let variant = Variant::from(replay.outcomes[0].engine());
     let same = same_slabs((reader, path), options, &variant, &|_| ())?;
     let spreads = match seeds {

@@ -1,6 +1,7 @@
 //! What two snapshots of every slab add to a verification: how much had no event, and levels beside changes.
 
 use super::Both;
+use super::guess::{Guess, sentence};
 use super::moved::{Change, Tracing};
 use crate::recorded::Snapshots;
 use crate::replay::outcome::{CacheOutcome, Outcome, Traffic};
@@ -12,7 +13,7 @@ use slablab_readers::slabs::{CacheSlabs, Snapshot};
 const NAMED: usize = 3;
 
 /// What had no event, and levels at the end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Truth {
     /// Objects by which caches changed without an event, the most bytes first.
     pub untraced: Vec<Untraced>,
@@ -26,6 +27,8 @@ pub struct Truth {
     pub caches_exact: usize,
     /// Caches that were read at the start and at the end, and are in the recording.
     pub caches: usize,
+    /// How far the start would be off if it were guessed, the largest error first.
+    pub start_guessed: Vec<Guess>,
 }
 
 /// Objects by which a cache changed without an event: allocations less frees.
@@ -127,6 +130,7 @@ impl Truth {
                 named.join(", ")
             ));
         }
+        said.extend(sentence(&self.start_guessed));
         said
     }
 }

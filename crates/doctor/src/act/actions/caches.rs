@@ -4,6 +4,7 @@ use super::offer::{Action, Offer, folder};
 use crate::act::predict::max_order_now;
 use crate::find::Kind;
 use crate::measure::Line;
+use crate::measure::each::EachSlab;
 use crate::measure::parked::nodes_with_memory;
 use crate::words::counted;
 use slablab_readers::sysfs::SlabAttrs;
@@ -18,8 +19,16 @@ pub(super) fn shrink(offer: &Offer) -> Vec<Action> {
     let Some(knob) = offer.knob("shrink") else { return Vec::new() };
     let page = offer.measured.state.page_size;
     let action = |(line, attrs): (&Line, &SlabAttrs)| {
-        let (low, high) = empty_slabs(line, attrs);
+        let read = EachSlab::of(line.cache, offer.measured.state).map(|each| each.empty);
+        let (low, high) = read.map_or_else(|| empty_slabs(line, attrs), |empty| (empty, empty));
         let bytes = |slabs: u64| slabs.saturating_mul(line.cache.slab_bytes(page)) as i64;
+        let basis = match read {
+            Some(empty) => format!("{empty} of its slabs are empty: the recorder read each of them"),
+            None => format!(
+                "{low} to {high} of its slabs can be empty: at least the partial slabs less their objects, \
+                 at most the number that free objects fill"
+            ),
+        };
         Action {
             optional: false,
             knob: knob.key,
@@ -27,10 +36,7 @@ pub(super) fn shrink(offer: &Offer) -> Vec<Action> {
             command: format!("echo 1 > {}", file(line, attrs, knob.name)),
             because: vec![Kind::Fragmented],
             saves: (bytes(low), bytes(high)),
-            basis: format!(
-                "{low} to {high} of its slabs can be empty: at least the partial slabs less their objects, \
-                 at most the number that free objects fill"
-            ),
+            basis,
             cost: "briefly flushes every CPU's slab of this cache; slabs that still hold an object are \
                 not freed"
                 .into(),

@@ -9,6 +9,7 @@ use crate::act::knobs::knobs;
 use crate::act::verdict::Verdict;
 use crate::find::{Finding, Kind};
 use crate::measure::cgroups::Charged;
+use crate::measure::each::EachSlab;
 use crate::measure::grown::Grown;
 use crate::measure::history::{Growth, History};
 use crate::measure::meminfo::Meminfo;
@@ -46,6 +47,8 @@ pub(in crate::output) struct DoctorDocument<'a> {
     cpus_online: Option<u32>,
     /// Removed cgroups that still hold memory.
     dying_cgroups: Option<u64>,
+    /// Slabs of each cache that a recorder read one by one; empty for other inputs.
+    each_slab: Vec<EachSlab>,
     /// The limits of the answer, in sentences.
     evidence: Vec<String>,
     findings: Vec<FindingDocument<'a>>,
@@ -254,6 +257,7 @@ impl<'a> DoctorDocument<'a> {
             corruptions: damaged(report).iter().map(Damaged::document).collect(),
             cpus_online: state.cpus.map(|cpus| cpus.online),
             dying_cgroups: state.dump.owners.dying(),
+            each_slab: EachSlab::all(state),
             evidence: evidence(report),
             findings: found.findings.iter().map(finding).collect(),
             growth: measured.history.as_ref().map(|history| growths(measured, history)),

@@ -2,7 +2,9 @@
 
 use crate::state::State;
 use crate::whatif::change::Change;
+use crate::whatif::held::SHEAVES_ONLY_SINCE;
 use crate::whatif::rules::Rules;
+use crate::whatif::sheaves;
 use std::fmt;
 
 /// The part of boots that a range is meant to contain.
@@ -40,7 +42,15 @@ pub struct Class {
     pub large: bool,
     /// Whether it has been under load since it booted.
     pub loaded: bool,
+    /// Whether there are more than four times as many CPUs, or fewer than a fourth.
+    pub far: bool,
 }
+
+/// The ratio of CPUs up to which a prediction is near.
+const NEAR: u32 = 4;
+
+/// The largest ratio of CPUs that boots measured: beyond, ranges grow as its logarithm does (assumed).
+const MEASURED: f64 = 16.0;
 
 impl Question {
     /// All of them.
@@ -71,22 +81,34 @@ impl Class {
     /// The class of a prediction.
     pub fn of(state: &State, change: &Change, then: &Rules) -> Class {
         let today = state.cpus.map_or(0, |cpus| cpus.online);
-        let large = today.max(then.cpus.online) > SMALL;
-        Class { question: Question::of(change), large, loaded: is_loaded(state) }
+        let (fewer, more) = (today.min(then.cpus.online), today.max(then.cpus.online));
+        let far = more > fewer.saturating_mul(NEAR);
+        Class { question: Question::of(change), large: more > SMALL, loaded: is_loaded(state), far }
     }
+}
+
+/// How much wider the range of so many CPUs instead of `today` is than any that boots measured.
+pub fn beyond(today: u32, then: u32) -> f64 {
+    let ratio = f64::from(today.max(then)) / f64::from(today.min(then).max(1));
+    (ratio.ln() / MEASURED.ln()).max(1.0)
 }
 
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = if self.large { "more than 8 CPUs" } else { "up to 8 CPUs" };
         let state = if self.loaded { "after a load" } else { "just after boot" };
-        write!(f, "{}, {size}, {state}", self.question.name())
+        let far = if self.far { ", more than a factor of four" } else { "" };
+        write!(f, "{}, {size}, {state}{far}", self.question.name())
     }
 }
 
 /// Whether a machine has been under load: what it freed is on partial lists. Without sysfs that does not
 /// show, and a load is assumed.
 pub fn is_loaded(state: &State) -> bool {
+    if state.release.is_some_and(|release| release >= SHEAVES_ONLY_SINCE) {
+        // Slabs that CPUs would hold are on the nodes' lists there.
+        return sheaves::is_loaded(state);
+    }
     let (mut partial, mut all, mut known) = (0u64, 0u64, false);
     for cache in &state.caches {
         let slab = cache.slab_bytes(state.page_size);
@@ -116,18 +138,27 @@ pub struct LogError {
 
 /// Half the width of the range of a class, as a logarithm, from measured errors. If they are fewer than
 /// [`FEWEST`], or on one machine only, the range is at least as wide as that of the question in any state,
-/// then of any size, then of all questions.
+/// then on machines of any size, then of any ratio of CPUs, then of all questions. With other CPUs it is at
+/// least as wide as two boots of one machine differ.
 pub fn half_width<'a>(errors: impl Iterator<Item = &'a LogError>, class: Class) -> f64 {
     let errors: Vec<&LogError> = errors.collect();
-    let wider: [&dyn Fn(Class) -> bool; 4] = [
+    let same = |other: Class| other.question == class.question;
+    let far = |other: Class| same(other) && other.far == class.far;
+    let wider: [&dyn Fn(Class) -> bool; 5] = [
         &|other| other == class,
-        &|other| other.question == class.question && other.large == class.large,
-        &|other| other.question == class.question,
+        &|other| far(other) && other.large == class.large,
+        &|other| far(other),
+        &|other| same(other),
         &|_| true,
     ];
-    let mut width: f64 = 0.0;
+    let of = |wanted: &dyn Fn(Class) -> bool| -> Vec<&LogError> {
+        errors.iter().copied().filter(|error| wanted(error.class)).collect()
+    };
+    // No prediction of other CPUs is better than a second boot of a machine of that size.
+    let again = of(&|other| other.question == Question::Nothing && other.large == class.large);
+    let mut width = if class.question == Question::Cpus { quantile(&again) } else { 0.0 };
     for of_class in wider {
-        let chosen: Vec<&&LogError> = errors.iter().filter(|error| of_class(error.class)).collect();
+        let chosen = of(of_class);
         width = width.max(quantile(&chosen));
         let several = chosen.iter().any(|error| error.machine != chosen[0].machine);
         if chosen.len() >= FEWEST && several {
@@ -138,7 +169,7 @@ pub fn half_width<'a>(errors: impl Iterator<Item = &'a LogError>, class: Class) 
 }
 
 /// The size of the error of rank `ceil(0.9 (n + 1))`, or of the largest.
-fn quantile(errors: &[&&LogError]) -> f64 {
+fn quantile(errors: &[&LogError]) -> f64 {
     let mut sizes: Vec<f64> = errors.iter().map(|error| error.ln.abs()).collect();
     sizes.sort_by(f64::total_cmp);
     let rank = (COVERAGE * (sizes.len() + 1) as f64).ceil() as usize;

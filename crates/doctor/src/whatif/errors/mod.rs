@@ -15,5 +15,5 @@
 mod class;
 mod range;
 
-pub use class::{COVERAGE, Class, FEWEST, LogError, Question, half_width, is_loaded};
+pub use class::{COVERAGE, Class, FEWEST, LogError, Question, beyond, half_width, is_loaded};
 pub use range::{COLUMNS, Range};

@@ -7,8 +7,18 @@ use std::sync::LazyLock;
 const BUILTIN: &str = include_str!("../../../data/whatif-errors.csv");
 
 /// The columns of the table.
-pub const COLUMNS: [&str; 9] =
-    ["from", "to", "machine", "change", "question", "large", "loaded", "predicted_bytes", "real_bytes"];
+pub const COLUMNS: [&str; 10] = [
+    "from",
+    "to",
+    "machine",
+    "change",
+    "question",
+    "large",
+    "loaded",
+    "far",
+    "predicted_bytes",
+    "real_bytes",
+];
 
 /// Measured errors.
 static ERRORS: LazyLock<Vec<LogError>> =
@@ -22,10 +32,12 @@ static WIDEST: LazyLock<f64> = LazyLock::new(|| {
 
 fn error(line: &str) -> Option<LogError> {
     let cells: Vec<&str> = line.split(',').collect();
-    let [_, _, machine, _, question, large, loaded, predicted, real] = <[&str; 9]>::try_from(cells).ok()?;
+    let [_, _, machine, _, question, large, loaded, far, predicted, real] =
+        <[&str; 10]>::try_from(cells).ok()?;
     let question = Question::ALL.into_iter().find(|known| known.name() == question)?;
     let number = |cell: &str| cell.parse::<f64>().ok().filter(|bytes| *bytes > 0.0);
-    let class = Class { question, large: large == "yes", loaded: loaded == "yes" };
+    let [large, loaded, far] = [large, loaded, far].map(|cell| cell == "yes");
+    let class = Class { question, large, loaded, far };
     Some(LogError { class, machine: machine.into(), ln: (number(real)? / number(predicted)?).ln() })
 }
 
@@ -58,9 +70,9 @@ pub enum Range {
 }
 
 impl Range {
-    /// The range of a class.
-    pub fn measured(class: Class) -> Range {
-        Range::Measured { class, ln: half_width(ERRORS.iter(), class) }
+    /// The range of a class, `wider` times as wide.
+    pub fn measured(class: Class, wider: f64) -> Range {
+        Range::Measured { class, ln: half_width(ERRORS.iter(), class) * wider }
     }
 
     /// The widest range of any class.
@@ -73,6 +85,17 @@ impl Range {
         match self {
             Range::Unchanged | Range::Unknown(_) | Range::Modelled { .. } => 0.0,
             Range::Measured { ln, .. } | Range::Guess { ln } => ln,
+        }
+    }
+
+    /// A modelled range that is wider at both ends, by `ln` as a logarithm.
+    pub fn widened(self, ln: f64) -> Range {
+        match self {
+            Range::Modelled { low, high } => {
+                let (low, high) = (low as f64 / ln.exp(), high as f64 * ln.exp());
+                Range::Modelled { low: low as u64, high: high as u64 }
+            }
+            other => other,
         }
     }
 

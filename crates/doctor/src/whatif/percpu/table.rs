@@ -87,12 +87,13 @@ impl PerCpu {
     }
 
     /// The table of the kernel that is most like this dump's: the same page size counts most, then the
-    /// architecture, then the release.
+    /// architecture, then the newest release that is not newer.
     pub fn nearest(state: &State, tables: &[PerCpu]) -> Option<PerCpu> {
         let own = Kernel::of(state);
         let alike = |table: &&PerCpu| {
             let other = &table.kernel;
-            (other.page_size == own.page_size, other.arch == own.arch, other.release == own.release)
+            let release = other.numbers().filter(|release| Some(*release) <= own.numbers());
+            (other.page_size == own.page_size, other.arch == own.arch, release)
         };
         // Of equals the first is taken.
         let nearest = |sizes| tables.iter().rev().filter(|table| table.cpus.len() >= sizes).max_by_key(alike);
@@ -171,6 +172,12 @@ impl Kernel {
         let release =
             state.release.map_or(String::new(), |release| format!("{}.{}", release.major, release.minor));
         Kernel { release, arch: state.dump.arch.clone().unwrap_or_default(), page_size: state.page_size }
+    }
+
+    /// The two numbers of the release.
+    fn numbers(&self) -> Option<(u32, u32)> {
+        let (major, minor) = self.release.split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::layer::Layer;
 use super::level::Level;
 use crate::state::Cache;
-use crate::whatif::fill::{Held, beside, distinct, whole};
+use crate::whatif::fill::{Held, Then, beside, distinct, whole};
 
 /// What frees left of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,16 +100,17 @@ impl Today {
         then.cpus / self.layer.cpus.max(1.0)
     }
 
-    /// Slabs under a layer where a sheaf has `capacity` objects and a slab `per_slab`.
-    pub(super) fn slabs(&self, layer: &Layer, capacity: u32, per_slab: u64, level: Level) -> u64 {
+    /// Slabs under a layer where a sheaf has `capacity` objects, a slab `wanted.per_slab`, and `wanted.more`
+    /// objects come.
+    pub(super) fn slabs(&self, layer: &Layer, capacity: u32, wanted: &Then, level: Level) -> u64 {
         let then = Kept::new(layer, capacity);
-        let per_slab = per_slab.max(1) as f64;
+        let per_slab = wanted.per_slab.max(1) as f64;
         // The same objects in slabs of the new size.
         let same = self.slabs as f64 * self.per_slab as f64 / per_slab;
         let slabs = match (self.layer.cpu_slabs, then.cpu_slabs) {
             (true, false) => self.with_sheaves(&then, same, per_slab, level),
             (false, true) => self.with_cpu_slabs(&then, same, per_slab),
-            _ => self.other_sheaves(&then, same, per_slab, level),
+            _ => self.other_sheaves(&then, same, wanted, level),
         };
         whole(slabs)
     }
@@ -156,14 +157,15 @@ impl Today {
 
     /// Sheaves of another capacity, on other CPUs or in other barns; sheaves that come beside CPU slabs, or
     /// go.
-    fn other_sheaves(&self, then: &Kept, same: f64, per_slab: f64, level: Level) -> f64 {
+    fn other_sheaves(&self, then: &Kept, same: f64, wanted: &Then, level: Level) -> f64 {
         let now = &self.layer;
+        let per_slab = wanted.per_slab.max(1) as f64;
         let few = self.holding - self.fillers;
         let on_cpu = match self.freed {
             Freed::Hidden => self.holding,
             _ => few + self.fillers * level.filled(),
         };
-        let mut more = on_cpu * (self.share(then) * then.capacity - now.capacity);
+        let mut more = on_cpu * (self.share(then) * then.capacity - now.capacity) + wanted.more;
         if self.freed != Freed::Few {
             // Barns of today are full; nothing tells how full another one would be.
             let known = if now.capacity > 0.0 { now.barns.min(then.barns) } else { 0.0 };

@@ -52,7 +52,11 @@ impl Layer {
         let nodes = &state.dump.nodes;
         let with_memory = nodes.iter().filter(|node| node.has_memory);
         let memory_nodes = (with_memory.clone().count() as u32).max(1);
-        let on_memory = with_memory.map(|node| node.cpus.len() as u32).sum::<u32>().min(cpus);
+        let on_memory: usize = with_memory.map(|node| node.cpus.len()).sum();
+        let all: usize = nodes.iter().map(|node| node.cpus.len()).sum();
+        // CPUs that come or go are on nodes with memory as often as those of today.
+        let on_memory = (on_memory as u64 * u64::from(cpus)).div_ceil((all as u64).max(1));
+        let on_memory = u32::try_from(on_memory).map_or(cpus, |on_memory| on_memory.min(cpus));
         let nearest = state.dump.arch.as_deref().is_some_and(|arch| MEMORYLESS_NODES.contains(&arch));
         let everywhere = policy.barns == Barns::OnlineNodes;
         let takes_all = everywhere || nearest || on_memory == 0;

@@ -35,6 +35,7 @@ pub(super) use level::Level;
 pub use level::{ROOM, SCATTER};
 pub(super) use sizes::{known as known_size, names as known_releases};
 
+use super::fill::Then;
 use super::held;
 use super::rules::Rules;
 use crate::state::{Cache, State};
@@ -59,11 +60,11 @@ pub(super) struct Holders {
 }
 
 impl Holders {
-    /// The holders under `then`, of a machine whose release is known.
-    pub(super) fn new(state: &State, rules: &Rules, then: SlubPolicy) -> Holders {
+    /// The holders under `then`, of a machine whose release is known, with the rules of today and then.
+    pub(super) fn new(state: &State, [rules, rules_then]: [&Rules; 2], then: SlubPolicy) -> Holders {
         let own = policy(state);
         let today = Layer::new(state, rules, own);
-        let then = Layer::new(state, rules, then);
+        let then = Layer::new(state, rules_then, then);
         Holders { today, then, loaded: is_loaded(state) }
     }
 
@@ -77,13 +78,13 @@ impl Holders {
         capacities[0] == capacities[1] && kept(&self.today, capacities[0]) == kept(&self.then, capacities[1])
     }
 
-    /// Slabs of the cache with the change, whose slabs then have `per_slab` objects; `None` if it is kept
-    /// in the same way.
-    pub(super) fn slabs(&self, cache: &Cache, state: &State, per_slab: u64, level: Level) -> Option<u64> {
+    /// Slabs of the cache with the change, whose slabs then have as many objects as `wanted` says, with
+    /// `wanted.more` objects in use that come, or go if negative; `None` if it is kept in the same way.
+    pub(super) fn slabs(&self, cache: &Cache, state: &State, wanted: &Then, level: Level) -> Option<u64> {
         if cache.slabs == 0 || cache.objects_per_slab == 0 || self.same(cache, state) {
             return None;
         }
-        Some(self.read(cache, state).slabs(&self.then, self.then.capacity(cache, state), per_slab, level))
+        Some(self.read(cache, state).slabs(&self.then, self.then.capacity(cache, state), wanted, level))
     }
 
     /// Objects of kmalloc that come with the change, or go: those of 64 bytes, 128, and so on. `rows` are the
