@@ -259,13 +259,16 @@ impl Progress {
     }
 }
 
-/// Draws how far the runs are until the bar is finished. A bar without a whole yet has no length.
+/// Draws how far the runs are until the bar is finished. Nothing is drawn before the whole is known: of
+/// nothing the bar would say that all is done.
 fn show_runs(bar: &ProgressBar, ended: &Ended, pulse: &Pulse) {
     while !bar.is_finished() {
         let [done, whole] = [0, 1].map(|at| ended.0[at].load(Relaxed));
-        bar.set_prefix(format!("{} s simulated", pulse.simulated() / 1_000_000_000_000));
-        bar.set_position(done + pulse.partial().min(whole - done.min(whole)));
-        bar.tick();
+        if whole > 0 {
+            bar.set_prefix(format!("{} s simulated", pulse.simulated() / 1_000_000_000_000));
+            bar.set_position(done + pulse.partial().min(whole - done.min(whole)));
+            bar.tick();
+        }
         std::thread::sleep(LOOK_EVERY);
     }
 }

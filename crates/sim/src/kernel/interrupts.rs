@@ -178,7 +178,7 @@ impl Kernel {
 
     /// Frees an object after the readers that run now have ended.
     pub(crate) fn free_after_grace(self: &Rc<Self>, held: Held) {
-        if held.cache != Held::PAGES {
+        if !held.is_pages() {
             let cache = crate::heap::CacheNumber(held.cache);
             if self.heap.free_rcu(cache, held.address) {
                 let elsewhere = held.cpu != Timed::cpu().0;
@@ -196,7 +196,7 @@ impl Kernel {
     /// An object that waits for a grace period is in a list, by a head of two words inside it.
     fn rcu_head(held: &Held, cycles: u64, access: Access) {
         Timed::cycles(cycles);
-        if held.cache != Held::PAGES {
+        if !held.is_pages() {
             Timed::touch(held.address, RCU_HEAD, access);
         }
     }

@@ -89,7 +89,7 @@ pub enum Object {
 pub struct Held {
     /// Where it is.
     pub address: Addr,
-    /// Its cache, or [`Held::PAGES`] for pages.
+    /// Its cache, or [`Held::PAGES`] or [`Held::PASSED_ON`] for pages.
     pub(crate) cache: u16,
     /// The CPU that allocated it.
     pub(crate) cpu: u16,
@@ -100,10 +100,12 @@ pub struct Held {
 impl Held {
     /// In place of a cache: the object is a block of pages.
     pub(crate) const PAGES: u16 = u16::MAX;
+    /// In place of a cache: a block of pages that kmalloc was asked for.
+    pub(crate) const PASSED_ON: u16 = u16::MAX - 1;
 
     /// Whether this is a block of pages, and no object of a cache.
     pub(crate) fn is_pages(&self) -> bool {
-        self.cache == Held::PAGES
+        matches!(self.cache, Held::PAGES | Held::PASSED_ON)
     }
 }
 

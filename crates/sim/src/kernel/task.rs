@@ -1,7 +1,7 @@
 //! What a task's program can do.
 
 use super::{Kernel, Waiting};
-use crate::heap::{CacheNumber, Kmalloc};
+use crate::heap::{self, CacheNumber, Kmalloc};
 use crate::kernel::objects::{Held, Object};
 use crate::sched::{Leave, TaskId, Why};
 use slablab_model::{Access, Ps, Timed};
@@ -127,7 +127,10 @@ impl Task {
     pub fn alloc_bytes(&self, bytes: u32) -> Held {
         match self.kernel.kmalloc(bytes) {
             Kmalloc::Cache(cache) => self.alloc_from(cache),
-            Kmalloc::Pages(order) => self.alloc_pages(order),
+            Kmalloc::Pages(order) => {
+                heap::pass_on();
+                Held { cache: Held::PASSED_ON, ..self.alloc_pages(order) }
+            }
         }
     }
 
@@ -221,7 +224,10 @@ impl Task {
 
 impl Kernel {
     pub(crate) fn free(&self, held: Held) {
-        if held.cache == Held::PAGES {
+        if held.is_pages() {
+            if held.cache == Held::PASSED_ON {
+                heap::pass_on();
+            }
             self.heap.free_pages(Timed::locate(held.address).0);
             return;
         }

@@ -15,7 +15,7 @@ use crate::kernel::Task;
 use crate::kernel::era::Era;
 use crate::kernel::objects::Object;
 use crate::kernel::tally::Failed;
-use crate::params::params;
+use crate::params::{self, Parameter, params};
 use crate::process::Kind;
 use crate::process::mappings::{self, AddressSpace};
 use crate::record::Recorder;
@@ -26,6 +26,20 @@ use slablab_slabs::Release;
 /// Bytes of the mapping of mmap1, and of page_fault1 itself.
 const BYTES: u64 = 128 << 20;
 
+/// Time before the window. What the tree of mappings drops is freed after a grace period, on all CPUs at
+/// once. Speed rises and falls with that, so whole grace periods pass before the window and in it.
+const WARM_UP: Parameter = Parameter {
+    source: "assumed: three grace periods of 10 ms; one for a quick run",
+    kind: params::Kind::Number { least: 0, most: 100_000_000, defaults: [10_000, 30_000, 100_000] },
+    ..repeated::WARM_UP
+};
+/// The window.
+const WINDOW: Parameter = Parameter {
+    source: "assumed: eight grace periods of 10 ms, two for a quick run; will-it-scale counts for seconds",
+    kind: params::Kind::Number { least: 10, most: 100_000_000, defaults: [20_000, 80_000, 1_000_000] },
+    ..repeated::WINDOW
+};
+
 params! {
     /// The parameters of mmap1 and of brk1.
     #[derive(Copy, Eq)]
@@ -34,8 +48,8 @@ params! {
         kind: Kind = repeated::KIND;
         nodes: u32 = repeated::NODES;
         outside_ns: u64 = repeated::OUTSIDE;
-        warm_up_us: u64 = repeated::WARM_UP;
-        window_us: u64 = repeated::WINDOW;
+        warm_up_us: u64 = WARM_UP;
+        window_us: u64 = WINDOW;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Load, Pattern, Setup};
 use crate::heap::start::started_heap;
-use crate::heap::{CacheNumber, Heap, Kmalloc, Named};
+use crate::heap::{CacheNumber, Heap, Kmalloc, Named, pass_on};
 use crate::kernel::tally::Failed;
 use crate::record::{CPUS, Holds, MEMORY, Recorder};
 use rand_core::{Rng, SeedableRng};
@@ -121,6 +121,7 @@ impl Bench {
         let object = self.timed(0, Event::AllocSlowpath, || match self.from {
             Kmalloc::Cache(cache) => heap.alloc(cache, gfp, None),
             Kmalloc::Pages(order) => {
+                pass_on();
                 let near = Timed::cpu_memory_node(Timed::cpu());
                 heap.alloc_pages(order, gfp | Gfp::COMP, near).map(|pfn| Timed::address(pfn, 0))
             }
@@ -134,7 +135,10 @@ impl Bench {
     pub(super) fn free(&self, object: Addr) {
         self.timed(1, Event::FreeSlowpath, || match self.from {
             Kmalloc::Cache(cache) => self.heap.free(cache, object),
-            Kmalloc::Pages(_) => self.heap.free_pages(Timed::locate(object).0),
+            Kmalloc::Pages(_) => {
+                pass_on();
+                self.heap.free_pages(Timed::locate(object).0);
+            }
         });
     }
 
