@@ -29,14 +29,14 @@ const BYTES: u64 = 128 << 20;
 /// Time before the window. What the tree of mappings drops is freed after a grace period, on all CPUs at
 /// once. Speed rises and falls with that, so whole grace periods pass before the window and in it.
 const WARM_UP: Parameter = Parameter {
-    source: "assumed: three grace periods of 10 ms; one for a quick run",
-    kind: params::Kind::Number { least: 0, most: 100_000_000, defaults: [10_000, 30_000, 100_000] },
+    source: "assumed: two grace periods of 10 ms, one for a quick run",
+    kind: params::Kind::Number { least: 0, most: 100_000_000, defaults: [10_000, 20_000, 100_000] },
     ..repeated::WARM_UP
 };
 /// The window.
 const WINDOW: Parameter = Parameter {
-    source: "assumed: eight grace periods of 10 ms, two for a quick run; will-it-scale counts for seconds",
-    kind: params::Kind::Number { least: 10, most: 100_000_000, defaults: [20_000, 80_000, 1_000_000] },
+    source: "assumed: four grace periods of 10 ms, one for a quick run; will-it-scale counts for seconds",
+    kind: params::Kind::Number { least: 10, most: 100_000_000, defaults: [12_000, 40_000, 1_000_000] },
     ..repeated::WINDOW
 };
 
