@@ -189,6 +189,8 @@ fn wrong_arguments_of_every_verb() {
             &["'Q' for '--debug <LETTERS>': expected letters of FZPU, or off"],
         ),
         ("whatif", &[&dump, "--cpus", "0"], &["--cpus", "0", "expected a number of CPUs"]),
+        ("whatif", &[&dump, "--cpus", "1000000"], &["--cpus", "1000000", "up to 8192"]),
+        ("doctor", &["--json"], &["unexpected argument '--json'", "use '--format json'"]),
         ("whatif", &[&dump, "--after", &dump], &["--after", "--format mail"]),
         ("orders", &[], &["--policy <RULE>"]),
         ("orders", &["--policy", "x"], &["--policy", "expected one of", "clamped"]),

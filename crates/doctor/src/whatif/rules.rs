@@ -11,6 +11,9 @@ use slablab_slabs::order::{
 };
 use slablab_slabs::{Preset, Release};
 
+/// The most CPUs that a kernel can be configured for.
+const CPUS_MOST: u32 = 8192;
+
 /// Since then SLAB has an index for each slab, of a byte per object (docs/theory/slab.md 1).
 const SLAB_INDEX_SINCE: Release = Release::new(3, 13, 0);
 
@@ -199,8 +202,9 @@ impl Rules {
                 return wrong(option, format!("{order}: expected an order from 0 to {MAX_ORDER}"));
             }
         }
-        if self.cpus.possible == 0 {
-            return wrong("--cpus", "0: expected a number of CPUs".into());
+        if !(1..=CPUS_MOST).contains(&self.cpus.possible) {
+            let given = self.cpus.possible;
+            return wrong("--cpus", format!("{given}: expected a number of CPUs up to {CPUS_MOST}"));
         }
         Ok(())
     }
