@@ -1,5 +1,5 @@
-//! The lessons of docs/lessons.md for the page. A lesson has a title, its text, and in a comment the questions
-//! that its commands ask, with the place of the exercise's answer in the text of the second one:
+//! The lessons of docs/lessons.md for the page. A lesson has a title, its text, and in a comment the
+//! questions that its commands ask, with the place of the exercise's answer in the text of the second one:
 //!
 //! ```text
 //! ## 1. A title

@@ -44,8 +44,8 @@ impl Release {
         Some(Release { major: numbers[0], minor: numbers[1], patch: numbers[2] })
     }
 
-    /// Reads a release as `uname -r` prints it or a user names it: after its numbers there is nothing, or what a
-    /// distribution or a candidate has there: `6.18.15+deb13`, `6.18-rc3`.
+    /// Reads a release as `uname -r` prints it or a user names it: after its numbers there is nothing, or
+    /// what a distribution or a candidate has there: `6.18.15+deb13`, `6.18-rc3`.
     pub fn named(text: &str) -> Option<Release> {
         let after = text.bytes().find(|byte| !byte.is_ascii_digit() && *byte != b'.');
         Release::parse(text).filter(|_| after.is_none_or(|byte| b"-+~_".contains(&byte)))

@@ -47,8 +47,8 @@ pub fn doctor_text(report: &Report, shown: &Shown) -> Answer {
     said::remedy(said::second(answer, report), report)
 }
 
-/// What is in slabs, cache by cache, with what is said of it. Growth leads where it is asked for: it is what may
-/// be wrong.
+/// What is in slabs, cache by cache, with what is said of it. Growth leads where it is asked for: it is what
+/// may be wrong.
 fn of_caches(answer: Answer, report: &Report, shown: &Shown, said: impl Fn(Answer) -> Answer) -> Answer {
     let listed = |answer| text::caches(answer, report, shown);
     let held = |answer| text::split(answer, report);

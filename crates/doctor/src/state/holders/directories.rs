@@ -84,8 +84,8 @@ mod tests {
         assert_eq!(mounted(text), ["/", "/a b"]);
     }
 
-    /// Names that this test made are counted in their directory. Those of tmpfs are cached as long as their files
-    /// are there; others go when the kernel wants memory.
+    /// Names that this test made are counted in their directory. Those of tmpfs are cached as long as their
+    /// files are there; others go when the kernel wants memory.
     #[cfg(target_os = "linux")]
     #[test]
     fn names_are_counted_where_they_are() {
