@@ -9,7 +9,7 @@
 //! A touch is equally likely to be on any CPU ([`reach`](super::reach)).
 //!
 //! Objects: every CPU has [`THREADS_PER_CPU`] kernel threads, and a thread has one of each of `PER_THREAD`.
-//! [`workqueues`](super::workqueues) has those of pool_workqueue. If the object count of a cache is known to
+//! The module `workqueues` has those of pool_workqueue. If the object count of a cache is known to
 //! within a quarter of the number of CPUs, and the bounds contain a multiple of that number, the objects
 //! scale with the CPUs. The number of all other objects stays.
 
