@@ -186,7 +186,10 @@ fn identify_all() -> Result<(), String> {
 pub fn names() -> (Vec<&'static str>, Vec<&'static str>) {
     let all = own::workloads();
     let mut workloads: Vec<&str> = Group::ALL.iter().map(|group| group.name()).collect();
-    workloads.extend(all.iter().map(|one| one.name));
+    // A workload may have its group's name, which then means the group.
+    let own =
+        all.iter().map(|one| one.name).filter(|name| Group::ALL.iter().all(|group| group.name() != *name));
+    workloads.extend(own);
     workloads.push(MEMORY);
     let mut contestants: Vec<&str> = Vec::new();
     for one in all.iter().flat_map(|one| &one.contestants) {

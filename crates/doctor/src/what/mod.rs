@@ -10,6 +10,7 @@
 
 mod corruption;
 mod data;
+mod gfp;
 mod holders;
 mod known;
 mod merged;

@@ -60,39 +60,50 @@ fn the_built_in_tables_are_those_of_the_dumps() {
     assert_eq!(per_cpu, include_str!("../../data/per-cpu.csv"), "write data/per-cpu.csv anew");
 }
 
-/// Ranges hold: about nine of ten boots are inside, if nothing that made the range comes from the machine
-/// that is predicted.
+/// At least nine of ten boots, of large machines 85 %, are in their ranges, if nothing that made the range
+/// comes from the machine that is predicted. Ranges are no wider for it than stated: the mean width in parts
+/// of the prediction. A range of few CPUs is wider than needed, because it ends no closer than two boots of
+/// one machine.
 #[test]
 fn nine_of_ten_boots_are_in_their_ranges() {
     assert_eq!(summary(&MEASURED, |_| true).count, 276);
-    let all = summary(&MEASURED, |one| one.class.question != Question::Nothing);
-    assert!((0.88..=0.94).contains(&all.coverage), "{all:?}");
-    for question in [Question::Cpus, Question::Order] {
-        let one = summary(&MEASURED, |one| one.class.question == question);
-        assert!((0.88..0.94).contains(&one.coverage), "{question:?}: {one:?}");
-    }
-    // A machine of 160 CPUs is predicted from 16 with a range from predictions of 16 CPUs, which are better.
-    for (large, least) in [(false, 0.88), (true, 0.85)] {
-        let of = |one: &Comparison| one.class.large == large && one.change.cpus.is_some();
-        let one = summary(&MEASURED, of);
-        assert!((least..0.96).contains(&one.coverage), "large {large}: {one:?}");
-    }
+    let check = |what: &str, inside: f64, width: f64, of: &dyn Fn(&Comparison) -> bool| {
+        let one = summary(&MEASURED, |one| is_of_dumps(one) && of(one));
+        assert!(one.coverage >= inside && one.width <= width, "{what}: {one:?}");
+    };
+    check("all questions", 0.9, 0.16, &|one| one.class.question != Question::Nothing);
+    check("other CPUs", 0.9, 0.17, &|one| one.class.question == Question::Cpus);
+    check("another order", 0.9, 0.14, &|one| one.class.question == Question::Order);
+    check("few CPUs", 0.9, 0.1, &|one| !one.class.large && one.change.cpus.is_some());
+    check("many CPUs", 0.85, 0.23, &|one| one.class.large && one.change.cpus.is_some());
+}
+
+/// Whether it predicts one of examples/dumps.
+fn is_of_dumps(one: &Comparison) -> bool {
+    BOOTS.iter().any(|boot| boot.name == one.to)
 }
 
 /// Other CPUs are predicted to within 5 % in half of the cases. On small machines more CPUs are not predicted
-/// too low and fewer not too high by more than 3 % on average, on large ones by 3.5 %, and over all machines
-/// by 2 %.
+/// too low and fewer not too high by more than 3 % on average, nor on large ones, and over all machines by
+/// 2 %.
 #[test]
 fn other_cpus_have_no_bias() {
-    let asked = |one: &Comparison| one.change.cpus.is_some();
+    let asked = |one: &Comparison| one.change.cpus.is_some() && is_of_dumps(one);
     let all = summary(&MEASURED, asked);
-    assert!(all.count == 168 && all.median < 0.05 && all.bias.abs() < 0.02, "{all:?}");
+    assert!(all.count == 148 && all.median < 0.05 && all.bias.abs() < 0.02, "{all:?}");
     for fewer in [true, false] {
         let small = summary(&MEASURED, |one| asked(one) && !one.class.large && one.fewer == fewer);
         assert!(small.median < 0.031 && small.bias.abs() < 0.03, "fewer {fewer}: {small:?}");
         let large = summary(&MEASURED, |one| asked(one) && one.class.large && one.fewer == fewer);
-        assert!(large.bias.abs() < 0.035 && large.worst.abs() < 0.25, "fewer {fewer}: {large:?}");
+        assert!(large.bias.abs() < 0.03 && large.worst.abs() < 0.25, "fewer {fewer}: {large:?}");
     }
+}
+
+/// 6.12's boots are few, and predictions of them have a bias that is known: 5 % too high on average.
+#[test]
+fn other_cpus_of_612_are_predicted_too_high() {
+    let of = summary(&MEASURED, |one| one.change.cpus.is_some() && !is_of_dumps(one));
+    assert!(of.count == 20 && (0.04..0.06).contains(&of.bias) && of.worst.abs() < 0.2, "{of:?}");
 }
 
 /// With debugging, slabs keep the room of what a load freed.
