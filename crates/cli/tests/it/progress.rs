@@ -46,7 +46,8 @@ fn parts(lines: &[String]) -> Vec<(u64, u64)> {
 }
 
 /// Within one run the bar grows and simulated time goes on from none, and the answer has the bytes of one
-/// without a terminal, where nothing is drawn. A fast machine draws few lines of a run, but one of its middle.
+/// without a terminal, where nothing is drawn. A fast machine draws few lines of a run, but one of its
+/// middle.
 #[test]
 fn one_long_run_shows_how_far_it_is() {
     let folder = folder("progress");
