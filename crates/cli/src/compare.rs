@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:\n  slablab replay my.perf.data --engine slub@7.1 --format json -o base.json\n  slablab replay my.perf.data --engine slub@7.1,max_order=0 --format json -o patched.json\n  slablab compare base.json patched.json\n  slablab compare v1.json v2.json v3.json --names vanilla,patched,patched-v2 --html page.html"
 )]
 pub(crate) struct Args {
-    /// Results that one of replay, run, suite, bench, doctor, verify wrote with --format json; the first is
-    /// the base; - for standard input
+    /// Results that one of replay, run, suite, bench, doctor, verify wrote with --format json, or folders of
+    /// run; the first is the base; - for standard input
     #[arg(required = true, num_args = 2.., value_name = "RESULT")]
     results: Vec<PathBuf>,
     /// Names of the results' columns, instead of their files' names
@@ -54,11 +54,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
 const RESULT: Limit = Limit::mib("a result (JSON)", 256);
 
 fn read(path: &Path, name: &str) -> Result<Document, Failure> {
+    // A folder of `run --folder` has the document beside its cells.
+    let file = if path.is_dir() { path.join("summary.json") } else { path.to_path_buf() };
     let bytes = match path == Path::new("-") {
         true => RESULT.read(std::io::stdin().lock(), path)?,
-        false => read_at_most(path, RESULT)?,
+        false => read_at_most(&file, RESULT)?,
     };
-    Ok(Document::parse(name, path, &bytes)?)
+    Ok(Document::parse(name, &file, &bytes)?)
 }
 
 /// The names of the columns: given, or those of the files without their ends, or their paths if two files

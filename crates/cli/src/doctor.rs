@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(short = 'L', long, conflicts_with = "sort")]
     loss: bool,
     /// Number of caches to list
-    #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
+    #[arg(short = 'N', long, value_name = "N", default_value_t = 15, allow_negative_numbers = true)]
     lines: usize,
     /// List the other names of merged caches
     #[arg(short, long)]

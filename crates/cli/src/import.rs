@@ -1,8 +1,9 @@
 //! `slablab import`: a recording becomes a trace.
 
+use crate::input::style;
 use crate::outcome::{Done, Failure, say};
 use crate::output::{check, named, write_out};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use slablab_replay::import::{Input, import};
 use slablab_replay::output::import_answer;
 use std::io::IsTerminal;
@@ -57,8 +58,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     // How many events there will be is known when the last has been read.
     let progress =
         if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-    let style = ProgressStyle::with_template("import {spinner} {human_pos} events, {per_sec}");
-    progress.set_style(style.expect("the template is right"));
+    progress.set_style(style("import {spinner} {human_pos} events, {rate}"));
     let result = import(input, &args.output, &mut |events| progress.set_position(events));
     progress.finish_and_clear();
     let report = result?;

@@ -2,7 +2,7 @@
 
 use crate::outcome::{Failure, tell};
 use crate::output::{Named, named};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use slablab_doctor::state::{self, State, page_size};
 use slablab_engines::{ByCache, parse, parse_choice, parse_with};
 use slablab_experiment::Pulse;
@@ -15,6 +15,7 @@ use slablab_replay::replay::before::Before;
 use slablab_slabs::preset::Text;
 use slablab_slabs::{Preset, Release};
 use slablab_trace::Reader;
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -230,8 +231,7 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Progress(ProgressBar::hidden(), Arc::default());
         }
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} % {per_sec} {eta}");
-        let bar = ProgressBar::new(0).with_style(style.expect("the template is right"));
+        let bar = ProgressBar::new(0).with_style(style("{msg} {wide_bar} {percent} % {rate} {eta}"));
         Progress(bar.with_message(what.to_string()), Arc::default())
     }
 
@@ -239,8 +239,7 @@ impl Progress {
     pub(crate) fn of_runs(what: &str, pulse: &Pulse) -> Progress {
         let progress = Progress::new(what);
         if !progress.0.is_hidden() {
-            let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} % {prefix} {eta}");
-            progress.0.set_style(style.expect("the template is right"));
+            progress.0.set_style(style("{msg} {wide_bar} {percent} % {prefix} {eta}"));
             let (bar, ended, pulse) = (progress.0.clone(), progress.1.clone(), pulse.clone());
             std::thread::spawn(move || show_runs(&bar, &ended, &pulse));
         }
@@ -257,6 +256,14 @@ impl Progress {
     pub(crate) fn bar(&self) -> ProgressBar {
         self.0.clone()
     }
+}
+
+/// A style of a bar. Its `{rate}` is whole things a second.
+pub(crate) fn style(template: &str) -> ProgressStyle {
+    let rate = |state: &ProgressState, text: &mut dyn Write| {
+        let _ = write!(text, "{}/s", HumanCount(state.per_sec() as u64));
+    };
+    ProgressStyle::with_template(template).expect("the template is right").with_key("rate", rate)
 }
 
 /// Draws how far the runs are until the bar is finished. Nothing is drawn before the whole is known: of

@@ -1,5 +1,7 @@
 //! `slablab reproduce [NAME...]`: the experiments of mails, published beside modelled.
 
+use crate::installed;
+use crate::listed;
 use crate::outcome::{Done, Failure};
 use crate::output::{write_form, write_out};
 use crate::run::{Format, How, Look, answer, check_page};
@@ -19,6 +21,9 @@ pub(crate) struct Args {
     /// experiments of its mail, such as 003 for 003-hackbench and 003-netperf, which are then also judged
     /// together. Without a name: all that have published figures, each alone
     experiments: Vec<PathBuf>,
+    /// List the experiments that come with the program: as `slablab list experiments`
+    #[arg(long)]
+    list: bool,
     #[command(flatten)]
     how: How,
     /// Leave out the draws: runs with all costs, and what the experiment's `[ranges]` name, drawn together
@@ -46,6 +51,9 @@ impl Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
+    if args.list {
+        return installed::experiments(&listed::How::default());
+    }
     let mails = match args.experiments.is_empty() {
         true => all()?,
         false => args.experiments.iter().map(|given| mail(given)).collect::<Result<Vec<_>, _>>()?,

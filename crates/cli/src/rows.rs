@@ -9,7 +9,7 @@ use slablab_report::Answer;
 #[derive(clap::Args)]
 pub(crate) struct ListArgs<F: Form> {
     /// Number of rows to list
-    #[arg(short = 'N', long, value_name = "N", default_value_t = 15)]
+    #[arg(short = 'N', long, value_name = "N", default_value_t = 15, allow_negative_numbers = true)]
     pub(crate) lines: usize,
     /// All columns, also those that do not fit the terminal
     #[arg(long)]

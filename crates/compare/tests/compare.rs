@@ -329,18 +329,24 @@ fn programs_under_allocators_and_commands() {
     let text =
         check(&[program(0.4), program(0.5)], Options::default(), &["slablab, CPU ms", "401.60", "1 worse"]);
     assert!(!text.contains("9000"), "the twin is not compared: {text}");
-    let hyperfine = |seconds: f64| {
+    let hyperfine = |seconds: f64, parameters: Value| {
         let times: Vec<f64> = values(seconds).collect();
         json!({ "results": [
-            { "command": "sort words", "mean": seconds, "times": times, "parameters": { "allocator": "glibc" } },
+            { "command": "sort words", "mean": seconds, "times": times, "parameters": parameters },
         ] })
     };
-    check(&[hyperfine(2.0), hyperfine(1.0)], Options::default(), &["sort words, glibc", "1 better"]);
+    let under = |allocator: &str| json!({ "allocator": allocator });
+    // The program as it is, of ours and of hyperfine; and under an allocator.
+    let ours = hyperfine(2.0, under("glibc"));
+    check(&[ours.clone(), hyperfine(1.0, Value::Null)], Options::default(), &["sort words, s", "1 better"]);
+    let under_slablab = [hyperfine(2.0, under("slablab")), hyperfine(1.0, under("slablab"))];
+    check(&under_slablab, Options::default(), &["sort words, slablab, s", "1 better"]);
+    check_error(&[ours.clone(), hyperfine(1.0, under("slablab"))], &["nothing in common"]);
     let without = json!({ "results": [{ "command": "ls" }] }).to_string();
     let error =
         Document::parse("x", Path::new("x.json"), without.as_bytes()).expect_err("no times").to_string();
     assert!(error.contains("no list of numbers `times` of ls; expected what hyperfine"), "{error}");
-    check_error(&[hyperfine(2.0), program(0.5)], &["the result of slablab bench -- PROGRAM"]);
+    check_error(&[ours, program(0.5)], &["the result of slablab bench -- PROGRAM"]);
 }
 
 #[test]

@@ -85,13 +85,13 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     if on_screen && args.format != Format::Table {
         return Err("--format json and csv need --once: the screen is a table".into());
     }
-    if on_screen && !std::io::stdout().is_terminal() {
-        return Err("standard output is no terminal; --once prints one answer".into());
-    }
     let process = Process::open(args.pid)?;
     let said = |bad: Bad| failure(&process, &bad);
     let directory = Directory::find(&process).map_err(said)?;
     if on_screen {
+        if !std::io::stdout().is_terminal() {
+            return Err("standard output is no terminal; --once prints one answer".into());
+        }
         return screen(&args, &process, &directory);
     }
     let purge = |before: Look| {

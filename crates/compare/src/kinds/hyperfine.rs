@@ -20,13 +20,18 @@ pub(super) fn is(document: &Value) -> bool {
     document["results"].as_array().is_some_and(|all| all.iter().all(|one| one["command"].is_string()))
 }
 
+/// The allocator of a program that is started as it is.
+const PLAIN: &str = "glibc";
+
 fn read(document: &Value) -> Result<Answer, String> {
     let mut answer = Answer::default();
     for one in list(document, "results")? {
         let command = text(one, "command")?;
         let parameters = one["parameters"].as_object().into_iter().flatten();
         let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_string);
-        let named: Vec<String> = parameters.map(|(_, value)| word(value)).collect();
+        // `bench -- PROGRAM` under the malloc that programs have is the program as hyperfine runs it.
+        let others = parameters.filter(|(key, value)| *key != "allocator" || *value != PLAIN);
+        let named: Vec<String> = others.map(|(_, value)| word(value)).collect();
         let name = [&[command.to_string()], named.as_slice()].concat().join(", ");
         answer.quantities.push(Quantity {
             engine: None,

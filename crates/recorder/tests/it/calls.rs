@@ -1,8 +1,8 @@
 //! The library preloaded into programs in C and C++, and the traces of their calls.
 
-use crate::common::{built, folder, record, the_one};
-use slablab_recorder::{LIMIT, Process, Summary, convert};
-use slablab_trace::{Batch, Columns, EventKind, Metadata, Reader, flags};
+use crate::common::{built, converted, folder, record, the_one};
+use slablab_recorder::{LIMIT, Process, Summary};
+use slablab_trace::{Batch, Columns, EventKind, Metadata, flags};
 use std::process::Command;
 
 /// A row of a trace, as tests compare it.
@@ -20,10 +20,7 @@ struct Call {
 
 /// A process's trace.
 fn trace(process: &Process) -> (Vec<Call>, Metadata, Summary) {
-    let path = process.paths[0].with_extension("trace.parquet");
-    let file = std::fs::File::create(&path).expect("the test's folder");
-    let (_, summary) = convert(process, file, Metadata::default(), &mut |_| {}).expect("it can be converted");
-    let reader = Reader::open(&path).expect("a trace");
+    let (reader, summary) = converted(process);
     let (mut batches, mut batch) = (reader.batches(Columns::ALL), Batch::default());
     let mut calls = Vec::new();
     let mut last_ns = 0;

@@ -1,18 +1,15 @@
 //! Call chains of a program's allocations.
 
-use crate::common::{built, folder, record, the_one};
-use slablab_recorder::{Process, SAMPLE, Summary, convert};
-use slablab_trace::{Batch, Columns, Metadata, NONE, Reader};
+use crate::common::{built, converted, folder, record, the_one};
+use slablab_recorder::{Process, SAMPLE, Summary};
+use slablab_trace::{Batch, Columns, Metadata, NONE};
 use std::process::Command;
 
 /// An allocation: requested bytes, and its chain if it has one.
 type Call = (u32, Option<String>);
 
 fn trace(process: &Process) -> (Vec<Call>, Metadata, Summary) {
-    let path = process.paths[0].with_extension("trace.parquet");
-    let file = std::fs::File::create(&path).expect("the test's folder");
-    let (_, summary) = convert(process, file, Metadata::default(), &mut |_| {}).expect("it can be converted");
-    let reader = Reader::open(&path).expect("a trace");
+    let (reader, summary) = converted(process);
     let (mut batches, mut batch) = (reader.batches(Columns::ALL), Batch::default());
     let mut calls = Vec::new();
     while batches.next(&mut batch).expect("a trace") {

@@ -1,6 +1,7 @@
 //! Programs under the preloaded library.
 
-use slablab_recorder::{FOLDER, LIBRARY, Process, processes};
+use slablab_recorder::{FOLDER, LIBRARY, Process, Summary, convert, processes};
+use slablab_trace::{Metadata, Reader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -40,4 +41,12 @@ pub(crate) fn the_one<'a>(all: &'a [Process], name: &str) -> &'a Process {
     let found: Vec<&Process> = all.iter().filter(|process| process.name() == name).collect();
     assert_eq!(found.len(), 1, "{name} among {all:?}");
     found[0]
+}
+
+/// A process's trace, and what making it told.
+pub(crate) fn converted(process: &Process) -> (Reader, Summary) {
+    let path = process.paths[0].with_extension("trace.parquet");
+    let file = std::fs::File::create(&path).expect("the test's folder");
+    let (_, summary) = convert(process, file, Metadata::default(), &mut |_| {}).expect("it can be converted");
+    (Reader::open(&path).expect("a trace"), summary)
 }

@@ -169,6 +169,9 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
         () if head.is_empty() => Err("the file is empty: expected a perf.data, a trace.dat, a text of events or a CSV of them".into()),
         () if ftrace::is_text(head) => Ok(Kind::Ftrace),
         () => {
+            if head.get(257..262) == Some(b"ustar") {
+                return Err("expected a recording, found a tar file: `slablab doctor` reads the state of a machine".into());
+            }
             if let Some(words) = pasted::other_tool(head) {
                 return Err(format!("expected a recording, found {words}"));
             }

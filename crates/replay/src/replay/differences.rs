@@ -4,6 +4,7 @@ use super::before::Before;
 use super::caches::CacheTable;
 use super::plan::Plan;
 use super::survey::Survey;
+use slablab_report::text::counted;
 
 /// Caches that are named in a warning, at most.
 const NAMED: usize = 5;
@@ -39,8 +40,8 @@ pub(super) fn found(table: &CacheTable, survey: &Survey, plan: &Plan, before: &B
     if !other.is_empty() {
         let named: Vec<&str> = other.iter().take(NAMED).map(|(_, text)| text.as_str()).collect();
         warnings.push(format!(
-            "{} caches begin otherwise than {} says: {}{}",
-            other.len(),
+            "{} otherwise than {} says: {}{}",
+            caches(other.len(), "begins", "begin"),
             before.path.display(),
             named.join(", "),
             if other.len() > NAMED { ", ..." } else { "" }
@@ -48,13 +49,17 @@ pub(super) fn found(table: &CacheTable, survey: &Survey, plan: &Plan, before: &B
     }
     if !missing.is_empty() {
         warnings.push(format!(
-            "{} caches of the recording are not in {}, and begin with the slabs of which the recording sees \
-             objects: {}{}",
-            missing.len(),
+            "{} in {}, only in the recording, with the slabs at the start of which it sees objects: {}{}",
+            caches(missing.len(), "is not", "are not"),
             before.path.display(),
             missing[..missing.len().min(NAMED)].join(", "),
             if missing.len() > NAMED { ", ..." } else { "" }
         ));
     }
     warnings
+}
+
+/// `1 cache begins`, `2 caches begin`.
+fn caches(number: usize, one: &str, more: &str) -> String {
+    format!("{} {}", counted(number as u64, "cache"), if number == 1 { one } else { more })
 }
