@@ -12,9 +12,11 @@ leaves screenshots: light, dark, and 400 pixels wide.
 import argparse
 import base64
 import fcntl
+import gzip
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -198,6 +200,7 @@ def main():
     parser.add_argument("page", type=pathlib.Path)
     parser.add_argument("--program", default="target/debug/slablab")
     parser.add_argument("--pictures", type=pathlib.Path)
+    parser.add_argument("--large", type=int, metavar="MB", help="also a text of so many MB, timed beside the program")
     given = parser.parse_args()
     if not given.page.is_file():
         parser.error(f"{given.page}: no such file; `cargo xtask page` writes target/page/slablab.html")
@@ -225,13 +228,9 @@ def main():
                 print(f"{'equal' if same else 'OTHER':6} {len(got['json']):8} bytes {reply['ms']:6.0f} ms  {' '.join(words)}")
                 if got["error"]:
                     print(f"       {got['error']}")
-            for text in ("hello", "\x00\x01", "slabinfo - version: 2.1\n# name\nx 1 2 3 4 99999999999999999999999 1\n"):
-                browser.value(f"put({{question: {{verb: 'doctor'}}, texts: {{'pasted.txt': {json.dumps(text)}}}}})")
-                browser.until("document.body.getAttribute('aria-busy') === 'false'")
-                error = browser.value("document.getElementById('error').textContent")
-                print(f"refused: {error}")
-                if "defect" in error or not error:
-                    wrong.append(f"{text!r}: {error or 'no error'}")
+            wrong += refused(browser)
+            if given.large:
+                wrong += large(browser, given.program, given.large)
             wrong += lessons(browser, given.program)
             wrong += browser.complaints()
             if given.pictures:
@@ -242,6 +241,61 @@ def main():
     for line in wrong:
         print(f"wrong: {line}", file=sys.stderr)
     sys.exit(1 if wrong else 0)
+
+
+def refused(browser):
+    """Files that are no dumps: each must get a sentence."""
+    wrong = []
+    for name, data in (
+        ("hello.txt", b"hello"),
+        ("two.bytes", b"\x00\x01"),
+        ("huge.number", b"slabinfo - version: 2.1\n# name\nx 1 2 3 4 99999999999999999999999 1\n"),
+        ("random.bytes", random.Random(1).randbytes(1 << 20)),
+        ("bomb.gz", gzip.compress(bytes(1 << 30))),
+    ):
+        file = f"new File([bytesOf({json.dumps(base64.b64encode(data).decode())})], {json.dumps(name)})"
+        browser.value(f"put({{question: {{verb: 'doctor'}}}}, [{file}])")
+        browser.until("document.body.getAttribute('aria-busy') === 'false'")
+        error = browser.value("document.getElementById('error').textContent")
+        print(f"refused: {error}")
+        if "defect" in error or not error:
+            wrong.append(f"{name}: {error or 'no error'}")
+    return wrong
+
+
+def large(browser, program, megabytes):
+    """A log of so many MB with a slabinfo at its end, in the page and by the program."""
+    line = "Nov 30 12:00:00 host kernel: [{:12d}] a line of a log without any meaning for memory, among very many\n"
+    count = (megabytes << 20) // len(line.format(0))
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "large.txt")
+        with path.open("w") as file:
+            file.writelines(map(line.format, range(count)))
+            file.write(pathlib.Path(TEXT).read_text())
+        begun = time.monotonic()
+        words = [program, "doctor", str(path), "--page-size", "4K", "--cpus", "4", "--format", "json"]
+        expected = json.loads(subprocess.run(words, capture_output=True, check=False).stdout)
+        program_s = time.monotonic() - begun
+    # The browser makes the same file: it would not be given by an address.
+    script = f"""(() => {{
+        const text = (number) => String(number).padStart(12);
+        const parts = [];
+        for (let at = 0; at < {count}; at++) parts.push({json.dumps(line)}.replace("{{:12d}}", text(at)));
+        parts.push({json.dumps(pathlib.Path(TEXT).read_text())});
+        const question = {{ verb: "doctor", "page-size": "4K", cpus: 4 }};
+        window.reply = undefined;
+        worker.addEventListener("message", ({{ data }}) => data.reply && (window.reply = data));
+        last = {{}};
+        const file = new File(parts, "large.txt");
+        worker.postMessage({{ question: {{ ...question, input: "large.txt" }}, files: [{{ name: "large.txt", file }}] }});
+    }})()"""
+    browser.value(script)
+    browser.until("window.reply")
+    reply = browser.value("window.reply")
+    print(f"{megabytes} MB of text: {reply['ms'] / 1000:.1f} s in the page, {program_s:.1f} s by the program")
+    got = json.loads(reply["reply"]["json"] or "{}")
+    same = got.get("caches") and got["caches"] == expected["caches"]
+    return [] if same else [f"{megabytes} MB of text: {reply['reply'].get('error') or 'other caches than the program'}"]
 
 
 def lessons(browser, program):

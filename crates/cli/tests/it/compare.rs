@@ -150,6 +150,13 @@ fn experiments_and_suites() {
         "parameters",
     ];
     check([&one, &two], &[], &words);
+    // A folder of a run is its result.
+    let ran = |name: &str, seed| {
+        let folder = at.join(name).to_str().expect("UTF-8").to_string();
+        common::slablab(&[], &["run", "micro", "--quick", "--seed", seed, "--folder", &folder]);
+        folder
+    };
+    check([&ran("first", "1"), &ran("second", "2")], &[], &["seed\n    first: 1\n    second: 2"]);
     let suite = |name, engine| {
         written(&at, name, &["suite", "slub@7.0", engine, "--quick", "--workload", "hackbench"])
     };

@@ -35,6 +35,9 @@ fn exit_codes_and_places() {
     check(whole, &["--format", "json"], Stdio::null(), 0, "\"schema\": \"slablab.import.1\"", "");
     check(lost, &[], Stdio::null(), 3, "", "INCOMPLETE");
     check("/nowhere", &[], Stdio::null(), 2, "", "/nowhere: ");
+    let dump = bundled("examples/dumps/ppc64_smp160.after.tar.xz");
+    let dump = dump.to_str().unwrap();
+    check(dump, &[], Stdio::null(), 2, "", "found a tar file: `slablab doctor` reads");
     check(whole, &["--format", "yaml"], Stdio::null(), 2, "", "yaml");
     check("-", &[], Stdio::null(), 2, "", "standard input: the file is empty");
 }
