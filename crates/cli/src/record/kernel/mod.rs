@@ -357,7 +357,7 @@ fn summary(
     });
     let mb = size as f64 / 1e6;
     format!(
-        "{path}: {mb:.1} MB\n  events      {} in {:.2} s, by {}\n  lost        {lost}\n  every slab  {snapshots}\n{cut_off}  next        slablab verify {path}\n",
+        "{path}: {mb:.1} MB\n  events      {} in {:.2} s, by {}\n  lost        {lost}\n  every slab  {snapshots}\n{cut_off}  next        slablab verify {path}\n              slablab replay {path} --engine slub@7.1\n              slablab sites {path}\n",
         recorded.events,
         time.as_secs_f64(),
         recorded.version,
