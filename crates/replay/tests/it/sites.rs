@@ -198,17 +198,22 @@ fn a_programs_sites_have_what_their_rows_say() {
     assert_eq!(brief_first.sites[0].name, "brief (a.c:9)");
 }
 
-/// Of a sample, each allocation stands for as many as it was drawn from.
+/// Of a sample, each allocation stands for as many as it was drawn from, but all together for no more than there
+/// were.
 #[test]
 fn a_sample_counts_for_all() {
     let (alloc, chain) = (EventKind::Kmalloc, "main;fill (a.c:1)");
     let row = |object, stack, bytes| (u64::from(object), 0, alloc, object, "", "malloc", stack, [bytes; 2]);
-    let rows = [row(0, chain, 1000), row(1, "", 1000), row(2, chain, 1 << 20)];
-    let found = program("sample", &rows, 10_000, Sort::Live).unwrap();
+    let check = |others: u32, expected: (u64, u64, u64), end: [u64; 2]| {
+        let mut rows = vec![row(0, chain, 1000), row(1, chain, 1 << 20)];
+        rows.extend((2..2 + others).map(|object| row(object, "", 1000)));
+        let found = program("sample", &rows, 10_000, Sort::Live).unwrap();
+        let Numbers { seen, allocs, bytes, .. } = found.sites[0].numbers;
+        assert_eq!(((seen, allocs, bytes), found.end), (expected, end), "{others} others");
+    };
     // 1 / (1 - exp(-0.1)) = 10.508 allocations of 1,000 bytes, and the large one, which is always drawn.
-    let Numbers { seen, allocs, bytes, .. } = found.sites[0].numbers;
-    assert_eq!((seen, allocs, bytes), (2, 12, 10508 + (1 << 20)));
-    assert_eq!(found.end, [2000 + (1 << 20), 3]);
+    check(20, (2, 12, 10508 + (1 << 20)), [21_000 + (1 << 20), 22]);
+    check(1, (2, 3, 2000 + (1 << 20)), [2000 + (1 << 20), 3]);
 }
 
 #[test]

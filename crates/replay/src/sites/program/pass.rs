@@ -47,6 +47,12 @@ impl Counts {
         }
         self.line.iter_mut().zip(&other.line).for_each(|(sum, change)| *sum += change);
     }
+
+    /// The numbers of which the program's sum is known.
+    fn known(&mut self) -> [&mut f64; 6] {
+        let Counts { allocs, bytes, live, live_bytes, peak_bytes, pinned_bytes, .. } = self;
+        [allocs, bytes, live, live_bytes, peak_bytes, pinned_bytes]
+    }
 }
 
 /// What the passes find.
@@ -58,6 +64,8 @@ pub(super) struct Pass {
     pub(super) peak: [u64; 2],
     pub(super) end: [u64; 2],
     pub(super) allocs: u64,
+    /// Bytes that were requested.
+    pub(super) bytes: u64,
     /// Time from the first row to the peak in ns.
     pub(super) peak_ns: u64,
     /// Live bytes at each place of the time line.
@@ -131,6 +139,7 @@ impl Pass {
                 peak: [0; 2],
                 end: [0; 2],
                 allocs: 0,
+                bytes: 0,
                 peak_ns: 0,
                 line: vec![0; TIMES],
                 pages: Pages { page_bytes: page_bytes.unwrap_or(4096), ..Pages::default() },
@@ -152,7 +161,25 @@ impl Pass {
         }
         let mut pass = running.finish(statistics.last_time_ns);
         pass.texts = batches.texts().clone();
+        pass.limit();
         Ok(pass)
+    }
+
+    /// Makes estimates of a sample smaller, all by one factor, where they are more together than there was.
+    fn limit(&mut self) {
+        let exact =
+            [self.allocs, self.bytes, self.end[1], self.end[0], self.peak[0], self.pages.free_bytes()];
+        let mut sums = [0.0; 6];
+        for counts in self.chains.values_mut() {
+            sums.iter_mut().zip(counts.known()).for_each(|(sum, number)| *sum += *number);
+        }
+        for counts in self.chains.values_mut() {
+            for ((number, sum), exact) in counts.known().into_iter().zip(sums).zip(exact) {
+                if sum > exact as f64 {
+                    *number *= exact as f64 / sum;
+                }
+            }
+        }
     }
 }
 
@@ -232,6 +259,7 @@ impl Running<'_> {
         let Some(place) = self.objects.get_mut(object as usize).filter(|place| !place.lives) else { return };
         *place = Object { stack, cpu, since, address, bytes, lives: true };
         self.pass.allocs += 1;
+        self.pass.bytes += u64::from(bytes);
         self.live[0] += u64::from(bytes);
         self.live[1] += 1;
         if self.last.len() <= usize::from(cpu) {
