@@ -176,8 +176,8 @@ pub(crate) fn mark_free<'a, W: Over, E: Front<W>>(
     mark(Native::object_secret(), entry).map(|()| class)
 }
 
-/// As [`mark_free`], for the heap at the fixed places, of which a thread has these slots: returns the place of
-/// the class's slots.
+/// As [`mark_free`], for the heap at the fixed places, of which a thread has these slots: returns the place
+/// of the class's slots.
 #[inline(always)]
 pub(crate) fn mark_free_fixed(entry: &GivenEntry, slots: &FixedSlots) -> Result<Place, Freed> {
     if !slots.is_start(entry.0) {
@@ -202,7 +202,8 @@ pub(crate) fn mark_free_sized(entry: &GivenEntry, bytes: usize, slots: &FixedSlo
 /// address. `None` may also mean that only a slower look can tell.
 #[inline(always)]
 pub(crate) fn live_place(entry: &GivenEntry, slots: &FixedSlots) -> Option<Place> {
-    // SAFETY: `is_start`: an object starts here. Nothing is around the engine of the heap at the fixed places.
+    // SAFETY: `is_start`: an object starts here. Nothing is around the engine of the heap at the fixed
+    // places.
     let is_live = slots.is_start(entry.0) && unsafe { !is_marked(slots.object_secret(), entry.0.object()) };
     is_live.then(|| entry.0.slots_place())
 }

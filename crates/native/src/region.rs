@@ -314,10 +314,9 @@ impl<T> Table<T> {
 pub(crate) struct Own<T: Copy>(Cell<T>);
 
 // SAFETY: these are in areas. The thread with an area's slot is the only one that calls `set`
-// (`current::name`, `slots::Held`) and `get` (`FixedSlots`, `memory::PagemapEntry::local`, `slots::Held`, of its
-// own area, or of a refusing one): `thread::STATES` has one such
-// thread at a time, and its exchanges (Acquire, Release) order it with the one before. The refusing areas'
-// are never set.
+// (`current::name`, `slots::Held`) and `get` (`FixedSlots`, `memory::PagemapEntry::local`, `slots::Held`, of
+// its own area or of a refusing one): `thread::STATES` has one such thread at a time, and its exchanges
+// (Acquire, Release) order it with the one before. The refusing areas' are never set.
 unsafe impl<T: Copy + Send> Sync for Own<T> {}
 
 impl<T: Copy> Own<T> {

@@ -481,9 +481,7 @@ impl<T> Drop for Held<'_, T> {
         match self.array {
             Some(array) => {
                 array.write(self.size, self.capacity);
-                if !self.slot.hot.starts.are_known() {
-                    learn_starts(array);
-                }
+                learn_starts(array);
             }
             None => self.slot.hot.sizes.store((self.capacity as u64) << CAPACITY | self.size as u64, Release),
         }
@@ -495,6 +493,7 @@ impl<T> Drop for Held<'_, T> {
 /// read it.
 fn learn_starts(array: Array<'_>) {
     if ptr::eq(array.area, current::area())
+        && !array.hot.starts.are_known()
         && let Some(starts) = array.place().and_then(starts::noted)
     {
         array.hot.starts.set(starts);

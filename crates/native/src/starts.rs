@@ -86,8 +86,8 @@ mod tests {
         }
     }
 
-    /// Slabs of one cache may have several orders: one that has fewer objects than the first is not counted, nor
-    /// one that is too large.
+    /// Slabs of one cache may have several orders: one that has fewer objects than the first is not counted,
+    /// nor one that is too large.
     #[test]
     fn slabs_with_fewer_objects_have_no_place() {
         const SIZE: u32 = 4096;

@@ -56,8 +56,8 @@ static NEAR_LIMIT: AtomicBool = AtomicBool::new(false);
 /// The rises and falls of the frames in use. No lock is taken while it is held.
 static TIDE: Sleep<Tide> = Sleep::new(Tide::START);
 
-/// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink, or a step of
-/// giving memory back. Slow paths call it. False if it was not the time for it.
+/// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink, or a
+/// step of giving memory back. Slow paths call it. False if it was not the time for it.
 #[inline]
 pub(super) fn upkeep(by: By) -> bool {
     // The clock is looked at now and then; what is due goes on at once.

@@ -41,8 +41,8 @@ const CPU_BYTES: u64 = 4 << 20;
 const SINKS_BYTES: u64 = 256 << 10;
 /// and when this part of their objects at most is in use.
 const SINKS_FRACTION: u64 = 8;
-/// Objects that a slot keeps at hand when its full main sheaf is exchanged. Of a sheaf with less than twice as
-/// many, which large objects have, a quarter: the exchange then serves more calls.
+/// Objects that a slot keeps at hand when its full main sheaf is exchanged. Of a sheaf with less than twice
+/// as many, which large objects have, a quarter: the exchange then serves more calls.
 const NEAR: u32 = 16;
 
 /// Full sheaves that a barn may keep, if a sheaf holds `sheaf_bytes` bytes of objects.
