@@ -5,6 +5,7 @@
 //! two classes per doubling: see `slablab_slabs::kmalloc`.
 
 use crate::policy::sheaf_capacity;
+use slablab_native::Place;
 use slablab_slabs::{CacheFlags, CacheSpec};
 
 /// Bytes of the smallest class. All classes are multiples of it.
@@ -20,19 +21,30 @@ pub const COUNT: usize = FINE + STEP * (MAX / FINE_MAX).ilog2() as usize;
 
 /// Up to this size a table gives the class.
 pub const LISTED_MAX: usize = 4096;
-/// The class of a request, by its bytes in steps, rounded up; plus 1, the place of its slots: so a `malloc`
-/// adds nothing.
+/// The place of the slots of a request's class, by its bytes in steps, rounded up, in the heap at the fixed
+/// places. As they are added to an address: so a `malloc` computes nothing.
+static PLACES: [Place; LISTED_MAX / STEP + 1] = {
+    let mut places = [Place::NONE; LISTED_MAX / STEP + 1];
+    let mut steps = 0;
+    while steps < places.len() {
+        places[steps] = Place::of(reckon(steps * STEP) as u32);
+        steps += 1;
+    }
+    places
+};
+
+/// The class of a request, by its bytes in steps, rounded up.
 static LISTED: [u8; LISTED_MAX / STEP + 1] = {
     let mut listed = [0; LISTED_MAX / STEP + 1];
     let mut steps = 0;
     while steps < listed.len() {
-        listed[steps] = reckon(steps * STEP) as u8 + 1;
+        listed[steps] = reckon(steps * STEP) as u8;
         steps += 1;
     }
     listed
 };
 
-/// Bytes of an object of each class, by the class plus 1, as [`LISTED`] has it: one load, where [`size`]
+/// Bytes of an object of each class, by the class plus 1, the number of its place: one load, where [`size`]
 /// computes. It has an entry for every byte, so that no index is beyond it.
 static SIZES: [u16; 1 << u8::BITS] = {
     let mut sizes = [0; 1 << u8::BITS];
@@ -61,7 +73,15 @@ pub fn of(bytes: usize) -> usize {
 #[inline(always)]
 #[expect(clippy::manual_div_ceil, reason = "the sum cannot overflow here, and takes four instructions less")]
 pub fn listed(bytes: usize) -> usize {
-    LISTED[(bytes + STEP - 1) / STEP] as usize - 1
+    LISTED[(bytes + STEP - 1) / STEP] as usize
+}
+
+/// The place of the slots of the class of a request of at most [`LISTED_MAX`] bytes, in the heap at the fixed
+/// places.
+#[inline(always)]
+#[expect(clippy::manual_div_ceil, reason = "as in `listed`")]
+pub(crate) fn place_listed(bytes: usize) -> Place {
+    PLACES[(bytes + STEP - 1) / STEP]
 }
 
 /// Computes the class of a request of at most [`MAX`] bytes.
@@ -97,10 +117,10 @@ pub fn aligned(bytes: usize, align: usize) -> Option<usize> {
     Some(if sized.is_multiple_of(align) { sized } else { sized.next_power_of_two() })
 }
 
-/// A size of at least `bytes`, and of [`LISTED_MAX`] at most, whose class has objects that are a multiple of
-/// `align` bytes apart, a power of two. `None` may also mean that [`aligned`] knows one.
+/// The place of a class, of [`LISTED_MAX`] bytes at most, with room for `bytes` bytes, whose objects are a
+/// multiple of `align` bytes apart, a power of two. `None` may also mean that [`aligned`] knows one.
 #[inline(always)]
-pub(crate) fn listed_aligned(bytes: usize, align: usize) -> Option<usize> {
+pub(crate) fn place_aligned(bytes: usize, align: usize) -> Option<Place> {
     // Then the sum cannot overflow.
     if bytes > LISTED_MAX {
         return None;
@@ -109,7 +129,8 @@ pub(crate) fn listed_aligned(bytes: usize, align: usize) -> Option<usize> {
     if multiple > LISTED_MAX {
         return None;
     }
-    (size_listed(listed(multiple)) & (align - 1) == 0).then_some(multiple)
+    let place = place_listed(multiple);
+    (size_listed(place.cache()) & (align - 1) == 0).then_some(place)
 }
 
 /// Bytes of a cache line.
@@ -173,8 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn sizes_in_the_table() {
+    fn sizes_and_places_in_the_tables() {
         assert!((0..COUNT).all(|class| size_listed(class) == size(class) as usize));
+        for bytes in 0..=LISTED_MAX {
+            assert_eq!(listed(bytes), reckon(bytes), "{bytes} bytes");
+            assert_eq!(place_listed(bytes).cache(), reckon(bytes), "{bytes} bytes");
+        }
     }
 
     /// Where the table knows an aligned class, it is the one that [`aligned`] computes. It knows that of each
@@ -183,7 +208,7 @@ mod tests {
     fn listed_classes_that_are_aligned() {
         for align in (0..=63).map(|shift| 1usize << shift) {
             for bytes in (0..=LISTED_MAX + 1).chain([MAX, MAX + 1, usize::MAX - 1, usize::MAX]) {
-                let found = listed_aligned(bytes, align).map(of);
+                let found = place_aligned(bytes, align).map(Place::cache);
                 if let Some(class) = found {
                     let expected = aligned(bytes, align).map(of);
                     assert_eq!(Some(class), expected, "{bytes} bytes aligned to {align}");

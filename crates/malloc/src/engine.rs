@@ -112,14 +112,15 @@ impl OnceHeap {
     #[inline(always)]
     pub(crate) fn free_fast(&'static self, at: &Given) -> Freed {
         let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        self.push_marked(&entry, slots, fast::mark_free_fixed(&entry, || self.secret_of_slab()))
+        let marked = fast::mark_free_fixed(&entry, &slots);
+        self.push_marked(&entry, slots, marked)
     }
 
     /// [`OnceHeap::free_fast`] for an object whose caller says how many bytes it asked for.
     #[inline(always)]
     pub(crate) fn free_fast_sized(&'static self, at: &Given, bytes: usize) -> Freed {
         let Some((entry, slots)) = at.pagemap_and_slots() else { return Freed::No };
-        let marked = fast::mark_free_sized(&entry, bytes, || self.secret_of_slab());
+        let marked = fast::mark_free_sized(&entry, bytes, &slots);
         self.push_marked(&entry, slots, marked)
     }
 
@@ -127,27 +128,21 @@ impl OnceHeap {
     /// address. `None` may also mean that only a slower look can tell.
     #[inline(always)]
     pub(crate) fn live_place_fast(&'static self, at: &Given) -> Option<Place> {
-        fast::live_place(&at.pagemap_local()?, || self.secret_of_slab())
+        let (entry, slots) = at.pagemap_and_slots()?;
+        fast::live_place(&entry, &slots)
     }
 
     /// [`OnceHeap::live_place_fast`] for memory of any node, and for threads without a slot of their own.
     #[inline]
     pub(crate) fn live_place(&'static self, at: &Given) -> Option<Place> {
-        fast::live_place(&at.pagemap()?, || self.secret_of_slab())
+        fast::live_place_anywhere(&at.pagemap()?)
     }
 
     /// Gives a live object of the class with a place, of the SLUB heap with nothing around it, another size
     /// of at most [`classes::LISTED_MAX`] bytes, if this thread's array has an object.
     #[inline(always)]
     pub(crate) fn resize(&'static self, at: &Given, class: Place, bytes: usize) -> Resized {
-        fast::resize(at, class, bytes, self.secret_of_slab())
-    }
-
-    /// The secret of the SLUB heap, for a caller that found a slab with a number of its caches.
-    #[inline(always)]
-    fn secret_of_slab(&'static self) -> u64 {
-        // SAFETY: a slab has a cache number from `FIRST` on only after the room was written.
-        unsafe { Self::room(&self.slub) }.secret
+        fast::resize(at, class, bytes)
     }
 
     #[inline(always)]
@@ -251,7 +246,6 @@ fn make_in<'a, E: Front<W>, W: Over>(
         (&raw mut (*heap).pages).write(pages);
         (&raw mut (*heap).common).write(E::Common::default());
         (&raw mut (*heap).first).write(first);
-        (&raw mut (*heap).secret).write(system::secret());
         for class in 0..classes::COUNT {
             (&raw mut (*heap).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
         }

@@ -211,7 +211,7 @@ pub mod api {
             && bytes <= classes::LISTED_MAX
             && let Some(class) = HEAP.live_place_fast(&at)
         {
-            let stays = class.cache() == classes::listed(bytes);
+            let stays = class == classes::place_listed(bytes);
             return if stays { at.as_ptr() } else { realloc_live(at, bytes, class) };
         }
         realloc_slow(at, bytes, align)

@@ -95,12 +95,6 @@ fn listed(bytes: usize) -> usize {
     class
 }
 
-/// The place of the slots of a class, in the heap at the fixed places.
-#[inline(always)]
-fn place(class: usize) -> Place {
-    Place::of(class as u32)
-}
-
 /// Takes the mark off an object or a block that becomes live.
 #[inline(always)]
 pub(crate) fn handed_out(object: Object) -> *mut u8 {
@@ -109,13 +103,13 @@ pub(crate) fn handed_out(object: Object) -> *mut u8 {
     object.as_ptr()
 }
 
-/// The second word of a free object, in a heap with this secret.
+/// The second word of a free object, with the world's secret.
 #[inline(always)]
 fn key(secret: u64, object: Object) -> u64 {
     secret ^ object.addr() as u64
 }
 
-/// Whether an object of a heap with this secret is marked as free.
+/// Whether an object is marked as free, with the world's secret.
 ///
 /// # Safety
 /// An object starts at `object`, and its class has marks: nothing is around its engine.
@@ -132,7 +126,7 @@ pub(crate) fn alloc_fixed(bytes: usize) -> *mut u8 {
     if bytes > classes::LISTED_MAX {
         return ptr::null_mut();
     }
-    Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), handed_out)
+    Native::pop_fixed(classes::place_listed(bytes)).map_or(ptr::null_mut(), handed_out)
 }
 
 /// As [`alloc_fixed`], filled with zeros.
@@ -145,16 +139,16 @@ pub(crate) fn alloc_fixed_zeroed(bytes: usize) -> *mut u8 {
         Native::fill(object, bytes as u32, 0);
         handed_out(object)
     };
-    Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), zeroed)
+    Native::pop_fixed(classes::place_listed(bytes)).map_or(ptr::null_mut(), zeroed)
 }
 
 /// As [`alloc_fixed`], aligned to the power of two `align`. Null may also mean that only
 /// [`classes::aligned`] knows a class.
 #[inline(always)]
 pub(crate) fn alloc_fixed_aligned(bytes: usize, align: usize) -> *mut u8 {
-    let Some(bytes) = classes::listed_aligned(bytes, align) else { return ptr::null_mut() };
+    let Some(place) = classes::place_aligned(bytes, align) else { return ptr::null_mut() };
     // The fixed places are of SLUB with nothing around it, whose slabs start with an object.
-    Native::pop_fixed(place(listed(bytes))).map_or(ptr::null_mut(), handed_out)
+    Native::pop_fixed(place).map_or(ptr::null_mut(), handed_out)
 }
 
 /// As [`alloc_fixed`], for a request that [`classes::LISTED_MAX`] is too small for.
@@ -163,7 +157,7 @@ pub(crate) fn alloc_fixed_reckoned(bytes: usize) -> *mut u8 {
     if bytes <= classes::LISTED_MAX || bytes > classes::MAX {
         return ptr::null_mut();
     }
-    Native::pop_fixed(place(classes::reckon(bytes))).map_or(ptr::null_mut(), handed_out)
+    Native::pop_fixed(Place::of(classes::reckon(bytes) as u32)).map_or(ptr::null_mut(), handed_out)
 }
 
 /// Marks the object at the address of a pagemap entry as free, and returns its class. [`Freed::No`] if no
@@ -179,43 +173,48 @@ pub(crate) fn mark_free<'a, W: Over, E: Front<W>>(
     if !class.starts_at(slab, offset) {
         return Err(Freed::No);
     }
-    mark(heap.secret, entry).map(|()| class)
+    mark(Native::object_secret(), entry).map(|()| class)
 }
 
-/// As [`mark_free`], for the heap at the fixed places: returns the place of the class's slots. `secret` is
-/// the heap's, and called only if there is one.
+/// As [`mark_free`], for the heap at the fixed places, of which a thread has these slots: returns the place
+/// of the class's slots.
 #[inline(always)]
-pub(crate) fn mark_free_fixed(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Result<Place, Freed> {
-    if !entry.0.is_start_fixed() {
+pub(crate) fn mark_free_fixed(entry: &GivenEntry, slots: &FixedSlots) -> Result<Place, Freed> {
+    if !slots.is_start(entry.0) {
         return Err(Freed::No);
     }
-    mark(secret(), entry).map(|()| entry.0.slots_place())
+    mark(slots.object_secret(), entry).map(|()| entry.0.slots_place())
 }
 
 /// As [`mark_free_fixed`], for a free whose caller says how many bytes it asked for, at most
 /// [`classes::LISTED_MAX`]. An entry of another class is [`Freed::No`].
 #[inline(always)]
-pub(crate) fn mark_free_sized(
-    entry: &GivenEntry,
-    bytes: usize,
-    secret: impl FnOnce() -> u64,
-) -> Result<Place, Freed> {
+pub(crate) fn mark_free_sized(entry: &GivenEntry, bytes: usize, slots: &FixedSlots) -> Result<Place, Freed> {
     // The slot's address follows from the size, before the entry is there.
-    let place = place(listed(bytes));
-    if entry.0.slots_place() != place || !entry.0.is_start_fixed() {
+    let place = classes::place_listed(bytes);
+    if entry.0.slots_place() != place || !slots.is_start(entry.0) {
         return Err(Freed::No);
     }
-    mark(secret(), entry).map(|()| place)
+    mark(slots.object_secret(), entry).map(|()| place)
 }
 
 /// The place of the class of the live object, in the heap at the fixed places, that starts at the entry's
-/// address. `None` may also mean that only a slower look can tell. `secret` is the heap's, and called only if
-/// there is one.
+/// address. `None` may also mean that only a slower look can tell.
 #[inline(always)]
-pub(crate) fn live_place(entry: &GivenEntry, secret: impl FnOnce() -> u64) -> Option<Place> {
+pub(crate) fn live_place(entry: &GivenEntry, slots: &FixedSlots) -> Option<Place> {
+    // SAFETY: `is_start`: an object starts here. Nothing is around the engine of the heap at the fixed
+    // places.
+    let is_live = slots.is_start(entry.0) && unsafe { !is_marked(slots.object_secret(), entry.0.object()) };
+    is_live.then(|| entry.0.slots_place())
+}
+
+/// As [`live_place`], for a thread without slots of its own, and memory of any node.
+#[inline]
+pub(crate) fn live_place_anywhere(entry: &GivenEntry) -> Option<Place> {
     // SAFETY: `is_start_fixed`: an object starts here. Nothing is around the engine of the heap at the fixed
     // places.
-    let is_live = entry.0.is_start_fixed() && unsafe { !is_marked(secret(), entry.0.object()) };
+    let is_live =
+        entry.0.is_start_fixed() && unsafe { !is_marked(Native::object_secret(), entry.0.object()) };
     is_live.then(|| entry.0.slots_place())
 }
 
@@ -234,9 +233,9 @@ pub(crate) enum Resized {
 }
 
 /// Gives a live object of the class with a place, in the heap at the fixed places, another size of at most
-/// [`classes::LISTED_MAX`] bytes. `secret` is the heap's.
+/// [`classes::LISTED_MAX`] bytes.
 #[inline(always)]
-pub(crate) fn resize(at: &Given, class: Place, bytes: usize, secret: u64) -> Resized {
+pub(crate) fn resize(at: &Given, class: Place, bytes: usize) -> Resized {
     // The heap's caches are those of the classes, and the first ones.
     let usable = classes::size_listed(class.cache());
     if fits_well(usable, bytes) {
@@ -247,7 +246,7 @@ pub(crate) fn resize(at: &Given, class: Place, bytes: usize, secret: u64) -> Res
     // SAFETY: a live object of `usable` bytes starts at the address, and the new one has `bytes`. The
     // invariant of `Given`: no other thread uses the object.
     unsafe { ptr::copy_nonoverlapping(at.0, moved, usable.min(bytes)) };
-    match mark_given(secret, object) {
+    match mark_given(Native::object_secret(), object) {
         Ok(()) if Native::push_fixed(class, object) => Resized::Moved(moved),
         Ok(()) => Resized::Left(moved),
         Err(_) => Resized::Before,
@@ -262,7 +261,7 @@ pub(crate) fn fits_well(usable: usize, bytes: usize) -> bool {
     bytes <= usable && (usable - bytes <= little || usable <= 64)
 }
 
-/// Marks an object of a heap with this secret as free, if it was live. The caller found that an object starts
+/// Marks an object as free, with the world's secret, if it was live. The caller found that an object starts
 /// at the entry's address.
 #[inline(always)]
 pub(crate) fn mark(secret: u64, entry: &GivenEntry) -> Result<(), Freed> {

@@ -12,7 +12,7 @@ use crate::shared::{self, EachCache, METADATA_BYTES, Named, Tenant};
 use crate::world::{Native, Over};
 use crate::zeroing;
 use slablab_native::report::misuse;
-use slablab_native::{Location, Object, stack, system};
+use slablab_native::{Location, Object, stack};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Frames, Gfp, Hooks, NO_CACHE, Pfn, Topology, Work};
 use slablab_slabs::{Backing, CacheId, Front, Idle, Metadata, Misuse, Usage};
@@ -25,9 +25,6 @@ pub struct Heap<E: Front<W>, W: Over = Native> {
     pub(crate) common: E::Common,
     /// The first class's cache number.
     pub(crate) first: u32,
-    /// The key of a freed object is this number XOR the object's address ([`crate::fast`]). It is in the
-    /// heap, whose address a free has in a register, and not in a static: one load less.
-    pub(crate) secret: u64,
     pub(crate) classes: [E; classes::COUNT],
     lent: Lent,
 }
@@ -42,14 +39,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn new(pages: &'static Pages<Native>, first: u32, policy: &E::Policy) -> Self {
         let class = |class| Self::new_class(class, first, policy);
         let classes = std::array::from_fn(class);
-        Heap {
-            pages,
-            common: E::Common::default(),
-            first,
-            secret: system::secret(),
-            classes,
-            lent: Lent::none(),
-        }
+        Heap { pages, common: E::Common::default(), first, classes, lent: Lent::none() }
     }
 
     /// Makes the cache of a class of the heap whose first cache number is `first`.
@@ -140,7 +130,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 return;
             }
         }
-        shared::upkeep();
+        shared::upkeep(shared::By::Free);
         let Some(location) = location else {
             let in_heap = Native::pagemap(object.as_ptr()).is_some();
             if E::GUARDS && in_heap && freed_blocks::is_kept(Native::locate(object)) {

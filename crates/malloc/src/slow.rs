@@ -88,7 +88,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                     .map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
             };
             self.free_deferred();
-            shared::upkeep();
+            shared::upkeep(shared::By::Request);
             let class = classes::of(bytes);
             // Objects of another class may be aligned to less.
             let class = if align <= classes::STEP { self.lender(class) } else { class };
@@ -192,7 +192,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 Ok(class) if class.free_slow_slot(object, slab) => return,
                 Err(Freed::Before) => double_free(at.as_ptr()),
                 // Where an object starts may be known to the engine alone, if its slabs differ in size.
-                Err(Freed::No) if self.owns(entry.get()) && mark(self.secret, &entry).is_err() => {
+                Err(Freed::No)
+                    if self.owns(entry.get()) && mark(Native::object_secret(), &entry).is_err() =>
+                {
                     double_free(at.as_ptr())
                 }
                 _ => {}
@@ -315,7 +317,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         } else {
             // SAFETY: `starts_at` or `owns` said that an object of this class starts here; without guards the
             // class has marks.
-            unsafe { !is_marked(self.secret, object) }
+            unsafe { !is_marked(Native::object_secret(), object) }
         };
         if !is_live {
             misuse(format_args!("{call} of {object:?}: already freed (malloc-{bytes})"));

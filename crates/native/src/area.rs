@@ -49,7 +49,7 @@ zeros! {
     #[repr(C, align(64))]
     struct FixedSlot {
         hot: Hot,
-        _cold: [AtomicU64; 11],
+        _cold: [AtomicU64; 10],
     }
 }
 
@@ -64,6 +64,7 @@ impl Area {
                 start: Own::new(0),
                 pagemap: Own::new(Region::empty()),
             },
+            secret: Own::new(0),
             credit: AtomicI32::new(0),
             granted: AtomicI32::new(0),
             reserved: AtomicU64::new(0),
@@ -91,6 +92,8 @@ zeros! {
         pub(crate) slot: AtomicU16,
         pub(crate) node: AtomicU16,
         pub(crate) pagemap: LocalPagemap,
+        /// [`crate::memory::object_secret`], beside what a free reads before.
+        pub(crate) secret: Own<u64>,
         /// Pops from arrays until one is refused.
         credit: AtomicI32,
         /// What the credit was when it was last renewed.

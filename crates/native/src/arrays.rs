@@ -10,7 +10,7 @@
 //! pop from an array spends one unit of the area's credit, and fails without credit; holding the slot then
 //! renews it. An aborted sequence may have spent a unit too.
 
-use crate::area::{self, Area, FIXED_AT, FIXED_BYTES};
+use crate::area::{self, Area, FIXED_AT, FIXED_BYTES, FIXED_CACHES};
 use crate::hot::Hot;
 use crate::object::Object;
 use crate::place::Place;
@@ -34,7 +34,7 @@ impl Array<'static> {
     /// The array of the slot at a fixed place.
     #[inline(always)]
     pub(crate) fn fixed(heap: HeapAccess, area: &'static Area, place: Place) -> Self {
-        Array::at(heap, area, FIXED_AT + place.index() * FIXED_BYTES)
+        Array::at(heap, area, FIXED_AT + place.bytes())
     }
 
     /// The array of the slot `offset` bytes into an area; at its start there are zeros, which refuse.
@@ -104,6 +104,13 @@ impl Array<'_> {
         // After the word that it leads to if there is no object.
         self.hot.top.store(place(size), Release);
         self.hot.end().store(place(capacity), Release);
+    }
+
+    /// The slot's place; `None` if it is at no fixed one.
+    pub(crate) fn place(self) -> Option<Place> {
+        let at = (std::ptr::from_ref(self.hot).addr() - self.origin()).wrapping_sub(FIXED_AT);
+        let number = at / FIXED_BYTES;
+        (1..=FIXED_CACHES).contains(&number).then(|| Place::of(number as u32 - 1))
     }
 
     /// The array's storage.

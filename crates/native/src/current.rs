@@ -115,5 +115,6 @@ pub(crate) fn name(slot: CpuId) {
     header.slot.store(slot.0, Relaxed);
     header.node.store(topology::node_of_cpu(system::cpu_of_machine()), Relaxed);
     memory::set_local_pagemap(topology::memory_node(header.node.load(Relaxed)), &header.pagemap);
+    header.secret.set(memory::object_secret());
     area::use_slot(slot);
 }

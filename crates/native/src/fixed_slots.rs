@@ -4,6 +4,7 @@
 use crate::area::Area;
 use crate::arrays::Array;
 use crate::current::Hidden;
+use crate::memory::PagemapEntry;
 use crate::object::Object;
 use crate::place::Place;
 use crate::region::{HeapAccess, Trusted};
@@ -32,6 +33,19 @@ impl<A: Trusted> FixedSlots<A> {
     #[inline(always)]
     pub(crate) fn of(area: &'static Area) -> Self {
         FixedSlots(area, PhantomData)
+    }
+
+    /// Whether an object of a cache with a fixed place starts at an entry's address. `true` is exact; `false`
+    /// may also mean that only a slower look can tell.
+    #[inline(always)]
+    pub fn is_start(&self, entry: PagemapEntry) -> bool {
+        entry.is_start_in(self.0)
+    }
+
+    /// The process's random number for the keys of free objects, if this thread has a slot of its own.
+    #[inline(always)]
+    pub fn object_secret(&self) -> u64 {
+        self.0.header.secret.get()
     }
 
     /// Adds an object to the array of its cache, which has this place. `false` if it is full, and wherever a

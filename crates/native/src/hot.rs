@@ -1,7 +1,38 @@
 //! The hot part of a slot.
 
-use crate::region::zeros;
+use crate::region::{Own, zeros};
 use std::sync::atomic::AtomicU64;
+
+zeros! {
+    /// Where objects start in the slabs of a cache with a fixed place, as far as a slot's thread knows.
+    /// Zeros: nowhere.
+    #[derive(Debug)]
+    #[repr(C)]
+    pub(crate) struct Starts {
+        reciprocal: Own<u32>,
+        end: Own<u32>,
+    }
+}
+
+impl Starts {
+    /// Whether they are known.
+    #[inline]
+    pub(crate) fn are_known(&self) -> bool {
+        self.reciprocal.get() != 0
+    }
+
+    /// Sets them: the numbers of `starts::of`.
+    pub(crate) fn set(&self, (reciprocal, end): (u32, u32)) {
+        self.reciprocal.set(reciprocal);
+        self.end.set(end);
+    }
+
+    /// Whether an object starts `offset` bytes into a slab: as `starts::has`.
+    #[inline(always)]
+    pub(crate) fn has(&self, offset: u32) -> bool {
+        offset.wrapping_mul(self.reciprocal.get()) < self.end.get()
+    }
+}
 
 zeros! {
     /// The words of a slot that hot operations use; sequences write `list` and `sizes`. The array's first
@@ -10,6 +41,8 @@ zeros! {
     #[derive(Debug)]
     #[repr(C)]
     pub(crate) struct Hot {
+        /// First in a slot: [`crate::place`] says why.
+        pub(crate) starts: Starts,
         /// The list's head shifted left by 16, and in the low 17 bits the number of objects on it + 1.
         pub(crate) list: AtomicU64,
         /// The engine's tag of the list.
@@ -28,7 +61,8 @@ zeros! {
 impl Hot {
     pub(crate) const fn new() -> Hot {
         let [list, tag, sizes, top, storage] = [const { AtomicU64::new(0) }; 5];
-        Hot { list, tag, sizes, top, storage }
+        let starts = Starts { reciprocal: Own::new(0), end: Own::new(0) };
+        Hot { starts, list, tag, sizes, top, storage }
     }
 
     /// With slots per thread: where the array's last word is.

@@ -8,10 +8,11 @@
 //! Both are mapped once and never unmapped. An unused descriptor is six zero words, as new memory is.
 
 use crate::area::{Area, LocalPagemap};
+use crate::arrays::Array;
 use crate::object::{Object, Real};
 use crate::place::Place;
 use crate::region::{self, Access, HeapAccess, Region, Table};
-use crate::{local, starts, system, topology};
+use crate::{area, local, starts, system, topology};
 use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -21,11 +22,16 @@ use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
 struct Places {
     heap: AtomicUsize,
     secret: AtomicU64,
+    object_secret: AtomicU64,
     frames: AtomicUsize,
 }
 
-static PLACES: Places =
-    Places { heap: AtomicUsize::new(0), secret: AtomicU64::new(0), frames: AtomicUsize::new(0) };
+static PLACES: Places = Places {
+    heap: AtomicUsize::new(0),
+    secret: AtomicU64::new(0),
+    object_secret: AtomicU64::new(0),
+    frames: AtomicUsize::new(0),
+};
 
 /// A descriptor for every frame of the heap.
 static MEMMAP: Table<Frame> = Table::new();
@@ -115,6 +121,7 @@ pub(crate) fn start(heap: Heap) {
     MAPS.set(heap.maps);
     MARKS.set(heap.marks);
     PLACES.secret.store(system::secret(), Relaxed);
+    PLACES.object_secret.store(system::secret(), Relaxed);
     PLACES.frames.store(heap.frames, Release);
     for node in 0..topology::nodes() {
         let (first, count) = share_of_node(node);
@@ -199,9 +206,15 @@ pub(crate) fn mark_live(object: Object, live: bool) -> bool {
     before & bit != 0
 }
 
-/// The process's random number, for keys and encoded links. It never changes.
+/// The process's random number for encoded links. It never changes.
 pub(crate) fn secret() -> u64 {
     PLACES.secret.load(Relaxed)
+}
+
+/// The process's random number for keys in free objects, where programs that read freed memory may find it.
+/// It never changes.
+pub(crate) fn object_secret() -> u64 {
+    PLACES.object_secret.load(Relaxed)
 }
 
 /// The bytes of a huge page of x86-64, and of arm64 with pages of 4 KiB.
@@ -274,10 +287,12 @@ pub struct Location {
 /// The pagemap's word of a page frame. 0 if the frame is in no slab, else:
 ///
 /// ```text
-/// bits 56 to 63   the place of the cache's slots
-/// bits 32 to 55   the cache's number + 1
+/// bits 56 to 63   the number of the place of the cache's slots, which is the cache's number + 1
+/// bits 32 to 55   without such a place: the cache's number + 1
 /// bits 0 to 31    the low half of the slab's address
 /// ```
+///
+/// The place is read with the four bits below, which are 0 where there is a place ([`Place`]).
 #[inline]
 fn pagemap_word(pfn: usize) -> &'static AtomicU64 {
     PAGEMAP.get(pfn).expect("slabs are in the heap")
@@ -287,19 +302,26 @@ const PLACE_SHIFT: u32 = 56;
 const CACHE_SHIFT: u32 = 32;
 /// The owners of blocks, caches or others, have lower numbers.
 const OWNERS: u32 = (1 << (PLACE_SHIFT - CACHE_SHIFT)) - 1;
+const _: () = assert!(area::PLACES == 1 << (u64::BITS - PLACE_SHIFT));
 
 /// The cache's number in a word of the pagemap, as an index; `usize::MAX` if there is none.
 #[inline(always)]
 fn cache_of(word: u64) -> usize {
-    ((word >> CACHE_SHIFT) as usize & OWNERS as usize).wrapping_sub(1)
+    // One of the two is 0.
+    ((word >> CACHE_SHIFT) as usize & OWNERS as usize)
+        .wrapping_add((word >> PLACE_SHIFT) as usize)
+        .wrapping_sub(1)
 }
 
 pub(crate) fn map(pfn: Pfn, order: u8, size: u32, cache: u32) {
     let place = Place::of(cache);
-    starts::note(place, 1 << (page_shift() + u32::from(order)), size);
     assert!(cache < OWNERS, "the pagemap has room for the owner's number");
-    let (start, number) = (u64::from(address(pfn, 0).addr() as u32), u64::from(cache) + 1);
-    let word = u64::from(place.number()) << PLACE_SHIFT | number << CACHE_SHIFT | start;
+    let start = u64::from(address(pfn, 0).addr() as u32);
+    let word = match starts::note(place, 1 << (page_shift() + u32::from(order)), size) {
+        true => place.to_upper_bits() | start,
+        // Frees of its objects take the slower way, which looks the slab up.
+        false => (u64::from(cache) + 1) << CACHE_SHIFT | start,
+    };
     for at in 0..1usize << order {
         pagemap_word(pfn.0 as usize + at).store(word, Relaxed);
     }
@@ -397,10 +419,10 @@ impl PagemapEntry {
         (Pfn((start >> page_shift()) as u32), offset)
     }
 
-    /// The place of the cache's slots; [`Place::NONE`] if they have none, and if the address is in no slab.
+    /// The place of the cache's slots; no cache's if they have none, and if the address is in no slab.
     #[inline(always)]
     pub fn slots_place(self) -> Place {
-        Place::new((self.word >> PLACE_SHIFT) as u8)
+        Place::in_upper_bits(self.word)
     }
 
     /// Bytes from the slab's start to the address. Meaningless if the address is in no slab.
@@ -414,6 +436,12 @@ impl PagemapEntry {
     #[inline(always)]
     pub fn is_start_fixed(self) -> bool {
         starts::has(self.slots_place(), self.offset())
+    }
+
+    /// As [`PagemapEntry::is_start_fixed`], by what an area, this thread's own or a refusing one, has of it.
+    #[inline(always)]
+    pub(crate) fn is_start_in(self, area: &'static Area) -> bool {
+        Array::fixed(self.access, area, self.slots_place()).hot.starts.has(self.offset())
     }
 
     /// The address as an object.

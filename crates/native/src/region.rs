@@ -187,6 +187,8 @@ zeros_of! {
     [] AtomicU64,
     [] Real,
     [W: Zeros, F: Zeros] Descriptor<W, F>,
+    [] Own<u32>,
+    [] Own<u64>,
     [] Own<usize>,
     [T: Zeros] Own<Region<T>>,
     [T: Zeros, const N: usize] [T; N],
@@ -307,14 +309,14 @@ impl<T> Table<T> {
 }
 
 /// A value in an area, which one thread at a time has to itself. Not an atomic: the compiler may leave out a
-/// load whose value it does not need, and a fast path is that long.
+/// load whose value it does not need, or make it a part of the instruction that needs it.
 #[derive(Debug)]
 pub(crate) struct Own<T: Copy>(Cell<T>);
 
 // SAFETY: these are in areas. The thread with an area's slot is the only one that calls `set`
-// (`current::name`) and `get` (`memory::PagemapEntry::local`, of its own area): `thread::STATES` has one such
-// thread at a time, and its exchanges (Acquire, Release) order it with the one before. The refusing areas'
-// are never set.
+// (`current::name`, `slots::Held`) and `get` (`FixedSlots`, `memory::PagemapEntry::local`, `slots::Held`, of
+// its own area or of a refusing one): `thread::STATES` has one such thread at a time, and its exchanges
+// (Acquire, Release) order it with the one before. The refusing areas' are never set.
 unsafe impl<T: Copy + Send> Sync for Own<T> {}
 
 impl<T: Copy> Own<T> {

@@ -25,6 +25,7 @@ use crate::region::{Cache, HeapAccess, Trusted};
 use crate::sequence;
 use crate::slot_arrays::SlotArrays;
 use crate::slot_space;
+use crate::starts;
 use crate::thread::{self, Claim};
 use slablab_platform::{CpuId, Event, HotArray, HotList, Local, PerCpu, Shortcut, Want};
 use std::cell::UnsafeCell;
@@ -32,6 +33,7 @@ use std::hint::cold_path;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, offset_of};
 use std::ops::{Deref, DerefMut};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, compiler_fence};
 
 /// For the directory: where a cache's [`Slots`] say which lines are its own, and where the parts of a slot
@@ -477,10 +479,24 @@ impl<T> Drop for Held<'_, T> {
         self.slot.hot.list.store(self.list, Release);
         current::give_credit(self.cpu);
         match self.array {
-            Some(array) => array.write(self.size, self.capacity),
+            Some(array) => {
+                array.write(self.size, self.capacity);
+                learn_starts(array);
+            }
             None => self.slot.hot.sizes.store((self.capacity as u64) << CAPACITY | self.size as u64, Release),
         }
         self.slot.held.store(false, Release);
+    }
+}
+
+/// Notes in a slot where objects of its cache start, if the area is this thread's own: frees of this thread
+/// read it.
+fn learn_starts(array: Array<'_>) {
+    if ptr::eq(array.area, current::area())
+        && !array.hot.starts.are_known()
+        && let Some(starts) = array.place().and_then(starts::noted)
+    {
+        array.hot.starts.set(starts);
     }
 }
 

@@ -1,23 +1,18 @@
 //! Where objects start in the slabs of the caches with slots at fixed places.
 //!
-//! A free checks it for each object. Eight bytes for each cache, one after another, are few cache lines for a
-//! program whose sizes are mixed. In them, a slab's offsets are compared as in [`Starts`], modulo 2^32.
+//! A free checks it for each object, by the copy in its thread's slot of the cache. There, a slab's offsets
+//! are compared as in [`Starts`], modulo 2^32. Slabs with fewer objects than the cache's first one, which are
+//! made where memory is short, have no place in the pagemap, so that one number is right for all that have.
+//!
+//! [`Starts`]: crate::hot::Starts
 
 use crate::area::PLACES;
 use crate::place::Place;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A cache's starts; zeros before its first slab.
-struct Entry {
-    reciprocal: AtomicU32,
-    /// Of the slab with the fewest objects that the cache ever had; 0, too, once it had one that is too large
-    /// for numbers of 32 bits.
-    end: AtomicU32,
-}
-
-/// By place. No object starts where there is no cache: their end is 0.
-static ENTRIES: [Entry; PLACES] =
-    [const { Entry { reciprocal: AtomicU32::new(0), end: AtomicU32::new(0) } }; _];
+/// By place: a cache's reciprocal, and above it the end of its first slab; 0 before that. No object starts
+/// where there is no cache: their end is 0.
+static ENTRIES: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; _];
 
 /// The reciprocal of objects that are `size` bytes apart in a slab of `bytes` bytes, the least r with
 /// size * r = 2^32 + d and d > 0; and their end, which is their number times d. The end is 0 if the slab is
@@ -30,29 +25,38 @@ fn of(bytes: u32, size: u32) -> (u32, u32) {
     (reciprocal as u32, if fits { rest as u32 * (bytes / size) } else { 0 })
 }
 
+/// The reciprocal and the end in an entry.
+fn halves(entry: u64) -> (u32, u32) {
+    (entry as u32, (entry >> u32::BITS) as u32)
+}
+
 /// Notes a slab of `bytes` bytes whose objects are `size` bytes apart, before anybody knows an object of it.
-pub(crate) fn note(place: Place, bytes: u32, size: u32) {
+/// Answers whether the place's numbers are right for it: not for a slab with fewer objects than the place's
+/// first one, or for one that is too large for numbers of 32 bits.
+pub(crate) fn note(place: Place, bytes: u32, size: u32) -> bool {
     if place == Place::NONE {
-        return;
+        return false;
     }
     let entry = &ENTRIES[place.index()];
     let (reciprocal, end) = of(bytes, size);
-    if entry.reciprocal.load(Relaxed) != reciprocal {
-        // The place's first slab, or that of another cache which has the number now.
-        entry.end.store(0, Relaxed);
-        entry.reciprocal.store(reciprocal, Relaxed);
-        entry.end.store(end, Relaxed);
-    } else if end < entry.end.load(Relaxed) {
-        entry.end.fetch_min(end, Relaxed);
-    }
+    let first = u64::from(end) << u32::BITS | u64::from(reciprocal);
+    // The place's first slab, or that of another cache which has the number now.
+    let is_first = |entry: u64| (halves(entry).0 != reciprocal).then_some(first);
+    let before = entry.fetch_update(Relaxed, Relaxed, is_first);
+    end > 0 && before.err().is_none_or(|entry| halves(entry).1 <= end)
+}
+
+/// What is noted of a place; `None` before its first slab.
+pub(crate) fn noted(place: Place) -> Option<(u32, u32)> {
+    let noted = ENTRIES[place.index()].load(Relaxed);
+    (noted != 0).then(|| halves(noted))
 }
 
 /// Whether an object starts `offset` bytes into a slab of the cache with this place: `true` is exact. `false`
-/// may also mean that the slab has more objects than another one had, or is too large.
-#[inline(always)]
+/// may also mean that the slab has more objects than the first one.
+#[inline]
 pub(crate) fn has(place: Place, offset: u32) -> bool {
-    let entry = &ENTRIES[place.index()];
-    offset.wrapping_mul(entry.reciprocal.load(Relaxed)) < entry.end.load(Relaxed)
+    noted(place).is_some_and(|(reciprocal, end)| offset.wrapping_mul(reciprocal) < end)
 }
 
 #[cfg(test)]
@@ -82,20 +86,23 @@ mod tests {
         }
     }
 
-    /// Slabs of one cache may have several orders: the one with the fewest objects counts, or one that is too
-    /// large, whichever comes first.
+    /// Slabs of one cache may have several orders: one that has fewer objects than the first is not counted,
+    /// nor one that is too large.
     #[test]
-    fn the_least_end_stays() {
+    fn slabs_with_fewer_objects_have_no_place() {
         const SIZE: u32 = 4096;
         for (cache, slabs, end) in [
-            (120, &[1 << 16, 1 << 14, 1 << 16][..], 4 * SIZE),
-            (121, &[1 << 16, 1 << 22, 1 << 14], 0),
-            (122, &[1 << 22, 1 << 14], 0),
+            (120, &[(1 << 16, true), (1 << 14, false), (1 << 16, true)][..], 16 * SIZE),
+            (121, &[(1 << 14, true), (1 << 16, true), (1 << 13, false)], 4 * SIZE),
+            (122, &[(1 << 22, false), (1 << 14, true)], 0),
         ] {
             let place = Place::of(cache);
-            slabs.iter().for_each(|bytes| note(place, *bytes, SIZE));
-            assert_eq!(ENTRIES[place.index()].end.load(Relaxed), end, "slabs of {slabs:?} bytes");
+            for (bytes, fits) in slabs {
+                assert_eq!(note(place, *bytes, SIZE), *fits, "{bytes} bytes of {slabs:?}");
+            }
+            assert_eq!(noted(place).map(|(_, end)| end), Some(end), "slabs of {slabs:?} bytes");
             assert_eq!(has(place, SIZE), end > 0, "slabs of {slabs:?} bytes");
         }
+        assert!(!note(Place::NONE, 1 << 14, SIZE) && noted(Place::NONE).is_none());
     }
 }

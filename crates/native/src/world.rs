@@ -272,6 +272,12 @@ impl<A: Trusted> Native<A> {
         PagemapEntry::local(Self::HEAP, at.addr()).map(|(entry, _)| entry)
     }
 
+    /// The process's random number for the keys of free objects. It never changes once the world started.
+    #[inline]
+    pub fn object_secret() -> u64 {
+        memory::object_secret()
+    }
+
     /// Takes an object from the array of this thread's slot of a cache with a fixed place. `None` if the
     /// array is empty, and wherever a slower way is needed.
     #[inline(always)]
