@@ -13,6 +13,7 @@
 //! and interrupts are served.
 
 mod access;
+mod booted;
 mod family;
 mod objects;
 mod own;
