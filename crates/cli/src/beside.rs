@@ -1,7 +1,7 @@
 //! Options that would change nothing beside others, in one table: the program refuses them, so that no answer
 //! lacks silently what was asked for. What depends on a file's contents is refused by the verb that reads it.
 
-use crate::explain;
+use crate::laboratory::explain;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use std::path::Path;

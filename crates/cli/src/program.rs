@@ -1,12 +1,12 @@
 //! The program: what is registered, words in, an exit code out.
 
-use crate::check::{self, Check};
-use crate::outcome::{Done, Failure, tell};
-use crate::{
-    bench, beside, calibrate, colour, compare, doctor, engines, explain, fleet, front, generated, import,
-    keep, leak, linux, list, machines, orders, output, pressure, record, replay, report, reproduce, run,
-    schema, sites, suite, top, trees, verify, vm, what, whatif,
+use crate::laboratory::check::{self, Check};
+use crate::laboratory::{
+    bench, calibrate, compare, engines, explain, generated, import, leak, linux, list, machines, pressure,
+    record, replay, report, reproduce, run, schema, sites, suite, top, trees, verify, vm,
 };
+use crate::outcome::{Done, Failure, tell};
+use crate::{beside, colour, doctor, fleet, front, keep, orders, output, what, whatif};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use slablab_bench::own::{self, Benched, Own};
 use slablab_engines::register;

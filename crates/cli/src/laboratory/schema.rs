@@ -1,10 +1,10 @@
 //! `slablab generate schemas`: the JSON Schemas of what verbs write with `--format json`, from the types that
 //! are written.
 
-use crate::listed::{self, How, ListDocument};
+use crate::laboratory::listed::{self, How, ListDocument};
+use crate::laboratory::{bench, engines, installed, top, vm};
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
-use crate::{bench, engines, installed, top, vm};
 use serde_json::{Value, json};
 use slablab_report::Answer;
 use slablab_report::column::Columns;

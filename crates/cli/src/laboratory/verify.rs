@@ -1,6 +1,7 @@
 //! `slablab verify`: compares the model with the real kernel.
 
-use crate::input::{Choice, DUMP, Progress, command_line, expect_file, open};
+use crate::input::{Progress, command_line, expect_file, open};
+use crate::laboratory::choice::{Choice, DUMP};
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
 use slablab_replay::output::verify_answer;

@@ -9,11 +9,11 @@
 //!   examine, leak_answer the answer
 //! ```
 
-use crate::input::{InputArgs, Progress, command_line};
+use crate::input::{InputArgs, Progress, command_line, duration};
 use crate::interrupts::{Interrupts, Temporary};
+use crate::laboratory::record;
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
-use crate::record;
 use slablab_doctor::state::{Input, State, read};
 use slablab_replay::leak::{Evidence, examine};
 use slablab_replay::output::leak_answer;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
     /// How long to look at this machine, for example 30s, 2m or 1h [default: 60s]; Ctrl-C ends it early
-    #[arg(long = "for", value_name = "TIME", value_parser = record::duration, conflicts_with = "input")]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "input")]
     time: Option<Duration>,
     /// Also keep snapshots and recording in FILE, for use as INPUT elsewhere. It has addresses of the kernel
     #[arg(long, value_name = "FILE", conflicts_with = "input")]

@@ -24,6 +24,7 @@ mod tracedat;
 mod tracefs;
 
 use super::{Args, With};
+use crate::instances::root;
 use crate::outcome::{Done, Failure, say, tell};
 use crate::output::check;
 use serde_json::{Value, json};
@@ -36,7 +37,6 @@ use spool::{Room, Spooled};
 use std::io::{Cursor, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-pub(crate) use tracefs::dead_instances;
 
 /// What to record.
 struct Wanted<'a> {
@@ -122,7 +122,7 @@ pub(super) fn record(args: &Args) -> Result<(Done, String), Failure> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
     let room = enough_room(&folder)?;
-    let events = tracefs::root().map(|root| facts::events(&root)).unwrap_or_default();
+    let events = root().map(|root| facts::events(&root)).unwrap_or_default();
     let wanted = Wanted {
         events: &events,
         call_chains: args.call_chains,

@@ -2,8 +2,8 @@
 
 use super::job::{Job, What};
 use super::{Watch, allocator};
+use crate::laboratory::run::{How, Look, check_page};
 use crate::outcome::{Done, Failure};
-use crate::run::{How, Look, check_page};
 use slablab_experiment::Shard;
 use slablab_experiment::output::series_answer;
 use slablab_experiment::series::{Entry, Kept, Ran, Series, State};

@@ -4,7 +4,7 @@ mod program;
 
 use crate::input::{Progress, command_line};
 use crate::interrupts::polled;
-use crate::listed;
+use crate::laboratory::listed;
 use crate::outcome::{Done, Failure};
 use crate::output::{Form, OutputArgs, named, write_out};
 use clap::ValueEnum;

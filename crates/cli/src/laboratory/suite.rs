@@ -1,10 +1,11 @@
 //! `slablab suite A B`: two engines over every workload, with one correction over the whole table.
 
-use crate::input::{Progress, costed};
+use crate::input::Progress;
 use crate::interrupts::Interrupts;
+use crate::laboratory::choice::costed;
+use crate::laboratory::run::{How, Look, done};
 use crate::outcome::{Done, Failure};
 use crate::output::write_form;
-use crate::run::{How, Look, done};
 use slablab_experiment::output::{SuiteLook, suite_answer, suite_list};
 use slablab_experiment::suite::{REPEATS, Suite, SuiteResults};
 use slablab_experiment::{Options, Shard};

@@ -1,6 +1,7 @@
 //! `slablab replay RECORDING`: the project's main job.
 
-use crate::input::{Choice, Progress, command_line, open};
+use crate::input::{Progress, command_line, open};
+use crate::laboratory::choice::Choice;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Format, OutputArgs, named, write_out};
 use slablab_replay::map::slab_map;

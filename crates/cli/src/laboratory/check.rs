@@ -82,7 +82,8 @@ pub(crate) fn run(args: &Args, checks: &[Entry]) -> Result<Done, Failure> {
     let asked = args.asked(checks)?;
     let engine = asked.policies.as_ref().map(|policies| policies.registration().engine());
     let of_tree = engine.filter(|engine| engine.starts_with(TREE));
-    let of_tree = of_tree.map(|engine| Entry { engine, name: "oracle", check: crate::trees::check });
+    let of_tree =
+        of_tree.map(|engine| Entry { engine, name: "oracle", check: crate::laboratory::trees::check });
     let checks = of_tree.as_ref().map_or(checks, std::slice::from_ref);
     let is_asked = |asked: &Option<String>, name: &str| asked.as_deref().is_none_or(|asked| asked == name);
     let chosen = |entry: &&Entry| is_asked(&asked.engine, entry.engine) && is_asked(&asked.check, entry.name);

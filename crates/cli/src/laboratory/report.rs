@@ -1,7 +1,7 @@
 //! `slablab run --join FOLDER...`: joins the parts of an experiment, or of a suite.
 
+use crate::laboratory::run::{Joined, check_page, done};
 use crate::outcome::{Done, Failure};
-use crate::run::{Joined, check_page, done};
 use slablab_experiment::{Folder, join, suite};
 
 pub(crate) fn run(args: &Joined) -> Result<Done, Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &Joined) -> Result<Done, Failure> {
             .into());
         }
         let answer = suite::join(&args.folders, args.folder.as_deref())?;
-        return crate::suite::print((&answer, None), &args.look, None);
+        return crate::laboratory::suite::print((&answer, None), &args.look, None);
     }
     let results = join(&args.folders)?;
     if let Some(folder) = &args.folder {

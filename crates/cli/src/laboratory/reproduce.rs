@@ -1,10 +1,10 @@
 //! `slablab reproduce [NAME...]`: the experiments of mails, published beside modelled.
 
-use crate::installed;
-use crate::listed;
+use crate::laboratory::installed;
+use crate::laboratory::listed;
+use crate::laboratory::run::{Format, How, Look, answer, check_page};
 use crate::outcome::{Done, Failure};
 use crate::output::{write_form, write_out};
-use crate::run::{Format, How, Look, answer, check_page};
 use slablab_experiment::file::ranges::{DRAWS_FIRST, DRAWS_MAX};
 use slablab_experiment::output::joined_answer;
 use slablab_experiment::source::of_mail;
@@ -137,6 +137,7 @@ fn reproduce(mail: &Mail, args: &Args) -> Result<Done, Failure> {
         write_out(if is_document { "" } else { "\n" }, None)?;
         write_form(&joined, args.look.format, args.look.wide, None)?;
     }
-    let is_incomplete = all.iter().any(|results| matches!(crate::run::done(results), Done::Incomplete));
+    let is_incomplete =
+        all.iter().any(|results| matches!(crate::laboratory::run::done(results), Done::Incomplete));
     Ok(if is_incomplete { Done::Incomplete } else { Done::Complete })
 }

@@ -1,9 +1,9 @@
 //! `slablab generate`: files for man and for shells, from the same definitions as `--help`, the JSON Schemas,
 //! and the types of the answers for Python.
 
+use crate::laboratory::schema;
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
-use crate::schema;
 use clap::Command;
 use std::path::PathBuf;
 

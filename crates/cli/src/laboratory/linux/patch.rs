@@ -3,10 +3,11 @@
 use super::Watch;
 use super::commits::WayArgs;
 use super::job::{Job, What};
-use crate::input::{Progress, engine};
+use crate::input::Progress;
+use crate::laboratory::choice::{costed, engine};
+use crate::laboratory::run::{How, Look, answer, check_page, done};
+use crate::laboratory::suite;
 use crate::outcome::{Done, Failure};
-use crate::run::{How, Look, answer, check_page, done};
-use crate::suite;
 use slablab_linux::build::{Built, untouched_answer};
 use slablab_linux::history::{Checkout, Commit, Made, Repository};
 use slablab_replay::output::patch_answer;
@@ -87,7 +88,7 @@ pub(super) fn run(args: &Args) -> Result<Done, Failure> {
             file.title = format!("{} ({})", file.title, about.trim_end_matches('.'));
             file.engines = names
                 .iter()
-                .map(|name| Ok((name.clone(), crate::input::costed(name, "--run")?)))
+                .map(|name| Ok((name.clone(), costed(name, "--run")?)))
                 .collect::<Result<_, Failure>>()?;
             (file.published, file.expect, file.linear, file.merit) =
                 (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -1,8 +1,9 @@
 //! `slablab pressure run SCRIPT`: page accesses under memory pressure on a modelled machine.
 
 use super::views::Views;
-use crate::input::{Progress, tell_vm_stand_in};
+use crate::input::Progress;
 use crate::interrupts::Interrupts;
+use crate::laboratory::choice::tell_vm_stand_in;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{write_form, write_out};
 use slablab_experiment::Pulse;

@@ -1,10 +1,10 @@
 //! `slablab run EXPERIMENT`: experiments on modelled machines.
 
 use crate::input::{Progress, command_line};
-use crate::installed;
 use crate::interrupts::Interrupts;
-use crate::listed;
-use crate::logs::{Logs, MS, greatest_common_divisor};
+use crate::laboratory::installed;
+use crate::laboratory::listed;
+use crate::laboratory::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, check, named, write_form, write_out};
 use slablab_experiment::Pulse;

@@ -1,6 +1,6 @@
 //! `slablab list experiments` and `slablab list workloads`.
 
-use crate::listed::{self, How};
+use crate::laboratory::listed::{self, How};
 use crate::outcome::{Done, Failure};
 use serde_json::Value;
 use slablab_experiment::workload::{Kind, Workload};

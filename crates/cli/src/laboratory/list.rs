@@ -1,8 +1,8 @@
 //! `slablab list`: what the program has by name, each list as a table, JSON or CSV.
 
-use crate::listed::How;
+use crate::laboratory::listed::How;
+use crate::laboratory::{engines, installed, machines, schema, vm};
 use crate::outcome::{Done, Failure};
-use crate::{engines, installed, machines, schema, vm};
 
 /// Lists what the program has by name.
 #[derive(clap::Args)]

@@ -1,8 +1,9 @@
 //! What is run of each build: a recording or an experiment.
 
-use crate::input::{Progress, Start, costed, engine, expect_file, open};
+use crate::input::{Progress, expect_file, open};
+use crate::laboratory::choice::{Start, costed, engine};
+use crate::laboratory::run::How;
 use crate::outcome::Failure;
-use crate::run::How;
 use slablab_experiment::series::{Kept, Of, Ran, of_experiment, of_recording};
 use slablab_experiment::{Experiment, Options, Plan};
 use slablab_replay::replay;

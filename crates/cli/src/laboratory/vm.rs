@@ -1,7 +1,7 @@
 //! `slablab list vm`: what can be written after `--vm`.
 
-use crate::input::tell_vm_stand_in;
-use crate::listed::{self, How};
+use crate::laboratory::choice::tell_vm_stand_in;
+use crate::laboratory::listed::{self, How};
 use crate::outcome::{Done, Failure};
 use serde_json::Value;
 use slablab_experiment::pressure::knob::Setting;

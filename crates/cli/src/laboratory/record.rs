@@ -8,7 +8,7 @@ mod malloc;
 mod program;
 mod summary;
 
-use crate::input::size;
+use crate::input::{duration, size};
 use crate::outcome::{Done, Failure};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -84,8 +84,6 @@ enum With {
     Tracefs,
 }
 
-pub(crate) use kernel::dead_instances;
-
 pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     match (&args.recover, args.malloc) {
         (Some(folder), _) => malloc::recover(folder, &args),
@@ -119,19 +117,4 @@ fn sample(text: &str) -> Result<u64, String> {
     size(text).and_then(
         |bytes| if bytes > 0 { Ok(bytes) } else { Err(format!("expected at least 1, found {text}")) },
     )
-}
-
-/// A time with a unit.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let error = || format!("expected a time such as 500ms, 10s, 2m or 1h, found {text}");
-    let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| error())?;
-    let seconds = match &text[digits..] {
-        "ms" => number / 1000.0,
-        "s" => number,
-        "m" | "min" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return Err(error()),
-    };
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(error)
 }

@@ -1,6 +1,6 @@
 //! `slablab list machines`: what can be written after `--machine`.
 
-use crate::listed::How;
+use crate::laboratory::listed::How;
 use crate::outcome::{Done, Failure};
 use crate::output::write_out;
 use slablab_machines::list::machines_answer;

@@ -8,12 +8,12 @@
 use super::spool::{CLOSED, Spool, Spooled, hurry};
 use super::tracedat::{Head, Ring};
 use super::{Recorded, Wanted};
+use crate::instances::{PREFIX, dead, root, told};
 use crate::outcome::{Failure, tell};
 use rustix::fs::OFlags;
 use slablab_doctor::state::TRACE_DAT;
 use slablab_recorder::Owner;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -24,9 +24,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// What the names of instances begin with.
-const PREFIX: &str = "slablab-";
 
 /// Clocks that all CPUs share, the wanted one first.
 const CLOCKS: [&str; 2] = ["mono", "global"];
@@ -371,23 +368,6 @@ impl Drop for Instance {
     }
 }
 
-/// The instances of recorders that are dead, below `root`.
-fn dead(root: &Path) -> Vec<PathBuf> {
-    let is_dead = |path: &PathBuf| {
-        let name = path.file_name().and_then(OsStr::to_str);
-        name.and_then(|name| Owner::parse(name.strip_prefix(PREFIX)?)).is_some_and(|owner| !owner.is_alive())
-    };
-    let entries = fs::read_dir(root.join("instances")).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_dead).collect();
-    found.sort();
-    found
-}
-
-/// The instances of recorders that were killed: the kernel keeps their buffers, and may still trace.
-pub(crate) fn dead_instances() -> Vec<PathBuf> {
-    root().map(|root| dead(&root)).unwrap_or_default()
-}
-
 /// The bytes of a file, asked for in large pieces: `header_page` gives a reader that asks for a few bytes
 /// these alone, and then its end.
 fn whole(path: &Path) -> std::io::Result<Vec<u8>> {
@@ -400,28 +380,4 @@ fn whole(path: &Path) -> std::io::Result<Vec<u8>> {
             Err(error) => return Err(error),
         }
     }
-}
-
-/// An error of a file of tracefs, and what to do.
-fn told(path: &Path, error: &std::io::Error) -> Failure {
-    let hint = if error.kind() == ErrorKind::PermissionDenied { " (try with sudo)" } else { "" };
-    format!("{}: {error}{hint}", path.display()).into()
-}
-
-/// Where tracefs is.
-pub(super) fn root() -> Result<PathBuf, Failure> {
-    if let Some(path) = std::env::var_os("SLABLAB_TRACEFS") {
-        return Ok(path.into());
-    }
-    let known = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-    for path in known.map(Path::new) {
-        match fs::metadata(path.join("events")) {
-            Ok(_) => return Ok(path.to_path_buf()),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(told(path, &error)),
-            Err(_) => {}
-        }
-    }
-    let what = "/sys/kernel/tracing: not mounted: expected tracefs: mount -t tracefs nodev /sys/kernel/tracing \
-                (as root)";
-    Err(what.into())
 }

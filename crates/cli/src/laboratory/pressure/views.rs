@@ -1,7 +1,7 @@
 //! What `slablab pressure run` shows of a run over time: logs, tables, a page, a trace.
 
 use crate::input::command_line;
-use crate::logs::{Logs, MS, greatest_common_divisor};
+use crate::laboratory::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Failure, tell};
 use crate::output::{check, named, write_out};
 use slablab_experiment::output::{Column, write_perfetto};

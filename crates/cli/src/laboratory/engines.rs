@@ -1,7 +1,7 @@
 //! `slablab list engines`: what can be written after `--engine`.
 
-use crate::input::preset;
-use crate::listed::{self, How};
+use crate::laboratory::choice::preset;
+use crate::laboratory::listed::{self, How};
 use crate::outcome::{Done, Failure};
 use serde_json::Value;
 use slablab_engines::registered;
