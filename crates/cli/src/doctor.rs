@@ -1,9 +1,9 @@
 //! `slablab doctor`: the uses of slab memory, changes that would help, and settings that this kernel has.
 
 use crate::input::{InputArgs, command_line, open, size};
+use crate::instances::dead_instances;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
-use crate::record::dead_instances;
 use crate::watch;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::measure::rounding::Rounding;

@@ -6,11 +6,10 @@
 //!   climbing    the newest snapshot of a folder, and its growth since those of the same boot
 //! ```
 
-use crate::input::Progress;
+use crate::input::{Progress, duration};
 use crate::interrupts::{Interrupts, polled};
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Format, named, write_out};
-use crate::record::duration;
 use crate::rows::ListArgs;
 use slablab_doctor::measure::SortKey;
 use slablab_doctor::output::{Shown, doctor_answer};

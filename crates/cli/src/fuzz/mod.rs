@@ -191,7 +191,7 @@ pub fn show(data: &[u8]) -> Result<String, String> {
 
 /// `slablab top PID`: the directory page of a process, and memory of noise behind it.
 pub fn top(data: &[u8]) -> Result<String, String> {
-    crate::top::fuzz(data)
+    crate::laboratory::top::fuzz(data)
 }
 
 /// Runs a verb on the inputs of `data`: `@0` is the first, `@out` the answer, `@pages` a machine of 64K
