@@ -3,8 +3,8 @@
 //! Pure: two [`Runs`] go in, values come out. A cell is one measure of one phase on one machine. What is
 //! judged, and the thresholds, are in docs/pressure.md; both were fixed before any modelled run was judged.
 
-use super::measure::{MEASURES, Measure, SMALL};
-use super::outcome::{Outcome, arrangements, is_bimodal, outcome};
+use super::measure::{LEVEL, MEASURES, Measure, SMALL};
+use super::outcome::{Outcome, arrangements, ends, is_bimodal, outcome};
 use super::runs::{Repeats, Run, Runs};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,8 +19,6 @@ pub const PERCENT: f64 = 15.0;
 pub const UNIFORM: f64 = 0.995;
 /// The machine of the second null answer.
 pub const NULL_MACHINE: &str = "61-classic";
-/// Level of the tests of distributions.
-pub const LEVEL: f64 = 0.05;
 /// Seeds with which two real repeats can be told from modelled runs at [`LEVEL`]: 2 of 45 arrangements of 10
 /// runs are as extreme as the two repeats beside one another at an end.
 pub const SEEDS_LEAST: u64 = 8;
@@ -45,6 +43,12 @@ impl Spread {
 
     fn is_small(&self) -> bool {
         self.mean.abs() < SMALL
+    }
+
+    /// Whether the values lie apart by more than their mean: runs fall into two behaviours, and a mean says
+    /// nothing of either.
+    pub fn is_of_two(&self) -> bool {
+        !self.is_small() && (self.max - self.min) as f64 > self.mean.abs()
     }
 
     /// Whether no value of one is in the range of the other, and the means differ by more than the thresholds
@@ -132,7 +136,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether the place's cells are counted.
+    /// Whether the place's scenario is not known to have two behaviours.
     pub fn is_counted(&self) -> bool {
         !is_bimodal(&self.scenario, &self.machine)
     }
@@ -159,6 +163,12 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// Whether it is judged by its mean. If not, the scenario is known to have two behaviours, or the repeats
+    /// of this count show two ([`Spread::is_of_two`]), and it is counted apart.
+    pub fn is_counted(&self) -> bool {
+        self.p.is_none()
+    }
+
     /// Largest minus smallest real value, in percent of the mean; `None` if the mean is 0.
     pub fn noise(&self) -> Option<f64> {
         let range = (self.real.max - self.real.min) as f64;
@@ -221,21 +231,31 @@ pub struct Judgement {
     pub signs: Vec<Sign>,
     /// Outcomes of bimodal scenarios.
     pub outcomes: Vec<Outcome>,
+    /// Of each scenario and machine: how many runs came to their end, and how many were killed before.
+    pub ends: Vec<Outcome>,
 }
 
 /// Sets modelled runs beside real ones: every scenario and machine that both have.
 pub fn judge(real: &Runs, modelled: &Runs) -> Judgement {
+    judge_knowing(real, modelled, real)
+}
+
+/// The same; `all` are the repeats that say which counts have two behaviours.
+pub(super) fn judge_knowing(real: &Runs, modelled: &Runs, all: &Runs) -> Judgement {
     let mut judgement = Judgement::default();
     for (scenario, machines) in &real.scenarios {
         let Some(models) = modelled.scenarios.get(scenario) else { continue };
         for (machine, repeats) in machines {
             let Some(seeds) = models.get(machine).filter(|seeds| !seeds.is_empty()) else { continue };
             let null = machines.get(NULL_MACHINE);
+            let known = all.scenarios.get(scenario).and_then(|all| all.get(machine)).unwrap_or(repeats);
             for place in places(scenario, machine, repeats) {
-                judgement.cells.extend(cells(&place, repeats, seeds, null));
+                let sides = Sides { repeats, seeds, null, known };
+                judgement.cells.extend(cells(&place, &sides));
                 judgement.pages.extend(pages(&place, repeats, seeds, null));
             }
             judgement.outcomes.extend(outcome(scenario, machine, repeats, seeds));
+            judgement.ends.push(ends(scenario, machine, repeats, seeds));
         }
     }
     judgement.signs = signs(&judgement.cells);
@@ -267,13 +287,33 @@ fn values(measure: &Measure, place: &Place, runs: &Repeats) -> Vec<i64> {
     runs.iter().filter_map(value).collect()
 }
 
-fn cells(place: &Place, repeats: &Repeats, seeds: &Repeats, null: Option<&Repeats>) -> Vec<Cell> {
+/// Whether a judged count of these repeats has two behaviours.
+pub(super) fn has_two_behaviours(scenario: &str, machine: &str, repeats: &Repeats) -> bool {
+    let of_two = |place: &Place, measure: &Measure| {
+        Spread::of(&values(measure, place, repeats)).is_some_and(|spread| spread.is_of_two())
+    };
+    let judged = || MEASURES.iter().filter(|measure| measure.is_judged);
+    places(scenario, machine, repeats).iter().any(|place| judged().any(|measure| of_two(place, measure)))
+}
+
+/// Runs of a scenario on a machine.
+struct Sides<'a> {
+    repeats: &'a Repeats,
+    seeds: &'a Repeats,
+    null: Option<&'a Repeats>,
+    /// The repeats that say which counts have two behaviours.
+    known: &'a Repeats,
+}
+
+fn cells(place: &Place, sides: &Sides<'_>) -> Vec<Cell> {
+    let Sides { repeats, seeds, null, known } = *sides;
     let here = MEASURES.iter().filter(|measure| place.process.is_empty() || measure.of_process);
     let cell = |measure: &Measure| {
         let of = |runs| values(measure, place, runs);
         let (all_real, all_modelled) = (of(repeats), of(seeds));
         let (real, modelled) = (Spread::of(&all_real)?, Spread::of(&all_modelled)?);
-        let (verdict, p) = if place.is_counted() {
+        let of_two = Spread::of(&of(known)).is_some_and(|spread| spread.is_of_two());
+        let (verdict, p) = if place.is_counted() && !of_two {
             (Verdict::of(&real, &modelled), None)
         } else {
             let (verdict, p) = Verdict::of_distributions(&all_real, &all_modelled)?;

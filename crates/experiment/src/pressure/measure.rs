@@ -6,6 +6,9 @@ use slablab_readers::vmrecord::{Phase, Record};
 /// Two means agree if both are below this: two batches of 32 pages, in which reclaim takes pages off a list.
 pub const SMALL: f64 = 64.0;
 
+/// Level of the tests of distributions.
+pub const LEVEL: f64 = 0.05;
+
 /// A count of one phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {

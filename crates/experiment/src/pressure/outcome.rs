@@ -1,12 +1,12 @@
 //! Which of two behaviours a run had, and whether modelled runs have it as often as real ones.
 
-use super::measure::SMALL;
+use super::measure::{LEVEL, SMALL};
 use super::runs::{Repeats, Run};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Scenarios, and the begin of the machines' names, whose runs fall into one of two behaviours: real and
-/// modelled runs are compared as distributions.
+/// Scenarios, and the begin of the machines' names, whose runs are known to fall into one of two behaviours,
+/// also from repeats that do not come with the project: all their counts are compared as distributions.
 pub const BIMODAL: [(&str, &str); 3] = [("compete", ""), ("frag", ""), ("hotanon_stream_swp200", "612-")];
 
 /// Whether the runs of a scenario on a machine fall into one of two behaviours.
@@ -14,7 +14,7 @@ pub fn is_bimodal(scenario: &str, machine: &str) -> bool {
     BIMODAL.iter().any(|(of, begin)| *of == scenario && machine.starts_with(begin))
 }
 
-/// How many runs of a bimodal scenario had an outcome.
+/// How many runs of a scenario had an outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Outcome {
     /// The scenario.
@@ -32,6 +32,22 @@ pub struct Outcome {
     pub p: f64,
 }
 
+impl Outcome {
+    /// Whether the shares differ: by the test, or as one side always has what the other never has. With few
+    /// seeds the test alone finds nothing.
+    pub fn differs(&self) -> bool {
+        let always = |share: Share| share.had == share.runs;
+        let opposite =
+            always(self.real) && self.modelled.had == 0 || always(self.modelled) && self.real.had == 0;
+        opposite || self.p <= LEVEL
+    }
+
+    /// Whether all runs of both sides had it.
+    pub fn is_plain(&self) -> bool {
+        [self.real, self.modelled].iter().all(|share| share.had == share.runs)
+    }
+}
+
 /// How many of some runs had an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Share {
@@ -47,14 +63,29 @@ pub(super) fn outcome(scenario: &str, machine: &str, repeats: &Repeats, seeds: &
         return None;
     }
     let (what, had): (_, fn(&Run) -> bool) = match scenario {
-        of if has_ends(of) => ("completed", |run| run.values().all(|record| record.is_complete)),
+        of if has_ends(of) => return Some(ends(scenario, machine, repeats, seeds)),
         "compete" => ("swapped 64 pages or more out", |run| swaps(run, "")),
         _ => ("swapped 64 pages or more out while the set was hot", |run| swaps(run, "stream_hot")),
     };
+    Some(compare((scenario, machine), what, [repeats, seeds], had))
+}
+
+/// Compares how many real and modelled runs came to their end; the others' processes were killed.
+pub(super) fn ends(scenario: &str, machine: &str, repeats: &Repeats, seeds: &Repeats) -> Outcome {
+    let is_whole = |run: &Run| run.values().all(|record| record.is_complete);
+    compare((scenario, machine), "completed", [repeats, seeds], is_whole)
+}
+
+fn compare(
+    (scenario, machine): (&str, &str),
+    what: &'static str,
+    sides: [&Repeats; 2],
+    had: fn(&Run) -> bool,
+) -> Outcome {
     let count = |runs: &Repeats| Share { had: runs.iter().filter(|run| had(run)).count(), runs: runs.len() };
-    let (real, modelled) = (count(repeats), count(seeds));
+    let [real, modelled] = sides.map(count);
     let (scenario, machine) = (scenario.to_string(), machine.to_string());
-    Some(Outcome { scenario, machine, what, real, modelled, p: fisher(real, modelled) })
+    Outcome { scenario, machine, what, real, modelled, p: fisher(real, modelled) }
 }
 
 /// Whether the outcome of a scenario is how it ends: records without an end are whole.
@@ -106,5 +137,31 @@ mod tests {
         check((1, 2), (4, 8), 1.0);
         check((3, 3), (1, 4), 1.0 / 7.0);
         assert_eq!([arrangements(2, 8), arrangements(0, 3), arrangements(3, 3)], [45.0, 1.0, 20.0]);
+    }
+
+    /// The test at its level; and, however few the runs, what one side always and the other never has.
+    #[test]
+    fn outcomes_differ_by_the_test_or_if_they_are_opposite() {
+        for (real, modelled, expected, is_plain) in [
+            ((2, 2), (3, 3), false, true),
+            ((2, 2), (0, 1), true, false),
+            ((0, 2), (3, 3), true, false),
+            ((0, 2), (0, 3), false, false),
+            ((1, 2), (8, 8), false, false),
+            ((1, 2), (0, 3), false, false),
+            ((3, 3), (1, 8), false, false),
+            ((8, 8), (3, 8), true, false),
+        ] {
+            let [real, modelled] = [real, modelled].map(|(had, runs)| Share { had, runs });
+            let outcome = Outcome {
+                scenario: String::new(),
+                machine: String::new(),
+                what: "completed",
+                real,
+                modelled,
+                p: fisher(real, modelled),
+            };
+            assert_eq!((outcome.differs(), outcome.is_plain()), (expected, is_plain), "{outcome:?}");
+        }
     }
 }

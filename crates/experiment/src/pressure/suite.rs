@@ -1,6 +1,6 @@
 //! Every scenario of real records on every machine, modelled, for the judge.
 
-use super::judge::SEEDS_LEAST;
+use super::judge::{SEEDS_LEAST, has_two_behaviours};
 use super::outcome::is_bimodal;
 use super::run::{Options, RUN};
 use super::runs::Runs;
@@ -110,13 +110,14 @@ pub fn model(real: &Runs, wanted: &Wanted, progress: &(dyn Fn(u64, u64) + Sync))
         if !wanted.force {
             affordable(&script)?;
         }
-        for of in machines.keys() {
+        for (of, repeats) in machines {
             let Some(options) = options(real, (scenario, of), settings.clone(), wanted.machine)? else {
                 failed
                     .push(format!("{scenario} {of}: this machine is not modelled: {}", expected_machine(of)));
                 continue;
             };
-            let least = if is_bimodal(scenario, of) { SEEDS_LEAST } else { 1 };
+            let is_of_two = is_bimodal(scenario, of) || has_two_behaviours(scenario, of, repeats);
+            let least = if is_of_two { SEEDS_LEAST } else { 1 };
             let (seeds, options) = (1..=wanted.seeds.max(least), Arc::new(options));
             let job = |seed| (scenario.clone(), of.clone(), script.clone(), options.clone(), seed);
             jobs.extend(seeds.map(job));

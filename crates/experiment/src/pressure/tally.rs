@@ -1,6 +1,6 @@
 //! How much agrees, machine by machine.
 
-use super::judge::{Judgement, NULL_MACHINE, Verdict, judge};
+use super::judge::{Judgement, NULL_MACHINE, Verdict, judge, judge_knowing};
 use super::runs::Runs;
 
 /// The counts of one machine. Cells of bimodal scenarios, and maps that are nearly uniform, are in none.
@@ -14,9 +14,11 @@ pub struct Tally {
     pub small: usize,
     /// Those that agree inside of the repeats' range or near their mean.
     pub agree: usize,
-    /// Judged cells of scenarios with two behaviours: all, those that differ, those that so few runs cannot
+    /// Judged cells of two behaviours: all, those that differ, those that so few runs cannot
     /// decide. They are in none of the counts above.
     pub bimodal: [usize; 3],
+    /// Scenarios whose outcomes, killed or not, are judged: all, and those that differ.
+    pub ends: [usize; 2],
     /// Residency maps.
     pub maps: usize,
     /// Means over the maps: the modelled runs' agreement with the real ones.
@@ -53,12 +55,13 @@ pub fn tallies(judgement: &Judgement) -> Vec<Tally> {
 fn tally(judgement: &Judgement, machine: &str) -> Tally {
     let judged =
         judgement.cells.iter().filter(|cell| cell.measure.is_judged && cell.place.machine == machine);
-    let (counted, bimodal): (Vec<_>, Vec<_>) = judged.partition(|cell| cell.place.is_counted());
+    let (counted, bimodal): (Vec<_>, Vec<_>) = judged.partition(|cell| cell.is_counted());
     let verdicts: Vec<Verdict> = counted.iter().map(|cell| cell.verdict).collect();
     let of = |wanted: &[Verdict]| verdicts.iter().filter(|verdict| wanted.contains(verdict)).count();
     let of_two = |wanted: Verdict| bimodal.iter().filter(|cell| cell.verdict == wanted).count();
     let maps = judgement.pages.iter().filter(|cell| cell.place.machine == machine && cell.is_counted());
     let maps: Vec<_> = maps.collect();
+    let ends = || judgement.ends.iter().filter(|outcome| outcome.machine == machine);
     let mean = |of: &dyn Fn(usize) -> Option<f64>| {
         let values: Vec<f64> = (0..maps.len()).filter_map(of).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -70,6 +73,7 @@ fn tally(judgement: &Judgement, machine: &str) -> Tally {
         small: of(&[Verdict::Small]),
         agree: of(&[Verdict::Inside, Verdict::Near]),
         bimodal: [bimodal.len(), of_two(Verdict::Differs), of_two(Verdict::Undecided)],
+        ends: [ends().count(), ends().filter(|outcome| outcome.differs()).count()],
         maps: maps.len(),
         agreement: mean(&|at| Some(maps[at].agreement)).unwrap_or(0.0),
         repeats: mean(&|at| maps[at].repeats),
@@ -90,5 +94,5 @@ pub fn null_tallies(real: &Runs) -> Vec<Tally> {
 /// to agree in more cells.
 pub fn repeat_tallies(real: &Runs) -> Vec<Tally> {
     let (first, others) = real.split_first();
-    tallies(&judge(&others, &first))
+    tallies(&judge_knowing(&others, &first, real))
 }

@@ -272,6 +272,67 @@ fn two_behaviours_are_compared_as_distributions() {
     assert_eq!(SEEDS_LEAST, 8);
 }
 
+/// A count of which the repeats lie apart by more than their mean is judged as a distribution and counted
+/// apart; also where a repeat alone is the real side.
+#[test]
+fn two_behaviours_are_found_from_the_repeats() {
+    #[track_caller]
+    fn check(real: &[i64], modelled: &[i64], expected: Verdict, is_of_two: bool) {
+        let of = |values| made("s", &[("61-mglru", values)]);
+        let (real, modelled) = (of(real), of(modelled));
+        let judgement = judge(&real, &modelled);
+        assert_eq!(verdict(&judgement, "pswpout"), expected, "{real:?} {modelled:?}");
+        // Swapped and stolen pages; the other six are 0 in all runs.
+        let of_two = if is_of_two { 2 } else { 0 };
+        for tally in tallies(&judgement).iter().chain(&repeat_tallies(&real)) {
+            assert_eq!((tally.cells, tally.bimodal[0]), (8 - of_two, of_two), "{tally:?}");
+        }
+    }
+    check(&[200, 500], &[900; 8], Verdict::Differs, false);
+    check(&[100, 500], &[300; 8], Verdict::Alike, true);
+    check(&[100, 500], &[900; 8], Verdict::Differs, true);
+    check(&[100, 500], &[900; 7], Verdict::Undecided, true);
+}
+
+/// kswapd and an allocation take slots in turn, in pieces of their batches, and the shell's pages go first: so a
+/// heap's pages lie in no one place of the windows of read-ahead. In one place an application that closes has
+/// 1,536, 2,048 or 3,072 major faults exactly (docs/theory/vm.md 10.4, 10.6); the records have 1,567 to 2,122.
+#[test]
+fn slots_of_a_heap_are_taken_by_two_reclaimers() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/vm");
+    let script = Arc::new(script::load(&folder.join("closeall_lifo.t")).unwrap());
+    for (vm, engine) in [("vm@6.1", "slub@6.1"), ("vm@6.12,lru_gen", "slub@6.12")] {
+        let options = Options::of(vm, engine, Path::new("vm-guest"), &[]).unwrap();
+        for seed in 1..=2 {
+            let run = options.run(&script, seed).unwrap();
+            let (_, record) = run.records.iter().find(|(process, _)| process == "app0").expect("app0");
+            let majflt = record.phase("close").expect("a phase").rusage.majflt;
+            let in_one_place = [1_536, 2_048, 3_072].iter().any(|exact: &i64| majflt.abs_diff(*exact) < 8);
+            assert!((1_567..2_300).contains(&majflt) && !in_one_place, "{vm}, seed {seed}: {majflt}");
+        }
+    }
+}
+
+/// How runs end is a judged row of each scenario and machine.
+#[test]
+fn who_is_killed_is_judged() {
+    // A run with no swapped page has no end here.
+    for (real, modelled, differs) in
+        [(&[5, 5][..], &[5][..], 0), (&[5, 5], &[0], 1), (&[0, 5], &[5, 5, 5], 0), (&[0, 0], &[5], 1)]
+    {
+        let of = |values| made("s", &[("61-mglru", values)]);
+        let judgement = judge(&of(real), &of(modelled));
+        assert_eq!(tallies(&judgement)[0].ends, [1, differs], "{real:?} {modelled:?}");
+        let said = said(&judgement, &of(real), "table");
+        assert!(
+            said.contains(&format!("61-mglru: killed or not: {differs} of 1 scenarios differ")),
+            "{said}"
+        );
+        let is_listed = said.contains("s 61-mglru: completed: real");
+        assert_eq!(is_listed, real.contains(&0) || modelled.contains(&0), "{said}");
+    }
+}
+
 /// A count beside the null answer and the noise; records of one kernel have no null answer, and a record
 /// without /proc/vmstat has no counts of it.
 #[test]

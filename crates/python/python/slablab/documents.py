@@ -2857,6 +2857,41 @@ class PressureJudgement1Cell(TypedDict):
     verdict: str
 
 
+class PressureJudgement1EndModelled(TypedDict):
+    """Modelled runs."""
+
+    had: int
+    """Those that had it."""
+    runs: int
+    """All."""
+
+
+class PressureJudgement1EndReal(TypedDict):
+    """Real runs."""
+
+    had: int
+    """Those that had it."""
+    runs: int
+    """All."""
+
+
+class PressureJudgement1End(TypedDict):
+    """How many runs of a scenario had an outcome."""
+
+    machine: str
+    """The machine."""
+    modelled: PressureJudgement1EndModelled
+    """Modelled runs."""
+    outcome: str
+    """The outcome."""
+    p: float
+    """Fisher's exact test: the probability of shares that differ so much, if both have one."""
+    real: PressureJudgement1EndReal
+    """Real runs."""
+    scenario: str
+    """The scenario."""
+
+
 class PressureJudgement1Map(TypedDict):
     agreement_percent: None | float
     judged: int
@@ -2889,7 +2924,7 @@ class PressureJudgement1OutcomeReal(TypedDict):
 
 
 class PressureJudgement1Outcome(TypedDict):
-    """How many runs of a bimodal scenario had an outcome."""
+    """How many runs of a scenario had an outcome."""
 
     machine: str
     """The machine."""
@@ -2935,6 +2970,7 @@ class PressureJudgement1(TypedDict):
     answer: str
     """The answer in one sentence."""
     cells: list[PressureJudgement1Cell]
+    ends: list[PressureJudgement1End]
     maps: list[PressureJudgement1Map]
     outcomes: list[PressureJudgement1Outcome]
     program: PressureJudgement1Program

@@ -26,6 +26,7 @@ struct JudgementDocument<'a> {
     #[schemars(schema_with = "maps_schema")]
     maps: Vec<Map<String, Value>>,
     outcomes: &'a [Outcome],
+    ends: &'a [Outcome],
     signs: Vec<SignDocument<'a>>,
 }
 
@@ -67,6 +68,7 @@ pub fn judgement_answer(judgement: &Judgement, null: &[Tally], repeats: &[Tally]
         cells: judgement.cells.iter().map(|cell| counts.json(cell)).collect(),
         maps: judgement.pages.iter().map(|map| pages.json(map)).collect(),
         outcomes: &judgement.outcomes,
+        ends: &judgement.ends,
         signs: judgement.signs.iter().map(SignDocument::new).collect(),
     };
     let answer = Answer::new("Modelled memory pressure beside real kernels", sentence(&rows))
@@ -74,7 +76,10 @@ pub fn judgement_answer(judgement: &Judgement, null: &[Tally], repeats: &[Tally]
         .rows(counts.frame(&judgement.cells))
         .form("pages", pages.csv(&judgement.pages));
     let answer = tallies_blocks(answer.section("How much agrees"), &rows);
-    let answer = two_behaviours(answer, &judgement.outcomes, &rows);
+    // Those that all ended say nothing; those of two behaviours are listed already.
+    let ends = judgement.ends.iter().filter(|end| !end.is_plain() && !judgement.outcomes.contains(end));
+    let outcomes: Vec<&Outcome> = judgement.outcomes.iter().chain(ends).collect();
+    let answer = two_behaviours(answer, &outcomes, &rows);
     differences_blocks(answer, &judgement.cells)
         .section("Counts")
         .page_table(
@@ -194,9 +199,9 @@ fn tally_columns() -> Columns<Beside> {
         .people("same", "same", "with the same sign", move |row| count(row.tally.same_signs))
 }
 
-/// Scenarios with two behaviours: how many runs had which, and how many of their counts differ.
-fn two_behaviours(answer: Answer, outcomes: &[Outcome], rows: &[Beside]) -> Answer {
-    let outcome = |outcome: &Outcome| {
+/// How many runs had which of two behaviours and which end, and how many counts of two behaviours differ.
+fn two_behaviours(answer: Answer, outcomes: &[&Outcome], rows: &[Beside]) -> Answer {
+    let outcome = |outcome: &&Outcome| {
         let [real, modelled] =
             [outcome.real, outcome.modelled].map(|share| format!("{} of {}", share.had, share.runs));
         let (scenario, machine, what, p) = (&outcome.scenario, &outcome.machine, outcome.what, outcome.p);
@@ -205,32 +210,36 @@ fn two_behaviours(answer: Answer, outcomes: &[Outcome], rows: &[Beside]) -> Answ
     let counts = rows.iter().filter(|row| row.tally.bimodal[0] > 0).map(|row| {
         let (machine, [cells, differ, undecided]) = (&row.tally.machine, row.tally.bimodal);
         format!(
-            "{machine}: {cells} judged counts of scenarios with two behaviours: {differ} differ by a rank test at \
-             5 %, {undecided} have too few runs for it"
+            "{machine}: {cells} judged counts with two behaviours: {differ} differ by a rank test at 5 %, \
+             {undecided} have too few runs for it"
         )
     });
-    let lines: Vec<String> = outcomes.iter().map(outcome).chain(counts).collect();
+    let ends = rows.iter().filter(|row| row.tally.ends[0] > 0).map(|row| {
+        let [judged, differ] = row.tally.ends;
+        format!("{}: killed or not: {differ} of {judged} scenarios differ", row.tally.machine)
+    });
+    let lines: Vec<String> = outcomes.iter().map(outcome).chain(counts).chain(ends).collect();
     match lines.is_empty() {
         true => answer,
         false => {
-            let shown = answer.heading("Scenarios with two behaviours:").list(lines.iter().cloned());
+            let shown = answer.heading("Two behaviours, and how runs end:").list(lines.iter().cloned());
             lines.iter().fold(shown, |answer, line| answer.paragraph(line))
         }
     }
 }
 
-/// The judged counts that differ, a row each: first those that the tallies count, then those of scenarios
-/// with two behaviours.
+/// The judged counts that differ, a row each: first those that the tallies count, then those of two
+/// behaviours.
 fn differences_blocks(answer: Answer, cells: &[Judged]) -> Answer {
     let differs = |cell: &&Judged| cell.verdict == Verdict::Differs && cell.measure.is_judged;
     let (counted, bimodal): (Vec<&Judged>, Vec<&Judged>) =
-        cells.iter().filter(differs).partition(|cell| cell.place.is_counted());
+        cells.iter().filter(differs).partition(|cell| cell.is_counted());
     let shown = |answer: Answer, head: &str, cells: &[&Judged]| match cells {
         [] => answer,
         cells => answer.heading(head).table(differences(cells), &LEFT_OUT),
     };
     let answer = shown(answer, "Judged counts that differ:", &counted);
-    let head = "Counts of scenarios with two behaviours whose distributions differ:";
+    let head = "Counts with two behaviours whose distributions differ:";
     let answer = shown(answer, head, &bimodal);
     match counted.is_empty() && bimodal.is_empty() {
         true => answer,
@@ -278,7 +287,7 @@ fn judged() -> Columns<Judged> {
         .key("modelled_mean", |cell| Cell::Number(cell.modelled.mean, 1))
         .key("modelled_min", |cell| Cell::Number(cell.modelled.min as f64, 0))
         .key("modelled_max", |cell| Cell::Number(cell.modelled.max as f64, 0))
-        .key("judged", |cell| Cell::Count((cell.measure.is_judged && cell.place.is_counted()).into()))
+        .key("judged", |cell| Cell::Count((cell.measure.is_judged && cell.is_counted()).into()))
         .key("verdict", |cell| Cell::Text(cell.verdict.word().into()))
         .key("p", |cell| cell.p.map_or(Cell::Text(String::new()), |p| Cell::Number(p, 3)))
         .key("noise_percent", |cell| Cell::Percent(cell.noise()))
