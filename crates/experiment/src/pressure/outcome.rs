@@ -149,7 +149,8 @@ mod tests {
             ((0, 2), (0, 3), false, false),
             ((1, 2), (8, 8), false, false),
             ((1, 2), (0, 3), false, false),
-            ((3, 3), (1, 8), false, false),
+            ((3, 3), (1, 8), true, false),
+            ((2, 2), (1, 8), false, false),
             ((8, 8), (3, 8), true, false),
         ] {
             let [real, modelled] = [real, modelled].map(|(had, runs)| Share { had, runs });
