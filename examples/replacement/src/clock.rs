@@ -68,6 +68,7 @@ impl Clock {
             met_dirty: false,
             tmpfs_two_visits: false,
             full_frees_slot: true,
+            yields: true,
         };
         let batch = vm.with(|state| {
             let next = |state: &mut State| {

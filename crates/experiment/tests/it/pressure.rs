@@ -294,6 +294,7 @@ fn two_behaviours_are_found_from_the_repeats() {
     check(&[100, 500], &[900; 7], Verdict::Undecided, true);
 }
 
+<<<<<<< HEAD
 /// kswapd and an allocation take slots in turn, in pieces of their batches, and the shell's pages go first: so a
 /// heap's pages lie in no one place of the windows of read-ahead. In one place an application that closes has
 /// 1,536, 2,048 or 3,072 major faults exactly (docs/theory/vm.md 10.4, 10.6); the records have 1,567 to 2,122.
@@ -313,6 +314,8 @@ fn slots_of_a_heap_are_taken_by_two_reclaimers() {
     }
 }
 
+=======
+>>>>>>> w-b39
 /// How runs end is a judged row of each scenario and machine.
 #[test]
 fn who_is_killed_is_judged() {
