@@ -294,28 +294,6 @@ fn two_behaviours_are_found_from_the_repeats() {
     check(&[100, 500], &[900; 7], Verdict::Undecided, true);
 }
 
-<<<<<<< HEAD
-/// kswapd and an allocation take slots in turn, in pieces of their batches, and the shell's pages go first: so a
-/// heap's pages lie in no one place of the windows of read-ahead. In one place an application that closes has
-/// 1,536, 2,048 or 3,072 major faults exactly (docs/theory/vm.md 10.4, 10.6); the records have 1,567 to 2,122.
-#[test]
-fn slots_of_a_heap_are_taken_by_two_reclaimers() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/vm");
-    let script = Arc::new(script::load(&folder.join("closeall_lifo.t")).unwrap());
-    for (vm, engine) in [("vm@6.1", "slub@6.1"), ("vm@6.12,lru_gen", "slub@6.12")] {
-        let options = Options::of(vm, engine, Path::new("vm-guest"), &[]).unwrap();
-        for seed in 1..=2 {
-            let run = options.run(&script, seed).unwrap();
-            let (_, record) = run.records.iter().find(|(process, _)| process == "app0").expect("app0");
-            let majflt = record.phase("close").expect("a phase").rusage.majflt;
-            let in_one_place = [1_536, 2_048, 3_072].iter().any(|exact: &i64| majflt.abs_diff(*exact) < 2);
-            assert!((1_567..2_300).contains(&majflt) && !in_one_place, "{vm}, seed {seed}: {majflt}");
-        }
-    }
-}
-
-=======
->>>>>>> w-b39
 /// How runs end is a judged row of each scenario and machine.
 #[test]
 fn who_is_killed_is_judged() {
