@@ -55,9 +55,6 @@ impl Flags {
     /// A page fault brings the page, be it by read-ahead; the code that serves the fault sets it before
     /// [`crate::Replacement::enter`].
     pub const FAULT: Flags = Flags(1 << 20);
-    /// Somebody else uses its page and does not let go, as a file system its own blocks: reclaim meets it like
-    /// any other page, and makes it active (docs/theory/vm.md 10.4).
-    pub const HELD: Flags = Flags(1 << 21);
     /// First flag that belongs to the policy alone.
     pub const POLICY: Flags = Flags(1 << 24);
 

@@ -83,9 +83,6 @@ pub struct Scan {
     pub tmpfs_two_visits: bool,
     /// An activated page gives up its slot if more than half of swap is used.
     pub full_frees_slot: bool,
-    /// The reclaimer can be preempted before each page, so that two of them take slots in turn, in pieces of
-    /// their batches (`cond_resched`; 2.6.29 has it too, where it is left out: docs/theory/vm.md 10.6).
-    pub yields: bool,
 }
 
 /// What became of a batch.
@@ -136,9 +133,6 @@ pub fn evict_again(vm: &Vm, host: &dyn Host, pages: Vec<Frame>, how: &Scan) -> E
     let mut batch = Batch { vm, host, how, kswapd: host.is_kswapd(), rmap: 0, to: Evicted::default() };
     let mut free = Vec::new();
     for frame in pages {
-        if how.yields {
-            host.resched();
-        }
         let mut fate = vm.with(|state| batch.visit(state, frame));
         if matches!(fate, Fate::Wait) {
             batch.charge();
@@ -240,14 +234,7 @@ impl Batch<'_> {
             state.set_dirty(frame);
         }
         self.rmap += state.unmap_all(frame);
-        let flags = state.frames.flags(frame);
-        if flags.has(Flags::DIRTY) {
-            self.launder(state, frame, verdict)
-        } else if flags.has(Flags::HELD) {
-            Fate::Activate
-        } else {
-            Fate::Free
-        }
+        if state.frames.has(frame, Flags::DIRTY) { self.launder(state, frame, verdict) } else { Fate::Free }
     }
 
     fn judge(&mut self, state: &mut State, frame: Frame) -> Verdict {

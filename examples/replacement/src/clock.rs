@@ -68,7 +68,6 @@ impl Clock {
             met_dirty: false,
             tmpfs_two_visits: false,
             full_frees_slot: true,
-            yields: true,
         };
         let batch = vm.with(|state| {
             let next = |state: &mut State| {

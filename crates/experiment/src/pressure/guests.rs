@@ -1,7 +1,7 @@
 //! The machines on which real kernels ran the scripts: facts of their configuration, read before the runs.
 
 use slablab_report::error::{Error, Result};
-use slablab_sim::memory::{Boot, Guest, PROC, SYSFS, Unused};
+use slablab_sim::memory::{Guest, Unused};
 
 /// What is known of a guest of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,6 @@ pub struct Facts {
     pub cached: [u64; 2],
     /// Names that nobody uses before the script.
     pub names: [Unused; 3],
-    /// Pages of the boot on the lists, which are not free.
-    pub boot: Boot,
     /// CPUs.
     pub cpus: u16,
 }
@@ -29,27 +27,18 @@ pub struct Facts {
 /// every scenario with one process), and with each process of closeall_lifo (278 to 280).
 const LOCKED: [u32; 2] = [252, 279];
 
-/// Files of /proc that the first program looked up once, and that the recording program opens.
-const FILES_OF_PROC: [&str; 6] =
-    ["stat_refresh", "vmstat", "meminfo", "buddyinfo", "slabinfo", "pagetypeinfo"];
-
 /// What the guests' first program looked up after it had dropped all unused names: `sysctls` files of
 /// /proc/sys/vm twice and three only by reading their folder, /proc/cmdline twice and ten more of /proc once;
 /// 21 files of sysfs twice, one that is not there, three links to disks; one file of debugfs. The recorded
 /// slabinfo agrees: 66 or 77 objects of `proc_inode_cache` at the start, in slabs of 11.
 const fn names(sysctls: u32) -> [Unused; 3] {
     [
-        Unused { of: PROC, once: 13, again: sysctls + 1, known: &FILES_OF_PROC },
-        Unused { of: SYSFS, once: 4, again: 21, known: &["vda", "vdb"] },
-        Unused { of: "sb-debugfs", once: 1, again: 0, known: &[] },
+        Unused { of: "sb-proc", once: 13, again: sysctls + 1 },
+        Unused { of: "sb-sysfs", once: 4, again: 21 },
+        Unused { of: "sb-debugfs", once: 1, again: 0 },
     ]
 }
 
-/// Pages on the lists while the first process of closeall_lifo has 10,240 of its own: 10,260 or 10,261
-/// anonymous ones, of which the shell that waits has the others, and 22 or 8 of files (18 and 8 in one run
-/// each), blocks of the data disk. Of these 18 and 4 are there after most runs: reclaim cannot take them. The
-/// shell maps 416 pages of its text (`nr_mapped`).
-///
 /// The guests, oldest kernel first (examples/data/vm: config.csv).
 pub const GUESTS: [Facts; 2] = [
     Facts {
@@ -59,7 +48,6 @@ pub const GUESTS: [Facts; 2] = [
         free: [27_646, 27_864],
         cached: [182, 311],
         names: names(45),
-        boot: Boot { anon: 20, text: 416, blocks: 22, held: 18 },
         cpus: 1,
     },
     Facts {
@@ -70,7 +58,6 @@ pub const GUESTS: [Facts; 2] = [
         // 194 to 569; but since 6.7 a CPU's list is refilled by up to 224 pages, and stays as long as it was.
         cached: [0, 0],
         names: names(49),
-        boot: Boot { anon: 20, text: 416, blocks: 8, held: 4 },
         cpus: 1,
     },
 ];
@@ -161,19 +148,12 @@ impl Facts {
     /// The guest at the start of the run with this seed: what is free, and where timers stand.
     pub fn guest(&self, seed: u64) -> Guest {
         let (mut start, mut timers) = (Stream::of(seed, "start"), Stream::of(seed, "timers"));
-        // The shell has another page in every second run.
-        let more = Stream::of(seed, "boot").between([0, 1]) as u32;
-        // They are of the pages that are not free.
-        let rest = self.managed.saturating_sub(self.free[1]) / 2;
-        let text = self.boot.text.min(rest as u32);
-        let boot = Boot { anon: self.boot.anon + more, text, ..self.boot };
         let guest = Guest::default();
         Guest {
-            free_pages: Some(start.between(self.free) + u64::from(boot.anon + boot.text + boot.blocks)),
+            free_pages: Some(start.between(self.free)),
             cached_pages: start.between(self.cached),
             locked: LOCKED,
             min_free_kib: Some(self.min_free_kib),
-            boot,
             names: self.names.to_vec(),
             writeback_first: Some(timers.between([1, guest.writeback_every])),
             ..guest

@@ -136,13 +136,10 @@ fn check(at: &str, phase: &Phase) {
     equal("blocks", 8 * (of("pgpgin") / 4), phase.rusage.inblock);
     most("swapped of slots", swapped(phase), meminfo(phase, "SwapTotal") - meminfo(phase, "SwapFree"));
     // A page that was only read is mapped to the page of zeros, which is no anonymous page.
-    most("anonymous pages", meminfo(phase, "AnonPages"), mapped(phase) + SHELL);
+    most("anonymous pages", meminfo(phase, "AnonPages"), mapped(phase));
     most("on lists", lists(phase), meminfo(phase, "MemTotal") - value(phase, "nr_free_pages"));
     equal("free", value(phase, "nr_free_pages"), meminfo(phase, "MemFree"));
 }
-
-/// The most anonymous pages that the shell has which waits for the script (docs/theory/vm.md 10.4).
-const SHELL: i64 = 21;
 
 fn lists(phase: &Phase) -> i64 {
     let names = ["nr_inactive_anon", "nr_active_anon", "nr_inactive_file", "nr_active_file"];
@@ -216,22 +213,5 @@ fn with_memory_enough_only_first_accesses_read() {
                 .iter()
                 .all(|one| one.pages.count(slablab_readers::vmrecord::State::Present) == one.pages.pages())
         );
-    }
-}
-
-/// Where every page of tmpfs is active, blocks of files that reclaim meets let it age them: without them 7 of
-/// these 24 runs end with a killed task (docs/theory/vm.md 10.10).
-#[test]
-fn a_machine_of_16_mib_full_of_active_pages_finds_memory() {
-    let text = "shm s 14\nphase fill\nacc x1 s seq m w\nphase uni\nacc 6000 s uni m w\nphase seq\n\
-        acc x2 s seq m r\nphase uni2\nacc 6000 s uni m w\n";
-    let script = Arc::new(Script::parse("full.t", text, &mut |_| unreachable!()).expect("a script"));
-    for free in [3_400, 3_500] {
-        let set = [format!("free={free}"), "managed=4096".into(), "min_free_kib=400".into()];
-        let options = Options::of("vm@6.12", "slub@6.12", Path::new("vm-guest"), &set).expect("options");
-        for seed in 1..=12 {
-            let run = options.run(&script, seed).unwrap_or_else(|why| panic!("{free}, seed {seed}: {why}"));
-            assert!(run.killed.is_empty(), "{free} pages free, seed {seed}: {:?}", run.killed);
-        }
     }
 }

@@ -198,8 +198,8 @@ fn a_programs_sites_have_what_their_rows_say() {
     assert_eq!(brief_first.sites[0].name, "brief (a.c:9)");
 }
 
-/// Of a sample, each allocation stands for as many as it was drawn from, but all together for no more than there
-/// were.
+/// Of a sample, each allocation stands for as many as it was drawn from, but all together for no more than
+/// there were.
 #[test]
 fn a_sample_counts_for_all() {
     let (alloc, chain) = (EventKind::Kmalloc, "main;fill (a.c:1)");

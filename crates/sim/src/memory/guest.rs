@@ -12,19 +12,6 @@ use slablab_pages::policy::{MinFree, Retries, ZoneRule};
 use slablab_vm::Settings;
 use slablab_vm::swap::SlotRule;
 
-/// Pages of the boot that are on the lists when a script begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Boot {
-    /// Anonymous ones, of a program that waits for the script's end.
-    pub anon: u32,
-    /// Pages of that program's text, which is in a file system that reclaim leaves alone.
-    pub text: u32,
-    /// Blocks of the data disk's file system.
-    pub blocks: u32,
-    /// Of these, those that the file system holds: reclaim cannot take them.
-    pub held: u32,
-}
-
 /// How the machine is set up.
 #[derive(Clone, Debug)]
 pub struct Guest {
@@ -61,8 +48,6 @@ pub struct Guest {
     /// Pages that the program of a script locks for itself: the first process, and each spawned one. If there
     /// are any, objects that are accessed by Zipf's distribution have locked tables too.
     pub locked: [u32; 2],
-    /// Pages of the boot on the lists of a script's machine.
-    pub boot: Boot,
     /// Names that are unused at the start, by file system; reclaim asks these before those of programs.
     pub names: Vec<Unused>,
     /// Time between two calls of the policy's periodic work, which kswapd does (2.4: a second).
@@ -103,7 +88,6 @@ impl Default for Guest {
             tree_nodes: false,
             caches: Vec::new(),
             locked: [0; 2],
-            boot: Boot::default(),
             names: Vec::new(),
             tick_every: None,
             writeback_every: 5 * SECOND,

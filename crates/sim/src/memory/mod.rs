@@ -68,9 +68,9 @@ mod waits;
 pub use accounts::{Accounts, Blocks};
 pub use asks::{Asks, Cause, ORDERS, Reader};
 pub use disks::Disks;
-pub use guest::{Boot, Guest};
+pub use guest::Guest;
 pub use host::Here;
-pub use names::{AllNames, PROC, SYSFS, Unused};
+pub use names::Unused;
 pub use prices::Prices;
 pub use processes::{Killed, Processes};
 pub use shrinkers::{Shrinkers, Shrinks};
@@ -82,6 +82,7 @@ use crate::record::Recorder;
 use crate::setup::Setup;
 use buffers::Buffers;
 use daemons::Daemons;
+use names::Names;
 use samples::Samples;
 use slablab_model::{Ps, Timed};
 use slablab_platform::{Gfp, NodeId, Topology};
@@ -97,8 +98,6 @@ pub struct Objects {
     nodes: TreeNodes,
     /// Caches that reclaim asks for objects.
     pub shrinkers: Shrinkers,
-    /// Names of file systems without a disk.
-    pub names: AllNames,
 }
 
 /// The memory of a kernel.
@@ -213,7 +212,6 @@ impl Memory {
                 buffers: Buffers::default(),
                 nodes: TreeNodes::new(guest.tree_nodes),
                 shrinkers: Shrinkers::default(),
-                names: AllNames::new(&guest.names),
             },
             samples: Samples::new(recorder),
         });
@@ -223,7 +221,7 @@ impl Memory {
         memory.take_kernel_pages();
         memory.accounts.frames.open(kernel, &memory.zones);
         let shrinkers = &memory.objects.shrinkers;
-        memory.objects.names.caches().for_each(|names| shrinkers.register(names));
+        guest.names.iter().for_each(|unused| shrinkers.register(Rc::new(Names::new(*unused))));
         memory.set_reclaim();
         memory.start_sampling();
         memory.start_daemons();

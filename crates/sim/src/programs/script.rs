@@ -13,7 +13,6 @@
 //! and interrupts are served.
 
 mod access;
-mod booted;
 mod family;
 mod objects;
 mod own;

@@ -322,7 +322,7 @@ fn drop_page(state: &mut State, id: MappingId, index: u32) -> Option<Option<Fram
         return None;
     }
     let Entry::Frame(frame) = state.mappings.get(id).entry(index) else { return Some(None) };
-    let busy = Flags::LOCKED | Flags::DIRTY | Flags::WRITEBACK | Flags::HELD;
+    let busy = Flags::LOCKED | Flags::DIRTY | Flags::WRITEBACK;
     if state.frames.flags(frame).any(busy) || state.frames.mapped(frame) > 0 {
         return Some(None);
     }

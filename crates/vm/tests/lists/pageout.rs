@@ -18,7 +18,6 @@ const MODERN: Scan = Scan {
     met_dirty: false,
     tmpfs_two_visits: false,
     full_frees_slot: true,
-    yields: true,
 };
 
 const OLD: Scan = Scan {
@@ -108,9 +107,6 @@ fn clean_pages_of_files_go_unless_they_were_accessed() {
     becomes(Page::File, clean, OLD, Fate::Freed);
     becomes(Page::File, Flags::LOCKED, MODERN, Fate::Kept);
     becomes(Page::File, Flags::UNEVICTABLE, MODERN, Fate::Active);
-    // Its user does not let it go; that alone saves it, not the time of others' accesses.
-    becomes(Page::File, Flags::HELD, MODERN, Fate::Active);
-    becomes(Page::File, Flags::HELD, OLD, Fate::Active);
     // One read by a system call does not save it.
     becomes(Page::File, Flags::REFERENCED, MODERN, Fate::Freed);
 }

@@ -1,6 +1,5 @@
 //! One process of a script: its commands, its objects, its phases.
 
-use super::booted::Booted;
 use super::family::{Awaited, Child};
 use super::own::Own;
 use super::record::{ObjectUse, Pages, Phase, Usage};
@@ -9,8 +8,8 @@ use super::shared::{Queue, Shared, Tmpfs};
 use crate::kernel::objects::Held;
 use crate::kernel::tally::Failed;
 use crate::kernel::{Task, Waiting};
+use crate::memory::Here;
 use crate::memory::views::Snapshot;
-use crate::memory::{Boot, Here, PROC, SYSFS};
 use slablab_model::{Ps, Timed};
 use slablab_trace::script::{self, Command, Object, ObjectId, ObjectKind, Script};
 use slablab_vm::ahead::FileAhead;
@@ -140,9 +139,6 @@ impl Process<'_> {
     fn run(&mut self) -> Result<(), Killed> {
         let script = self.script.clone();
         let memory = &self.shared.memory;
-        if self.me.is_none() && memory.guest.boot != Boot::default() {
-            *self.shared.booted.borrow_mut() = Some(Booted::new(memory, self.task));
-        }
         self.own.lock(memory, self.task, memory.guest.locked[usize::from(self.me.is_some())]);
         for (at, line) in script.commands.iter().enumerate() {
             if self.me.is_none() {
@@ -171,7 +167,6 @@ impl Process<'_> {
             file.close(&memory, &here);
         }
         memory.processes.disown(&memory.kernel, self.task.id);
-        memory.objects.names.end(self.record as u32);
         if let Some(me) = &self.me {
             me.has_ended.set(true);
         }
@@ -179,8 +174,6 @@ impl Process<'_> {
         self.shared.running.set(self.shared.running.get() - 1);
         if self.shared.running.get() == 0 {
             self.shared.clear(self.task);
-            let booted = self.shared.booted.take();
-            booted.into_iter().for_each(|booted| booted.end(&memory, self.task));
             memory.stop();
         }
     }
@@ -375,39 +368,15 @@ impl Process<'_> {
         let unused = |object: &Object| ObjectUse { name: object.name.clone(), ..ObjectUse::default() };
         self.uses = self.script.objects.iter().map(unused).collect();
         self.counts = [0; 3];
-        self.look_counters_up();
         let (user, usage) = (self.user, self.used());
         let snapshot = self.shared.memory.snapshot();
         self.begin = Some(Begin { label, at: Timed::clock(), user, usage, snapshot });
     }
 
     /// Ends a phase, if there is one.
-    /// Names of the files with the counters, which the recording program opens where a phase begins and ends.
-    fn look_counters_up(&self) {
-        let names = &self.shared.memory.objects.names;
-        ["stat_refresh", "vmstat"].iter().for_each(|file| names.look_up(PROC, file));
-        for [link, file] in [["vda", "vda/stat"], ["vdb", "vdb/stat"]] {
-            names.pass(SYSFS, link);
-            names.look_up(SYSFS, file);
-        }
-    }
-
-    /// Those that it opens only where a phase ends.
-    fn look_states_up(&self) {
-        let names = &self.shared.memory.objects.names;
-        let opened = self.objects.iter().flatten();
-        let maps = opened.filter(|open| open.mapping.is_none());
-        maps.for_each(|_| names.look_up_of(PROC, "pagemap", self.record as u32));
-        let slabs = self.records_slabs.then_some("slabinfo");
-        let blocks = self.records_fragmentation.then_some("pagetypeinfo");
-        let files = ["meminfo", "buddyinfo"].into_iter().chain(slabs).chain(blocks);
-        files.for_each(|file| names.look_up(PROC, file));
-    }
-
     fn end_phase(&mut self) {
         let Some(begin) = self.begin.take() else { return };
         let memory = &self.shared.memory;
-        self.look_counters_up();
         let objects = self.script.objects.iter().zip(&self.objects);
         let residency = objects.filter_map(|(object, open)| {
             let open = open.as_ref()?;
@@ -431,7 +400,6 @@ impl Process<'_> {
             fragmentation: self.records_fragmentation.then(|| memory.fragmentation()),
             end: memory.snapshot(),
         };
-        self.look_states_up();
         self.shared.records.borrow_mut()[self.record].phases.push(phase);
     }
 }

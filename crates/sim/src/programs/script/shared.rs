@@ -1,6 +1,5 @@
 //! What the processes of a script share: files, names, message queues, records.
 
-use super::booted::Booted;
 use super::family::Awaited;
 use super::plan::Plan;
 use super::record::Record;
@@ -34,8 +33,6 @@ pub(super) struct Shared {
     queues: RefCell<Vec<Queue>>,
     pub(super) records: RefCell<Vec<Record>>,
     pub(super) accesses: Cell<u64>,
-    /// Pages of the boot, from the first process on.
-    pub(super) booted: RefCell<Option<Booted>>,
     /// Processes that have not ended.
     pub(super) running: Cell<u32>,
     /// Those of them that sleep until another one does something, by their records.
@@ -85,7 +82,6 @@ impl Shared {
             queues: RefCell::default(),
             records: RefCell::default(),
             accesses: Cell::new(0),
-            booted: RefCell::default(),
             running: Cell::new(0),
             sleepers: RefCell::default(),
         })

@@ -182,7 +182,6 @@ impl<T: Order> Ordered<T> {
             met_dirty: only.dirty,
             tmpfs_two_visits: false,
             full_frees_slot: true,
-            yields: true,
         };
         let evicted = evict_batch(vm, host, batch, &how);
         put_back(vm, host, &evicted.kept, |state, frame| self.lists_again(state, frame, false));

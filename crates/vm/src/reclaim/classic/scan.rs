@@ -140,7 +140,6 @@ impl Classic {
             met_dirty: only.dirty,
             tmpfs_two_visits: false,
             full_frees_slot: true,
-            yields: true,
         };
         let evicted = evict_batch(vm, host, pages, &how);
         // Activations age the node (`workingset_age_nonresident`).

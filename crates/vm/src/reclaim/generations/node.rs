@@ -253,7 +253,6 @@ impl Generations {
             met_dirty: only.dirty,
             tmpfs_two_visits: false,
             full_frees_slot: true,
-            yields: true,
         };
         let first = evict_batch(vm, host, pages, &how);
         self.look_at_batch(host, count, &first, dirty);

@@ -174,7 +174,6 @@ impl Split {
             met_dirty: true,
             tmpfs_two_visits: self.choices.tmpfs_two_visits,
             full_frees_slot: true,
-            yields: false,
         };
         let mut evicted = evict_batch(vm, host, pages, &how);
         let mut freed = u64::from(evicted.freed);
