@@ -39,27 +39,9 @@ pub(crate) struct Interrupts;
 /// Held while an answer is written.
 static WRITING: Mutex<()> = Mutex::new(());
 /// A file that nobody asked to keep.
-static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
+pub(crate) static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
 /// The bar to be cleared; `None`: no thread waits for signals yet.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-/// A file that goes with the program, also when a signal ends it.
-pub(crate) struct Temporary(pub(crate) PathBuf);
-
-impl Temporary {
-    /// Makes no file: only its removal is sure.
-    pub(crate) fn new(path: PathBuf) -> Temporary {
-        *TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.clone());
-        Temporary(path)
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It is not there if nothing was written.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 impl Interrupts {
     /// `progress` is cleared before the program ends, in the place of an earlier one.

@@ -12,6 +12,7 @@ pub(crate) enum Done {
     /// With an answer from an input that lacks something.
     Incomplete,
     /// With the exit code of the program that was recorded.
+    #[cfg_attr(not(feature = "laboratory"), expect(dead_code, reason = "of `record`"))]
     Exited { code: u8 },
     /// By a signal.
     Ended { signal: i32 },

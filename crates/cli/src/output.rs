@@ -79,17 +79,6 @@ impl<F: Form> OutputArgs<F> {
         write_text(text, self.format, self.output.as_deref())
     }
 
-    /// Fails now where [`OutputArgs::write`] or [`OutputArgs::write_html`] would after a long run. Leaves
-    /// nothing behind.
-    pub(crate) fn expect_writable(&self) -> Result<(), Failure> {
-        self.html.as_deref().map_or(Ok(()), expect_file)?;
-        let answer = self.output.as_deref().filter(|path| *path != Path::new("-"));
-        for path in answer.into_iter().chain(self.html.as_deref()) {
-            drop(AtomicFile::create(path)?);
-        }
-        Ok(())
-    }
-
     /// Writes an answer in the format that was asked for, and its page, which shows `command`. With `wide` a
     /// table has all columns.
     pub(crate) fn answer(&self, answer: &Answer, command: &str, wide: bool) -> Result<(), Failure> {
@@ -99,7 +88,11 @@ impl<F: Form> OutputArgs<F> {
 }
 
 /// An answer in the format that was asked for. With `wide` a table has all columns.
-fn text_of<F: ValueEnum + Copy>(answer: &Answer, format: F, wide: bool) -> Result<String, Failure> {
+pub(crate) fn text_of<F: ValueEnum + Copy>(
+    answer: &Answer,
+    format: F,
+    wide: bool,
+) -> Result<String, Failure> {
     let form = format.to_possible_value().expect("no form is skipped");
     let missing = || {
         let forms = F::value_variants().iter().filter_map(ValueEnum::to_possible_value);
@@ -111,18 +104,12 @@ fn text_of<F: ValueEnum + Copy>(answer: &Answer, format: F, wide: bool) -> Resul
     Ok(answer.text_of(form.get_name(), wide).ok_or_else(missing)?)
 }
 
-/// Writes an answer in a format to standard output or a file.
-pub(crate) fn write_form<F: ValueEnum + Copy>(
-    answer: &Answer,
+/// Writes the text of an answer in this format; a table is painted on a terminal.
+pub(crate) fn write_text<F: ValueEnum + Copy>(
+    text: &str,
     format: F,
-    wide: bool,
     path: Option<&Path>,
 ) -> Result<(), Failure> {
-    write_text(&text_of(answer, format, wide)?, format, path)
-}
-
-/// Writes the text of an answer in this format; a table is painted on a terminal.
-fn write_text<F: ValueEnum + Copy>(text: &str, format: F, path: Option<&Path>) -> Result<(), Failure> {
     let file = path.filter(|path| *path != Path::new("-"));
     let is_text = format.to_possible_value().is_some_and(|value| value.get_name() == "table");
     match is_text && file.is_none() && colour::wanted() {
@@ -254,7 +241,7 @@ fn print(write: impl FnOnce(&mut Sink<StdoutLock<'_>>) -> io::Result<()>) -> Res
     }
 }
 
-fn expect_file(path: &Path) -> Result<(), Failure> {
+pub(crate) fn expect_file(path: &Path) -> Result<(), Failure> {
     if path == Path::new("-") {
         return Err("--html writes a file: expected its name, found -".into());
     }

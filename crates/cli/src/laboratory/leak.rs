@@ -10,8 +10,9 @@
 //! ```
 
 use crate::input::{InputArgs, Progress, command_line, duration};
-use crate::interrupts::{Interrupts, Temporary};
+use crate::interrupts::Interrupts;
 use crate::laboratory::record;
+use crate::laboratory::temporary::Temporary;
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
 use slablab_doctor::state::{Input, State, read};

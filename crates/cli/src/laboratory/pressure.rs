@@ -4,8 +4,9 @@ mod judge;
 mod run;
 mod views;
 
+use crate::laboratory::form::write_form;
 use crate::outcome::{Done, Failure};
-use crate::output::{Format, check, named, write_form};
+use crate::output::{Format, check, named};
 use slablab_experiment::output::records_answer;
 use slablab_experiment::pressure::runs;
 use std::path::PathBuf;

@@ -1,10 +1,11 @@
 //! `slablab reproduce [NAME...]`: the experiments of mails, published beside modelled.
 
+use crate::laboratory::form::write_form;
 use crate::laboratory::installed;
 use crate::laboratory::listed;
 use crate::laboratory::run::{Format, How, Look, answer, check_page};
 use crate::outcome::{Done, Failure};
-use crate::output::{write_form, write_out};
+use crate::output::write_out;
 use slablab_experiment::file::ranges::{DRAWS_FIRST, DRAWS_MAX};
 use slablab_experiment::output::joined_answer;
 use slablab_experiment::source::of_mail;

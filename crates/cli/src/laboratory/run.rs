@@ -2,11 +2,12 @@
 
 use crate::input::{Progress, command_line};
 use crate::interrupts::Interrupts;
+use crate::laboratory::form::write_form;
 use crate::laboratory::installed;
 use crate::laboratory::listed;
 use crate::laboratory::logs::{Logs, MS, greatest_common_divisor};
 use crate::outcome::{Done, Failure, tell};
-use crate::output::{Form, check, named, write_form, write_out};
+use crate::output::{Form, check, named, write_out};
 use slablab_experiment::Pulse;
 use slablab_experiment::output::{
     Look as Blocks, allocation_trace, description_answer, experiment_answer, reproduce_answer, slabinfo,

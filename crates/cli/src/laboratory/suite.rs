@@ -3,9 +3,9 @@
 use crate::input::Progress;
 use crate::interrupts::Interrupts;
 use crate::laboratory::choice::costed;
+use crate::laboratory::form::write_form;
 use crate::laboratory::run::{How, Look, done};
 use crate::outcome::{Done, Failure};
-use crate::output::write_form;
 use slablab_experiment::output::{SuiteLook, suite_answer, suite_list};
 use slablab_experiment::suite::{REPEATS, Suite, SuiteResults};
 use slablab_experiment::{Options, Shard};

@@ -24,7 +24,7 @@ mod table;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
-mod theme;
+pub(crate) mod theme;
 
 use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
@@ -39,7 +39,6 @@ use std::time::{Duration, Instant};
 use table::{Column, Table};
 use terminal::{Screen, Wake};
 use theme::Theme;
-pub(crate) use theme::bytes as short_bytes;
 
 /// How to watch.
 #[derive(clap::Args)]

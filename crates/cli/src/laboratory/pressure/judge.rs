@@ -2,8 +2,9 @@
 
 use crate::input::{Progress, command_line};
 use crate::interrupts::Interrupts;
+use crate::laboratory::form::write_form;
 use crate::outcome::{Done, Failure, tell};
-use crate::output::{write_form, write_out};
+use crate::output::write_out;
 use slablab_experiment::Pulse;
 use slablab_experiment::output::judgement_answer;
 use slablab_experiment::pressure::judge::judge;

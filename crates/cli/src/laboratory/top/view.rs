@@ -2,7 +2,7 @@
 
 use super::purge::Purged;
 use super::sample::{Cache, Sample};
-use crate::watch::short_bytes;
+use crate::watch::theme::bytes as short_bytes;
 use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
