@@ -28,11 +28,11 @@ enum Verb {
     /// Show the purpose of a cache, the code that creates it, and how to shrink it
     What(what::Args),
     /// Predict slab memory with another order policy, other boot parameters, pages or CPUs
-    Whatif(whatif::Args),
+    Whatif(Box<whatif::Args>),
     /// List slab orders by size, and the sizes that two order rules treat differently
     Orders(orders::Args),
     #[command(flatten)]
-    Laboratory(laboratory::Verb),
+    Laboratory(Box<laboratory::Verb>),
 }
 
 /// The program with what is its user's own.
@@ -106,7 +106,7 @@ impl Verb {
             Verb::Fleet(args) => fleet::run(args),
             Verb::Watch(args) => keep::run(args),
             Verb::What(args) => what::run(args),
-            Verb::Whatif(args) => whatif::run(args),
+            Verb::Whatif(args) => whatif::run(*args),
             Verb::Orders(args) => orders::run(args),
             Verb::Laboratory(verb) => verb.run(command, registered),
         }
