@@ -130,7 +130,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 return;
             }
         }
-        shared::upkeep(shared::By::Free);
+        shared::upkeep();
         let Some(location) = location else {
             let in_heap = Native::pagemap(object.as_ptr()).is_some();
             if E::GUARDS && in_heap && freed_blocks::is_kept(Native::locate(object)) {

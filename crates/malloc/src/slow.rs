@@ -88,7 +88,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                     .map_or(ptr::null_mut(), |(object, _)| object.as_ptr());
             };
             self.free_deferred();
-            shared::upkeep(shared::By::Request);
+            shared::upkeep();
             let class = classes::of(bytes);
             // Objects of another class may be aligned to less.
             let class = if align <= classes::STEP { self.lender(class) } else { class };

@@ -11,7 +11,7 @@ pub use crate::spec::{End, LARGEST, LARGEST_ALIGN, Spec};
 use crate::spec::{WORD, state_offset};
 use crate::{AllocError, CreateError, Stats};
 use slablab_malloc::shared::note::Note;
-use slablab_malloc::shared::{self, By, EachCache, Registration, SignalFrees, Tenant};
+use slablab_malloc::shared::{self, EachCache, Registration, SignalFrees, Tenant};
 use slablab_malloc::world::{Native, Process};
 use slablab_malloc::{FromHeap, Over};
 use slablab_native::{Object, PagemapEntry, SlotArrays, stack};
@@ -310,7 +310,7 @@ impl Inner {
         {
             return Ok(object);
         }
-        self.upkeep(By::Request)?;
+        self.upkeep()?;
         self.reserve(1)?;
         let alloc = || with!(&self.engine, cache => cache.alloc(&self.backing(cache), Gfp::KERNEL, None));
         alloc().or_else(|| self.short_of(1).then(alloc).flatten()).ok_or_else(|| {
@@ -320,7 +320,7 @@ impl Inner {
     }
 
     fn alloc_bulk(&self, out: &mut [Option<Object>]) -> Result<(), AllocError> {
-        self.upkeep(By::Request)?;
+        self.upkeep()?;
         let count = out.len() as u64;
         self.reserve(count)?;
         let alloc = |out: &mut [Option<Object>]| with!(&self.engine, cache => cache.alloc_bulk(&self.backing(cache), Gfp::KERNEL, out));
@@ -375,7 +375,7 @@ impl Inner {
     }
 
     fn try_free(&self, object: Object) -> Result<(), Misuse> {
-        if self.upkeep(By::Free).is_err() {
+        if self.upkeep().is_err() {
             with!(&self.engine, cache => cache.owns(object))?;
             self.signal_frees.push::<Native>(object, self.link_offset());
             return Ok(());
@@ -390,7 +390,7 @@ impl Inner {
     }
 
     fn free_bulk(&self, objects: &[Object]) {
-        if self.upkeep(By::Free).is_err() {
+        if self.upkeep().is_err() {
             return objects
                 .iter()
                 .for_each(|object| self.signal_frees.push::<Native>(*object, self.link_offset()));
@@ -410,11 +410,11 @@ impl Inner {
     ///
     /// # Errors
     /// This is a signal handler that interrupted an allocation or a free: no lock may be taken.
-    fn upkeep(&self, by: By) -> Result<(), AllocError> {
+    fn upkeep(&self) -> Result<(), AllocError> {
         if Native::interrupted() {
             return Err(AllocError::Interrupted);
         }
-        shared::upkeep(by);
+        shared::upkeep();
         self.end_signal_frees();
         self.drop_deferred();
         Ok(())

@@ -227,7 +227,7 @@ impl Hardened {
         };
         self.free_deferred();
         self.put_block(block);
-        shared::upkeep(shared::By::Free);
+        shared::upkeep();
     }
 
     /// Frees a block for good. The caller has a pass.

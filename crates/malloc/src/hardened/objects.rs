@@ -149,7 +149,7 @@ impl Hardened {
                 .map_or(none, |(object, zeros)| (object.as_ptr(), zeros));
         };
         self.free_deferred();
-        shared::upkeep(shared::By::Request);
+        shared::upkeep();
         match class {
             Some(class) => match self.heap.class(class).alloc_slow_slot() {
                 Some(object) => (self.hand_out(class, object, bytes), true),
@@ -217,7 +217,7 @@ impl Hardened {
         system::keeping_errno(|| match Native::pass() {
             Some(_pass) => {
                 self.free_deferred();
-                shared::upkeep(shared::By::Free);
+                shared::upkeep();
                 self.put_in_slab(class, object);
             }
             None => signals::defer_free(object),

@@ -8,7 +8,6 @@
 //!
 //! A thread that cannot be started is not tried again: a sandbox may forbid it.
 
-use super::decide::By;
 use super::{decide, limit, purge, upkeep as callers};
 use crate::probes;
 use crate::world::Native;
@@ -46,8 +45,8 @@ pub(super) fn forget() {
 /// Does a bounded part of the upkeep that is due; or has a helper do it, if the process wants one. Slow paths
 /// call it.
 #[inline]
-pub fn upkeep(by: By) {
-    if callers::upkeep(by) {
+pub fn upkeep() {
+    if callers::upkeep() {
         purge::on_slow_path();
         limit::look(0);
         probes::look();
@@ -57,7 +56,7 @@ pub fn upkeep(by: By) {
 
 /// Upkeep before a request of page frames.
 pub(crate) fn before_block(bytes: usize) {
-    upkeep(By::Request);
+    upkeep();
     limit::look(bytes as u64);
 }
 

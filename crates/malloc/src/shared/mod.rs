@@ -38,7 +38,6 @@ mod works;
 
 pub use crate::env::choice;
 pub(crate) use columns::print as print_stats;
-pub use decide::By;
 pub(crate) use directory::open as open_directory;
 pub use helper::upkeep;
 pub(crate) use helper::{after_free, before_block};

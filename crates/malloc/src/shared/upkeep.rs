@@ -1,7 +1,7 @@
 //! Upkeep: deferred work, caches that keep too much, free memory that goes back to the system. There is no
 //! thread for it: the threads that come to slow paths do it. [`super::decide`] has the decisions.
 
-use super::decide::{self, By, Crowd, Due, Epoch, Held, Stock, TURN_EVERY_NS, Tide, Why};
+use super::decide::{self, Crowd, Due, Epoch, Held, Stock, TURN_EVERY_NS, Tide, Why};
 use super::pages::pages;
 use super::tenants;
 use super::works;
@@ -18,8 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 const REPORT_ORDER: u8 = 2;
 /// A huge page on pages of 4 KiB.
 const HUGE_ORDER: u8 = 9;
-/// How long a thread shrinks caches when it frees a large block, or ended.
+/// How long one call of [`upkeep`] shrinks caches,
 const CALLER_NS: u64 = 500_000;
+/// and how long for idleness alone: then the rest waits for the next slow paths.
+const IDLE_CALLER_NS: u64 = 5_000;
 /// How long the helper shrinks caches at a time.
 const SLEEPER_NS: u64 = 10_000_000;
 /// Turns that the helper takes at a time: after four, all caches had one.
@@ -46,9 +48,6 @@ static NEEDED: AtomicU64 = AtomicU64::new(0);
 /// The threads of the process. No lock is taken while it is held.
 static CROWD: Sleep<Crowd> = Sleep::new(Crowd::START);
 
-/// Free frames that may stay: what is beyond goes back in steps. `u64::MAX` if no step is due.
-static MAY_STAY: AtomicU64 = AtomicU64::new(u64::MAX);
-
 /// The most frames in use since the last look at [`TIDE`].
 static MOST_SINCE: AtomicU64 = AtomicU64::new(0);
 /// Whether the process is near its limit, so that it keeps nothing for later.
@@ -56,12 +55,12 @@ static NEAR_LIMIT: AtomicBool = AtomicBool::new(false);
 /// The rises and falls of the frames in use. No lock is taken while it is held.
 static TIDE: Sleep<Tide> = Sleep::new(Tide::START);
 
-/// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink, or a
-/// step of giving memory back. Slow paths call it. False if it was not the time for it.
+/// Does a bounded part of the upkeep that is due: deferred work, then a few caches' turns to shrink. Slow
+/// paths call it. False if it was not the time for it.
 #[inline]
-pub(super) fn upkeep(by: By) -> bool {
+pub(super) fn upkeep() -> bool {
     // The clock is looked at now and then; what is due goes on at once.
-    if !Native::tick() && DUE.load(Relaxed) == 0 && MAY_STAY.load(Relaxed) == u64::MAX {
+    if !Native::tick() && DUE.load(Relaxed) == 0 {
         return false;
     }
     let Some(pages) = pages() else { return false };
@@ -70,7 +69,7 @@ pub(super) fn upkeep(by: By) -> bool {
     }
     let (now, looked) = (Native::now(), LOOKED_NS.load(Relaxed));
     let turns = now.saturating_sub(looked) / TURN_EVERY_NS;
-    if turns >= decide::TURNS_A_LOOK && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
+    if turns > 0 && LOOKED_NS.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
         change_due(|due| due.after_look(turns));
     }
     if has_grown(pages) {
@@ -79,14 +78,8 @@ pub(super) fn upkeep(by: By) -> bool {
     fall(pages);
     let due = Due::unpack(DUE.load(Relaxed));
     if due.turns > 0 {
-        let idle = take_turns(pages, now + due.why.call_ns());
-        if due.why.paused || NEAR_LIMIT.load(Relaxed) {
-            idle.inspect(|idle| give_back(*idle));
-        } else if let Some(keep) = idle.and_then(frames_that_stay) {
-            MAY_STAY.store(keep, Relaxed);
-        }
-    } else if MAY_STAY.load(Relaxed) != u64::MAX {
-        give_back_a_step(pages, by);
+        let for_idleness = due.why == Why::default();
+        take_turns(pages, now + if for_idleness { IDLE_CALLER_NS } else { CALLER_NS });
     }
     true
 }
@@ -104,7 +97,7 @@ pub(super) fn of_sleeper(slept_ns: u64) {
         LOOKED_NS.store(now, Relaxed);
         change_due(|due| due.after_look(TURNS_A_SLEEP));
         fall(pages);
-        take_turns(pages, now + SLEEPER_NS).inspect(|idle| give_back(*idle));
+        take_turns(pages, now + SLEEPER_NS);
     }
     give_back(end_epoch());
 }
@@ -132,7 +125,7 @@ pub(super) fn after_free() {
     let Some(pages) = pages() else { return };
     fall(pages);
     if DUE.load(Relaxed) == Due::FELL.pack() {
-        take_turns(pages, Native::now() + CALLER_NS).inspect(|idle| give_back(*idle));
+        take_turns(pages, Native::now() + CALLER_NS);
     }
 }
 
@@ -204,10 +197,9 @@ fn take_turn(turn: u32, idle: Idle, until_ns: u64) -> bool {
     }
 }
 
-/// Has caches take the turns that are due, until the clock says `until_ns`. Returns how many free frames were
-/// not needed lately; `None` if they stay, because the process grows.
+/// Has caches take the turns that are due, until the clock says `until_ns`.
 #[cold]
-fn take_turns(pages: &Pages<Native>, until_ns: u64) -> Option<u64> {
+fn take_turns(pages: &Pages<Native>, until_ns: u64) {
     // What is in use now was used lately. Caches that shrink make it less.
     note_used(pages);
     let before = pages.resident_free_frames();
@@ -231,45 +223,29 @@ fn take_turns(pages: &Pages<Native>, until_ns: u64) -> Option<u64> {
         if DUE.load(Relaxed) == 0 {
             NEEDED.fetch_max(pages.taken_frames(), Relaxed);
         }
-        return None;
+    } else {
+        // Nobody needed what idle caches kept.
+        give_back(end_epoch().max(pages.resident_free_frames().saturating_sub(before)));
     }
-    // Nobody needed what idle caches kept.
-    Some(end_epoch().max(pages.resident_free_frames().saturating_sub(before)))
 }
 
 /// Gives the system free memory: `idle` frames, which were not needed lately ([`end_epoch`]), and what is
 /// beyond a bound.
 pub(crate) fn give_back(idle: u64) {
-    if let Some(keep) = frames_that_stay(idle) {
-        give_back_but(keep << Native::page_shift());
-    }
-}
-
-/// How many free frames stay, if some go: `idle` of them were not needed lately.
-fn frames_that_stay(idle: u64) -> Option<u64> {
-    let (pages, shift) = (pages()?, Native::page_shift());
+    let (Some(pages), shift) = (pages(), Native::page_shift()) else { return };
     let free = stock(pages);
     if decide::is_little(free, shift) {
-        return None;
+        return;
     }
     if NEAR_LIMIT.load(Relaxed) {
-        return Some(0);
+        give_back_but(0);
+        return;
     }
     let used = note_used(pages);
     let most_used = MOST_USED.load(Relaxed).max(MOST_USED_BEFORE.load(Relaxed));
     let of = Stock { free, idle, used, most_used, served: kept_blocks::served_lately() };
-    decide::stays(&of, shift)
-}
-
-/// Gives the system a part of the free memory that is beyond what may stay.
-fn give_back_a_step(pages: &Pages<Native>, by: By) {
-    let (stays, shift) = (MAY_STAY.load(Relaxed), Native::page_shift());
-    let left = decide::step(stock(pages), stays, by, shift);
-    if left.is_none_or(|left| left == stays) {
-        MAY_STAY.store(u64::MAX, Relaxed);
-    }
-    if let Some(left) = left {
-        give_back_but(left << shift);
+    if let Some(keep) = decide::stays(&of, shift) {
+        give_back_but(keep << shift);
     }
 }
 

@@ -75,30 +75,6 @@ pub(in crate::shared) fn stays(of: &Stock, page_shift: u32) -> Option<u64> {
     (keep < of.free).then_some(keep)
 }
 
-/// The call that gives free memory back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// An allocation, whose caller waits.
-    Request,
-    /// A free. It may be the last call.
-    Free,
-}
-
-impl By {
-    /// Bytes that one call gives back. Each page takes some 0.1 µs.
-    const fn bytes(self) -> u64 {
-        match self {
-            By::Request => 256 << 10,
-            By::Free => 1 << 20,
-        }
-    }
-}
-
-/// How many of `free` frames are left by a call of which all but `stays` are to go; `None` if that is done.
-pub(in crate::shared) fn step(free: u64, stays: u64, by: By, page_shift: u32) -> Option<u64> {
-    (free > stays).then(|| free.saturating_sub(by.bytes() >> page_shift).max(stays))
-}
-
 /// Which frames go if all but `keep` do: of kept blocks, and of the page allocator's. They go from where
 /// there is more: kept blocks serve requests of blocks, the page allocator's frames slabs.
 pub(in crate::shared) fn leave(blocks: u64, resident: u64, keep: u64) -> (u64, u64) {
@@ -149,11 +125,6 @@ mod tests {
             let [free, idle, used, most_used, served] = [0, 1, 2, 3, 4].map(|at| frames(row[at]));
             let of = Stock { free, idle, used, most_used, served };
             vec![(stays(&of, SHIFT).unwrap_or(free) >> (20 - SHIFT)).to_string()]
-        });
-        check_numbers("| free, KiB | may stay | left by a request | left by a free |", |row| {
-            let (free, stays) = (row[0] / 4, row[1] / 4);
-            let left = |by| (step(free, stays, by, SHIFT).unwrap_or(free) * 4).to_string();
-            vec![left(By::Request), left(By::Free)]
         });
         check_numbers("| kept blocks | free frames | may stay | blocks go | frames go |", |row| {
             let (blocks, frames) = leave(row[0], row[1], row[2]);

@@ -18,11 +18,10 @@ mod limits;
 mod tables;
 mod turns;
 
-pub use epochs::By;
-pub(super) use epochs::{Epoch, Stock, begins_anew, epoch, leave, stays, step};
+pub(super) use epochs::{Epoch, Stock, begins_anew, epoch, leave, stays};
 pub(super) use falls::{Crowd, Tide, arms_helper, ends_helper};
 pub(super) use limits::{Limited, is_near, purges, waits};
-pub(super) use turns::{Due, Held, TURN_EVERY_NS, TURNS_A_LOOK, Why, has_grown};
+pub(super) use turns::{Due, Held, TURN_EVERY_NS, Why, has_grown};
 
 /// Free memory that stays for the next request, in bytes.
 pub(super) const KEEP_BYTES: u64 = 2 << 20;

@@ -8,9 +8,6 @@ use slablab_slabs::Idle;
 const SLOT_BYTES: u64 = 4 << 20;
 /// How often the next cache is asked to shrink: all of them in two thirds of a second.
 pub(in crate::shared) const TURN_EVERY_NS: u64 = 5_000_000;
-/// So many turns are due at a time: what runs seldom finds its code and data in no cache, so that four turns
-/// in one call are hardly longer than one, and a quarter as many calls are long.
-pub(in crate::shared) const TURNS_A_LOOK: u64 = 4;
 /// Most turns that are due after a time without slow paths: all caches once.
 const TURNS_MOST: u64 = crate::classes::COUNT as u64;
 
@@ -27,17 +24,6 @@ impl Why {
     /// What a cache gives back in such a turn.
     pub(in crate::shared) fn idle(self) -> Idle {
         if self == Why::default() { Idle::Since } else { Idle::All }
-    }
-
-    /// How long one call shrinks caches in such turns, in nanoseconds. A call that finds many due must not
-    /// wait for all: the rest is done by the next slow paths. But when the process uses less than before, it
-    /// may be the last call.
-    pub(in crate::shared) fn call_ns(self) -> u64 {
-        match (self.grew, self.paused) {
-            (true, _) => 5_000,
-            (false, true) => 500_000,
-            (false, false) => 4_000,
-        }
     }
 
     /// Whether the frames that caches free in such a turn stay. A growing process allocates them again: given
@@ -187,12 +173,9 @@ mod tests {
                 Idle::Since => "what was not needed since their last turn",
                 Idle::All => "all that they keep",
             };
-            let call = format!("{} µs", why.call_ns() / 1000);
-            let frames = if why.frames_stay() { "stay" } else { "go back" };
-            (texts([reason(why)]), texts([gives, frames, &call]))
+            (texts([reason(why)]), texts([gives, if why.frames_stay() { "stay" } else { "go back" }]))
         };
-        let head = "| turns are due | caches give back | the freed frames | for so long in a call |";
-        check(head, WHYS.into_iter().map(case));
+        check("| turns are due | caches give back | the freed frames |", WHYS.into_iter().map(case));
     }
 
     #[test]
