@@ -204,6 +204,8 @@ fn sheaves_barns_and_tables() {
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
     };
+    let on_no_screen = slablab(&["top"], &[&process.to_string()]);
+    assert!(text(&on_no_screen.stderr).contains("no terminal; --once"), "{on_no_screen:?}");
     let document: Value = serde_json::from_str(&said(&["--format", "json"])).expect("JSON");
     let small = cache(&document, 700);
     // A sheaf has 93 objects. Whether the newest full one is a spare or in the barn depends on time.
@@ -320,7 +322,7 @@ fn processes_that_cannot_be_looked_at() {
     check(&["4194305", "--once"], &["process 4194305", "no such process"]);
     check(&["x"], &["'x'"]);
     check(&["1", "--format", "json"], &["--once"]);
-    check(&["1"], &["no terminal", "--once"]);
+    check(&["4194305"], &["process 4194305", "no such process"]);
     check(&["1", "--once", "-d", "0"], &["from 0.1 to 3600"]);
     check(&["1", "--once", "-s", "age"], &["'age'", "live"]);
     // This test does not run under the library.

@@ -41,8 +41,8 @@ const CPU_BYTES: u64 = 4 << 20;
 const SINKS_BYTES: u64 = 256 << 10;
 /// and when this part of their objects at most is in use.
 const SINKS_FRACTION: u64 = 8;
-/// Objects that a slot keeps at hand when its full main sheaf is exchanged; at most a quarter of a
-/// sheaf: of small sheaves, which large objects have, the exchange then serves more calls.
+/// Objects that a slot keeps at hand when its full main sheaf is exchanged. Of a sheaf with less than twice
+/// as many, which large objects have, a quarter: the exchange then serves more calls.
 const NEAR: u32 = 16;
 
 /// Full sheaves that a barn may keep, if a sheaf holds `sheaf_bytes` bytes of objects.
@@ -243,7 +243,7 @@ impl<P: Platform> Slub<P> {
         if self.policy.elastic == 0 {
             return size;
         }
-        let near = NEAR.min(self.sheaf_capacity / 4);
+        let near = if self.sheaf_capacity < 2 * NEAR { self.sheaf_capacity / 4 } else { NEAR };
         let along = near.saturating_sub(spare.size);
         Self::copy(full, size - along, spare.sheaf, spare.size, along);
         size - along
