@@ -6,7 +6,7 @@ use crate::output::{Format, OutputArgs, named};
 use slablab_compare::output::comparison_answer;
 use slablab_compare::{Comparison, Document, Options, compare};
 use slablab_report::text::counted;
-use slablab_report::{Limit, read_at_most};
+use slablab_report::{Limit, read_at_most, visible};
 use std::path::{Path, PathBuf};
 
 /// Compares results.
@@ -56,6 +56,11 @@ const RESULT: Limit = Limit::mib("a result (JSON)", 256);
 fn read(path: &Path, name: &str) -> Result<Document, Failure> {
     // A folder of `run --folder` has the document beside its cells.
     let file = if path.is_dir() { path.join("summary.json") } else { path.to_path_buf() };
+    if path.is_dir() && !file.exists() {
+        let what =
+            "a folder without summary.json: expected one of `slablab run --folder` whose run has ended";
+        return Err(format!("{}: {what}", visible::path(path)).into());
+    }
     let bytes = match path == Path::new("-") {
         true => RESULT.read(std::io::stdin().lock(), path)?,
         false => read_at_most(&file, RESULT)?,

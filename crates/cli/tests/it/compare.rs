@@ -179,6 +179,7 @@ fn what_it_does_not_take() {
     );
     check(&["one.json"], "2 values required");
     check(&["no.json", "no.json"], "no.json: No such file");
+    check(&["docs", "docs"], "docs: a folder without summary.json: expected one of `slablab run --folder`");
     check(&["no.json", "no.json", "--names", "one"], "--names: 1 name for 2 results");
     check(&["no.json", "no.json", "--fail-over=-1"], "expected a number from 0 on");
 }
