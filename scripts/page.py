@@ -68,6 +68,12 @@ QUESTIONS = (
         ["orders", "--policy", "patel-v3", "--against", "clamped", "--page-size", "64K", "--cpus", "16"],
         {"verb": "orders", "policy": "patel-v3", "against": "clamped", "page-size": ["64K"], "cpus": [16]},
     ),
+    (["run", "micro", "--quick"], {"verb": "run", "experiment": "micro"}),
+    (["reproduce", "2026", "--quick"], {"verb": "reproduce", "experiment": "2026"}),
+    (
+        ["run", "sheaves-micro", "--quick", "--repeats", "1", "--seed", "7"],
+        {"verb": "run", "experiment": "sheaves-micro", "repeats": 1, "seed": 7},
+    ),
 )
 
 
@@ -176,7 +182,7 @@ def alike(answer):
 
 def asked(browser, question):
     """The reply to a question, asked by the page's own worker with files of the source tree."""
-    paths = [question.get("input"), *question.get("since", []), *question.get("before", [])]
+    paths = [question.get("input"), *(path for key in ("since", "before", "results") for path in question.get(key, []))]
     files = {path: base64.b64encode(pathlib.Path(path).read_bytes()).decode() for path in paths if path}
     browser.value(
         f"""(async () => {{
@@ -218,7 +224,7 @@ def main():
             browser.open(f"{given.page.resolve().as_uri()}#example=0")
             browser.until("!document.getElementById('answer').hidden")
             print(f"the first answer: {time.monotonic() - begun:.2f} s")
-            for words, question in QUESTIONS:
+            for words, question in (*QUESTIONS, *compared(given.program, profile)):
                 reply = asked(browser, question)
                 expected = subprocess.run([given.program, *words, "--format", "json"], capture_output=True, check=False)
                 got = reply["reply"]
@@ -241,6 +247,15 @@ def main():
     for line in wrong:
         print(f"wrong: {line}", file=sys.stderr)
     sys.exit(1 if wrong else 0)
+
+
+def compared(program, folder):
+    """Questions about results, which the program writes into a folder."""
+    results = [f"{folder}/{engine}.json" for engine in ("slub@7.1", "slub@7.3")]
+    for path in results:
+        words = [program, "replay", TRACE, "--engine", pathlib.Path(path).stem, "--format", "json", "--output", path]
+        subprocess.run(words, check=True, capture_output=True)
+    yield ["compare", *results], {"verb": "compare", "results": results}
 
 
 def refused(browser):

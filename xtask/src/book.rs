@@ -26,7 +26,9 @@ const TRY: &str = "slablab.html";
 const EXAMPLES: [(&str, &str); 8] = [
     ("docs/doctor.md", "a machine that was loaded"),
     ("docs/whatif.md", "slub_max_order of 0, 1, 2"),
-    ("docs/orders.md", "slub_max_order of 0, 1, 2"),
+    ("docs/orders.md", "orders that a patch changes on 64 KiB pages"),
+    ("docs/run.md", "kmalloc and kfree on five releases"),
+    ("docs/reproduce.md", "Linux 7.0 with memory on 2 of 8 nodes"),
     ("docs/replay.md", "hackbench on 6.18 and 7.3"),
     ("docs/explain.md", "what sheaves for all caches did to it"),
     ("docs/map.md", "where its mappings lie, event by event"),

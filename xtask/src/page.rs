@@ -14,7 +14,7 @@ const PARTS: &str = "crates/page/page";
 /// An example: title, and question. Its files are those of the repository that it names.
 type Example = (&'static str, &'static str);
 
-const EXAMPLES: [Example; 8] = [
+const EXAMPLES: [Example; 11] = [
     (
         "a machine that was loaded",
         r#"{"verb": "doctor", "input": "examples/releases/amd64_6.18.15_smp4.after.tar.xz", "since": ["examples/releases/amd64_6.18.15_smp4.before.tar.xz"]}"#,
@@ -40,6 +40,12 @@ const EXAMPLES: [Example; 8] = [
         r#"{"verb": "replay", "input": "examples/data/hackbench-6.18.perf.data.xz", "engines": ["slub@6.18", "slub@7.3"], "map": true, "cache": "vm_area_struct"}"#,
     ),
     ("which code allocated", r#"{"verb": "sites", "input": "examples/data/hackbench-6.18.perf.data.xz"}"#),
+    (
+        "orders that a patch changes on 64 KiB pages",
+        r#"{"verb": "orders", "policy": "patel-v3", "against": "clamped", "page-size": ["64K"]}"#,
+    ),
+    ("Linux 7.0 with memory on 2 of 8 nodes", r#"{"verb": "reproduce", "experiment": "2026"}"#),
+    ("kmalloc and kfree on five releases", r#"{"verb": "run", "experiment": "micro"}"#),
     ("what dentry and kmalloc-1k are", r#"{"verb": "what", "names": ["dentry", "kmalloc-1k"]}"#),
 ];
 

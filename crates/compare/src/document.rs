@@ -5,7 +5,11 @@ use crate::kinds::{self, Kind};
 use serde_json::Value;
 use slablab_report::error::{Error, Result};
 use slablab_report::nearest::nearest;
-use std::path::Path;
+use slablab_report::{Limit, read_at_most};
+use std::path::{Path, PathBuf};
+
+/// A result. That of a replay of ten engines and a thousand caches has 10 MiB.
+pub const RESULT: Limit = Limit::mib("a result (JSON)", 256);
 
 /// A result, with the name of its column.
 #[derive(Debug)]
@@ -16,6 +20,14 @@ pub struct Document {
 }
 
 impl Document {
+    /// Reads the result of a verb from a file. `name` is its column's.
+    ///
+    /// # Errors
+    /// A file that cannot be read; those of [`Document::parse`].
+    pub fn read(name: &str, path: &Path) -> Result<Document> {
+        Document::parse(name, path, &read_at_most(path, RESULT)?)
+    }
+
     /// Reads a result. `name` is its column's, `path` its name in errors.
     ///
     /// # Errors
@@ -34,6 +46,20 @@ impl Document {
         let answer = (kind.read)(&value)
             .map_err(|what| Error::new(path, format!("{what}; expected what {} writes", kind.words)))?;
         Ok(Document { name: name.to_string(), kind, answer })
+    }
+}
+
+/// The names of columns for files: theirs without their ends, or their paths if two of them have one name.
+pub fn names(files: &[PathBuf]) -> Vec<String> {
+    let stem = |path: &PathBuf| match path == Path::new("-") {
+        true => "standard input".to_string(),
+        false => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    };
+    let stems: Vec<String> = files.iter().map(stem).collect();
+    let is_alone = |name: &String| stems.iter().filter(|one| *one == name).count() == 1;
+    match stems.iter().all(is_alone) {
+        true => stems,
+        false => files.iter().map(|path| path.display().to_string()).collect(),
     }
 }
 

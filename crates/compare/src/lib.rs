@@ -23,7 +23,7 @@ mod kinds;
 pub mod output;
 
 pub use comparison::{Comparison, Options, compare};
-pub use document::Document;
+pub use document::{Document, RESULT, names};
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

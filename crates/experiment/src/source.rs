@@ -148,6 +148,16 @@ impl Experiment {
         Err(Error::new(given, what))
     }
 
+    /// Refuses an experiment that nothing was published of.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn expect_published(&self) -> Result<()> {
+        let what =
+            "the experiment has no [[published]], [[expect]] or [[linear]]: `slablab run` shows its figures";
+        if self.file.has_published() { Ok(()) } else { Err(Error::new(&self.file.name, what)) }
+    }
+
     /// The experiment that a folder of results was made from.
     ///
     /// # Errors

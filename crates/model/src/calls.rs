@@ -1,14 +1,12 @@
-//! Calls: stackful coroutines that run on the machine's CPUs in the order of their clocks. `unsafe`: the
-//! running coroutine finds its own `Yielder` through a pointer.
+//! Calls: stackful coroutines that run on the machine's CPUs in the order of their clocks.
 //!
 //! A call is the unit that can wait: it is suspended where it lets an earlier call go first, in a lock's
 //! queue, and where it parks itself, and continues there. The call with the smallest clock goes next; of
 //! equal clocks, that on the CPU with the smallest number.
 
+use crate::coroutine::{Coroutine, Stack, suspend};
 use crate::hardware::Ps;
 use crate::state::Call;
-use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, CoroutineResult, Yielder};
 use slablab_platform::CpuId;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -22,9 +20,6 @@ pub struct CallId(pub u32);
 const STACK_BYTES: usize = 128 << 10;
 /// Stacks of ended calls that are kept.
 const SPARE_STACKS: usize = 4096;
-
-type Resumable = Coroutine<(), (), (), DefaultStack>;
-type Yields = Yielder<(), ()>;
 
 /// When a call continues: its clock (64 bits), its CPU (16), its number (32). One number, as turns are
 /// compared all the time.
@@ -58,14 +53,9 @@ impl Turn {
     }
 }
 
-thread_local! {
-    /// The running call's own.
-    static YIELDER: Cell<*const Yields> = const { Cell::new(std::ptr::null()) };
-}
-
 /// One call that does not run.
 struct Slot {
-    resumable: Option<Resumable>,
+    resumable: Option<Coroutine>,
     call: Call,
     parked: bool,
 }
@@ -74,7 +64,7 @@ struct Slot {
 pub(crate) struct Calls {
     slots: RefCell<Vec<Slot>>,
     spare_slots: RefCell<Vec<u32>>,
-    spare_stacks: RefCell<Vec<DefaultStack>>,
+    spare_stacks: RefCell<Vec<Stack>>,
     queue: RefCell<BinaryHeap<Reverse<Turn>>>,
     /// The earliest turn of a call that waits to continue.
     next: Cell<Turn>,
@@ -117,33 +107,18 @@ struct Running<'a> {
     calls: &'a Calls,
     running: &'a Call,
     id: u32,
-    /// The yielder of the call of another machine that this call runs in.
-    outer: *const Yields,
     /// The call ended, or panicked.
     ended: bool,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        YIELDER.set(self.outer);
         self.calls.running.set(None);
         self.running.swap(&self.calls.slots.borrow()[self.id as usize].call);
         if self.ended {
             self.calls.spare_slots.borrow_mut().push(self.id);
         }
     }
-}
-
-/// Suspends the running call.
-fn suspend() {
-    let yielder = YIELDER.get();
-    assert!(!yielder.is_null(), "outside of a call nothing can wait");
-    // SAFETY: the first line of the running call's coroutine set the pointer to its own yielder. The line
-    // below set it again after each suspension. `Running` put it back after each call of another machine that
-    // ran inside of the call. So the yielder is that of the call that runs now. The coroutine's function,
-    // which borrows the yielder, returns after the call does.
-    unsafe { (*yielder).suspend(()) };
-    YIELDER.set(yielder);
 }
 
 impl Calls {
@@ -168,14 +143,8 @@ impl Calls {
 
     /// Makes a call that begins on `cpu` at `at`.
     pub(crate) fn spawn(&self, cpu: CpuId, at: Ps, f: impl FnOnce() + 'static) -> CallId {
-        let stack = self.spare_stacks.borrow_mut().pop().unwrap_or_else(|| {
-            DefaultStack::new(STACK_BYTES)
-                .unwrap_or_else(|error| panic!("no memory for the stack of one more call: {error}"))
-        });
-        let resumable = Coroutine::with_stack(stack, move |yielder: &Yields, ()| {
-            YIELDER.set(yielder);
-            f();
-        });
+        let stack = self.spare_stacks.borrow_mut().pop().unwrap_or_else(|| Stack::new(STACK_BYTES));
+        let resumable = Coroutine::new(stack, f);
         let slot = Slot { resumable: Some(resumable), call: Call::on(cpu), parked: false };
         let mut slots = self.slots.borrow_mut();
         let id = match self.spare_slots.borrow_mut().pop() {
@@ -299,20 +268,17 @@ impl Calls {
             slot.resumable.take().expect("the call does not run")
         };
         self.running.set(Some(CallId(id)));
-        let mut running = Running { calls: self, running, id, outer: YIELDER.get(), ended: true };
-        let result = resumable.resume(());
-        running.ended = matches!(result, CoroutineResult::Return(()));
+        let mut running = Running { calls: self, running, id, ended: true };
+        running.ended = resumable.resume();
+        let ended = running.ended;
         drop(running);
-        match result {
-            CoroutineResult::Yield(()) => {
-                self.slots.borrow_mut()[id as usize].resumable = Some(resumable);
-            }
-            CoroutineResult::Return(()) => {
-                let mut stacks = self.spare_stacks.borrow_mut();
-                if stacks.len() < SPARE_STACKS {
-                    stacks.push(resumable.into_stack());
-                }
-            }
+        if !ended {
+            self.slots.borrow_mut()[id as usize].resumable = Some(resumable);
+            return;
+        }
+        let mut stacks = self.spare_stacks.borrow_mut();
+        if stacks.len() < SPARE_STACKS {
+            stacks.push(resumable.into_stack());
         }
     }
 

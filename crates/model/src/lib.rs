@@ -42,13 +42,17 @@
 
 mod bytes;
 #[cfg(feature = "cost")]
-#[expect(unsafe_code, reason = "the running coroutine finds its own yielder")]
 mod calls;
 #[cfg(feature = "cost")]
 mod clocks;
 #[cfg(feature = "cost")]
 mod coherence;
 mod contents;
+#[cfg(feature = "cost")]
+#[cfg_attr(target_family = "wasm", path = "coroutine/page.rs")]
+#[cfg_attr(not(target_family = "wasm"), path = "coroutine/native.rs")]
+#[expect(unsafe_code, reason = "switches of stacks")]
+mod coroutine;
 #[cfg(feature = "cost")]
 mod cost;
 mod count;

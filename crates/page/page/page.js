@@ -99,6 +99,16 @@ function asked() {
       if (filled("order-cpus")) question.cpus = filled("order-cpus").split(",").map(Number);
       return question;
     }
+    case "compare":
+      if (!since.length) return missing("Choose two results or more: JSON that a verb or this page saved.");
+      return { verb: "compare", results: [input, ...since], ...($("force").checked ? { force: true } : {}) };
+    case "run":
+    case "reproduce": {
+      const experiment = input ?? filled("experiment");
+      if (!experiment) return missing("Name an experiment, or give its file.");
+      const numbers = ["repeats", "seed"].filter((id) => filled(id)).map((id) => [id, Number(filled(id))]);
+      return { verb: verb(), experiment, ...Object.fromEntries(numbers) };
+    }
     case "replay":
     case "explain":
     case "sites": {
@@ -159,7 +169,8 @@ function listed() {
       });
       drop.setAttribute("aria-label", `remove ${name}`);
       const first = pressed("examine this one", () => (lead(name), listed()));
-      const role = files.size > 1 ? (at ? "an earlier state" : "examined, the latest state") : "";
+      const [leads, follows] = verb() === "compare" ? ["the base", "compared"] : ["examined, the latest state", "an earlier state"];
+      const role = files.size > 1 ? (at ? follows : leads) : "";
       item.append(`${name}, ${files.get(name).size.toLocaleString("en")} bytes${role && `: ${role}`} `);
       item.append(...(at ? [first] : []), drop);
       return item;
@@ -176,6 +187,7 @@ function pasted() {
 function chosen() {
   for (const part of document.querySelectorAll("[data-verb]"))
     part.hidden = !part.dataset.verb.split(" ").includes(verb());
+  listed();
 }
 
 // ---- the answer -----------------------------------------------------------------------------------------
@@ -204,6 +216,17 @@ function save(name, type, text) {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+/** Results that are kept to be compared. */
+const results = new Map();
+
+/** Keeps the answer beside those that are kept already; asks what differs once there are two. */
+function keep() {
+  const name = `result-${results.size + 1}.json`;
+  results.set(name, new File([last.reply.json], name));
+  $("linked").textContent = results.size > 1 ? "" : "It is kept: ask another question, and keep its answer, too.";
+  if (results.size > 1) put({ question: { verb: "compare" } }, [...results.values()]);
 }
 
 /** Bytes of a fragment that mail programs leave whole. */
@@ -239,7 +262,9 @@ function put({ question, texts }, blobs = []) {
   $("names").value = (question.names ?? []).join(" ");
   $("engines").value = (question.engines ?? []).join(" ");
   $("map").checked = question.map ?? false;
-  for (const id of ["from", "to", "cache"]) $(id).value = question[id] ?? "";
+  for (const id of ["from", "to", "cache", "repeats", "seed"]) $(id).value = question[id] ?? "";
+  $("experiment").value = files.size ? "" : (question.experiment ?? "");
+  $("force").checked = question.force ?? false;
   $("page-size").value = question.verb === "orders" ? "" : (question["page-size"] ?? "");
   $("cpus").value = question.verb === "orders" ? "" : (question.cpus ?? "");
   $("hours").value = question.hours ?? "";
@@ -273,8 +298,9 @@ async function fragment() {
 
 /** Asks a question about files that the page has. */
 function bundled(question) {
-  const names = [question.input, ...(question.since ?? []), ...(question.before ?? [])].filter(Boolean);
-  return put({ question }, names.map((name) => new File([bytesOf(EXAMPLES.files[name])], name)));
+  const names = [question.input, question.experiment, ...["since", "before", "results"].flatMap((key) => question[key] ?? [])];
+  const held = names.filter((name) => name in EXAMPLES.files);
+  return put({ question }, held.map((name) => new File([bytesOf(EXAMPLES.files[name])], name)));
 }
 
 function example(number) {
@@ -343,6 +369,7 @@ $("paste").oninput = pasted;
 $("choose").onchange = () => (taken($("choose").files), ($("choose").value = ""));
 $("stop").onclick = stop;
 $("link").onclick = link;
+$("keep").onclick = keep;
 $("save-json").onclick = () => save("slablab.json", "application/json", last.reply.json);
 $("save-text").onclick = () => save("slablab.txt", "text/plain", last.reply.text);
 $("save-page").onclick = () => save("slablab.html", "text/html", last.reply.page);

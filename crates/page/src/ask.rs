@@ -1,6 +1,7 @@
 //! Questions and replies.
 
 use crate::answered::{Answered, Result, words};
+use crate::experiments::{Short, compared};
 use crate::recordings::{Recorded, Words, engine_options, explained, replayed, sited};
 use serde::{Deserialize, Serialize};
 use slablab_doctor::measure::SortKey;
@@ -76,6 +77,22 @@ enum Question {
     Sites {
         #[serde(flatten)]
         of: Recorded,
+    },
+    /// Results of verbs side by side; the first is the base.
+    Compare {
+        results: Vec<String>,
+        #[serde(default)]
+        force: bool,
+    },
+    /// Short runs of an experiment on modelled machines.
+    Run {
+        #[serde(flatten)]
+        of: Short,
+    },
+    /// Those, beside what was published.
+    Reproduce {
+        #[serde(flatten)]
+        of: Short,
     },
 }
 
@@ -160,6 +177,9 @@ impl Question {
             Question::Replay { engines, map, of } => replayed(&of, &engines, map, command),
             Question::Explain { from, to, of } => explained(&of, &from, &to),
             Question::Sites { of } => sited(&of),
+            Question::Compare { results, force } => compared(&results, force).map(Answered::from),
+            Question::Run { of } => of.ran().map(Answered::from),
+            Question::Reproduce { of } => of.reproduced().map(Answered::from),
         }
     }
 
@@ -194,11 +214,19 @@ impl Question {
             }
             Question::Explain { from, to, of } => named("explain", of.command(&[from, to], &[])),
             Question::Sites { of } => named("sites", of.command(&[], &[])),
+            Question::Compare { results, .. } => ("compare", results.clone(), Vec::new()),
+            Question::Run { of } => named("run", of.command()),
+            Question::Reproduce { of } => named("reproduce", of.command()),
+        };
+        let flag = match self {
+            Question::Compare { force: true, .. } => Some("--force"),
+            Question::Run { .. } | Question::Reproduce { .. } => Some("--quick"),
+            _ => None,
         };
         let given = options.iter().filter(|(_, value)| !value.is_empty());
         let options = given.flat_map(|(name, value)| [*name, value.as_str()]);
         let inputs = inputs.iter().map(String::as_str);
-        html::command_line(["slablab", verb].into_iter().chain(inputs).chain(options))
+        html::command_line(["slablab", verb].into_iter().chain(inputs).chain(flag).chain(options))
     }
 }
 
@@ -379,6 +407,18 @@ mod tests {
         );
         check(&format!(r#"{{"verb":"sites","input":{trace:?}}}"#), Ok(&format!("slablab sites {trace}")));
         check(&format!(r#"{{"verb":"sites","input":{trace:?},"cache":"no"}}"#), Err("nothing is allocated"));
+        check(
+            r#"{"verb":"run","experiment":"micro","repeats":1}"#,
+            Ok("slablab run micro --quick --repeats 1"),
+        );
+        check(r#"{"verb":"run","experiment":"micr"}"#, Err("near it: micro"));
+        check(
+            r#"{"verb":"reproduce","experiment":"micro"}"#,
+            Err("micro: the experiment has no [[published]]"),
+        );
+        check(r#"{"verb":"reproduce","experiment":"002"}"#, Err("002, 002-aim, 002-mkfs"));
+        check(r#"{"verb":"compare","results":["a.json"]}"#, Err("expected two results or more"));
+        check(r#"{"verb":"compare","results":["a.json","b.json"],"force":true}"#, Err("a.json: "));
         check(
             &format!(r#"{{"verb":"replay","input":{trace:?},"engines":["slub@1"]}}"#),
             Err("--engine slub@1: "),

@@ -1,6 +1,7 @@
 //! Questions about recordings.
 
 use crate::answered::{Answered, Result, words};
+use crate::progress;
 use serde::Deserialize;
 use slablab_engines::{parse, parse_choice};
 use slablab_replay::explain::{self, explain};
@@ -74,7 +75,7 @@ pub(crate) fn replayed(of: &Recorded, engines: &[String], map: bool, command: &s
     let engines = engines.iter().map(engine).collect::<Result<Vec<_>>>()?;
     let options = Options { engines, ..of.options()? };
     let (reader, path) = (of.reader()?, of.path());
-    let replay = replay(&reader, path, &options, &|_, _| ()).map_err(words)?;
+    let replay = replay(&reader, path, &options, &progress).map_err(words)?;
     let answer = match of.cache() {
         None => replay_answer(&replay, CACHES),
         Some(name) => cache_answer(&replay, name, CACHES)
@@ -83,7 +84,7 @@ pub(crate) fn replayed(of: &Recorded, engines: &[String], map: bool, command: &s
     if !map {
         return Ok(answer.into());
     }
-    let map = slab_map((&reader, path), &options, &replay, of.cache(), &|_, _| ()).map_err(words)?;
+    let map = slab_map((&reader, path), &options, &replay, of.cache(), &progress).map_err(words)?;
     Ok(Answered { answer, page: Some(map_page(&map, &replay, command, None)) })
 }
 
@@ -94,14 +95,13 @@ pub(crate) fn explained(of: &Recorded, from: &str, to: &str) -> Result<Answered>
         cache: of.cache().map(str::to_string),
         ..explain::Question::new(preset("A", from)?, preset("B", to)?)
     };
-    let explained =
-        explain(&of.reader()?, of.path(), &of.options()?, &question, &|_, _| ()).map_err(words)?;
+    let explained = explain(&of.reader()?, of.path(), &of.options()?, &question, &progress).map_err(words)?;
     Ok(explain_answer(&explained).into())
 }
 
 /// Which code allocates.
 pub(crate) fn sited(of: &Recorded) -> Result<Answered> {
     let options = sites::Options { cache: of.cache().map(str::to_string), ..sites::Options::default() };
-    let sites = sites::read(Some(of.path()), &options, &mut |_| (), &|_, _| ()).map_err(words)?;
+    let sites = sites::read(Some(of.path()), &options, &mut |_| (), &progress).map_err(words)?;
     Ok(sites_answer(&sites, SITES, Weight::Live).into())
 }

@@ -37,6 +37,8 @@ pub mod sink;
 mod style;
 pub mod text;
 pub mod typed_dict;
+#[cfg(not(unix))]
+mod unwritten;
 pub mod visible;
 
 pub use answer::Answer;
@@ -45,6 +47,8 @@ pub use atomic_file::{AtomicFile, end_of_links};
 pub use document::Document;
 pub use error::{Error, Result};
 pub use files::{Limit, read_at_most, read_text_at_most};
+#[cfg(not(unix))]
+pub use unwritten::AtomicFile;
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

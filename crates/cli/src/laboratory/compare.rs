@@ -4,9 +4,9 @@ use crate::input::command_line;
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
 use slablab_compare::output::comparison_answer;
-use slablab_compare::{Comparison, Document, Options, compare};
+use slablab_compare::{Comparison, Document, Options, RESULT, compare};
 use slablab_report::text::counted;
-use slablab_report::{Limit, read_at_most, visible};
+use slablab_report::visible;
 use std::path::{Path, PathBuf};
 
 /// Compares results.
@@ -50,9 +50,6 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
     Ok(if over(&comparison) { Done::OverThreshold } else { Done::Complete })
 }
 
-/// A result. That of a replay of ten engines and a thousand caches has 10 MiB.
-const RESULT: Limit = Limit::mib("a result (JSON)", 256);
-
 fn read(path: &Path, name: &str) -> Result<Document, Failure> {
     // A folder of `run --folder` has the document beside its cells.
     let file = if path.is_dir() { path.join("summary.json") } else { path.to_path_buf() };
@@ -61,38 +58,23 @@ fn read(path: &Path, name: &str) -> Result<Document, Failure> {
             "a folder without summary.json: expected one of `slablab run --folder` whose run has ended";
         return Err(format!("{}: {what}", visible::path(path)).into());
     }
-    let bytes = match path == Path::new("-") {
-        true => RESULT.read(std::io::stdin().lock(), path)?,
-        false => read_at_most(&file, RESULT)?,
-    };
-    Ok(Document::parse(name, &file, &bytes)?)
+    Ok(match path == Path::new("-") {
+        true => Document::parse(name, path, &RESULT.read(std::io::stdin().lock(), path)?)?,
+        false => Document::read(name, &file)?,
+    })
 }
 
-/// The names of the columns: given, or those of the files without their ends, or their paths if two files
-/// have one name.
+/// The names of the columns: given, or those of the files.
 fn names(args: &Args) -> Result<Vec<String>, Failure> {
-    if !args.names.is_empty() {
-        if args.names.len() != args.results.len() {
-            let (found, expected) = (args.names.len(), args.results.len());
-            return Err(format!(
-                "--names: {} for {}",
-                counted(found as u64, "name"),
-                counted(expected as u64, "result")
-            )
-            .into());
-        }
-        return Ok(args.names.clone());
+    let (found, expected) = (args.names.len(), args.results.len());
+    if found == 0 {
+        return Ok(slablab_compare::names(&args.results));
     }
-    let stem = |path: &PathBuf| match path == Path::new("-") {
-        true => "standard input".to_string(),
-        false => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-    };
-    let stems: Vec<String> = args.results.iter().map(stem).collect();
-    let is_alone = |name: &String| stems.iter().filter(|one| *one == name).count() == 1;
-    Ok(match stems.iter().all(is_alone) {
-        true => stems,
-        false => args.results.iter().map(|path| path.display().to_string()).collect(),
-    })
+    if found != expected {
+        let (found, expected) = (counted(found as u64, "name"), counted(expected as u64, "result"));
+        return Err(format!("--names: {found} for {expected}").into());
+    }
+    Ok(args.names.clone())
 }
 
 fn percent(text: &str) -> Result<f64, String> {

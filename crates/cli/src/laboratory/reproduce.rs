@@ -105,13 +105,7 @@ fn mail(given: &Path) -> Result<Mail, Failure> {
     let names = of_mail(&name);
     let paths = if names.is_empty() { vec![given] } else { names.into_iter().map(Path::new).collect() };
     let experiments = paths.into_iter().map(Experiment::find).collect::<Result<Vec<_>, _>>()?;
-    if let Some(bare) = experiments.iter().find(|experiment| !experiment.file.has_published()) {
-        let name = &bare.file.name;
-        return Err(format!(
-            "{name}: the experiment has no [[published]], [[expect]] or [[linear]]: `slablab run` shows its figures"
-        )
-        .into());
-    }
+    experiments.iter().try_for_each(Experiment::expect_published)?;
     Ok(Mail { name, experiments })
 }
 

@@ -310,20 +310,13 @@ impl How {
 
     /// The options for an experiment that repeats its cells `repeats` times.
     pub(crate) fn options(&self, repeats: u32, draws: Option<u32>) -> Result<Options, Failure> {
-        let size = match (self.quick, self.full) {
-            (true, _) => Some(Size::Quick),
-            (_, true) => Some(Size::Full),
-            _ => None,
-        };
-        let change = Change {
-            size,
-            repeats: self.repeats.or(self.quick.then_some(repeats.min(3))),
-            seed: self.seed,
-            draws,
+        let asked = match self.quick {
+            true => Change::quick(repeats),
+            false => Change { size: self.full.then_some(Size::Full), ..Change::default() },
         };
         let path = std::env::current_exe()?;
         Ok(Options {
-            change,
+            change: Change { repeats: self.repeats.or(asked.repeats), seed: self.seed, draws, ..asked },
             shard: None,
             cells: None,
             threads: self.threads.map(usize::from),

@@ -37,6 +37,13 @@ pub struct Change {
     pub draws: Option<u32>,
 }
 
+impl Change {
+    /// Short runs, and at most 3 of each cell where all have `repeats`.
+    pub fn quick(repeats: u32) -> Change {
+        Change { size: Some(Size::Quick), repeats: Some(repeats.min(3)), ..Change::default() }
+    }
+}
+
 /// A machine, an engine, and a value of every parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {

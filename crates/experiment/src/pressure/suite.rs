@@ -6,6 +6,7 @@ use super::run::{Options, RUN};
 use super::runs::Runs;
 use super::scenario::Settings;
 use super::script::{affordable, load};
+use crate::run::on_threads;
 use rayon::prelude::*;
 use slablab_report::error::{At, Error, Result};
 use slablab_report::nearest::nearest;
@@ -124,8 +125,8 @@ pub fn model(real: &Runs, wanted: &Wanted, progress: &(dyn Fn(u64, u64) + Sync))
         }
     }
     let threads = wanted.threads.unwrap_or_else(rayon::current_num_threads).max(1);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(Path::new("--threads"))?;
-    let mut modelled = pool.install(|| run_all(jobs, &wanted.pulse, progress));
+    let modelled = on_threads(threads, || run_all(jobs, &wanted.pulse, progress));
+    let mut modelled = modelled.at(Path::new("--threads"))?;
     failed.append(&mut modelled.failed);
     Ok(Modelled { failed, ..modelled })
 }

@@ -86,7 +86,8 @@ pub fn run(
     folder: Option<&Folder>,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Results> {
-    let start = Instant::now();
+    // A page has no clock, and no folder.
+    let start = folder.map(|_| Instant::now());
     let plan = Plan::new(experiment, &options.change)?;
     let keys = plan.keys(experiment, &options.program);
     let (written, estimates) = (plan.json(&options.program, &keys), plan.estimates(experiment));
@@ -102,7 +103,6 @@ pub fn run(
     if let Some(folder) = folder {
         folder.begin(experiment, &written)?;
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().at(&experiment.path)?;
     let mut computed = BTreeSet::new();
     let mut wanted: BTreeMap<usize, u32> = todo.iter().map(|at| (*at, plan.runs(&plan.cells[*at]))).collect();
     let mut results =
@@ -119,7 +119,7 @@ pub fn run(
         }
         let work = Work::new(&results, &wanted, (folder, &keys), &options.pulse, done);
         let found;
-        (found, done) = pool.install(|| work.all(progress))?;
+        (found, done) = on_threads(threads, || work.all(progress)).at(&experiment.path)??;
         for (at, found) in std::mem::take(&mut wanted).into_keys().zip(found) {
             results.runs[at] = Some(found);
             computed.insert(at);
@@ -135,7 +135,7 @@ pub fn run(
             "cells_computed": results.computed,
             "cells_kept": results.runs.iter().flatten().count() - results.computed,
             "threads": threads,
-            "wall_s": start.elapsed().as_secs_f64(),
+            "wall_s": start.map(|start| start.elapsed().as_secs_f64()),
             "shard": options.shard.map(|shard| format!("{}/{}", shard.part + 1, shard.of)),
             "host": of_host("hostname"),
             "kernel": of_host("osrelease"),
@@ -143,6 +143,21 @@ pub fn run(
         folder.write_json("host.json", &host)?;
     }
     Ok(results)
+}
+
+/// Does work on so many threads of its own (0: one of each CPU); where a system has none, on this one.
+///
+/// # Errors
+/// The system gives no more threads.
+pub(crate) fn on_threads<T: Send>(
+    threads: usize,
+    work: impl FnOnce() -> T + Send,
+) -> std::result::Result<T, rayon::ThreadPoolBuildError> {
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => Ok(pool.install(work)),
+        Err(_) if cfg!(target_family = "wasm") => Ok(work()),
+        Err(error) => Err(error),
+    }
 }
 
 /// What the kernel of this host says of itself.

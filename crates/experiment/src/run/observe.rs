@@ -2,6 +2,7 @@
 
 use crate::plan::Plan;
 use crate::pressure::looked::{Looked, recorder};
+use crate::run::on_threads;
 use crate::source::Experiment;
 use crate::workload::Observed;
 use rayon::prelude::*;
@@ -75,10 +76,7 @@ pub fn seen(experiment: &Experiment, plan: &Plan, threads: Option<usize>) -> Vec
         })?
     };
     let all = || (0..plan.cells.len()).into_par_iter().with_max_len(1).map(of).collect();
-    match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
-        Ok(pool) => pool.install(all),
-        Err(_) => all(),
-    }
+    on_threads(threads.unwrap_or(0), all).unwrap_or_else(|_| all())
 }
 
 /// The name of the track of slabs in the group of memory, which every kernel has.

@@ -39,13 +39,13 @@ pub fn forget() {
 /// # Errors
 /// A file that was not given.
 pub fn open(path: &Path) -> io::Result<File> {
-    let found = files().get(path).cloned();
+    let found = files().get(path.strip_prefix(".").unwrap_or(path)).cloned();
     found.map(Cursor::new).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file was given"))
 }
 
 /// Whether a file was given.
 pub fn is_file(path: &Path) -> bool {
-    files().contains_key(path)
+    open(path).is_ok()
 }
 
 /// The size of a file in bytes.
