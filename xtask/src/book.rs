@@ -23,7 +23,7 @@ const INDEX: &str = "index.md";
 const TRY: &str = "slablab.html";
 
 /// Pages of verbs, and the example that a reader can try.
-const EXAMPLES: [(&str, &str); 8] = [
+const EXAMPLES: [(&str, &str); 10] = [
     ("docs/doctor.md", "a machine that was loaded"),
     ("docs/whatif.md", "slub_max_order of 0, 1, 2"),
     ("docs/orders.md", "orders that a patch changes on 64 KiB pages"),
