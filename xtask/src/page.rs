@@ -10,6 +10,8 @@ const MODULE: &str = "target/wasm32-unknown-unknown/web/slablab_page.wasm";
 pub(crate) const PAGE: &str = "target/page/slablab.html";
 /// Its parts.
 const PARTS: &str = "crates/page/page";
+/// The experiments that come with the program.
+const EXPERIMENTS: &str = "crates/experiment/experiments";
 
 /// An example: title, and question. Its files are those of the repository that it names.
 type Example = (&'static str, &'static str);
@@ -104,8 +106,26 @@ fn bundled(root: &Path) -> Result<String, String> {
         Ok(format!("{path:?}:{:?}", base64(&bytes)))
     };
     let files: Vec<String> = paths.into_iter().map(file).collect::<Result<_, String>>()?;
-    let [files, examples, lessons] = [files, examples, lessons].map(|all| all.join(","));
-    Ok(format!("{{\"files\":{{{files}}},\"list\":[{examples}],\"lessons\":[{lessons}]}}"))
+    let all = [files, examples, lessons, experiments(root)?].map(|all| all.join(","));
+    let [files, examples, lessons, experiments] = all;
+    let lists = format!("\"list\":[{examples}],\"lessons\":[{lessons}],\"experiments\":[{experiments}]");
+    Ok(format!("{{\"files\":{{{files}}},{lists}}}"))
+}
+
+/// The name and the title of each experiment that comes with the program.
+fn experiments(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join(EXPERIMENTS);
+    let wrong = |what: &str| format!("{}: {what}", folder.display());
+    let entries = std::fs::read_dir(&folder).map_err(|error| wrong(&error.to_string()))?;
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let one = |path: &std::path::PathBuf| {
+        let (text, name) = (text(path)?, path.file_stem().unwrap_or_default().to_string_lossy());
+        let title = text.lines().find_map(|line| line.strip_prefix("title = "));
+        let title = title.ok_or_else(|| wrong(&format!("{name} has no title")))?;
+        Ok(format!("{{\"name\":{name:?},\"title\":{title}}}"))
+    };
+    paths.iter().map(one).collect()
 }
 
 fn base64(bytes: &[u8]) -> String {

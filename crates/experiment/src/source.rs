@@ -67,6 +67,7 @@ installed! {
     "netio-min-partial",
     "orders-5.11",
     "placements",
+    "scale",
     "sheaf-tuning-hackbench",
     "sheaf-tuning-mmap1",
     "sheaf-tuning-netperf",

@@ -76,10 +76,20 @@ function stop() {
 const verb = () => document.querySelector("[name=verb]:checked").value;
 const filled = (id) => $(id).value.trim();
 
+/** Whether the last file is the one that is examined: of several states it is the latest. */
+const isLastLed = () => ["doctor", "whatif", "what"].includes(verb());
+
+/** The names of the file that leads, and of the others. */
+function ordered() {
+  const names = [...files.keys()];
+  return isLastLed() ? [names.pop(), ...names] : names;
+}
+
 /** The question that the form has, or nothing if something is missing, which is said. */
 function asked() {
-  const [input, ...since] = files.keys();
+  const [input, ...since] = ordered();
   const missing = (words) => {
+    forget();
     $("error").textContent = words;
     busy(false);
   };
@@ -104,7 +114,7 @@ function asked() {
       return { verb: "compare", results: [input, ...since], ...($("force").checked ? { force: true } : {}) };
     case "run":
     case "reproduce": {
-      const experiment = input ?? filled("experiment");
+      const experiment = filled("experiment") || input;
       if (!experiment) return missing("Name an experiment, or give its file.");
       const numbers = ["repeats", "seed"].filter((id) => filled(id)).map((id) => [id, Number(filled(id))]);
       return { verb: verb(), experiment, ...Object.fromEntries(numbers) };
@@ -151,16 +161,28 @@ function pressed(text, act) {
   return button;
 }
 
-/** Puts a file before the others. */
+/** Lets a file lead the others. */
 function lead(name) {
-  const all = [...files];
+  const file = files.get(name);
+  const others = [...files].filter(([other]) => other !== name);
   files.clear();
-  all.filter(([other]) => other === name).concat(all).forEach(([other, file]) => files.set(other, file));
+  for (const [other, given] of isLastLed() ? [...others, [name, file]] : [[name, file], ...others]) files.set(other, given);
 }
 
+/** What the file that leads is, what the others are, and what makes another one lead. */
+const ROLES = {
+  compare: ["the base", "compared with it", "make it the base"],
+  run: ["the experiment", "a file that it names", "run this one"],
+  replay: ["the recording", "a state of before", "replay this one"],
+};
+ROLES.reproduce = ROLES.run;
+ROLES.explain = ROLES.sites = ROLES.replay;
+
 function listed() {
+  const [leads, follows, change] = ROLES[verb()] ?? ["examined, the latest state", "an earlier state", "examine this one"];
+  const [leader] = ordered();
   $("files").replaceChildren(
-    ...[...files.keys()].map((name, at) => {
+    ...[...files.keys()].map((name) => {
       const item = document.createElement("li");
       const drop = pressed("remove", () => {
         files.delete(name);
@@ -168,14 +190,21 @@ function listed() {
         listed();
       });
       drop.setAttribute("aria-label", `remove ${name}`);
-      const first = pressed("examine this one", () => (lead(name), listed()));
-      const [leads, follows] = verb() === "compare" ? ["the base", "compared"] : ["examined, the latest state", "an earlier state"];
-      const role = files.size > 1 ? (at ? follows : leads) : "";
+      const isLeader = name === leader;
+      const role = files.size > 1 ? (isLeader ? leads : follows) : "";
       item.append(`${name}, ${files.get(name).size.toLocaleString("en")} bytes${role && `: ${role}`} `);
-      item.append(...(at ? [first] : []), drop);
+      item.append(...(isLeader ? [] : [pressed(change, () => (lead(name), listed(), ask()))]), drop);
       return item;
     }),
   );
+  $("clear").hidden = files.size < 2;
+  forget();
+}
+
+/** Takes away the answer to what is no longer asked. */
+function forget() {
+  $("answer").hidden = true;
+  $("error").textContent = "";
 }
 
 function pasted() {
@@ -184,9 +213,19 @@ function pasted() {
   listed();
 }
 
+/** How a text begins that a question reads. */
+const SAMPLES = {
+  run: 'name = "mine" ...',
+  reproduce: 'name = "mine" ...',
+  compare: '{"schema": "slablab.replay.1" ...',
+  replay: "hackbench-1 [002] 1.5: kmem:kmalloc: ...",
+};
+SAMPLES.explain = SAMPLES.sites = SAMPLES.replay;
+
 function chosen() {
   for (const part of document.querySelectorAll("[data-verb]"))
     part.hidden = !part.dataset.verb.split(" ").includes(verb());
+  $("paste").placeholder = SAMPLES[verb()] ?? "slabinfo - version: 2.1 ...";
   listed();
 }
 
@@ -204,7 +243,11 @@ function show(reply, ms) {
   $("sentence").textContent = reply.sentence;
   $("command").textContent = reply.command;
   $("text").textContent = reply.text;
-  $("frame").srcdoc = reply.page;
+  $("text").parentElement.open = Boolean(lesson);
+  // A frame that gets a second document is not always painted.
+  const frame = $("frame").cloneNode();
+  frame.srcdoc = reply.page;
+  $("frame").replaceWith(frame);
   $("time").textContent = `${Math.round(ms)} ms`;
   if (isChecking) judge(reply);
   else if (!lesson) $("sentence").focus();
@@ -223,9 +266,11 @@ const results = new Map();
 
 /** Keeps the answer beside those that are kept already; asks what differs once there are two. */
 function keep() {
-  const name = `result-${results.size + 1}.json`;
+  // Without the program's name and the folders of files.
+  const words = last.reply.command.split(" ").slice(1);
+  const name = `${words.map((word) => word.slice(word.lastIndexOf("/") + 1)).join(" ").slice(0, 80)}.json`;
   results.set(name, new File([last.reply.json], name));
-  $("linked").textContent = results.size > 1 ? "" : "It is kept: ask another question, and keep its answer, too.";
+  $("linked").textContent = "It is kept: ask another question, and keep its answer, too.";
   if (results.size > 1) put({ question: { verb: "compare" } }, [...results.values()]);
 }
 
@@ -246,7 +291,11 @@ async function link() {
   $("address").value = location.href;
   $("address-label").hidden = false;
   const copied = await navigator.clipboard?.writeText(location.href).then(() => " It is copied.", () => "");
-  $("linked").textContent = `Who opens this address, where the page lies, reads the question and its input.${copied ?? ""}`;
+  const where =
+    location.protocol === "file:"
+      ? "The address has the question and its input. It is one of this machine: what is behind # works at the page's address on another, too; or send Save as page."
+      : "Who opens this address reads the question and its input, which are in it.";
+  $("linked").textContent = where + (copied ?? "");
 }
 
 /** Puts a question into the form, as a link or an example has it, and asks it. */
@@ -256,6 +305,7 @@ function put({ question, texts }, blobs = []) {
   for (const [name, text] of Object.entries(texts ?? {})) files.set(name, new File([text], name));
   for (const file of blobs) files.set(file.name, file);
   document.querySelector(`[name=verb][value="${question.verb}"]`).checked = true;
+  if (files.has(question.input)) lead(question.input);
   chosen();
   for (const field of document.querySelectorAll("[data-change]"))
     field.value = question.change?.[field.dataset.change] ?? "";
@@ -347,19 +397,29 @@ async function check() {
   await bundled(lesson.asked);
 }
 
+/** Whether a number is another one, or that rounded, or that made of rounded ones. */
+function isNear(mine, right) {
+  const places = mine.split(".")[1]?.length ?? 0;
+  const isWhole = !right.includes(".");
+  return isWhole ? Number(mine) === Number(right) : Number(right).toFixed(places) === mine || Math.abs(mine / right - 1) < 0.005;
+}
+
 function judge(reply) {
   isChecking = false;
   const right = new RegExp(lesson.answer).exec(reply.text.replace(/\s+/g, " "))[1];
   const [word] = words(right);
-  const isRight = words(filled("mine")).some((mine) => (Number(word) ? Number(mine) === Number(word) : mine === word));
+  const isRight = words(filled("mine")).some((mine) => (Number(word) ? isNear(mine, word) : mine === word));
   const kind = Number(word) ? "number" : "name";
   $("checked").textContent = isRight
     ? `Right: ${right}. ${lesson.why}`
-    : `Not yet: another ${kind} is in the answer below.`;
+    : `Not yet: another ${kind} is in the answer below, which is that of ${reply.command} now.`;
 }
 
 const EXAMPLES = JSON.parse($("examples-data").textContent);
 buttons("examples", EXAMPLES.list, example);
+$("experiments").append(
+  ...EXAMPLES.experiments.map(({ name, title }) => Object.assign(document.createElement("option"), { value: name, label: `${name}: ${title}` })),
+);
 buttons("lessons", EXAMPLES.lessons, learn);
 
 document.querySelectorAll("[name=verb]").forEach((radio) => (radio.onchange = chosen));
@@ -367,6 +427,7 @@ $("form").onsubmit = (event) => (event.preventDefault(), ask());
 $("exercise").onsubmit = (event) => (event.preventDefault(), check());
 $("paste").oninput = pasted;
 $("choose").onchange = () => (taken($("choose").files), ($("choose").value = ""));
+$("clear").onclick = () => (files.clear(), ($("paste").value = ""), listed());
 $("stop").onclick = stop;
 $("link").onclick = link;
 $("keep").onclick = keep;

@@ -411,6 +411,7 @@ mod tests {
             r#"{"verb":"run","experiment":"micro","repeats":1}"#,
             Ok("slablab run micro --quick --repeats 1"),
         );
+        check(r#"{"verb":"run","experiment":"micro","repeats":0}"#, Err("the question: "));
         check(r#"{"verb":"run","experiment":"micr"}"#, Err("near it: micro"));
         check(
             r#"{"verb":"reproduce","experiment":"micro"}"#,

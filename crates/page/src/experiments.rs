@@ -12,6 +12,7 @@ use slablab_experiment::run::observe::seen;
 use slablab_experiment::source::of_mail;
 use slablab_experiment::{Change, Experiment, Options, Results, run};
 use slablab_report::Answer;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 /// Short runs of an experiment: of a file, or one that comes with the program.
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 pub(crate) struct Short {
     experiment: String,
     #[serde(default)]
-    repeats: Option<u32>,
+    repeats: Option<NonZeroU32>,
     #[serde(default)]
     seed: Option<u64>,
 }
@@ -35,7 +36,12 @@ impl Short {
     /// Runs them, with so many draws of what is assumed at most.
     fn results(&self, experiment: &Experiment, draws: Option<u32>) -> Result<Results> {
         let quick = Change::quick(experiment.file.repeats.least);
-        let change = Change { repeats: self.repeats.or(quick.repeats), seed: self.seed, draws, ..quick };
+        let change = Change {
+            repeats: self.repeats.map(NonZeroU32::get).or(quick.repeats),
+            seed: self.seed,
+            draws,
+            ..quick
+        };
         run(experiment, &Options { change, ..Options::default() }, None, &progress).map_err(words)
     }
 

@@ -49,7 +49,7 @@ fn who_carries_what() {
             "change",
             "max_order",
             "slab_end_bytes",
-            "waste_bytes",
+            "loss_bytes",
             "alloc_slowpath",
             "0 is exactly zero",
             "assumed: one node of 64 GiB",

@@ -42,7 +42,7 @@ impl List {
         self.bytes("parked_bytes", split.parked);
         self.bytes("free_bytes", split.free);
         self.bytes("tail_bytes", split.tail);
-        self.bytes("waste_bytes", split.slabs - split.live);
+        self.bytes("loss_bytes", split.slabs - split.live);
     }
 
     fn traffic(&mut self, traffic: &Traffic) {

@@ -128,7 +128,7 @@ fn releases_of_one_engine() {
             assert_eq!(total[key].as_u64(), Some(of(named(&explained, key))), "{key} of engine {engine}");
         }
         let waste = ["slab_end_bytes", "live_bytes"].map(|key| total[key].as_u64().expect("a number"));
-        assert_eq!(of(named(&explained, "waste_bytes")), waste[0] - waste[1]);
+        assert_eq!(of(named(&explained, "loss_bytes")), waste[0] - waste[1]);
         let slow = |cache: &Value| cache["counters"]["alloc_slowpath"].as_u64().unwrap_or(0);
         let caches = json["engines"][engine]["caches"].as_array().expect("a list");
         assert_eq!(of(named(&explained, "alloc_slowpath")), caches.iter().map(slow).sum::<u64>());

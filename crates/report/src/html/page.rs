@@ -25,7 +25,6 @@ const FLAME: &str = include_str!("flame.js");
 #[derive(Clone, Debug)]
 pub struct Page {
     title: String,
-    command: String,
     body: String,
     figures: usize,
     /// Some figure can be zoomed: the page carries the script.
@@ -44,8 +43,7 @@ impl Page {
             escape(title),
             escape(command)
         );
-        let (title, command) = (title.into(), command.into());
-        Page { title, command, body, figures: 0, live: false, plays: false, flames: false }
+        Page { title: title.into(), body, figures: 0, live: false, plays: false, flames: false }
     }
 
     fn add(&mut self, markup: Arguments<'_>) -> &mut Page {
@@ -117,7 +115,7 @@ impl Page {
         self.add(format_args!("<details><summary>{caption} {rows}.</summary>\n{html}</details>\n"))
     }
 
-    /// A chart, the table of its numbers, and the command that made both. A long table is folded.
+    /// A chart, and the table of its numbers. A long table is folded.
     pub fn figure(&mut self, caption: &str, chart: &dyn Chart, table: &Table) -> &mut Page {
         self.figures += 1;
         let number = self.figures;
@@ -155,8 +153,7 @@ impl Page {
         } else {
             self.add(format_args!("{html}"));
         }
-        let command = escape(&self.command);
-        self.add(format_args!("<p class=\"made\"><code>{command}</code></p>\n</figure>\n"))
+        self.add(format_args!("</figure>\n"))
     }
 
     /// Movies, played together on one time line that begins at `zero_ns`. `at_ns` is shown first, or the end.

@@ -14,7 +14,7 @@ const FIGURES: [&str; 8] = [
     "slab_end_bytes",
     "slab_bytes",
     "slab_peak_bytes",
-    "waste_bytes",
+    "loss_bytes",
     "alloc_slowpath",
     "free_slowpath",
     "alloc_slab",

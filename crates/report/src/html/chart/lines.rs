@@ -79,10 +79,10 @@ impl Lines {
         self.series.iter().flat_map(of).filter(|value| value.is_finite())
     }
 
-    /// Whether the vertical axis leaves zero out.
+    /// Whether the vertical axis leaves zero out. One value alone has nothing to be compared with but zero.
     fn without_zero(&self) -> bool {
         let (least, most) = bounds(self.values());
-        least > FAR_FROM_ZERO * most
+        least > FAR_FROM_ZERO * most && least < most
     }
 
     fn plot(&self, width: Width) -> Plot {
