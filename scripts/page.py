@@ -243,6 +243,7 @@ def main():
                 if got["error"]:
                     print(f"       {got['error']}")
             wrong += refused(browser)
+            wrong += asked_by_hand(browser)
             if given.large:
                 wrong += large(browser, given.program, given.large)
             wrong += lessons(browser, given.program)
@@ -283,6 +284,34 @@ def refused(browser):
         print(f"refused: {error}")
         if "defect" in error or not error:
             wrong.append(f"{name}: {error or 'no error'}")
+    return wrong
+
+
+def asked_by_hand(browser):
+    """What is wrong when a reader gives two states, the older one first, and then keeps two results."""
+    wrong, idle = [], "document.body.getAttribute('aria-busy') === 'false' && !document.getElementById('answer').hidden"
+
+    def expect(what, script, expression, expected):
+        browser.value(script)
+        browser.until(idle)
+        found = browser.value(expression)
+        print(f"{what}: {found}")
+        if expected not in found:
+            wrong.append(f"{what}: expected {expected}, found {found}")
+
+    states = ", ".join(
+        f"new File([`Slab: {kib} kB\\nSReclaimable: 9000 kB\\nSUnreclaim: {kib - 9000} kB\\nMemTotal: 900000 kB\\n`], '{name}')"
+        for name, kib in (("before.txt", 30000), ("after.txt", 90000))
+    )
+    choose = "document.querySelector('[name=verb][value={}]').click(); "
+    sentence = "document.getElementById('sentence').textContent"
+    expect("two states", choose.format("doctor") + f"files.clear(); taken([{states}]); ask()", sentence, "grew by")
+    micro = choose.format("run") + "files.clear(); listed(); $('experiment').value = 'brouer'; "
+    expect("a run", micro + "ask()", sentence, "cells ran")
+    expect("another seed", "keep(); $('seed').value = 7; ask()", "last.reply.command", "slablab run brouer --quick --seed 7")
+    expect("both kept", "keep()", "last.reply.command", "compare 'run brouer --quick.json' 'run brouer --quick --seed 7.json'")
+    # A file that is left over is not the experiment that was named.
+    expect("a name beside files", choose.format("run") + "$('experiment').value = 'brouer'; ask()", sentence, "cells ran")
     return wrong
 
 
