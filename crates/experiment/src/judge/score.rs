@@ -21,6 +21,8 @@ pub struct Sizes {
     pub rows: usize,
     /// Published ones inside the draws' interval, and those that have draws.
     pub inside: [usize; 2],
+    /// Of those without draws: published ones inside the interval over the repeats, and those that have one.
+    pub inside_repeats: [usize; 2],
     /// The root mean square of the logarithm of modelled over published.
     pub error: f64,
     /// The null answer: the ratio that is the same for all rows and fits best.
@@ -54,14 +56,16 @@ pub fn sizes_of(rows: &[Judged]) -> Option<Sizes> {
 
 /// How near ratios are to the published ones, each with what was modelled; `None` without any.
 pub fn sizes<'c>(rows: impl Iterator<Item = (f64, &'c Compared)>) -> Option<Sizes> {
-    let (mut logs, mut errors, mut inside) = (Vec::new(), Vec::new(), [0; 2]);
+    let (mut logs, mut errors) = (Vec::new(), Vec::new());
+    let (mut inside, mut inside_repeats) = ([0; 2], [0; 2]);
     for (published, pair) in rows {
         let Some(ratio) = pair.ratio.filter(|ratio| *ratio > 0.0 && ratio.is_finite()) else { continue };
         logs.push(published.ln());
         errors.push((ratio / published).ln());
         if let Some(outside) = pair.outside_percent(published) {
-            inside[0] += usize::from(outside == 0.0);
-            inside[1] += 1;
+            let counts = if pair.drawn.is_some() { &mut inside } else { &mut inside_repeats };
+            counts[0] += usize::from(outside == 0.0);
+            counts[1] += 1;
         }
     }
     let n = logs.len() as f64;
@@ -70,6 +74,7 @@ pub fn sizes<'c>(rows: impl Iterator<Item = (f64, &'c Compared)>) -> Option<Size
     (!logs.is_empty()).then(|| Sizes {
         rows: logs.len(),
         inside,
+        inside_repeats,
         error: root(errors.iter().map(|error| error * error).sum()),
         same: mean.exp(),
         same_error: root(logs.iter().map(|log| (log - mean) * (log - mean)).sum()),

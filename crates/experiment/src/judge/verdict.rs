@@ -77,10 +77,15 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// How far a ratio is outside of the draws' interval, percent of the nearer end: above 0 if it is higher
-    /// than the model's, 0 inside. `None` without draws.
+    /// The 95 % interval beside which a published ratio is judged: that of the draws; without, over the repeats.
+    pub fn ends(&self) -> Option<Interval> {
+        self.drawn.as_ref().map(|drawn| drawn.interval).or(self.interval)
+    }
+
+    /// How far a ratio is outside of [`Compared::ends`], percent of the nearer end: above 0 if it is higher
+    /// than the model's, 0 inside. `None` without an interval.
     pub fn outside_percent(&self, published: f64) -> Option<f64> {
-        let ends = self.drawn.as_ref()?.interval;
+        let ends = self.ends()?;
         let nearer = published.clamp(ends.low, ends.high);
         Some((published / nearer - 1.0) * 100.0)
     }
@@ -335,15 +340,22 @@ mod tests {
 
     #[test]
     fn a_published_ratio_is_inside_or_so_far_outside() {
-        let pair = pair(1.0, 0.001, Some(Some(Sign::Nothing)));
-        let check = |published: f64, expected: f64| {
-            let found = pair.outside_percent(published).expect("draws");
-            assert!((found - expected).abs() < 1e-9, "{published}: {found}");
+        let drawn = pair(1.0, 0.001, Some(Some(Sign::Nothing)));
+        let plain = pair(1.0, 0.001, None);
+        let repeated = Compared { interval: Some(Interval { low: 0.8, high: 1.2 }), ..plain.clone() };
+        let both = Compared { interval: repeated.interval, ..drawn.clone() };
+        let check = |pair: &Compared, published: f64, expected: Option<f64>| {
+            let found = pair.outside_percent(published).map(|percent| percent.round());
+            assert_eq!(found, expected, "{published}: {pair:?}");
         };
-        check(1.05, 0.0);
-        check(1.1, 0.0);
-        check(1.32, 20.0);
-        check(0.72, -20.0);
+        check(&drawn, 1.05, Some(0.0));
+        check(&drawn, 1.1, Some(0.0));
+        check(&drawn, 1.32, Some(20.0));
+        check(&drawn, 0.72, Some(-20.0));
+        check(&repeated, 1.15, Some(0.0));
+        check(&repeated, 1.32, Some(10.0));
+        check(&both, 1.32, Some(20.0));
+        check(&plain, 1.0, None);
     }
 
     #[test]

@@ -53,6 +53,10 @@ pub(in crate::output) struct SizesDocument {
     inside: usize,
     /// Published ratios beside which there are draws.
     with_draws: usize,
+    /// Published ratios without draws that are inside the intervals over the repeats.
+    inside_repeats: usize,
+    /// Published ratios without draws beside which there is an interval over the repeats.
+    with_repeats: usize,
     /// The root mean square of the logarithm of modelled over published.
     error: f64,
     /// The ratio that is the same for all rows and fits best.
@@ -67,6 +71,8 @@ impl From<Sizes> for SizesDocument {
             rows: sizes.rows,
             inside: sizes.inside[0],
             with_draws: sizes.inside[1],
+            inside_repeats: sizes.inside_repeats[0],
+            with_repeats: sizes.inside_repeats[1],
             error: sizes.error,
             same_ratio: sizes.same,
             same_ratio_error: sizes.same_error,
@@ -155,6 +161,9 @@ struct PairDocument {
     ratio_high_95: Option<f64>,
     /// The p-value after Holm's correction over the table.
     p_holm: Option<f64>,
+    /// How far the published ratio is outside of the interval of the draws, without draws of that over the
+    /// repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio.
+    outside_percent: Option<f64>,
     /// Lower, none, higher, or open: no sign has 95 % of the draws.
     sign: &'static str,
     /// The standard deviation that the seed gives the logarithm of a ratio of published means; null with one
@@ -296,6 +305,7 @@ fn relation(results: &Results, row: &Judged) -> RelationDocument {
         ratio_low_95: pair.interval.map(|ends| ends.low),
         ratio_high_95: pair.interval.map(|ends| ends.high),
         p_holm: pair.p,
+        outside_percent: row.expect.ratio.and_then(|published| pair.outside_percent(published)),
         sign: pair.sign.map_or("open", Sign::word),
         scatter: pair.scatter,
         drawn: DrawsDocument::new(pair, row.expect.ratio),

@@ -310,8 +310,7 @@ fn ratio(ratio: Option<f64>) -> String {
 
 /// The 95 % interval of the draws; without, of the repeats.
 fn interval(pair: &Compared) -> String {
-    let ends = pair.drawn.as_ref().map(|drawn| drawn.interval).or(pair.interval);
-    ends.map_or("-".into(), |ends| format!("{:.3} to {:.3}", ends.low, ends.high))
+    pair.ends().map_or("-".into(), |ends| format!("{:.3} to {:.3}", ends.low, ends.high))
 }
 
 /// How many draws have a sign, and how many there are.
@@ -325,7 +324,7 @@ pub(super) fn of_sign(pair: &Compared, sign: Sign) -> String {
     format!("{:.0} of {}", part * drawn.n as f64, drawn.n)
 }
 
-/// Where the published ratio is, seen from the interval of the draws.
+/// Where the published ratio is, seen from the interval of the draws; without, of the repeats.
 pub(super) fn size(pair: &Compared, published: f64) -> String {
     match pair.outside_percent(published) {
         None => "-".into(),
@@ -345,7 +344,8 @@ fn most(pair: &Compared) -> String {
 fn head(results: &Results) -> String {
     let most = results.plan.draws;
     if most == 0 {
-        return "ratios of two cells, with 95 % intervals over the repeats".into();
+        let size = "size: where the published ratio is, seen from the interval";
+        return format!("ratios of two cells; 95 %: the interval over the repeats; {size}");
     }
     let ranges = results.experiment.file.ranges.as_ref();
     let costs = ranges.is_none_or(|ranges| ranges.costs).then(|| "all costs".to_string());
@@ -361,10 +361,11 @@ fn head(results: &Results) -> String {
 
 /// How near the ratios are to the published ones, beside the null answer.
 pub(super) fn size_words(sizes: Sizes) -> String {
-    let inside = match sizes.inside {
-        [_, 0] => String::new(),
-        [inside, all] => format!(", {inside} of {all} inside the intervals"),
+    let words = |[inside, all]: [usize; 2], over: &str| match all {
+        0 => String::new(),
+        _ => format!(", {inside} of {all} inside the intervals{over}"),
     };
+    let inside = words(sizes.inside, "") + &words(sizes.inside_repeats, " over the repeats");
     format!(
         "Sizes: over {} the root mean square of the logarithm of modelled over published is {:.3}{inside}; of the \
          same ratio for all, {:.3}, it is {:.3}.",
