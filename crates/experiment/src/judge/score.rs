@@ -38,7 +38,9 @@ pub fn predicted(rows: &[Judged]) -> impl Iterator<Item = &Judged> + Clone {
 
 /// The score of the rows, beside that of the best constant answer.
 pub fn score(rows: &[Judged]) -> Score {
-    let expected = |sign: Sign| predicted(rows).filter(|row| row.expect.sign == sign).count();
+    // A sign says nothing of a figure.
+    let signs = predicted(rows).filter(|row| row.expect.within.is_none());
+    let expected = |sign: Sign| signs.clone().filter(|row| row.expect.sign == sign).count();
     let counts = Sign::WORDS.map(|(_, sign)| (sign, expected(sign)));
     let constant = counts.into_iter().rev().max_by_key(|(_, count)| *count);
     Score {
@@ -50,7 +52,9 @@ pub fn score(rows: &[Judged]) -> Score {
 
 /// How near the ratios of relations are to the published ones; `None` without any.
 pub fn sizes_of(rows: &[Judged]) -> Option<Sizes> {
-    let told = predicted(rows).filter_map(|row| Some((row.expect.ratio?, &row.compared)));
+    // Beside a figure each ratio is 1, which one ratio for all would have for nothing.
+    let told = predicted(rows).filter(|row| row.expect.within.is_none());
+    let told = told.filter_map(|row| Some((row.expect.ratio?, &row.compared)));
     sizes(told.flat_map(|(ratio, compared)| compared.iter().map(move |pair| (ratio, pair))))
 }
 

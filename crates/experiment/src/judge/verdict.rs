@@ -7,12 +7,15 @@
 //! | no difference can be told | a sign was published, and they cannot be told from a ratio of 1 |
 //! | not resolvable | none of these, and the seed alone moves the ratio by more than the published effect |
 //! | undetermined | none of these: what is assumed, or swept, decides |
+//! | outside | 95 % of the draws are further from a published figure than the file allows, on one side |
 //!
 //! A ratio has a sign if it is further from 1 than the noise. Without draws the sign is that of the plain
-//! runs, if Welch's test with Holm's correction over the experiment tells one.
+//! runs, if Welch's test with Holm's correction over the experiment tells one. A number beside its published
+//! figure is a ratio that must have no sign, where the file says what the noise is: `within_percent`. Without
+//! draws the interval over the repeats must lie on one side.
 
-use crate::file::rows::{Expect, Published, Select, Sign};
-use crate::judge::draws::{Draws, Question, band_of, judged, noise, ratio_of};
+use crate::file::rows::{Expect, Fitted, Published, Select, Sign};
+use crate::judge::draws::{Base, Draws, Question, band_of, judged, noise, ratio_of};
 use crate::plan::Cell;
 use crate::run::results::Results;
 use crate::workload::Metric;
@@ -38,6 +41,8 @@ pub enum Verdict {
     NotResolvable,
     /// The modelled difference cannot be told from none.
     NoDifference,
+    /// A number is too far from its published figure.
+    Outside,
 }
 
 impl fmt::Display for Verdict {
@@ -48,6 +53,7 @@ impl fmt::Display for Verdict {
             Verdict::Undetermined => "undetermined",
             Verdict::NotResolvable => "not resolvable",
             Verdict::NoDifference => "no difference can be told",
+            Verdict::Outside => "outside",
         })
     }
 }
@@ -57,7 +63,7 @@ impl fmt::Display for Verdict {
 pub struct Compared {
     /// The swept values and the machine that both cells share.
     pub label: String,
-    /// The base's place in the plan.
+    /// The base's place in the plan; beside a figure the other's.
     pub base: usize,
     /// The other's place in the plan.
     pub other: usize,
@@ -110,9 +116,22 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The verdict in words; fitted where it predicts nothing.
-    pub fn words(&self) -> String {
+    /// The verdict in a word or two; fitted where it predicts nothing.
+    pub fn word(&self) -> String {
         if self.is_fitted { "fitted".into() } else { self.verdict.to_string() }
+    }
+
+    /// [`Judged::word`], and how far the model is outside.
+    pub fn words(&self) -> String {
+        let ratios = self.compared.iter().filter_map(|pair| pair.ratio);
+        let furthest = ratios.max_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
+        match furthest.filter(|_| self.verdict == Verdict::Outside && !self.is_fitted) {
+            Some(ratio) => {
+                let side = if ratio < 1.0 { "low" } else { "high" };
+                format!("outside, {:.1} % too {side}", (ratio - 1.0).abs() * 100.0)
+            }
+            None => self.word(),
+        }
     }
 }
 
@@ -126,22 +145,45 @@ pub fn judge(results: &Results) -> Vec<Judged> {
     let is_there = |cell: &Select| !results.plan.selected(&results.experiment, cell).is_empty();
     let expected: Vec<&Expect> =
         file.expect.iter().filter(|expect| is_there(&expect.base) && is_there(&expect.other)).collect();
-    let noise = file.noise_percent;
     let mut pairs: Vec<Vec<Compared>> =
-        expected.iter().map(|expect| pairs(results, expect, band_of(noise))).collect();
+        expected.iter().map(|expect| pairs(results, expect, band(results, expect))).collect();
     let tested: Vec<f64> = pairs.iter().flatten().filter_map(|pair| pair.p).collect();
     let mut corrected = holm(&tested).expect("p-values of tests are from 0 to 1").into_iter();
-    for pair in pairs.iter_mut().flatten() {
-        pair.p = pair.p.and_then(|_| corrected.next());
-        pair.sign = sign(pair, file.noise_percent);
+    for (expect, compared) in expected.iter().zip(&mut pairs) {
+        for pair in compared {
+            pair.p = pair.p.and_then(|_| corrected.next());
+            pair.sign = match expect.within {
+                Some(_) => side(pair, band(results, expect)),
+                None => sign(pair, file.noise_percent),
+            };
+        }
     }
-    let band = band_of(file.noise_percent);
     let judged = expected.into_iter().zip(pairs).map(|(expect, compared)| {
-        let verdict = verdict(expect.sign, &compared, effect(expect, band));
-        let is_fitted = file.pinned.iter().any(|pinned| pinned.is(expect));
+        let found = verdict(expect.sign, &compared, effect(expect, band(results, expect)));
+        let verdict = if expect.within.is_some() { of_figure(found) } else { found };
+        let of_fitted = |fitted: &Fitted| {
+            expect.within.is_some() && (&fitted.cell, file.metric) == (&expect.other, expect.metric)
+        };
+        let is_fitted =
+            file.fitted.as_ref().is_some_and(of_fitted) || file.pinned.iter().any(|one| one.is(expect));
         Judged { expect: expect.clone(), compared, verdict, is_fitted }
     });
     judged.collect()
+}
+
+/// The logarithm of the largest ratio of a relation that cannot be told from 1.
+pub(crate) fn band(results: &Results, expect: &Expect) -> f64 {
+    band_of(expect.within.map_or(results.experiment.file.noise_percent, |within| within.percent))
+}
+
+/// The verdict beside a figure.
+fn of_figure(found: Verdict) -> Verdict {
+    match found {
+        Verdict::SignDiffers => Verdict::Outside,
+        // A run failed.
+        Verdict::NoDifference => Verdict::Undetermined,
+        found => found,
+    }
 }
 
 /// How far from 1 the published ratio is, as a logarithm: `band` if no difference was published, infinite if
@@ -164,9 +206,13 @@ pub(crate) fn pairs(results: &Results, expect: &Expect, band: f64) -> Vec<Compar
 pub(crate) fn questions(results: &Results, expect: &Expect, band: f64) -> Vec<Question> {
     let metrics = results.experiment.file.workload.metrics;
     let runs = runs_of(&results.experiment.file.published, expect);
+    let metric = &metrics[expect.metric];
     let asked = |[base, other]: [usize; 2]| Question {
-        base: (base, &metrics[expect.base_metric]),
-        other: (other, &metrics[expect.metric]),
+        base: match expect.within {
+            Some(within) => Base::Figure(within.figure * metric.per_unit),
+            None => Base::Cell(base, &metrics[expect.base_metric]),
+        },
+        other: (other, metric),
         runs,
         band,
     };
@@ -211,11 +257,15 @@ fn alike(expect: &Expect, base: &Cell, other: &Cell) -> bool {
 fn compared(results: &Results, asked: &Question) -> Compared {
     let mean =
         |(cell, metric): (usize, &Metric)| results.independent(cell, metric).map(|sample| sample.mean());
-    let ratio = mean(asked.base).zip(mean(asked.other)).map(|(base, other)| ratio_of(base, other));
-    let (p, interval) = tested(results, asked.base, asked.other);
+    let (place, base) = match asked.base {
+        Base::Cell(cell, metric) => (cell, mean((cell, metric))),
+        Base::Figure(figure) => (asked.other.0, Some(figure)),
+    };
+    let ratio = base.zip(mean(asked.other)).map(|(base, other)| ratio_of(base, other));
+    let (p, interval) = tested(results, asked);
     Compared {
-        label: results.label(asked.base.0),
-        base: asked.base.0,
+        label: results.label(place),
+        base: place,
         other: asked.other.0,
         ratio,
         interval,
@@ -228,16 +278,22 @@ fn compared(results: &Results, asked: &Question) -> Compared {
 
 /// The p-value of a difference between two numbers, and the 95 % interval of their ratio. Two numbers of
 /// the same runs are tested as pairs. Runs of two cells with one seed are not: under `tmpfs-swap` they
-/// are no more alike than any two runs, and a test of pairs would tell less.
-fn tested(
-    results: &Results,
-    base: (usize, &Metric),
-    other: (usize, &Metric),
-) -> (Option<f64>, Option<Interval>) {
-    if base.0 == other.0 {
-        let Some(pairs) = results.pairs(base.0, base.1, other.1) else { return (None, None) };
-        return (paired(&pairs).ok().map(|found| found.p), paired_ratio_interval(&pairs, 0.95).ok());
-    }
+/// are no more alike than any two runs, and a test of pairs would tell less. A number beside its figure is
+/// not tested for a difference.
+fn tested(results: &Results, asked: &Question) -> (Option<f64>, Option<Interval>) {
+    let other = asked.other;
+    let base = match asked.base {
+        Base::Cell(base, metric) if base == other.0 => {
+            let Some(pairs) = results.pairs(base, metric, other.1) else { return (None, None) };
+            return (paired(&pairs).ok().map(|found| found.p), paired_ratio_interval(&pairs, 0.95).ok());
+        }
+        Base::Cell(base, metric) => (base, metric),
+        Base::Figure(figure) => {
+            let Some(sample) = results.independent(other.0, other.1) else { return (None, None) };
+            let pairs: Vec<[f64; 2]> = sample.values().iter().map(|value| [figure, *value]).collect();
+            return (None, paired_ratio_interval(&pairs, 0.95).ok());
+        }
+    };
     let moments =
         |(cell, metric): (usize, &Metric)| results.independent(cell, metric).map(|one| one.moments());
     let Some((base, other)) = moments(base).zip(moments(other)) else { return (None, None) };
@@ -253,6 +309,24 @@ fn sign(pair: &Compared, noise_percent: f64) -> Option<Sign> {
         (Some(ratio), Some(p)) if p <= SIGNIFICANCE && is_more(ratio, noise_percent) => Sign::of_ratio(ratio),
         _ => Sign::Nothing,
     })
+}
+
+/// The side of a band on which a number is, seen from its figure: that of the draws; without, if the whole
+/// interval over the repeats lies there, or one run does.
+fn side(pair: &Compared, band: f64) -> Option<Sign> {
+    if let Some(drawn) = &pair.drawn {
+        return drawn.sign;
+    }
+    let [low, high] = match (pair.interval, pair.ratio) {
+        (Some(ends), _) => [ends.low, ends.high].map(f64::ln),
+        (None, ratio) => [ratio?.ln(); 2],
+    };
+    let is_on = |sign: &Sign| match sign {
+        Sign::Lower => high < -band,
+        Sign::Nothing => low >= -band && high <= band,
+        Sign::Higher => low > band,
+    };
+    Sign::WORDS.map(|(_, sign)| sign).into_iter().find(is_on)
 }
 
 /// Whether a ratio is further from 1 than the noise.

@@ -136,15 +136,22 @@ struct LinearDocument {
     fits: Vec<Fit>,
 }
 
-/// The ratio of two cells.
+/// The ratio of two cells, or of a cell over its own published figure.
 #[derive(Serialize, JsonSchema)]
 struct RelationDocument {
     name: String,
     metric: &'static str,
     /// The metric of the base.
     base_metric: &'static str,
+    /// 1 beside a figure.
     published_ratio: Option<f64>,
+    /// The word none beside a figure.
     published_sign: &'static str,
+    /// The figure that the cells are compared with, in the metric's unit; null if there are two cells.
+    published_figure: Option<f64>,
+    /// How near the cells must be to the figure: the ratio or its inverse is above 1 by this at most. Null
+    /// without a figure.
+    within_percent: Option<f64>,
     pairs: Vec<PairDocument>,
     verdict: String,
 }
@@ -153,6 +160,7 @@ struct RelationDocument {
 #[derive(Serialize, JsonSchema)]
 struct PairDocument {
     cells: String,
+    /// Beside a figure the other's place.
     base: usize,
     other: usize,
     /// Other over base; null if a run failed or it is infinite.
@@ -316,7 +324,9 @@ fn relation(results: &Results, row: &Judged) -> RelationDocument {
         base_metric: results.metric(row.expect.base_metric).name,
         published_ratio: row.expect.ratio,
         published_sign: row.expect.sign.word(),
+        published_figure: row.expect.within.map(|within| within.figure),
+        within_percent: row.expect.within.map(|within| within.percent),
         pairs: pairs.collect(),
-        verdict: row.words(),
+        verdict: row.word(),
     }
 }

@@ -63,7 +63,7 @@ pub fn reproduce_answer(results: &Results, look: Look<'_>) -> Answer {
 fn agreement(results: &Results, judged: &[Judged], orders: &[Ordered]) -> String {
     let of = score(judged);
     let others = predicted(judged).filter(|row| row.verdict != Verdict::Agrees);
-    let others: Vec<String> = others.map(|row| format!("{} ({})", row.expect.name, row.verdict)).collect();
+    let others: Vec<String> = others.map(|row| format!("{} ({})", row.expect.name, row.words())).collect();
     let merit = merit_sum(orders);
     let name = &results.experiment.file.name;
     match (of.rows, merit) {
@@ -131,6 +131,7 @@ fn frame(results: &Results, judged: &[Judged]) -> Frame {
         "base_metric",
         "published_ratio",
         "published_sign",
+        "within_percent",
         "modelled_ratio",
         "ratio_low_95",
         "ratio_high_95",
@@ -158,6 +159,7 @@ fn frame(results: &Results, judged: &[Judged]) -> Frame {
                 Shown::Name(results.metric(row.expect.base_metric).name.to_string()),
                 number(row.expect.ratio),
                 Shown::Name(row.expect.sign.word().to_string()),
+                number(row.expect.within.map(|within| within.percent)),
                 number(pair.ratio),
                 number(pair.interval.map(|ends| ends.low)),
                 number(pair.interval.map(|ends| ends.high)),
@@ -170,7 +172,7 @@ fn frame(results: &Results, judged: &[Judged]) -> Frame {
                 number(drawn.map(|drawn| drawn.interval.high)),
                 number(row.expect.ratio.and_then(|published| pair.outside_percent(published))),
                 words(drawn.and_then(|drawn| drawn.most.as_ref()).map(|most| most.name.clone())),
-                Shown::Name(row.words()),
+                Shown::Name(row.word()),
             ]);
         }
     }
@@ -297,6 +299,9 @@ fn linear(results: &Results) -> Vec<(String, text::Table)> {
 }
 
 fn published(expect: &Expect) -> String {
+    if let Some(within) = expect.within {
+        return format!("within {} %", within.percent);
+    }
     match (expect.sign, expect.ratio) {
         (Sign::Nothing, None) => "no difference".into(),
         (sign, None) => sign.word().into(),
@@ -342,17 +347,21 @@ fn most(pair: &Compared) -> String {
 
 /// What the table of relations shows.
 fn head(results: &Results) -> String {
+    let figures = match results.experiment.file.expect.iter().any(|expect| expect.within.is_some()) {
+        true => "; within N %: of a cell over its published figure",
+        false => "",
+    };
     let most = results.plan.draws;
     if most == 0 {
         let size = "size: where the published ratio is, seen from the interval";
-        return format!("ratios of two cells; 95 %: the interval over the repeats; {size}");
+        return format!("ratios of two cells{figures}; 95 %: the interval over the repeats; {size}");
     }
     let ranges = results.experiment.file.ranges.as_ref();
     let costs = ranges.is_none_or(|ranges| ranges.costs).then(|| "all costs".to_string());
     let names = ranges.into_iter().flat_map(|ranges| &ranges.vary).map(|(name, _)| (*name).to_string());
     let drawn: Vec<String> = costs.into_iter().chain(names).collect();
     format!(
-        "ratios of two cells at costs as given; 95 %: the interval over at most {most} draws of {} together; \
+        "ratios of two cells at costs as given{figures}; 95 %: the interval over at most {most} draws of {} together; \
          sign: draws that have the published sign; size: where the published ratio is, seen \
          from the interval",
         joined(drawn)
