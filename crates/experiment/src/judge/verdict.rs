@@ -83,14 +83,17 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// The 95 % interval beside which a published ratio is judged: that of the draws; without, over the repeats.
+    /// The 95 % interval beside which a published ratio is judged: that of the draws; without, over the
+    /// repeats.
     pub fn ends(&self) -> Option<Interval> {
         self.drawn.as_ref().map(|drawn| drawn.interval).or(self.interval)
     }
 
     /// How far a ratio is outside of [`Compared::ends`], percent of the nearer end: above 0 if it is higher
-    /// than the model's, 0 inside. `None` without an interval.
+    /// than the model's, 0 inside. `None` without an interval, and where the modelled ratio has no size: 0 or
+    /// infinite.
     pub fn outside_percent(&self, published: f64) -> Option<f64> {
+        self.ratio.filter(|ratio| *ratio > 0.0 && ratio.is_finite())?;
         let ends = self.ends()?;
         let nearer = published.clamp(ends.low, ends.high);
         Some((published / nearer - 1.0) * 100.0)
@@ -430,6 +433,7 @@ mod tests {
         check(&repeated, 1.32, Some(10.0));
         check(&both, 1.32, Some(20.0));
         check(&plain, 1.0, None);
+        check(&Compared { ratio: Some(0.0), ..both.clone() }, 1e-6, None);
     }
 
     #[test]
