@@ -3522,7 +3522,7 @@ class Reproduce2RelationPair(TypedDict):
     """What draws of all that is assumed say; null without."""
     other: int
     outside_percent: float | None
-    """How far the published ratio is outside of the interval of the draws, without draws of that over the repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio."""
+    """How far the published ratio is outside of the interval of the draws, without draws of that over the repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio, and if the modelled ratio is 0 or infinite."""
     p_holm: float | None
     """The p-value after Holm's correction over the table."""
     ratio: float | None
@@ -3783,7 +3783,7 @@ class ReproduceJoined2ExperimentRelationPair(TypedDict):
     """What draws of all that is assumed say; null without."""
     other: int
     outside_percent: float | None
-    """How far the published ratio is outside of the interval of the draws, without draws of that over the repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio."""
+    """How far the published ratio is outside of the interval of the draws, without draws of that over the repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio, and if the modelled ratio is 0 or infinite."""
     p_holm: float | None
     """The p-value after Holm's correction over the table."""
     ratio: float | None

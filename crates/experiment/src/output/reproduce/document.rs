@@ -170,7 +170,8 @@ struct PairDocument {
     /// The p-value after Holm's correction over the table.
     p_holm: Option<f64>,
     /// How far the published ratio is outside of the interval of the draws, without draws of that over the
-    /// repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio.
+    /// repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio, and if
+    /// the modelled ratio is 0 or infinite.
     outside_percent: Option<f64>,
     /// Lower, none, higher, or open: no sign has 95 % of the draws.
     sign: &'static str,
