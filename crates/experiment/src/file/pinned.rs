@@ -38,15 +38,14 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Whether a relation is the one that was used: it predicts nothing.
+    /// Whether a relation is the one that was used: it predicts nothing. A figure was used alone if the
+    /// relation has its cells on both sides.
     pub fn is(&self, expect: &Expect) -> bool {
-        let other = self.other.as_ref();
+        let other = self.other.as_ref().unwrap_or(&self.base);
+        let sides = (&expect.base, &expect.other);
         expect.metric == self.metric
             && expect.base_metric == self.metric
-            && other.is_some_and(|other| {
-                (&expect.base, &expect.other) == (&self.base, other)
-                    || (&expect.base, &expect.other) == (other, &self.base)
-            })
+            && (sides == (&self.base, other) || sides == (other, &self.base))
     }
 }
 

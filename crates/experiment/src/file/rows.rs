@@ -89,12 +89,21 @@ impl Published {
     }
 }
 
-/// A relation between two cells.
+/// How near a number must be to its published figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Within {
+    /// The figure, in the metric's unit of tables.
+    pub figure: f64,
+    /// The ratio of modelled over published, or its inverse, is above 1 by this at most.
+    pub percent: f64,
+}
+
+/// A relation between two cells, or of cells and their own published figure.
 #[derive(Clone, Debug)]
 pub struct Expect {
     /// What it says.
     pub name: String,
-    /// The cells that are compared with.
+    /// The cells that are compared with; those of `other` if they are compared with their figure.
     pub base: Select,
     /// The cells that are compared.
     pub other: Select,
@@ -102,10 +111,12 @@ pub struct Expect {
     pub metric: usize,
     /// The place of the metric of `base`, if the relation is of two metrics.
     pub base_metric: usize,
-    /// The published ratio, `other` over `base`.
+    /// The published ratio, `other` over `base`; 1 beside a figure.
     pub ratio: Option<f64>,
-    /// Which side has the larger values.
+    /// Which side has the larger values; none beside a figure.
     pub sign: Sign,
+    /// The figure, if `other` is compared with its own.
+    pub within: Option<Within>,
 }
 
 /// The cells of an experiment, to select from.
@@ -162,6 +173,9 @@ impl Cells<'_> {
     /// Reads a row.
     pub(crate) fn expect(&self, doc: &Doc<'_>, value: &Toml<'_>, published: &[Published]) -> Read<Expect> {
         let table = doc.table(value, "expect", "a table [[expect]]")?;
+        if table.contains_key("within_percent") {
+            return self.within(doc, value, published);
+        }
         doc.known(table, &["name", "base", "other", "metric", "base_metric", "ratio", "sign"])?;
         let part = |name: &str| needed(doc, value, table, name);
         let of = self.metric_of(doc, table)?;
@@ -176,9 +190,7 @@ impl Cells<'_> {
         if base == other && base_metric == of {
             return Err(doc.bad(value, "base and other are the same cells: expected another base_metric"));
         }
-        let figure = |cell: &Select, metric: usize| {
-            published.iter().find(|row| row.cell == *cell && row.metric == metric).map(|row| row.value)
-        };
+        let figure = |cell: &Select, metric: usize| figure(published, cell, metric);
         let ratio = match table.get("ratio") {
             Some(ratio) => Some(float(doc, ratio, "ratio", 1e-9..=1e9)?),
             None => figure(&base, base_metric)
@@ -195,7 +207,31 @@ impl Cells<'_> {
             }
         };
         let name = doc.text(part("name")?, "name")?;
-        Ok(Expect { name, base, other, metric: of, base_metric, ratio, sign })
+        Ok(Expect { name, base, other, metric: of, base_metric, ratio, sign, within: None })
+    }
+
+    /// Reads a row of one number that must be near its figure.
+    fn within(&self, doc: &Doc<'_>, value: &Toml<'_>, published: &[Published]) -> Read<Expect> {
+        let table = doc.table(value, "expect", "a table [[expect]]")?;
+        doc.known(table, &["name", "cell", "metric", "within_percent"])?;
+        let part = |name: &str| needed(doc, value, table, name);
+        let (cell, metric) = (self.select(doc, part("cell")?)?, self.metric_of(doc, table)?);
+        let Some(figure) = figure(published, &cell, metric).filter(|figure| *figure > 0.0) else {
+            let name = self.workload.metrics[metric].name;
+            let what = format!("within_percent: expected a [[published]] row of this cell's {name}, above 0");
+            return Err(doc.bad(value, what));
+        };
+        let percent = float(doc, part("within_percent")?, "within_percent", 0.1..=100.0)?;
+        Ok(Expect {
+            name: doc.text(part("name")?, "name")?,
+            base: cell.clone(),
+            other: cell,
+            metric,
+            base_metric: metric,
+            ratio: Some(1.0),
+            sign: Sign::Nothing,
+            within: Some(Within { figure, percent }),
+        })
     }
 
     pub(crate) fn metric_of(&self, doc: &Doc<'_>, table: &DeTable<'_>) -> Read<usize> {
@@ -239,6 +275,11 @@ impl Cells<'_> {
         select.values.sort();
         Ok(select)
     }
+}
+
+/// The published figure of cells.
+fn figure(published: &[Published], cell: &Select, metric: usize) -> Option<f64> {
+    published.iter().find(|row| row.cell == *cell && row.metric == metric).map(|row| row.value)
 }
 
 pub(crate) fn needed<'t, 'i>(

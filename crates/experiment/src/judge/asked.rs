@@ -1,16 +1,15 @@
 //! Everything that an experiment's published figures ask of its draws: relations, pairs of engines, orders.
 
-use crate::judge::draws::{self, Question, band_of};
+use crate::judge::draws::{self, Question};
 use crate::judge::{merit, pairs, verdict};
 use crate::run::results::Results;
 use std::collections::BTreeMap;
 
 /// The drawn cells that need more draws, and how many in all.
 pub fn wanted(results: &Results) -> BTreeMap<usize, u32> {
-    let band = band_of(results.experiment.file.noise_percent);
     let relations = results.experiment.file.expect.iter();
-    let mut asked: Vec<Question> =
-        relations.flat_map(|expect| verdict::questions(results, expect, band)).collect();
+    let of = |expect| verdict::questions(results, expect, verdict::band(results, expect));
+    let mut asked: Vec<Question> = relations.flat_map(of).collect();
     asked.extend(pairs::questions(results));
     asked.extend(merit::questions(results));
     draws::wanted(results, &asked)

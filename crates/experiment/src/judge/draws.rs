@@ -30,17 +30,37 @@ const STOPPED: f64 = 1.08;
 /// The probability that an assumption is told although none matters.
 const CHANCE: f64 = 0.05;
 
-/// What is asked of two cells.
+/// What a number of a cell is compared with.
+#[derive(Clone, Copy)]
+pub(crate) enum Base {
+    /// A number of a cell: its place in the plan, and the metric.
+    Cell(usize, &'static Metric),
+    /// The published figure of the cell itself, in the metric's own unit.
+    Figure(f64),
+}
+
+/// What is asked of two cells, or of a cell and its figure.
 #[derive(Clone, Copy)]
 pub(crate) struct Question {
-    /// The base's place in the plan and its metric.
-    pub(crate) base: (usize, &'static Metric),
-    /// The other's.
+    /// What is compared with.
+    pub(crate) base: Base,
+    /// The other's place in the plan, and its metric.
     pub(crate) other: (usize, &'static Metric),
     /// Over how many runs the published figures are means.
     pub(crate) runs: usize,
     /// The logarithm of the largest ratio that cannot be told from 1.
     pub(crate) band: f64,
+}
+
+impl Question {
+    /// The cells and their metrics: the base's, if it is a cell, and the other's.
+    fn cells(&self) -> impl Iterator<Item = (usize, &'static Metric)> {
+        let base = match self.base {
+            Base::Cell(cell, metric) => Some((cell, metric)),
+            Base::Figure(_) => None,
+        };
+        base.into_iter().chain([self.other])
+    }
 }
 
 /// What draws say of a ratio.
@@ -96,11 +116,13 @@ fn sign_of(side: Side) -> Sign {
 /// samples of variances.
 pub(crate) fn noise(results: &Results, asked: &Question) -> Option<Noise> {
     let runs = asked.runs.max(1);
-    if asked.base.0 == asked.other.0 {
-        let [base, other] = [asked.base, asked.other].map(|(cell, metric)| results.values(cell, metric));
+    if let Base::Cell(cell, metric) = asked.base
+        && cell == asked.other.0
+    {
+        let [base, other] = [metric, asked.other.1].map(|metric| results.values(cell, metric));
         let logs: Vec<f64> = base?.iter().zip(&other?).map(|(base, other)| log_of(*base, *other)).collect();
+        let n = logs.len();
         let variance = slablab_stats::Sample::new(logs).ok()?.sd().powi(2);
-        let n = results.values(asked.base.0, asked.base.1)?.len();
         return (n > 1).then_some(Noise { variance, freedom: (n - 1) as f64, runs });
     }
     let relative = |(cell, metric): (usize, &Metric)| {
@@ -108,39 +130,43 @@ pub(crate) fn noise(results: &Results, asked: &Question) -> Option<Noise> {
         let of_mean = sample.sd() / sample.mean().abs().max(f64::MIN_POSITIVE);
         Some((of_mean.min(LOG_MAX).powi(2), (sample.n() - 1) as f64))
     };
-    let ((base, of_base), (other, of_other)) = (relative(asked.base)?, relative(asked.other)?);
-    let variance = base + other;
+    let sides: Vec<(f64, f64)> = asked.cells().map(relative).collect::<Option<_>>()?;
+    let variance: f64 = sides.iter().map(|(variance, _)| variance).sum();
     // Welch and Satterthwaite.
-    let parts = base * base / of_base + other * other / of_other;
-    let freedom = if parts > 0.0 { variance * variance / parts } else { of_base + of_other };
+    let parts: f64 = sides.iter().map(|(variance, freedom)| variance * variance / freedom).sum();
+    let all = || sides.iter().map(|(_, freedom)| freedom).sum();
+    let freedom = if parts > 0.0 { variance * variance / parts } else { all() };
     Some(Noise { variance, freedom, runs })
 }
 
-/// The places of the drawn cells of both sides.
-fn places(results: &Results, asked: &Question) -> Option<[usize; 2]> {
-    let of = |cell: usize| results.plan.drawn(&results.experiment, cell);
-    Some([of(asked.base.0)?, of(asked.other.0)?])
+/// The places of the drawn cells, in the order of [`Question::cells`].
+fn places(results: &Results, asked: &Question) -> Option<Vec<usize>> {
+    asked.cells().map(|(cell, _)| results.plan.drawn(&results.experiment, cell)).collect()
 }
 
 /// The runs of both sides that ended well, and the draws in logarithms.
 fn drawn(results: &Results, asked: &Question) -> Option<(Vec<u32>, Drawn)> {
-    let [base, other] = places(results, asked)?;
+    let cells = places(results, asked)?;
     let number = |cell: usize, metric: &Metric, run: usize| -> Option<f64> {
         let run = results.runs[cell].as_ref()?.get(run)?.as_ref().ok()?;
         Some(*run.metrics.get(metric.name)? as f64)
     };
     let of = |run: usize| {
-        let (base, other) = (number(base, asked.base.1, run)?, number(other, asked.other.1, run)?);
+        let base = match asked.base {
+            Base::Cell(_, metric) => number(cells[0], metric, run)?,
+            Base::Figure(figure) => figure,
+        };
+        let other = number(*cells.last()?, asked.other.1, run)?;
         Some((run as u32, log_of(base, other)))
     };
-    let (runs, logs): (Vec<u32>, Vec<f64>) = (0..done(results, [base, other])).filter_map(of).unzip();
+    let (runs, logs): (Vec<u32>, Vec<f64>) = (0..done(results, &cells)).filter_map(of).unzip();
     Some((runs, Drawn::new(&logs, noise(results, asked)).ok()?))
 }
 
-/// How many draws both cells have.
-fn done(results: &Results, cells: [usize; 2]) -> usize {
-    let of = |cell: usize| results.runs[cell].as_ref().map_or(0, Vec::len);
-    of(cells[0]).min(of(cells[1]))
+/// How many draws all cells have.
+fn done(results: &Results, cells: &[usize]) -> usize {
+    let of = |cell: &usize| results.runs[*cell].as_ref().map_or(0, Vec::len);
+    cells.iter().map(of).min().unwrap_or(0)
 }
 
 /// What the draws of two cells say; `None` without.
@@ -184,7 +210,7 @@ pub(crate) fn wanted(results: &Results, questions: &[Question]) -> BTreeMap<usiz
     let mut wanted = BTreeMap::new();
     for asked in questions {
         let Some(cells) = places(results, asked) else { continue };
-        let n = done(results, cells) as u32;
+        let n = done(results, &cells) as u32;
         // Cells whose runs fail are not settled by more.
         let is_open = drawn(results, asked).is_some_and(|(_, drawn)| !drawn.is_settled(asked.band));
         if n < results.plan.draws && is_open {

@@ -8,7 +8,7 @@
 
 use crate::file::merit::Merit;
 use crate::file::rows::Sign;
-use crate::judge::draws::{Question, judged};
+use crate::judge::draws::{Base, Question, judged};
 use crate::run::results::Results;
 use crate::workload::Value;
 use slablab_stats::kendall::{Kendall, kendall, order};
@@ -100,7 +100,7 @@ fn question(results: &Results, merit: &Merit, column: &Column, pair: [usize; 2])
     let metric = results.metric(merit.metric);
     let [base, other] = [column.cells[pair[0]]?, column.cells[pair[1]]?];
     let band = -(-results.experiment.file.noise_percent / 100.0).ln_1p();
-    Some(Question { base: (base, metric), other: (other, metric), runs: 1, band })
+    Some(Question { base: Base::Cell(base, metric), other: (other, metric), runs: 1, band })
 }
 
 /// What the orders of an experiment ask of its draws.

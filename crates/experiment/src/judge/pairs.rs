@@ -185,7 +185,8 @@ impl Found<'_> {
     fn expect(&self, sign: Sign) -> Expect {
         let (base, other) = (self.base.cell.clone(), self.other.cell.clone());
         let metric = self.base.metric;
-        Expect { name: String::new(), base, other, metric, base_metric: metric, ratio: None, sign }
+        let name = String::new();
+        Expect { name, base, other, metric, base_metric: metric, ratio: None, sign, within: None }
     }
 
     fn ratio(&self) -> f64 {

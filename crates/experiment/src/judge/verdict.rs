@@ -7,12 +7,15 @@
 //! | no difference can be told | a sign was published, and they cannot be told from a ratio of 1 |
 //! | not resolvable | none of these, and the seed alone moves the ratio by more than the published effect |
 //! | undetermined | none of these: what is assumed, or swept, decides |
+//! | outside | 95 % of the draws are further from a published figure than the file allows, on one side |
 //!
 //! A ratio has a sign if it is further from 1 than the noise. Without draws the sign is that of the plain
-//! runs, if Welch's test with Holm's correction over the experiment tells one.
+//! runs, if Welch's test with Holm's correction over the experiment tells one. A number beside its published
+//! figure is a ratio that must have no sign, where the file says what the noise is: `within_percent`. Without
+//! draws the interval over the repeats must lie on one side.
 
-use crate::file::rows::{Expect, Published, Select, Sign};
-use crate::judge::draws::{Draws, Question, band_of, judged, noise, ratio_of};
+use crate::file::rows::{Expect, Fitted, Published, Select, Sign};
+use crate::judge::draws::{Base, Draws, Question, band_of, judged, noise, ratio_of};
 use crate::plan::Cell;
 use crate::run::results::Results;
 use crate::workload::Metric;
@@ -38,6 +41,8 @@ pub enum Verdict {
     NotResolvable,
     /// The modelled difference cannot be told from none.
     NoDifference,
+    /// A number is too far from its published figure.
+    Outside,
 }
 
 impl fmt::Display for Verdict {
@@ -48,6 +53,7 @@ impl fmt::Display for Verdict {
             Verdict::Undetermined => "undetermined",
             Verdict::NotResolvable => "not resolvable",
             Verdict::NoDifference => "no difference can be told",
+            Verdict::Outside => "outside",
         })
     }
 }
@@ -57,7 +63,7 @@ impl fmt::Display for Verdict {
 pub struct Compared {
     /// The swept values and the machine that both cells share.
     pub label: String,
-    /// The base's place in the plan.
+    /// The base's place in the plan; beside a figure the other's.
     pub base: usize,
     /// The other's place in the plan.
     pub other: usize,
@@ -77,10 +83,18 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// How far a ratio is outside of the draws' interval, percent of the nearer end: above 0 if it is higher
-    /// than the model's, 0 inside. `None` without draws.
+    /// The 95 % interval beside which a published ratio is judged: that of the draws; without, over the
+    /// repeats.
+    pub fn ends(&self) -> Option<Interval> {
+        self.drawn.as_ref().map(|drawn| drawn.interval).or(self.interval)
+    }
+
+    /// How far a ratio is outside of [`Compared::ends`], percent of the nearer end: above 0 if it is higher
+    /// than the model's, 0 inside. `None` without an interval, and where the modelled ratio has no size: 0 or
+    /// infinite.
     pub fn outside_percent(&self, published: f64) -> Option<f64> {
-        let ends = self.drawn.as_ref()?.interval;
+        self.ratio.filter(|ratio| *ratio > 0.0 && ratio.is_finite())?;
+        let ends = self.ends()?;
         let nearer = published.clamp(ends.low, ends.high);
         Some((published / nearer - 1.0) * 100.0)
     }
@@ -105,36 +119,23 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The verdict in words; fitted where it predicts nothing.
-    pub fn words(&self) -> String {
+    /// The verdict in a word or two; fitted where it predicts nothing.
+    pub fn word(&self) -> String {
         if self.is_fitted { "fitted".into() } else { self.verdict.to_string() }
     }
-}
 
-/// How many rows agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Score {
-    /// Rows that agree.
-    pub agree: usize,
-    /// All rows.
-    pub rows: usize,
-    /// The sign that is expected most often, and how often: the best answer that is the same for all rows.
-    pub constant: (Sign, usize),
-}
-
-/// How near the modelled ratios are to the published ones.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sizes {
-    /// Ratios of cells that are published and modelled.
-    pub rows: usize,
-    /// Published ones inside the draws' interval, and those that have draws.
-    pub inside: [usize; 2],
-    /// The root mean square of the logarithm of modelled over published.
-    pub error: f64,
-    /// The null answer: the ratio that is the same for all rows and fits best.
-    pub same: f64,
-    /// Its error.
-    pub same_error: f64,
+    /// [`Judged::word`], and how far the model is outside.
+    pub fn words(&self) -> String {
+        let ratios = self.compared.iter().filter_map(|pair| pair.ratio);
+        let furthest = ratios.max_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
+        match furthest.filter(|_| self.verdict == Verdict::Outside && !self.is_fitted) {
+            Some(ratio) => {
+                let side = if ratio < 1.0 { "low" } else { "high" };
+                format!("outside, {:.1} % too {side}", (ratio - 1.0).abs() * 100.0)
+            }
+            None => self.word(),
+        }
+    }
 }
 
 /// Judges every relation that an experiment expects.
@@ -147,22 +148,45 @@ pub fn judge(results: &Results) -> Vec<Judged> {
     let is_there = |cell: &Select| !results.plan.selected(&results.experiment, cell).is_empty();
     let expected: Vec<&Expect> =
         file.expect.iter().filter(|expect| is_there(&expect.base) && is_there(&expect.other)).collect();
-    let noise = file.noise_percent;
     let mut pairs: Vec<Vec<Compared>> =
-        expected.iter().map(|expect| pairs(results, expect, band_of(noise))).collect();
+        expected.iter().map(|expect| pairs(results, expect, band(results, expect))).collect();
     let tested: Vec<f64> = pairs.iter().flatten().filter_map(|pair| pair.p).collect();
     let mut corrected = holm(&tested).expect("p-values of tests are from 0 to 1").into_iter();
-    for pair in pairs.iter_mut().flatten() {
-        pair.p = pair.p.and_then(|_| corrected.next());
-        pair.sign = sign(pair, file.noise_percent);
+    for (expect, compared) in expected.iter().zip(&mut pairs) {
+        for pair in compared {
+            pair.p = pair.p.and_then(|_| corrected.next());
+            pair.sign = match expect.within {
+                Some(_) => side(pair, band(results, expect)),
+                None => sign(pair, file.noise_percent),
+            };
+        }
     }
-    let band = band_of(file.noise_percent);
     let judged = expected.into_iter().zip(pairs).map(|(expect, compared)| {
-        let verdict = verdict(expect.sign, &compared, effect(expect, band));
-        let is_fitted = file.pinned.iter().any(|pinned| pinned.is(expect));
+        let found = verdict(expect.sign, &compared, effect(expect, band(results, expect)));
+        let verdict = if expect.within.is_some() { of_figure(found) } else { found };
+        let of_fitted = |fitted: &Fitted| {
+            expect.within.is_some() && (&fitted.cell, file.metric) == (&expect.other, expect.metric)
+        };
+        let is_fitted =
+            file.fitted.as_ref().is_some_and(of_fitted) || file.pinned.iter().any(|one| one.is(expect));
         Judged { expect: expect.clone(), compared, verdict, is_fitted }
     });
     judged.collect()
+}
+
+/// The logarithm of the largest ratio of a relation that cannot be told from 1.
+pub(crate) fn band(results: &Results, expect: &Expect) -> f64 {
+    band_of(expect.within.map_or(results.experiment.file.noise_percent, |within| within.percent))
+}
+
+/// The verdict beside a figure.
+fn of_figure(found: Verdict) -> Verdict {
+    match found {
+        Verdict::SignDiffers => Verdict::Outside,
+        // A run failed.
+        Verdict::NoDifference => Verdict::Undetermined,
+        found => found,
+    }
 }
 
 /// How far from 1 the published ratio is, as a logarithm: `band` if no difference was published, infinite if
@@ -175,53 +199,6 @@ fn effect(expect: &Expect, band: f64) -> f64 {
     }
 }
 
-/// The rows that are predictions.
-pub fn predicted(rows: &[Judged]) -> impl Iterator<Item = &Judged> + Clone {
-    rows.iter().filter(|row| !row.is_fitted)
-}
-
-/// The score of the rows, beside that of the best constant answer.
-pub fn score(rows: &[Judged]) -> Score {
-    let expected = |sign: Sign| predicted(rows).filter(|row| row.expect.sign == sign).count();
-    let counts = Sign::WORDS.map(|(_, sign)| (sign, expected(sign)));
-    let constant = counts.into_iter().rev().max_by_key(|(_, count)| *count);
-    Score {
-        agree: predicted(rows).filter(|row| row.verdict == Verdict::Agrees).count(),
-        rows: predicted(rows).count(),
-        constant: constant.expect("there are three signs"),
-    }
-}
-
-/// How near the ratios of relations are to the published ones; `None` without any.
-pub fn sizes_of(rows: &[Judged]) -> Option<Sizes> {
-    let told = predicted(rows).filter_map(|row| Some((row.expect.ratio?, &row.compared)));
-    sizes(told.flat_map(|(ratio, compared)| compared.iter().map(move |pair| (ratio, pair))))
-}
-
-/// How near ratios are to the published ones, each with what was modelled; `None` without any.
-pub fn sizes<'c>(rows: impl Iterator<Item = (f64, &'c Compared)>) -> Option<Sizes> {
-    let (mut logs, mut errors, mut inside) = (Vec::new(), Vec::new(), [0; 2]);
-    for (published, pair) in rows {
-        let Some(ratio) = pair.ratio.filter(|ratio| *ratio > 0.0 && ratio.is_finite()) else { continue };
-        logs.push(published.ln());
-        errors.push((ratio / published).ln());
-        if let Some(outside) = pair.outside_percent(published) {
-            inside[0] += usize::from(outside == 0.0);
-            inside[1] += 1;
-        }
-    }
-    let n = logs.len() as f64;
-    let mean = logs.iter().sum::<f64>() / n;
-    let root = |squares: f64| (squares / n).sqrt();
-    (!logs.is_empty()).then(|| Sizes {
-        rows: logs.len(),
-        inside,
-        error: root(errors.iter().map(|error| error * error).sum()),
-        same: mean.exp(),
-        same_error: root(logs.iter().map(|log| (log - mean) * (log - mean)).sum()),
-    })
-}
-
 /// The pairs of cells that are alike in all that neither selection names, compared. `band` is the logarithm
 /// of the largest ratio that cannot be told from 1.
 pub(crate) fn pairs(results: &Results, expect: &Expect, band: f64) -> Vec<Compared> {
@@ -232,9 +209,13 @@ pub(crate) fn pairs(results: &Results, expect: &Expect, band: f64) -> Vec<Compar
 pub(crate) fn questions(results: &Results, expect: &Expect, band: f64) -> Vec<Question> {
     let metrics = results.experiment.file.workload.metrics;
     let runs = runs_of(&results.experiment.file.published, expect);
+    let metric = &metrics[expect.metric];
     let asked = |[base, other]: [usize; 2]| Question {
-        base: (base, &metrics[expect.base_metric]),
-        other: (other, &metrics[expect.metric]),
+        base: match expect.within {
+            Some(within) => Base::Figure(within.figure * metric.per_unit),
+            None => Base::Cell(base, &metrics[expect.base_metric]),
+        },
+        other: (other, metric),
         runs,
         band,
     };
@@ -279,11 +260,15 @@ fn alike(expect: &Expect, base: &Cell, other: &Cell) -> bool {
 fn compared(results: &Results, asked: &Question) -> Compared {
     let mean =
         |(cell, metric): (usize, &Metric)| results.independent(cell, metric).map(|sample| sample.mean());
-    let ratio = mean(asked.base).zip(mean(asked.other)).map(|(base, other)| ratio_of(base, other));
-    let (p, interval) = tested(results, asked.base, asked.other);
+    let (place, base) = match asked.base {
+        Base::Cell(cell, metric) => (cell, mean((cell, metric))),
+        Base::Figure(figure) => (asked.other.0, Some(figure)),
+    };
+    let ratio = base.zip(mean(asked.other)).map(|(base, other)| ratio_of(base, other));
+    let (p, interval) = tested(results, asked);
     Compared {
-        label: results.label(asked.base.0),
-        base: asked.base.0,
+        label: results.label(place),
+        base: place,
         other: asked.other.0,
         ratio,
         interval,
@@ -296,16 +281,22 @@ fn compared(results: &Results, asked: &Question) -> Compared {
 
 /// The p-value of a difference between two numbers, and the 95 % interval of their ratio. Two numbers of
 /// the same runs are tested as pairs. Runs of two cells with one seed are not: under `tmpfs-swap` they
-/// are no more alike than any two runs, and a test of pairs would tell less.
-fn tested(
-    results: &Results,
-    base: (usize, &Metric),
-    other: (usize, &Metric),
-) -> (Option<f64>, Option<Interval>) {
-    if base.0 == other.0 {
-        let Some(pairs) = results.pairs(base.0, base.1, other.1) else { return (None, None) };
-        return (paired(&pairs).ok().map(|found| found.p), paired_ratio_interval(&pairs, 0.95).ok());
-    }
+/// are no more alike than any two runs, and a test of pairs would tell less. A number beside its figure is
+/// not tested for a difference.
+fn tested(results: &Results, asked: &Question) -> (Option<f64>, Option<Interval>) {
+    let other = asked.other;
+    let base = match asked.base {
+        Base::Cell(base, metric) if base == other.0 => {
+            let Some(pairs) = results.pairs(base, metric, other.1) else { return (None, None) };
+            return (paired(&pairs).ok().map(|found| found.p), paired_ratio_interval(&pairs, 0.95).ok());
+        }
+        Base::Cell(base, metric) => (base, metric),
+        Base::Figure(figure) => {
+            let Some(sample) = results.independent(other.0, other.1) else { return (None, None) };
+            let pairs: Vec<[f64; 2]> = sample.values().iter().map(|value| [figure, *value]).collect();
+            return (None, paired_ratio_interval(&pairs, 0.95).ok());
+        }
+    };
     let moments =
         |(cell, metric): (usize, &Metric)| results.independent(cell, metric).map(|one| one.moments());
     let Some((base, other)) = moments(base).zip(moments(other)) else { return (None, None) };
@@ -321,6 +312,24 @@ fn sign(pair: &Compared, noise_percent: f64) -> Option<Sign> {
         (Some(ratio), Some(p)) if p <= SIGNIFICANCE && is_more(ratio, noise_percent) => Sign::of_ratio(ratio),
         _ => Sign::Nothing,
     })
+}
+
+/// The side of a band on which a number is, seen from its figure: that of the draws; without, if the whole
+/// interval over the repeats lies there, or one run does.
+fn side(pair: &Compared, band: f64) -> Option<Sign> {
+    if let Some(drawn) = &pair.drawn {
+        return drawn.sign;
+    }
+    let [low, high] = match (pair.interval, pair.ratio) {
+        (Some(ends), _) => [ends.low, ends.high].map(f64::ln),
+        (None, ratio) => [ratio?.ln(); 2],
+    };
+    let is_on = |sign: &Sign| match sign {
+        Sign::Lower => high < -band,
+        Sign::Nothing => low >= -band && high <= band,
+        Sign::Higher => low > band,
+    };
+    Sign::WORDS.map(|(_, sign)| sign).into_iter().find(is_on)
 }
 
 /// Whether a ratio is further from 1 than the noise.
@@ -408,15 +417,23 @@ mod tests {
 
     #[test]
     fn a_published_ratio_is_inside_or_so_far_outside() {
-        let pair = pair(1.0, 0.001, Some(Some(Sign::Nothing)));
-        let check = |published: f64, expected: f64| {
-            let found = pair.outside_percent(published).expect("draws");
-            assert!((found - expected).abs() < 1e-9, "{published}: {found}");
+        let drawn = pair(1.0, 0.001, Some(Some(Sign::Nothing)));
+        let plain = pair(1.0, 0.001, None);
+        let repeated = Compared { interval: Some(Interval { low: 0.8, high: 1.2 }), ..plain.clone() };
+        let both = Compared { interval: repeated.interval, ..drawn.clone() };
+        let check = |pair: &Compared, published: f64, expected: Option<f64>| {
+            let found = pair.outside_percent(published).map(|percent| percent.round());
+            assert_eq!(found, expected, "{published}: {pair:?}");
         };
-        check(1.05, 0.0);
-        check(1.1, 0.0);
-        check(1.32, 20.0);
-        check(0.72, -20.0);
+        check(&drawn, 1.05, Some(0.0));
+        check(&drawn, 1.1, Some(0.0));
+        check(&drawn, 1.32, Some(20.0));
+        check(&drawn, 0.72, Some(-20.0));
+        check(&repeated, 1.15, Some(0.0));
+        check(&repeated, 1.32, Some(10.0));
+        check(&both, 1.32, Some(20.0));
+        check(&plain, 1.0, None);
+        check(&Compared { ratio: Some(0.0), ..both.clone() }, 1e-6, None);
     }
 
     #[test]

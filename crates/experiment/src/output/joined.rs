@@ -4,7 +4,8 @@ use super::reproduce::{DrawsDocument, ReproduceDocument, SizesDocument, of_sign,
 use crate::file::rows::Sign;
 use crate::judge::merit::{Ordered, merits};
 use crate::judge::pairs::{Pair, Pairs};
-use crate::judge::verdict::{Compared, Judged, Sizes, Verdict, judge, predicted, sizes};
+use crate::judge::score::{Sizes, predicted, sizes};
+use crate::judge::verdict::{Compared, Judged, Verdict, judge};
 use crate::output::reproduce::three_counts;
 use crate::run::results::Results;
 use schemars::JsonSchema;

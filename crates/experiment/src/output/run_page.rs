@@ -44,7 +44,8 @@ pub(super) fn page_blocks(answer: Answer, results: &Results, seen: &[Option<Seen
     let metric = results.metric(file.metric);
     let mut answer = metric_figure(answer.section("Result"), results, metric);
     if !file.expect.is_empty() {
-        let caption = "Ratios of two cells. docs/reproduce.md says what a verdict is.";
+        let caption = "Ratios of two cells; 95 %: the interval of the draws, without draws over the repeats. \
+                       docs/reproduce.md says what a verdict is.";
         answer = answer.section("Published beside modelled").page_table(caption, relations(results));
     }
     let found: Vec<(usize, &Profile)> =
@@ -253,14 +254,14 @@ fn relations(results: &Results) -> Table {
         Head::text("relation"),
         Head::number("published"),
         Head::number("modelled"),
-        Head::number("95 % of the draws, from"),
+        Head::number("95 %, from"),
         Head::number("to"),
         Head::text("verdict"),
     ]);
     let number = |number: Option<f64>| number.map_or(Shown::Empty, |number| Shown::Number(number, 3));
     for row in judge(results) {
         for pair in &row.compared {
-            let ends = pair.drawn.as_ref().map(|drawn| drawn.interval);
+            let ends = pair.ends();
             let name = match pair.label.is_empty() {
                 true => row.expect.name.clone(),
                 false => format!("{}: {}", row.expect.name, pair.label),

@@ -1,7 +1,8 @@
 //! Parameters that a mail does not tell: pinned on the base engine alone, and fitted in no score.
 
 use slablab_experiment::file::pinned::Pinned;
-use slablab_experiment::judge::verdict::{judge, score};
+use slablab_experiment::judge::score::score;
+use slablab_experiment::judge::verdict::judge;
 use slablab_experiment::workload::{Sample, Value};
 use slablab_experiment::{Change, Experiment, ExperimentFile, Plan, Results, Size};
 use std::path::Path;

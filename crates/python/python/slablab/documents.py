@@ -3516,10 +3516,13 @@ class Reproduce2RelationPair(TypedDict):
     """Two cells; several pairs of a relation are those of swept values."""
 
     base: int
+    """Beside a figure the other's place."""
     cells: str
     drawn: Reproduce2RelationPairDrawn | None
     """What draws of all that is assumed say; null without."""
     other: int
+    outside_percent: float | None
+    """How far the published ratio is outside of the interval of the draws, without draws of that over the repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio, and if the modelled ratio is 0 or infinite."""
     p_holm: float | None
     """The p-value after Holm's correction over the table."""
     ratio: float | None
@@ -3533,16 +3536,22 @@ class Reproduce2RelationPair(TypedDict):
 
 
 class Reproduce2Relation(TypedDict):
-    """The ratio of two cells."""
+    """The ratio of two cells, or of a cell over its own published figure."""
 
     base_metric: str
     """The metric of the base."""
     metric: str
     name: str
     pairs: list[Reproduce2RelationPair]
+    published_figure: float | None
+    """The figure that the cells are compared with, in the metric's unit; null if there are two cells."""
     published_ratio: float | None
+    """1 beside a figure."""
     published_sign: str
+    """The word none beside a figure."""
     verdict: str
+    within_percent: float | None
+    """How near the cells must be to the figure: the ratio or its inverse is above 1 by this at most. Null without a figure."""
 
 
 class Reproduce2ShownItemCell(TypedDict):
@@ -3567,6 +3576,8 @@ class Reproduce2Sizes(TypedDict):
     """The root mean square of the logarithm of modelled over published."""
     inside: int
     """Published ratios inside the intervals of the draws."""
+    inside_repeats: int
+    """Published ratios without draws that are inside the intervals over the repeats."""
     rows: int
     """Ratios of cells that are published and modelled."""
     same_ratio: float
@@ -3575,6 +3586,8 @@ class Reproduce2Sizes(TypedDict):
     """The error of that one."""
     with_draws: int
     """Published ratios beside which there are draws."""
+    with_repeats: int
+    """Published ratios without draws beside which there is an interval over the repeats."""
 
 
 class Reproduce2(TypedDict):
@@ -3764,10 +3777,13 @@ class ReproduceJoined2ExperimentRelationPair(TypedDict):
     """Two cells; several pairs of a relation are those of swept values."""
 
     base: int
+    """Beside a figure the other's place."""
     cells: str
     drawn: ReproduceJoined2ExperimentRelationPairDrawn | None
     """What draws of all that is assumed say; null without."""
     other: int
+    outside_percent: float | None
+    """How far the published ratio is outside of the interval of the draws, without draws of that over the repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio, and if the modelled ratio is 0 or infinite."""
     p_holm: float | None
     """The p-value after Holm's correction over the table."""
     ratio: float | None
@@ -3781,16 +3797,22 @@ class ReproduceJoined2ExperimentRelationPair(TypedDict):
 
 
 class ReproduceJoined2ExperimentRelation(TypedDict):
-    """The ratio of two cells."""
+    """The ratio of two cells, or of a cell over its own published figure."""
 
     base_metric: str
     """The metric of the base."""
     metric: str
     name: str
     pairs: list[ReproduceJoined2ExperimentRelationPair]
+    published_figure: float | None
+    """The figure that the cells are compared with, in the metric's unit; null if there are two cells."""
     published_ratio: float | None
+    """1 beside a figure."""
     published_sign: str
+    """The word none beside a figure."""
     verdict: str
+    within_percent: float | None
+    """How near the cells must be to the figure: the ratio or its inverse is above 1 by this at most. Null without a figure."""
 
 
 class ReproduceJoined2ExperimentShownItemCell(TypedDict):
@@ -3815,6 +3837,8 @@ class ReproduceJoined2ExperimentSizes(TypedDict):
     """The root mean square of the logarithm of modelled over published."""
     inside: int
     """Published ratios inside the intervals of the draws."""
+    inside_repeats: int
+    """Published ratios without draws that are inside the intervals over the repeats."""
     rows: int
     """Ratios of cells that are published and modelled."""
     same_ratio: float
@@ -3823,6 +3847,8 @@ class ReproduceJoined2ExperimentSizes(TypedDict):
     """The error of that one."""
     with_draws: int
     """Published ratios beside which there are draws."""
+    with_repeats: int
+    """Published ratios without draws beside which there is an interval over the repeats."""
 
 
 class ReproduceJoined2Experiment(TypedDict):
@@ -3914,6 +3940,8 @@ class ReproduceJoined2Sizes(TypedDict):
     """The root mean square of the logarithm of modelled over published."""
     inside: int
     """Published ratios inside the intervals of the draws."""
+    inside_repeats: int
+    """Published ratios without draws that are inside the intervals over the repeats."""
     rows: int
     """Ratios of cells that are published and modelled."""
     same_ratio: float
@@ -3922,6 +3950,8 @@ class ReproduceJoined2Sizes(TypedDict):
     """The error of that one."""
     with_draws: int
     """Published ratios beside which there are draws."""
+    with_repeats: int
+    """Published ratios without draws beside which there is an interval over the repeats."""
 
 
 class ReproduceJoined2(TypedDict):

@@ -6,7 +6,8 @@ use crate::file::rows::{Published, Select, Sign};
 use crate::judge::draws::{Draws, Matter};
 use crate::judge::linear::{Fit, fits};
 use crate::judge::merit::Ordered;
-use crate::judge::verdict::{Compared, Judged, Sizes, score, sizes_of};
+use crate::judge::score::{Sizes, score, sizes_of};
+use crate::judge::verdict::{Compared, Judged};
 use crate::output::merit::MeritDocument;
 use crate::output::shown::ShownDocument;
 use crate::run::results::Results;
@@ -52,6 +53,10 @@ pub(in crate::output) struct SizesDocument {
     inside: usize,
     /// Published ratios beside which there are draws.
     with_draws: usize,
+    /// Published ratios without draws that are inside the intervals over the repeats.
+    inside_repeats: usize,
+    /// Published ratios without draws beside which there is an interval over the repeats.
+    with_repeats: usize,
     /// The root mean square of the logarithm of modelled over published.
     error: f64,
     /// The ratio that is the same for all rows and fits best.
@@ -66,6 +71,8 @@ impl From<Sizes> for SizesDocument {
             rows: sizes.rows,
             inside: sizes.inside[0],
             with_draws: sizes.inside[1],
+            inside_repeats: sizes.inside_repeats[0],
+            with_repeats: sizes.inside_repeats[1],
             error: sizes.error,
             same_ratio: sizes.same,
             same_ratio_error: sizes.same_error,
@@ -129,15 +136,22 @@ struct LinearDocument {
     fits: Vec<Fit>,
 }
 
-/// The ratio of two cells.
+/// The ratio of two cells, or of a cell over its own published figure.
 #[derive(Serialize, JsonSchema)]
 struct RelationDocument {
     name: String,
     metric: &'static str,
     /// The metric of the base.
     base_metric: &'static str,
+    /// 1 beside a figure.
     published_ratio: Option<f64>,
+    /// The word none beside a figure.
     published_sign: &'static str,
+    /// The figure that the cells are compared with, in the metric's unit; null if there are two cells.
+    published_figure: Option<f64>,
+    /// How near the cells must be to the figure: the ratio or its inverse is above 1 by this at most. Null
+    /// without a figure.
+    within_percent: Option<f64>,
     pairs: Vec<PairDocument>,
     verdict: String,
 }
@@ -146,6 +160,7 @@ struct RelationDocument {
 #[derive(Serialize, JsonSchema)]
 struct PairDocument {
     cells: String,
+    /// Beside a figure the other's place.
     base: usize,
     other: usize,
     /// Other over base; null if a run failed or it is infinite.
@@ -154,6 +169,10 @@ struct PairDocument {
     ratio_high_95: Option<f64>,
     /// The p-value after Holm's correction over the table.
     p_holm: Option<f64>,
+    /// How far the published ratio is outside of the interval of the draws, without draws of that over the
+    /// repeats: percent of the nearer end; 0 inside. Null without an interval or a published ratio, and if
+    /// the modelled ratio is 0 or infinite.
+    outside_percent: Option<f64>,
     /// Lower, none, higher, or open: no sign has 95 % of the draws.
     sign: &'static str,
     /// The standard deviation that the seed gives the logarithm of a ratio of published means; null with one
@@ -295,6 +314,7 @@ fn relation(results: &Results, row: &Judged) -> RelationDocument {
         ratio_low_95: pair.interval.map(|ends| ends.low),
         ratio_high_95: pair.interval.map(|ends| ends.high),
         p_holm: pair.p,
+        outside_percent: row.expect.ratio.and_then(|published| pair.outside_percent(published)),
         sign: pair.sign.map_or("open", Sign::word),
         scatter: pair.scatter,
         drawn: DrawsDocument::new(pair, row.expect.ratio),
@@ -305,7 +325,9 @@ fn relation(results: &Results, row: &Judged) -> RelationDocument {
         base_metric: results.metric(row.expect.base_metric).name,
         published_ratio: row.expect.ratio,
         published_sign: row.expect.sign.word(),
+        published_figure: row.expect.within.map(|within| within.figure),
+        within_percent: row.expect.within.map(|within| within.percent),
         pairs: pairs.collect(),
-        verdict: row.words(),
+        verdict: row.word(),
     }
 }

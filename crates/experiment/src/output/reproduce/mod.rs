@@ -14,7 +14,8 @@ use crate::file::rows::{Expect, Select, Sign};
 use crate::judge::draws::Matter;
 use crate::judge::linear::fits;
 use crate::judge::merit::{Ordered, merits};
-use crate::judge::verdict::{Compared, Judged, Sizes, Verdict, judge, predicted, score, sizes_of};
+use crate::judge::score::{Sizes, predicted, score, sizes_of};
+use crate::judge::verdict::{Compared, Judged, Verdict, judge};
 use crate::run::results::Results;
 use slablab_report::document::{Named, named};
 use slablab_report::frame::Frame;
@@ -62,7 +63,7 @@ pub fn reproduce_answer(results: &Results, look: Look<'_>) -> Answer {
 fn agreement(results: &Results, judged: &[Judged], orders: &[Ordered]) -> String {
     let of = score(judged);
     let others = predicted(judged).filter(|row| row.verdict != Verdict::Agrees);
-    let others: Vec<String> = others.map(|row| format!("{} ({})", row.expect.name, row.verdict)).collect();
+    let others: Vec<String> = others.map(|row| format!("{} ({})", row.expect.name, row.words())).collect();
     let merit = merit_sum(orders);
     let name = &results.experiment.file.name;
     match (of.rows, merit) {
@@ -130,6 +131,7 @@ fn frame(results: &Results, judged: &[Judged]) -> Frame {
         "base_metric",
         "published_ratio",
         "published_sign",
+        "within_percent",
         "modelled_ratio",
         "ratio_low_95",
         "ratio_high_95",
@@ -157,6 +159,7 @@ fn frame(results: &Results, judged: &[Judged]) -> Frame {
                 Shown::Name(results.metric(row.expect.base_metric).name.to_string()),
                 number(row.expect.ratio),
                 Shown::Name(row.expect.sign.word().to_string()),
+                number(row.expect.within.map(|within| within.percent)),
                 number(pair.ratio),
                 number(pair.interval.map(|ends| ends.low)),
                 number(pair.interval.map(|ends| ends.high)),
@@ -169,7 +172,7 @@ fn frame(results: &Results, judged: &[Judged]) -> Frame {
                 number(drawn.map(|drawn| drawn.interval.high)),
                 number(row.expect.ratio.and_then(|published| pair.outside_percent(published))),
                 words(drawn.and_then(|drawn| drawn.most.as_ref()).map(|most| most.name.clone())),
-                Shown::Name(row.words()),
+                Shown::Name(row.word()),
             ]);
         }
     }
@@ -296,6 +299,9 @@ fn linear(results: &Results) -> Vec<(String, text::Table)> {
 }
 
 fn published(expect: &Expect) -> String {
+    if let Some(within) = expect.within {
+        return format!("within {} %", within.percent);
+    }
     match (expect.sign, expect.ratio) {
         (Sign::Nothing, None) => "no difference".into(),
         (sign, None) => sign.word().into(),
@@ -309,8 +315,7 @@ fn ratio(ratio: Option<f64>) -> String {
 
 /// The 95 % interval of the draws; without, of the repeats.
 fn interval(pair: &Compared) -> String {
-    let ends = pair.drawn.as_ref().map(|drawn| drawn.interval).or(pair.interval);
-    ends.map_or("-".into(), |ends| format!("{:.3} to {:.3}", ends.low, ends.high))
+    pair.ends().map_or("-".into(), |ends| format!("{:.3} to {:.3}", ends.low, ends.high))
 }
 
 /// How many draws have a sign, and how many there are.
@@ -324,7 +329,7 @@ pub(super) fn of_sign(pair: &Compared, sign: Sign) -> String {
     format!("{:.0} of {}", part * drawn.n as f64, drawn.n)
 }
 
-/// Where the published ratio is, seen from the interval of the draws.
+/// Where the published ratio is, seen from the interval of the draws; without, of the repeats.
 pub(super) fn size(pair: &Compared, published: f64) -> String {
     match pair.outside_percent(published) {
         None => "-".into(),
@@ -342,16 +347,21 @@ fn most(pair: &Compared) -> String {
 
 /// What the table of relations shows.
 fn head(results: &Results) -> String {
+    let figures = match results.experiment.file.expect.iter().any(|expect| expect.within.is_some()) {
+        true => "; within N %: of a cell over its published figure",
+        false => "",
+    };
     let most = results.plan.draws;
     if most == 0 {
-        return "ratios of two cells, with 95 % intervals over the repeats".into();
+        let size = "size: where the published ratio is, seen from the interval";
+        return format!("ratios of two cells{figures}; 95 %: the interval over the repeats; {size}");
     }
     let ranges = results.experiment.file.ranges.as_ref();
     let costs = ranges.is_none_or(|ranges| ranges.costs).then(|| "all costs".to_string());
     let names = ranges.into_iter().flat_map(|ranges| &ranges.vary).map(|(name, _)| (*name).to_string());
     let drawn: Vec<String> = costs.into_iter().chain(names).collect();
     format!(
-        "ratios of two cells at costs as given; 95 %: the interval over at most {most} draws of {} together; \
+        "ratios of two cells at costs as given{figures}; 95 %: the interval over at most {most} draws of {} together; \
          sign: draws that have the published sign; size: where the published ratio is, seen \
          from the interval",
         joined(drawn)
@@ -360,10 +370,11 @@ fn head(results: &Results) -> String {
 
 /// How near the ratios are to the published ones, beside the null answer.
 pub(super) fn size_words(sizes: Sizes) -> String {
-    let inside = match sizes.inside {
-        [_, 0] => String::new(),
-        [inside, all] => format!(", {inside} of {all} inside the intervals"),
+    let words = |[inside, all]: [usize; 2], over: &str| match all {
+        0 => String::new(),
+        _ => format!(", {inside} of {all} inside the intervals{over}"),
     };
+    let inside = words(sizes.inside, "") + &words(sizes.inside_repeats, " over the repeats");
     format!(
         "Sizes: over {} the root mean square of the logarithm of modelled over published is {:.3}{inside}; of the \
          same ratio for all, {:.3}, it is {:.3}.",
