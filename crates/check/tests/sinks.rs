@@ -37,7 +37,7 @@ const WITH_HANDLES: &[(&str, usize, &str)] = &[
 const WITH_PATHS: &[(&str, usize)] = &[
     ("bench/src/calls.rs", 4),
     ("bench/src/child.rs", 1),
-    ("cli/src/laboratory/compare.rs", 1),
+    ("compare/src/document.rs", 1),
     ("cli/src/doctor.rs", 1),
     ("cli/src/instances.rs", 1),
     ("cli/src/laboratory/explain.rs", 1),

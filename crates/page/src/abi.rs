@@ -1,7 +1,6 @@
 //! Calls from JavaScript. It writes bytes into buffers that it asked for, and gives them back by number.
 //!
-//! Only the names need `unsafe`: whoever exports a name says that no other function has it, and whoever imports one
-//! that it has this type.
+//! Only the names need `unsafe`: whoever exports a name says that no other function has it.
 
 use slablab_report::files;
 use std::cell::RefCell;
@@ -22,13 +21,6 @@ fn watch() {
         *DEFECT.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string();
     };
     ONCE.call_once(|| std::panic::set_hook(Box::new(keep)));
-}
-
-#[link(wasm_import_module = "page")]
-#[allow(unsafe_code, reason = "a function of JavaScript")]
-unsafe extern "C" {
-    /// Says how much of a question is done.
-    pub(crate) safe fn progress(done: f64, all: f64);
 }
 
 fn put(bytes: Vec<u8>) -> usize {

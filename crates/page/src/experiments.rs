@@ -1,7 +1,7 @@
 //! Questions about experiments, and about results side by side.
 
 use crate::answered::{Result, words};
-use crate::progress;
+use crate::progress::progress;
 use crate::recordings::Words;
 use serde::Deserialize;
 use slablab_compare::output::comparison_answer;

@@ -5,6 +5,7 @@
 //! page/worker.js      reads files into this module's memory, asks, says how far it is
 //! abi                 buffers and calls between JavaScript and Rust
 //! ask                 a question is read, the rooms of `slablab_doctor` answer it
+//! progress            how much of a question is done
 //! recordings          of a recording, the rooms of `slablab_replay`
 //! experiments         of experiments and results, the rooms of `slablab_experiment` and `slablab_compare`
 //! ```
@@ -17,17 +18,10 @@ mod abi;
 mod answered;
 mod ask;
 mod experiments;
+mod progress;
 mod recordings;
 
 pub use ask::{Reply, answer};
-
-/// Says how much of a question is done; without a page, nobody listens.
-fn progress(done: u64, all: u64) {
-    #[cfg(target_family = "wasm")]
-    abi::progress(done as f64, all as f64);
-    #[cfg(not(target_family = "wasm"))]
-    let _ = (done, all);
-}
 
 /// The example of README.md is a test.
 #[cfg(doctest)]

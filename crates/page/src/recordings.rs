@@ -1,7 +1,7 @@
 //! Questions about recordings.
 
 use crate::answered::{Answered, Result, words};
-use crate::progress;
+use crate::progress::progress;
 use serde::Deserialize;
 use slablab_engines::{parse, parse_choice};
 use slablab_replay::explain::{self, explain};

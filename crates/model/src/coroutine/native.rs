@@ -18,8 +18,8 @@ thread_local! {
     static YIELDER: Cell<*const Yields> = const { Cell::new(std::ptr::null()) };
 }
 
-/// When a coroutine is suspended, ends or panics, the code that continued it runs on: outside of coroutines, or
-/// in another one, whose yielder this is.
+/// When a coroutine is suspended, ends or panics, the code that continued it runs on: outside of coroutines,
+/// or in another one, whose yielder this is.
 struct Outer(*const Yields);
 
 impl Drop for Outer {

@@ -9,8 +9,8 @@ use std::cell::{Cell, RefCell};
 /// Memory for what has an address.
 pub(crate) struct Stack(Vec<u128>);
 
-/// Code that can be suspended, and continues there. What one has that is dropped before it ends stays: the module
-/// lives for one question.
+/// Code that can be suspended, and continues there. What one has that is dropped before it ends stays: the
+/// module lives for one question.
 pub(crate) struct Coroutine(Box<State>);
 
 struct State {

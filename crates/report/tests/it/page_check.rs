@@ -36,9 +36,10 @@ pub(crate) fn check_page(html: &str, command: &str) {
         assert!(names.split(' ').all(|name| unique.contains(name)), "{names} name nothing");
     }
     let escaped = command.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&#39;");
+    assert!(html.contains(&format!("<pre class=\"command\">{escaped}")), "no command that made the page");
     for figure in html.split("<figure").skip(1) {
         let figure = figure.split("</figure>").next().unwrap_or_default();
-        for part in ["<figcaption>", "<svg role=\"img\"", "<title ", "<desc ", "<table>", escaped.as_str()] {
+        for part in ["<figcaption>", "<svg role=\"img\"", "<title ", "<desc ", "<table>"] {
             assert!(figure.contains(part), "a figure without {part}: {}", &figure[..figure.len().min(300)]);
         }
     }

@@ -155,7 +155,7 @@ fn what_is_wrong_with_a_page_is_seen() {
         ("id=\"figure-2\"", "id=\"figure-1\""),
         ("<table>", "<p>"),
         ("<style>", "<style>@import url(x);"),
-        ("<p class=\"made\"><code>slablab", "<p class=\"made\"><code>lab"),
+        ("<pre class=\"command\">slablab", "<pre class=\"command\">lab"),
     ];
     for (right, wrong) in wrong {
         assert!(page.contains(right), "no {right}");
