@@ -173,7 +173,7 @@ impl Cells<'_> {
     /// Reads a row.
     pub(crate) fn expect(&self, doc: &Doc<'_>, value: &Toml<'_>, published: &[Published]) -> Read<Expect> {
         let table = doc.table(value, "expect", "a table [[expect]]")?;
-        if table.contains_key("within_percent") {
+        if ["cell", "within_percent"].iter().any(|key| table.contains_key(*key)) {
             return self.within(doc, value, published);
         }
         doc.known(table, &["name", "base", "other", "metric", "base_metric", "ratio", "sign"])?;

@@ -134,6 +134,7 @@ fn a_figure_is_published_and_predicts_nothing_if_it_is_fitted() {
     };
     check("value = 100", "value = 0", "expected a [[published]] row of this cell's wall_ps, above 0");
     check("metric = \"wall_ps\"\nwithin", "metric = \"cpu_ps\"\nwithin", "row of this cell's cpu_ps");
+    check("within_percent = 15", "within_percnt = 15", "near it: within_percent");
     check("within_percent = 15", "within_percent = -1", "from 0.1 to 100");
     check("cell = { engine = \"slub@7.1\" }\n", "", "cell is missing");
     check("within_percent = 15", "within_percent = 15\nsign = \"none\"", "sign");
