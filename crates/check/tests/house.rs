@@ -157,7 +157,7 @@ const UNSAFE: &[&str] = &[
     "crates/recorder/src/kernel/bpf.rs",
     "examples/embedded/src/global.rs",
     "examples/embedded/src/memory.rs",
-    "examples/kernel/src/beside.rs",
+    "examples/kernel/beside/src/main.rs",
     "examples/kernel/src/cpu.rs",
     "examples/kernel/src/heap.rs",
     "examples/kernel/src/memory.rs",

@@ -46,9 +46,9 @@ static JOBS: [AtomicPtr<Job<'static>>; CPUS] = [const { AtomicPtr::new(ptr::null
 /// A function for another CPU, and whether it has returned.
 struct Job<'a>(&'a (dyn Fn() + Sync), AtomicBool);
 
-/// Interrupts are off while one of these lives; then they are as they were before.
+/// Interrupts are off while one of these lives; then they are as they were before: on, if this is true.
 #[derive(Debug)]
-pub struct Off(bool);
+pub struct Off(pub bool);
 
 impl Off {
     #[inline]
@@ -58,19 +58,6 @@ impl Off {
         unsafe { asm!("pushfq", "pop {}", "cli", out(reg) flags) };
         Off(flags & 1 << 9 != 0)
     }
-
-    /// Leaves interrupts off. Answers whether they were on before.
-    #[cfg(feature = "beside")]
-    pub fn stays_off(mut self) -> bool {
-        core::mem::take(&mut self.0)
-    }
-}
-
-/// Turns interrupts on.
-#[cfg(feature = "beside")]
-pub fn interrupts_on() {
-    // SAFETY: without `nomem`: what precedes stays before it.
-    unsafe { asm!("sti") };
 }
 
 impl Drop for Off {

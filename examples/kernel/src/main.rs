@@ -11,16 +11,13 @@
 //! | `slots` | what each CPU keeps of each cache; locks | keep; preemption goes where interrupts go |
 //! | `world` | the contract, [`slablab_platform::Platform`] | keep |
 //! | `heap` | size classes, large blocks, the global allocator | keep |
-//! | `beside` | another heap beside this one: a feature | leave out |
 //! | `conform` | the contract's checks on your CPUs | keep for debug builds |
+//! | `beside` | a program of its own: another heap beside this one | leave out |
 #![no_std]
 #![no_main]
 
 extern crate alloc;
 
-#[cfg(feature = "beside")]
-#[expect(unsafe_code, reason = "hands memory to another heap")]
-mod beside;
 mod conform;
 #[expect(unsafe_code, reason = "talks to hardware")]
 mod cpu;
@@ -74,8 +71,6 @@ fn main(regions: &[Region]) -> ! {
     exercise::<Slqb<Kernel>>("slqb", &SlqbPolicy::V2009_09);
     exercise::<SlabEngine<Kernel>>("slab", &SlabPolicy::V6_1);
     collections();
-    #[cfg(feature = "beside")]
-    beside::measure_all::<Slub<Kernel>>(&POLICY);
     log(format_args!("all checks passed"));
     cpu::exit(16)
 }

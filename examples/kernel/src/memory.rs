@@ -46,16 +46,6 @@ pub fn contains(at: *const u8) -> bool {
     at.addr().wrapping_sub(START) < BYTES
 }
 
-/// All of this memory.
-///
-/// # Safety
-/// Nothing else uses it any more.
-#[cfg(feature = "beside")]
-pub unsafe fn all() -> &'static mut [u8] {
-    // SAFETY: `is_there`: the machine has it; the section Safety above.
-    unsafe { core::slice::from_raw_parts_mut(ptr::with_exposed_provenance_mut(START), BYTES) }
-}
-
 #[inline]
 pub fn frame(pfn: Pfn) -> &'static Frame {
     &FRAMES[(pfn.0 - FIRST) as usize]

@@ -2,26 +2,51 @@
 //! allocation and its free. `unsafe`: hands all memory to the other heap.
 //!
 //! ```sh
-//! cargo run --release --features beside -- -icount shift=0
+//! cd .. && cargo run --release --manifest-path beside/Cargo.toml -- -icount shift=0
 //! ```
 //!
 //! With `-icount` QEMU runs the CPUs in turn, and its clock counts the instructions of all: a tick is an
 //! instruction, and each run gives the same numbers. What waiting for other CPUs' cache lines costs is not in
 //! them.
+#![no_std]
+#![no_main]
+#![expect(unsafe_code, reason = "hands memory to another heap")]
 
-use crate::cpu::{self, CPUS, Off, log};
-use crate::heap::Heap;
-use crate::memory;
-use crate::slots::AllCpus;
-use crate::world::Kernel;
+#[path = "../../src/cpu.rs"]
+#[expect(unsafe_code, reason = "talks to hardware")]
+#[expect(dead_code, reason = "nothing is interrupted here")]
+mod cpu;
+#[path = "../../src/heap.rs"]
+#[expect(unsafe_code, reason = "is a global allocator")]
+#[expect(dead_code, reason = "nothing is collected here")]
+mod heap;
+#[path = "../../src/memory.rs"]
+#[expect(unsafe_code, reason = "owns memory")]
+mod memory;
+#[path = "../../src/slots.rs"]
+#[expect(unsafe_code, reason = "says what CPUs share")]
+mod slots;
+#[path = "../../src/world.rs"]
+#[expect(dead_code, reason = "nothing is counted here")]
+mod world;
+
 use ax_sync::interface::{AcquireResult, ContextState, LockMetadata, SpinOps};
 use buddy_slab_allocator::interface::BuddySlabIf;
 use buddy_slab_allocator::{GlobalAllocator, PerCpuSlab, SlabPoolTrait, StaticSlabPool};
 use core::alloc::Layout;
-use core::panic::Location;
+use core::panic::{Location, PanicInfo};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
+use cpu::{CPUS, Off, Region, log};
+use heap::Heap;
+use slablab_platform::Pfn;
 use slablab_slabs::Engine;
+use slablab_slabs::engines::slub::{Slub, SlubPolicy};
+use slots::AllCpus;
+use world::Kernel;
+
+/// Our heap: the example kernel's.
+const POLICY: SlubPolicy = SlubPolicy { elastic: 8, ..SlubPolicy::V7_1 };
 
 /// A heap that is measured.
 trait Measured: Sync {
@@ -74,14 +99,17 @@ struct Spins;
 
 /// Enters a context; the answer says whether interrupts are to be turned on again.
 fn enter(context: u8) -> ContextState {
-    let keeps_off = context & ax_sync::interface::CONTEXT_IRQSAVE != 0;
-    ContextState::new(0, usize::from(keeps_off && Off::new().stays_off()))
+    let mut are_on = false;
+    if context & ax_sync::interface::CONTEXT_IRQSAVE != 0 {
+        let off = Off::new();
+        are_on = off.0;
+        core::mem::forget(off);
+    }
+    ContextState::new(0, usize::from(are_on))
 }
 
 fn leave(state: ContextState) {
-    if state.irq() != 0 {
-        cpu::interrupts_on();
-    }
+    drop(Off(state.irq() != 0));
 }
 
 #[ax_crate_interface::impl_interface]
@@ -207,17 +235,28 @@ fn of(heap: &dyn Measured) -> [u64; MEASURED.len()] {
     MEASURED.map(|(_, pattern, bytes, all)| measure(heap, pattern, bytes, all))
 }
 
-/// Measures both heaps, one after the other: all memory is the one's that is measured.
-pub fn measure_all<E: Engine<Kernel>>(policy: &E::Policy) {
+/// The boot CPU comes here. Measures both heaps, one after the other: all memory is the one's that is measured.
+fn main(regions: &[Region]) -> ! {
+    assert!((0..CPUS).all(cpu::is_online), "expected {CPUS} CPUs: qemu-system-x86_64 -smp {CPUS}");
+    assert!(memory::is_there(regions), "expected 96 MiB of memory: qemu-system-x86_64 -m 128M");
     Kernel::forget();
-    let ours = AllCpus(Heap::<E>::new(policy));
+    let ours = AllCpus(Heap::<Slub<Kernel>>::new(&POLICY));
     let by_us = of(&ours);
     ours.get().end();
-    // SAFETY: our heap ended, and none is made after it: nothing else uses the memory.
-    unsafe { BUDDY_SLAB.init(memory::all()).expect("it takes the memory") };
+    let start = memory::address(Pfn(memory::FIRST), 0);
+    let all = NonNull::slice_from_raw_parts(start, memory::FRAME_COUNT * memory::PAGE);
+    // SAFETY: `is_there`: the machine has it. Our heap ended, and none is made after it: nothing else uses it.
+    unsafe { BUDDY_SLAB.init(&mut *all.as_ptr()).expect("it takes the memory") };
     let by_other = of(&BUDDY_SLAB);
     log(format_args!("ticks of an allocation and its free: slablab, buddy-slab-allocator"));
     for ((name, ..), (ours, other)) in MEASURED.iter().zip(by_us.iter().zip(by_other)) {
         log(format_args!("{name}: {ours} {other}"));
     }
+    cpu::exit(16)
+}
+
+#[panic_handler]
+fn panic(info: &PanicInfo<'_>) -> ! {
+    log(format_args!("CPU {}: {info}", cpu::current()));
+    cpu::exit(17)
 }
