@@ -1,12 +1,12 @@
 //! `slablab doctor`: the uses of slab memory, changes that would help, and settings that this kernel has.
 
-use crate::input::{InputArgs, command_line, open, size};
+use crate::input::{InputArgs, command_line, size};
 use crate::instances::dead_instances;
+use crate::laboratory;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use crate::watch;
 use slablab_doctor::measure::SortKey;
-use slablab_doctor::measure::rounding::Rounding;
 use slablab_doctor::output::{Shown, doctor_answer, doctor_text};
 use slablab_doctor::state::save;
 use slablab_doctor::{Options, examine};
@@ -127,9 +127,7 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
                 .into(),
         );
     }
-    let rounding =
-        args.recording.as_deref().map(|path| Ok::<_, Failure>(Rounding::read(path, &open(path, None)?)?));
-    let rounding = rounding.transpose()?;
+    let rounding = args.recording.as_deref().map(laboratory::rounding).transpose()?;
     let options = Options {
         since: &since,
         hours: args.hours,

@@ -3,8 +3,6 @@
 use crate::outcome::Failure;
 use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use slablab_doctor::state::{self, State, page_size};
-use slablab_replay::import::{self, Input};
-use slablab_trace::Reader;
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -55,14 +53,6 @@ pub(crate) fn expect_file<'a>(option: &str, path: &'a Path, expected: &str) -> R
         return Err(format!("{option} -: {what} {expected}").into());
     }
     Ok(path)
-}
-
-/// Opens a recording, perhaps one of a folder. It is a trace, or anything that `slablab import` reads: then
-/// it becomes a trace in a temporary file first.
-pub(crate) fn open(path: &Path, recording: Option<&str>) -> Result<Reader, Failure> {
-    let progress = Progress::new("import");
-    let input = Input { path, recording, formats: None };
-    Ok(import::open(input, &mut |events| progress.at(events, events))?)
 }
 
 /// Progress on a terminal only. It is cleared at its end. Beside the bar: what is done, and the whole.

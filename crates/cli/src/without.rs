@@ -3,6 +3,9 @@
 use crate::beside::Rule;
 use crate::outcome::{Done, Failure};
 use clap::{Command, Subcommand};
+use slablab_doctor::measure::rounding::Rounding;
+use slablab_report::visible;
+use std::path::Path;
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {}
@@ -29,6 +32,12 @@ impl Own {
     pub(crate) fn register(self) -> Result<Registered, Failure> {
         Ok(Registered)
     }
+}
+
+/// A recording is for the whole program.
+pub(crate) fn rounding(path: &Path) -> Result<Rounding, Failure> {
+    let what = "this slablab is the small one, which reads no recordings: expected the whole one";
+    Err(format!("--recording {}: {what}", visible::path(path)).into())
 }
 
 pub(crate) fn unmet() -> Result<(), Failure> {

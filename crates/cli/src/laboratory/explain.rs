@@ -1,9 +1,10 @@
 //! `slablab explain RECORDING A B`: the part of each policy in the difference between two presets, on a
 //! recording or in an experiment.
 
-use crate::input::{Progress, command_line, open};
+use crate::input::{Progress, command_line};
 use crate::interrupts::Interrupts;
 use crate::laboratory::choice::{Start, costed, preset};
+use crate::laboratory::recording::open;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Form, OutputArgs, named};
 use slablab_experiment::Pulse;

@@ -22,6 +22,7 @@ mod own;
 mod pressure;
 mod pulse;
 mod record;
+mod recording;
 mod replay;
 mod report;
 mod reproduce;
@@ -41,6 +42,8 @@ pub use check::Check;
 use clap::Subcommand;
 pub(crate) use own::{Own, Registered};
 pub(crate) use rules::RULES;
+use slablab_doctor::measure::rounding::Rounding;
+use std::path::Path;
 
 /// Verbs of the laboratory. The program's other verbs have places among them: `program::Verb`.
 #[derive(Subcommand)]
@@ -141,6 +144,11 @@ impl Verb {
             Verb::Schema(args) => schema::run(&args),
         }
     }
+}
+
+/// What the allocations of a recording lose to the sizes of kmalloc's caches.
+pub(crate) fn rounding(path: &Path) -> Result<Rounding, Failure> {
+    Ok(Rounding::read(path, &recording::open(path, None)?)?)
 }
 
 /// Refuses the answer of a verb that an engine of a kernel tree could not serve.

@@ -1,7 +1,8 @@
 //! `slablab replay RECORDING`: the project's main job.
 
-use crate::input::{Progress, command_line, open};
+use crate::input::{Progress, command_line};
 use crate::laboratory::choice::Choice;
+use crate::laboratory::recording::open;
 use crate::outcome::{Done, Failure, tell};
 use crate::output::{Format, OutputArgs, named, write_out};
 use slablab_replay::map::slab_map;

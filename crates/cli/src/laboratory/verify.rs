@@ -1,7 +1,8 @@
 //! `slablab verify`: compares the model with the real kernel.
 
-use crate::input::{Progress, command_line, expect_file, open};
+use crate::input::{Progress, command_line, expect_file};
 use crate::laboratory::choice::{Choice, DUMP};
+use crate::laboratory::recording::open;
 use crate::outcome::{Done, Failure};
 use crate::output::{Format, OutputArgs, named};
 use slablab_replay::output::verify_answer;

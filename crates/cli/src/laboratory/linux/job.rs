@@ -1,7 +1,8 @@
 //! What is run of each build: a recording or an experiment.
 
-use crate::input::{Progress, expect_file, open};
+use crate::input::{Progress, expect_file};
 use crate::laboratory::choice::{Start, costed, engine};
+use crate::laboratory::recording::open;
 use crate::laboratory::run::How;
 use crate::outcome::Failure;
 use slablab_experiment::series::{Kept, Of, Ran, of_experiment, of_recording};
