@@ -29,13 +29,14 @@ pub(crate) fn verdicts(workload: &Workload) -> Vec<Said> {
 }
 
 /// "8 of 11 published relations of 003-netperf agree, 1 is undetermined and 2 do not: A (sign differs) and B
-/// (undetermined); all 9 cells ran."
+/// (undetermined)."
 fn said(line: &'static str) -> Option<Said> {
     let (agree, rest) = OF.iter().find_map(|of| line.split_once(of))?;
     let (experiment, verdict) = rest.split_once(" agree")?;
     let is_count = agree.split(" of ").all(|number| number.parse::<u32>().is_ok());
     let is_known = INSTALLED.iter().any(|installed| installed.name == experiment);
-    let others = verdict.split_once(": ").map_or("", |(_, others)| others.split("; ").next().unwrap_or(""));
+    let others = verdict.split_once(": ").and_then(|(_, others)| others.split("; ").next());
+    let others = others.map_or("", |others| others.trim_end_matches('.'));
     (is_count && is_known).then_some(Said { experiment, agree, others })
 }
 
@@ -61,14 +62,11 @@ mod tests {
         let of = |experiment, agree, others| Some(Said { experiment, agree, others });
         check(
             "1 of 3 published relations of 2026 agree, 1 is undetermined and 1 does not: A (undetermined) and B \
-             (sign differs); all 12 cells ran.",
+             (sign differs).",
             of("2026", "1 of 3", "A (undetermined) and B (sign differs)"),
         );
-        check("1 of 1 published relation of brouer agrees; all 4 cells ran.", of("brouer", "1 of 1", ""));
-        check(
-            "5 of 5 published relations of 003-kbuild agree; all 6 cells ran.",
-            of("003-kbuild", "5 of 5", ""),
-        );
+        check("1 of 1 published relation of brouer agrees.", of("brouer", "1 of 1", ""));
+        check("5 of 5 published relations of 003-kbuild agree.", of("003-kbuild", "5 of 5", ""));
         check("none of 5 published relations of 2026 agree.", None);
         check("1 of 1 published relation of no-such-file agrees.", None);
     }

@@ -2,7 +2,7 @@
 
 use super::builds::builds;
 use super::comparison::{ComparisonDocument, comparison_avg_std, comparison_blocks, comparison_mmtests};
-use super::finding::{finding, ran};
+use super::finding::{finding, missing};
 use super::functions::{FunctionDocument, functions, with_functions};
 use super::locks::{LOCKS, locks_table};
 use super::run_page::{basis, page_blocks};
@@ -62,7 +62,7 @@ pub(super) fn schema() -> Named {
 pub fn experiment_answer(results: &Results, look: Look<'_>) -> Answer {
     let metric = main_metric(results);
     let (table, rules) = (results.table(metric), Rules::default());
-    let sentence = format!("{}; {}.", finding(&table, metric), ran(results));
+    let sentence = format!("{}{}.", finding(&table, metric), missing(results));
     let owned = results.clone();
     let seen = look.functions.map(<[_]>::to_vec);
     let document = move || ExperimentDocument {

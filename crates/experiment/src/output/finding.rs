@@ -1,4 +1,4 @@
-//! Sentences about an experiment: which engine is the best, by how much, and which cells ran.
+//! Sentences about an experiment: which engine is the best, by how much, and which cells did not run.
 
 use crate::run::results::Results;
 use crate::workload::Metric;
@@ -152,8 +152,8 @@ fn alone(table: &Table, metric: &Metric) -> String {
     }
 }
 
-/// How many cells ran, and which did not.
-pub(super) fn ran(results: &Results) -> String {
+/// How many cells ran, and which did not, to be said behind an answer; nothing if all did.
+pub(super) fn missing(results: &Results) -> String {
     let cells = results.plain().count();
     let not_run = results.plain().filter(|(at, _)| !results.was_run(*at)).count();
     let failed = |(at, _): (usize, _)| {
@@ -163,11 +163,10 @@ pub(super) fn ran(results: &Results) -> String {
     let failed: Vec<String> = results.plain().filter_map(failed).collect();
     let ran = cells - not_run - failed.len();
     let not = if failed.is_empty() { String::new() } else { format!(", not {}", joined(failed)) };
-    match (cells, cells - ran) {
-        (1, 0) => "the cell ran".into(),
-        (_, 0) => format!("all {cells} cells ran"),
-        _ if not_run > 0 => format!("{ran} of {} ran{not}; {not_run} not run", counted(cells as u64, "cell")),
-        _ => format!("{ran} of {} ran{not}", counted(cells as u64, "cell")),
+    let rest = if not_run > 0 { format!("; {not_run} not run") } else { String::new() };
+    match cells - ran {
+        0 => String::new(),
+        _ => format!("; {ran} of {} ran{not}{rest}", counted(cells as u64, "cell")),
     }
 }
 

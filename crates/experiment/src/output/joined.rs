@@ -6,7 +6,7 @@ use crate::judge::merit::{Ordered, merits};
 use crate::judge::pairs::{Pair, Pairs};
 use crate::judge::score::{Sizes, predicted, sizes};
 use crate::judge::verdict::{Compared, Judged, Verdict, judge};
-use crate::output::reproduce::three_counts;
+use crate::output::reproduce::counts;
 use crate::run::results::Results;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,7 +98,7 @@ fn sentence(name: &str, judged: &[Verdicts], pairs: Option<&Pairs>) -> String {
     let Some(pairs) = pairs else {
         let rows: Vec<&Judged> = judged.iter().flat_map(|(judged, _)| predicted(judged)).collect();
         let over = counted(judged.len() as u64, "experiment");
-        return format!("{}, over {over}.", three_counts(name, &rows));
+        return format!("{}, over {over}.", counts(name, &rows));
     };
     format!(
         "Of the pairs of engines that differ in {name} {} agree, of those that do not {}.",
@@ -164,19 +164,19 @@ fn tables(pairs: &Pairs) -> Vec<(String, text::Table)> {
 }
 
 fn rows<'p>(pairs: impl Iterator<Item = &'p Pair>) -> Option<text::Table> {
-    let heads = ["", "published", "Holm's p", "modelled", "sign", "size", "verdict"];
-    let mut table = text::Table::new(heads).numbers(1..5);
+    let heads = ["", "verdict", "published", "Holm's p", "modelled", "sign", "size"];
+    let mut table = text::Table::new(heads).numbers(2..6);
     let mut pairs = pairs.peekable();
     pairs.peek()?;
     for pair in pairs {
         table.row([
             format!("{}, {}: {} over {}", pair.experiment, pair.block, pair.other, pair.base),
+            pair.verdict.to_string(),
             format!("{:.3}", pair.ratio),
             format!("{:.4}", pair.p),
             ends(pair.compared.iter().filter_map(|one| one.ratio)),
             several(pair, |one| of_sign(one, pair.sign)),
             several(pair, |one| size(one, pair.ratio)),
-            pair.verdict.to_string(),
         ]);
     }
     Some(table)

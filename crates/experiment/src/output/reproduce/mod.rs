@@ -5,7 +5,7 @@ mod document;
 pub(super) use document::{DrawsDocument, ReproduceDocument, SizesDocument};
 
 use super::experiment::{Look, begun, ended, experiment_avg_std, experiment_mmtests, with_tables};
-use super::finding::{joined, ran};
+use super::finding::{joined, missing};
 use super::merit::{merit_blocks, merit_sum};
 use super::shown::shown_tables;
 use crate::file::linear::Linear;
@@ -35,7 +35,7 @@ pub(super) fn schema() -> Named {
 pub fn reproduce_answer(results: &Results, look: Look<'_>) -> Answer {
     let file = &results.experiment.file;
     let (judged, orders) = (judge(results), merits(results));
-    let sentence = format!("{}; {}.", agreement(results, &judged, &orders), ran(results));
+    let sentence = format!("{}{}.", agreement(results, &judged, &orders), missing(results));
     let mut answer = begun(results, sentence, look);
     if let Some(source) = &file.source {
         answer = answer.line(format!("published: {source}"));
@@ -74,32 +74,30 @@ fn agreement(results: &Results, judged: &[Judged], orders: &[Ordered]) -> String
         (_, merit) => {
             let not = if others.is_empty() { String::new() } else { format!(": {}", joined(others)) };
             let merit = merit.map_or(String::new(), |merit| format!("; {merit}"));
-            format!("{}{not}{merit}", three_counts(name, &predicted(judged).collect::<Vec<_>>()))
+            format!("{}{not}{merit}", counts(name, &predicted(judged).collect::<Vec<_>>()))
         }
     }
 }
 
-/// How many published relations agree, are undetermined and do not agree.
-pub(super) fn three_counts(name: &str, judged: &[&Judged]) -> String {
+/// How many published relations agree, and what the others do.
+pub(super) fn counts(name: &str, judged: &[&Judged]) -> String {
     let count = |wanted| judged.iter().filter(|row| row.verdict == wanted).count();
     let (agree, undetermined) = (count(Verdict::Agrees), count(Verdict::Undetermined));
     let lost = count(Verdict::NotResolvable);
-    let not = judged.len() - agree - undetermined - lost;
-    let verb = |count: usize, one, many| if count == 1 { one } else { many };
+    let others = [
+        (agree, "agrees", "agree"),
+        (undetermined, "is undetermined", "are undetermined"),
+        (lost, "is not resolvable", "are not resolvable"),
+        (judged.len() - agree - undetermined - lost, "does not", "do not"),
+    ];
+    let said = |(at, (count, one, many)): (usize, (usize, &str, &str))| {
+        let verb = if count == 1 { one } else { many };
+        // What agrees is said first, as a part of all.
+        if at == 0 { verb.to_string() } else { format!("{count} {verb}") }
+    };
+    let told = others.into_iter().enumerate().filter(|(at, (count, ..))| *at == 0 || *count > 0);
     let rows = counted(judged.len() as u64, "published relation");
-    let lost = match lost {
-        0 => String::new(),
-        lost => format!(", {lost} {} not resolvable", verb(lost, "is", "are")),
-    };
-    let others = match judged.len() - agree {
-        0 => String::new(),
-        _ => format!(
-            ", {undetermined} {} undetermined{lost} and {not} {} not",
-            verb(undetermined, "is", "are"),
-            verb(not, "does", "do")
-        ),
-    };
-    format!("{agree} of {rows} of {name} {}{others}", verb(agree, "agrees", "agree"))
+    format!("{agree} of {rows} of {name} {}", joined(told.map(said).collect()))
 }
 
 /// The score of an experiment: relations, and pairs in orders of merit.
@@ -222,8 +220,8 @@ fn figure(results: &Results, cell: usize, at: usize, published: Option<f64>, not
 }
 
 fn relations(judged: &[Judged]) -> text::Table {
-    let heads = ["", "published", "modelled", "95 %", "sign", "size", "moved most by", "verdict"];
-    let mut table = text::Table::new(heads).numbers(1..5);
+    let heads = ["", "verdict", "published", "modelled", "95 %", "sign", "size", "moved most by"];
+    let mut table = text::Table::new(heads).numbers(2..6);
     for row in judged {
         let several = row.compared.len() > 1;
         for pair in &row.compared {
@@ -233,13 +231,13 @@ fn relations(judged: &[Judged]) -> text::Table {
             };
             table.row([
                 name,
+                row.words(),
                 published(&row.expect),
                 ratio(pair.ratio),
                 interval(pair),
                 of_sign(pair, row.expect.sign),
                 row.expect.ratio.map_or("-".into(), |published| size(pair, published)),
                 most(pair),
-                row.words(),
             ]);
         }
     }
