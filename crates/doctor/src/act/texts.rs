@@ -116,14 +116,12 @@ fn of_report(measured: &Measured, last: &MemoryReport) -> Option<(Judgement, Str
         return Some((Judgement::NotReclaimable, text));
     }
     let place = if users.slabs_are_first() {
-        "slabs are the first of what is counted"
+        "and slabs are the first of what is counted"
     } else {
-        "slabs are not the first"
+        "but slabs are not the largest user"
     };
-    let text = format!(
-        "not reclaimable: {happened}; {share} are unreclaimable slabs, and {place}: {}",
-        users.words()
-    );
+    let text =
+        format!("not reclaimable, {place}: {happened}; {share} are unreclaimable slabs; {}", users.words());
     Some((Judgement::NotReclaimable, text))
 }
 
