@@ -73,78 +73,105 @@ function stop() {
 
 // ---- the question ---------------------------------------------------------------------------------------
 
+const SLABINFO = "slabinfo - version: 2.1 ...";
+const RECORDED = {
+  input: "input",
+  others: "before",
+  roles: ["the recording", "a state of before", "replay this one"],
+  sample: "hackbench-1 [002] 1.5: kmem:kmalloc: ...",
+  missing: "Drop, paste or choose a recording first.",
+};
+const MODELLED = {
+  input: "experiment",
+  roles: ["the experiment", "a file that it names", "run this one"],
+  sample: 'name = "mine" ...',
+  missing: "Name an experiment, or give its file.",
+};
+const STATE = {
+  input: "input",
+  isLastLed: true,
+  roles: ["examined, the latest state", "an earlier state", "examine this one"],
+  sample: SLABINFO,
+  missing: "Drop, paste or choose what your machine says first.",
+};
+/**
+ * What each verb reads: the parts of its question that name the file that leads and the others; a part of the
+ * question that takes the files' place; whether the last file leads, as the latest of several states; what the
+ * one that leads is, what the others are, and what makes another one lead; how a text begins; what is said
+ * where nothing is given.
+ */
+const VERBS = {
+  doctor: { ...STATE, others: "since" },
+  whatif: STATE,
+  what: { ...STATE, instead: "names", missing: "Name a cache, or paste a message of the kernel." },
+  orders: { roles: ["", "", ""], sample: SLABINFO },
+  replay: RECORDED,
+  explain: RECORDED,
+  sites: { ...RECORDED, others: undefined },
+  run: { ...MODELLED, instead: "experiment" },
+  reproduce: { ...MODELLED, instead: "experiment" },
+  compare: {
+    all: "results",
+    roles: ["the base", "compared with it", "make it the base"],
+    sample: '{"schema": "slablab.replay.1" ...',
+    missing: "Choose two results or more: JSON that a verb or this page saved.",
+  },
+};
+
 const verb = () => document.querySelector("[name=verb]:checked").value;
 const filled = (id) => $(id).value.trim();
 
-/** Whether the last file is the one that is examined: of several states it is the latest. */
-const isLastLed = () => ["doctor", "whatif", "what"].includes(verb());
+/** The fields of the form that have a part of a question each, by their names. */
+const fields = () => [...$("form").elements].filter((field) => field.name && field.name !== "verb");
+/** What separates the values of a field that holds several. */
+const SEPARATORS = { words: [/\s+/, " "], list: [/\s*,\s*/, ","], numbers: [/\s*,\s*/, ","] };
+
+/** What a field holds as a part of a question, or nothing. */
+function held(field) {
+  if (field.type === "checkbox") return field.checked || undefined;
+  const text = field.value.trim() || field.defaultValue;
+  if (!text) return undefined;
+  if (field.type === "number") return Number(text);
+  const { kind } = field.dataset;
+  if (!kind) return text;
+  const values = text.split(SEPARATORS[kind][0]).filter(Boolean);
+  return kind === "numbers" ? values.map(Number) : values;
+}
+
+/** Puts a part of a question into a field: the other way of `held`. */
+function fill(field, value) {
+  if (field.type === "checkbox") field.checked = value ?? false;
+  else field.value = Array.isArray(value) ? value.join(SEPARATORS[field.dataset.kind][1]) : (value ?? field.defaultValue);
+}
 
 /** The names of the file that leads, and of the others. */
 function ordered() {
   const names = [...files.keys()];
-  return isLastLed() ? [names.pop(), ...names] : names;
+  return VERBS[verb()].isLastLed && names.length ? [names.pop(), ...names] : names;
 }
 
 /** The question that the form has, or nothing if something is missing, which is said. */
 function asked() {
-  const [input, ...since] = ordered();
-  const missing = (words) => {
+  const { input, others, all, instead, missing } = VERBS[verb()];
+  const question = { verb: verb() };
+  const refuse = (words) => {
     forget();
     $("error").textContent = words;
     busy(false);
   };
-  const machine = {};
-  if (filled("page-size")) machine["page-size"] = filled("page-size");
-  if (filled("cpus")) machine.cpus = Number(filled("cpus"));
-  switch (verb()) {
-    case "what": {
-      const names = filled("names").split(/\s+/).filter(Boolean);
-      if (!names.length && !input) return missing("Name a cache, or paste a message of the kernel.");
-      return { verb: "what", names, ...(input && !names.length ? { input } : {}) };
-    }
-    case "orders": {
-      const question = { verb: "orders", policy: filled("policy") || "clamped" };
-      if (filled("against")) question.against = filled("against");
-      if (filled("order-page-size")) question["page-size"] = filled("order-page-size").split(",");
-      if (filled("order-cpus")) question.cpus = filled("order-cpus").split(",").map(Number);
-      return question;
-    }
-    case "compare":
-      if (!since.length) return missing("Choose two results or more: JSON that a verb or this page saved.");
-      return { verb: "compare", results: [input, ...since], ...($("force").checked ? { force: true } : {}) };
-    case "run":
-    case "reproduce": {
-      const experiment = filled("experiment") || input;
-      if (!experiment) return missing("Name an experiment, or give its file.");
-      const numbers = ["repeats", "seed"].filter((id) => filled(id)).map((id) => [id, Number(filled(id))]);
-      return { verb: verb(), experiment, ...Object.fromEntries(numbers) };
-    }
-    case "replay":
-    case "explain":
-    case "sites": {
-      if (!input) return missing("Drop, paste or choose a recording first.");
-      const question = { verb: verb(), input };
-      if (filled("cache")) question.cache = filled("cache");
-      if (verb() === "sites") return question;
-      if (since.length) question.before = since;
-      if (verb() === "replay") {
-        const engines = filled("engines").split(/\s+/).filter(Boolean);
-        return { ...question, engines, ...($("map").checked ? { map: true } : {}) };
-      }
-      if (!filled("from") || !filled("to")) return missing("Name two allocators, such as slub@6.18 and slub@7.3.");
-      return { ...question, from: filled("from"), to: filled("to") };
-    }
-    default:
-      if (!input) return missing("Drop, paste or choose what your machine says first.");
-      if (verb() === "doctor") {
-        const hours = filled("hours") ? { hours: Number(filled("hours")) } : {};
-        return { verb: "doctor", input, since, ...hours, ...machine };
-      }
-      const change = {};
-      for (const field of document.querySelectorAll("[data-change]"))
-        if (field.value.trim()) change[field.dataset.change] = field.value.trim();
-      return { verb: "whatif", input, change, ...machine };
+  for (const field of fields().filter((field) => !field.disabled)) {
+    const value = held(field);
+    if (value === undefined && field.dataset.missing) return refuse(field.dataset.missing);
+    const [part, inner] = field.name.split(".");
+    if (!inner) question[part] = value;
+    else question[part] = { ...question[part], ...(value && { [inner]: value }) };
   }
+  const [first, ...rest] = ordered();
+  if (all) question[all] = ordered();
+  else if (input && !(instead && question[instead])) question[input] = first;
+  if (others && rest.length) question[others] = rest;
+  const isWhole = all ? rest.length : !input || question[input] || question[instead];
+  return isWhole ? question : refuse(missing);
 }
 
 function taken(list) {
@@ -166,20 +193,11 @@ function lead(name) {
   const file = files.get(name);
   const others = [...files].filter(([other]) => other !== name);
   files.clear();
-  for (const [other, given] of isLastLed() ? [...others, [name, file]] : [[name, file], ...others]) files.set(other, given);
+  for (const [other, given] of VERBS[verb()].isLastLed ? [...others, [name, file]] : [[name, file], ...others]) files.set(other, given);
 }
 
-/** What the file that leads is, what the others are, and what makes another one lead. */
-const ROLES = {
-  compare: ["the base", "compared with it", "make it the base"],
-  run: ["the experiment", "a file that it names", "run this one"],
-  replay: ["the recording", "a state of before", "replay this one"],
-};
-ROLES.reproduce = ROLES.run;
-ROLES.explain = ROLES.sites = ROLES.replay;
-
 function listed() {
-  const [leads, follows, change] = ROLES[verb()] ?? ["examined, the latest state", "an earlier state", "examine this one"];
+  const [leads, follows, change] = VERBS[verb()].roles;
   const [leader] = ordered();
   $("files").replaceChildren(
     ...[...files.keys()].map((name) => {
@@ -213,19 +231,11 @@ function pasted() {
   listed();
 }
 
-/** How a text begins that a question reads. */
-const SAMPLES = {
-  run: 'name = "mine" ...',
-  reproduce: 'name = "mine" ...',
-  compare: '{"schema": "slablab.replay.1" ...',
-  replay: "hackbench-1 [002] 1.5: kmem:kmalloc: ...",
-};
-SAMPLES.explain = SAMPLES.sites = SAMPLES.replay;
-
 function chosen() {
   for (const part of document.querySelectorAll("[data-verb]"))
     part.hidden = !part.dataset.verb.split(" ").includes(verb());
-  $("paste").placeholder = SAMPLES[verb()] ?? "slabinfo - version: 2.1 ...";
+  for (const field of fields()) field.disabled = Boolean(field.closest("[hidden]"));
+  $("paste").placeholder = VERBS[verb()].sample;
   listed();
 }
 
@@ -307,23 +317,13 @@ function put({ question, texts }, blobs = []) {
   document.querySelector(`[name=verb][value="${question.verb}"]`).checked = true;
   if (files.has(question.input)) lead(question.input);
   chosen();
-  for (const field of document.querySelectorAll("[data-change]"))
-    field.value = question.change?.[field.dataset.change] ?? "";
-  $("names").value = (question.names ?? []).join(" ");
-  $("engines").value = (question.engines ?? []).join(" ");
-  $("map").checked = question.map ?? false;
-  for (const id of ["from", "to", "cache", "repeats", "seed"]) $(id).value = question[id] ?? "";
-  $("experiment").value = files.size ? "" : (question.experiment ?? "");
-  $("force").checked = question.force ?? false;
-  $("page-size").value = question.verb === "orders" ? "" : (question["page-size"] ?? "");
-  $("cpus").value = question.verb === "orders" ? "" : (question.cpus ?? "");
-  $("hours").value = question.hours ?? "";
-  if (question.verb === "orders") {
-    $("policy").value = question.policy;
-    $("against").value = question.against ?? "";
-    $("order-page-size").value = (question["page-size"] ?? []).join(",");
-    $("order-cpus").value = (question.cpus ?? []).join(",");
+  for (const field of fields()) {
+    const [part, inner] = field.name.split(".");
+    const value = field.disabled ? undefined : question[part];
+    fill(field, inner ? value?.[inner] : value);
   }
+  // A file is not known by a name that comes with slablab.
+  if (files.size) $("experiment").value = "";
   listed();
   return ask();
 }
@@ -348,9 +348,9 @@ async function fragment() {
 
 /** Asks a question about files that the page has. */
 function bundled(question) {
-  const names = [question.input, question.experiment, ...["since", "before", "results"].flatMap((key) => question[key] ?? [])];
-  const held = names.filter((name) => name in EXAMPLES.files);
-  return put({ question }, held.map((name) => new File([bytesOf(EXAMPLES.files[name])], name)));
+  const { input, others, all } = VERBS[question.verb];
+  const names = [input, others, all].flatMap((part) => question[part] ?? []).filter((name) => name in EXAMPLES.files);
+  return put({ question }, names.map((name) => new File([bytesOf(EXAMPLES.files[name])], name)));
 }
 
 function example(number) {

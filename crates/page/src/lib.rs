@@ -4,7 +4,8 @@
 //! page/page.html      what is seen: questions, files, answers
 //! page/worker.js      reads files into this module's memory, asks, says how far it is
 //! abi                 buffers and calls between JavaScript and Rust
-//! ask                 a question is read, the rooms of `slablab_doctor` answer it
+//! ask                 a question is read and given on; the command that asks the same
+//! states              of states of machines, the rooms of `slablab_doctor`
 //! progress            how much of a question is done
 //! recordings          of a recording, the rooms of `slablab_replay`
 //! experiments         of experiments and results, the rooms of `slablab_experiment` and `slablab_compare`
@@ -20,6 +21,7 @@ mod ask;
 mod experiments;
 mod progress;
 mod recordings;
+mod states;
 
 pub use ask::{Reply, answer};
 
