@@ -235,7 +235,8 @@ fn of(heap: &dyn Measured) -> [u64; MEASURED.len()] {
     MEASURED.map(|(_, pattern, bytes, all)| measure(heap, pattern, bytes, all))
 }
 
-/// The boot CPU comes here. Measures both heaps, one after the other: all memory is the one's that is measured.
+/// The boot CPU comes here. Measures both heaps, one after the other: all memory is the one's that is
+/// measured.
 fn main(regions: &[Region]) -> ! {
     assert!((0..CPUS).all(cpu::is_online), "expected {CPUS} CPUs: qemu-system-x86_64 -smp {CPUS}");
     assert!(memory::is_there(regions), "expected 96 MiB of memory: qemu-system-x86_64 -m 128M");
@@ -245,7 +246,8 @@ fn main(regions: &[Region]) -> ! {
     ours.get().end();
     let start = memory::address(Pfn(memory::FIRST), 0);
     let all = NonNull::slice_from_raw_parts(start, memory::FRAME_COUNT * memory::PAGE);
-    // SAFETY: `is_there`: the machine has it. Our heap ended, and none is made after it: nothing else uses it.
+    // SAFETY: `is_there`: the machine has it. Our heap ended, and none is made after it: nothing else uses
+    // the memory.
     unsafe { BUDDY_SLAB.init(&mut *all.as_ptr()).expect("it takes the memory") };
     let by_other = of(&BUDDY_SLAB);
     log(format_args!("ticks of an allocation and its free: slablab, buddy-slab-allocator"));
