@@ -119,6 +119,9 @@ pub(crate) const STEPS: &[Step] = &[
         commands: &[
             "SLABLAB_QEMU_REQUIRED=1 cargo test --workspace --locked --test kernel",
             "cargo fmt --check --manifest-path examples/kernel/Cargo.toml",
+            "cargo fmt --check --manifest-path examples/kernel/beside/Cargo.toml",
+            "cargo check --release --locked --quiet --target x86_64-unknown-none --target-dir target/beside \
+             --manifest-path examples/kernel/beside/Cargo.toml",
         ],
         needs: &[Need::Target("x86_64-unknown-none"), QEMU],
     },
