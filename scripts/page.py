@@ -31,6 +31,7 @@ AFTER, BEFORE = f"{RELEASES}/amd64_6.18.15_smp4.after.tar.xz", f"{RELEASES}/amd6
 OTHER = f"{RELEASES}/amd64_7.3.4_smp4.after.tar.xz"
 TEXT = "examples/data/hackbench-6.18.slabinfo-end.txt"
 PACKED, CALLS = "crates/readers/corpus/perfdata/file_compressed.perf.data", "examples/data/git-grep.trace.parquet"
+SCRIPT = "examples/data/vm/hotanon_stream.t"
 TRACE, STATE = "examples/data/hackbench-6.18.perf.data.xz", "examples/data/hackbench-6.18.before.tar.xz"
 # The program's words, and the page's question with the same files.
 QUESTIONS = (
@@ -68,6 +69,10 @@ QUESTIONS = (
     (
         ["orders", "--policy", "patel-v3", "--against", "clamped", "--page-size", "64K", "--cpus", "16"],
         {"verb": "orders", "policy": "patel-v3", "against": "clamped", "page-size": ["64K"], "cpus": [16]},
+    ),
+    (
+        ["pressure", "run", SCRIPT, "--vm", "vm@6.1,lru_gen"],
+        {"verb": "pressure", "script": SCRIPT, "vm": "vm@6.1,lru_gen"},
     ),
     (["run", "micro", "--quick"], {"verb": "run", "experiment": "micro"}),
     (["reproduce", "2026", "--quick"], {"verb": "reproduce", "experiment": "2026"}),
@@ -188,7 +193,7 @@ def twelve(answer):
 
 def asked(browser, question):
     """The reply to a question, asked by the page's own worker with files of the source tree."""
-    paths = [question.get("input"), *(path for key in ("since", "before", "results") for path in question.get(key, []))]
+    paths = [question.get("input"), question.get("script"), *(path for key in ("since", "before", "results") for path in question.get(key, []))]
     files = {path: base64.b64encode(pathlib.Path(path).read_bytes()).decode() for path in paths if path}
     browser.value(
         f"""(async () => {{

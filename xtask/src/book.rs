@@ -23,10 +23,11 @@ const INDEX: &str = "index.md";
 const TRY: &str = "slablab.html";
 
 /// Pages of verbs, and the example that a reader can try.
-const EXAMPLES: [(&str, &str); 10] = [
+const EXAMPLES: &[(&str, &str)] = &[
     ("docs/doctor.md", "a machine that was loaded"),
     ("docs/whatif.md", "slub_max_order of 0, 1, 2"),
     ("docs/orders.md", "orders that a patch changes on 64 KiB pages"),
+    ("docs/pressure.md", "a file that is read beside hot memory"),
     ("docs/run.md", "kmalloc and kfree on five releases"),
     ("docs/reproduce.md", "Linux 7.0 with memory on 2 of 8 nodes"),
     ("docs/replay.md", "hackbench on 6.18 and 7.3"),

@@ -16,7 +16,7 @@ const EXPERIMENTS: &str = "crates/experiment/experiments";
 /// An example: title, and question. Its files are those of the repository that it names.
 type Example = (&'static str, &'static str);
 
-const EXAMPLES: [Example; 11] = [
+const EXAMPLES: &[Example] = &[
     (
         "a machine that was loaded",
         r#"{"verb": "doctor", "input": "examples/releases/amd64_6.18.15_smp4.after.tar.xz", "since": ["examples/releases/amd64_6.18.15_smp4.before.tar.xz"]}"#,
@@ -47,6 +47,10 @@ const EXAMPLES: [Example; 11] = [
         r#"{"verb": "orders", "policy": "patel-v3", "against": "clamped", "page-size": ["64K"]}"#,
     ),
     ("Linux 7.0 with memory on 2 of 8 nodes", r#"{"verb": "reproduce", "experiment": "2026"}"#),
+    (
+        "a file that is read beside hot memory",
+        r#"{"verb": "pressure", "script": "examples/data/vm/hotanon_stream.t"}"#,
+    ),
     ("kmalloc and kfree on five releases", r#"{"verb": "run", "experiment": "micro"}"#),
     ("what dentry and kmalloc-1k are", r#"{"verb": "what", "names": ["dentry", "kmalloc-1k"]}"#),
 ];

@@ -108,6 +108,12 @@ const VERBS = {
   replay: RECORDED,
   explain: RECORDED,
   sites: { ...RECORDED, others: undefined },
+  pressure: {
+    input: "script",
+    roles: ["the script", "a file that it names", "run this one"],
+    sample: "anon hot 80 ...",
+    missing: "Drop, paste or choose a script of page accesses first.",
+  },
   run: { ...MODELLED, instead: "experiment" },
   reproduce: { ...MODELLED, instead: "experiment" },
   compare: {

@@ -2,6 +2,7 @@
 
 use crate::answered::{Answered, Result};
 use crate::experiments::{Short, compared};
+use crate::pressure::Pressed;
 use crate::recordings::{Recorded, Words, engine_options, explained, replayed, sited};
 use crate::states::{Change, Machine, doctor, orders, what, whatif};
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,11 @@ enum Question {
         #[serde(default)]
         force: bool,
     },
+    /// A script of page accesses on a modelled machine.
+    Pressure {
+        #[serde(flatten)]
+        of: Pressed,
+    },
     /// Short runs of an experiment on modelled machines.
     Run {
         #[serde(flatten)]
@@ -140,6 +146,7 @@ impl Question {
             Question::Explain { from, to, of } => explained(&of, &from, &to),
             Question::Sites { of } => sited(&of),
             Question::Compare { results, force } => compared(&results, force).map(Answered::from),
+            Question::Pressure { of } => of.answer().map(Answered::from),
             Question::Run { of } => of.ran().map(Answered::from),
             Question::Reproduce { of } => of.reproduced().map(Answered::from),
         }
@@ -177,6 +184,7 @@ impl Question {
             Question::Explain { from, to, of } => named("explain", of.command(&[from, to], &[])),
             Question::Sites { of } => named("sites", of.command(&[], &[])),
             Question::Compare { results, .. } => ("compare", results.clone(), Vec::new()),
+            Question::Pressure { of } => named("pressure", of.command()),
             Question::Run { of } => named("run", of.command()),
             Question::Reproduce { of } => named("reproduce", of.command()),
         };
@@ -250,6 +258,12 @@ mod tests {
         );
         check(&format!(r#"{{"verb":"sites","input":{trace:?}}}"#), Ok(&format!("slablab sites {trace}")));
         check(&format!(r#"{{"verb":"sites","input":{trace:?},"cache":"no"}}"#), Err("nothing is allocated"));
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/vm/hotanon_stream.t");
+        let pressed = |options: &str| format!(r#"{{"verb":"pressure","script":{script:?}{options}}}"#);
+        let said = format!("slablab pressure run {script} --vm vm@6.1,lru_gen --seed 2");
+        check(&pressed(r#","vm":"vm@6.1,lru_gen","seed":2"#), Ok(&said));
+        check(&pressed(r#","vm":"vm@9""#), Err("--vm: "));
+        check(r#"{"verb":"pressure","script":"no.t"}"#, Err("no.t: "));
         check(
             r#"{"verb":"run","experiment":"micro","repeats":1}"#,
             Ok("slablab run micro --quick --repeats 1"),

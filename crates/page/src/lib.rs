@@ -8,6 +8,7 @@
 //! states              of states of machines, the rooms of `slablab_doctor`
 //! progress            how much of a question is done
 //! recordings          of a recording, the rooms of `slablab_replay`
+//! pressure            of scripts of page accesses, the rooms of `slablab_experiment`
 //! experiments         of experiments and results, the rooms of `slablab_experiment` and `slablab_compare`
 //! ```
 //!
@@ -19,6 +20,7 @@ mod abi;
 mod answered;
 mod ask;
 mod experiments;
+mod pressure;
 mod progress;
 mod recordings;
 mod states;
