@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
 
 /// Two words that `cmpxchg16b` takes as one.
+#[cfg(target_arch = "x86_64")]
 #[repr(align(16))]
 pub(crate) struct Pair(pub(crate) [u64; 2]);
 

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     hours: Option<f64>,
     /// Recording of the same machine, of any kind that `slablab import` reads: shows what rounding up to
     /// kmalloc's classes costs
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide = cfg!(not(feature = "laboratory")))]
     recording: Option<PathBuf>,
     /// Sort key of the caches: a letter of slabtop (a b c l n o p s u), L for loss, r for growth; with
     /// --watch v too, and t for growth since the start [default: c, with --since r]
