@@ -64,8 +64,8 @@ pub(crate) fn example(title: &str) -> Option<usize> {
 /// page's path and bytes.
 pub(crate) fn build(root: &Path) -> Result<(&'static str, usize), String> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // Of that kind alone: beside a library for Rust nothing is optimized as a whole. The page's worker gives each
-    // coroutine of the simulated kernel a stack.
+    // Of that kind alone: beside a library for Rust nothing is optimized as a whole. The page's worker gives
+    // each coroutine of the simulated kernel a stack.
     let module = "rustc --locked --quiet --profile web --target wasm32-unknown-unknown -p slablab-page --lib \
                   --crate-type cdylib -- -C link-arg=--export=__stack_pointer";
     run(Command::new(program).current_dir(root).args(module.split(' ')), "cargo")?;

@@ -172,6 +172,16 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[CARGO_DEB, DEBOOTSTRAP],
     },
     Step {
+        name: "aarch64",
+        about: "the small program for aarch64 answers as this machine's, by qemu-user (not run without PyPI)",
+        in_ci: true,
+        commands: &[
+            "cargo build --locked --workspace",
+            "SLABLAB_RELEASE_TARGETS=aarch64-unknown-linux-musl .ci/release --small target/debug/slablab",
+        ],
+        needs: &[PYTHON, QEMU_USER],
+    },
+    Step {
         name: "results",
         about: "the tables of docs/results that take less than a minute are what the program prints",
         in_ci: true,
