@@ -321,7 +321,8 @@ function put({ question, texts }, blobs = []) {
   for (const [name, text] of Object.entries(texts ?? {})) files.set(name, new File([text], name));
   for (const file of blobs) files.set(file.name, file);
   document.querySelector(`[name=verb][value="${question.verb}"]`).checked = true;
-  if (files.has(question.input)) lead(question.input);
+  const led = question[VERBS[question.verb].input];
+  if (files.has(led)) lead(led);
   chosen();
   for (const field of fields()) {
     const [part, inner] = field.name.split(".");

@@ -4,16 +4,11 @@ use crate::answered::{Result, words};
 use crate::recordings::Words;
 use serde::Deserialize;
 use slablab_experiment::output::run_answer;
-use slablab_experiment::pressure::run::{Options, usual_engine};
+use slablab_experiment::pressure::run::{MACHINE_USUALLY, Options, SEED_USUALLY, VM_USUALLY, usual_engine};
 use slablab_experiment::pressure::script;
 use slablab_report::Answer;
 use std::path::Path;
 use std::sync::Arc;
-
-/// What the program takes without `--vm`, `--machine`, `--seed`.
-const VM: &str = "vm@6.1";
-const MACHINE: &str = "vm-guest";
-const SEED: u64 = 1;
 
 /// A script, under one policy of page replacement.
 #[derive(Deserialize)]
@@ -38,11 +33,11 @@ impl Pressed {
         let path = Path::new(&self.script);
         let script = Arc::new(script::load(path).map_err(words)?);
         script::affordable(&script).map_err(words)?;
-        let vm = self.vm.as_deref().unwrap_or(VM);
+        let vm = self.vm.as_deref().unwrap_or(VM_USUALLY);
         let engine = usual_engine(vm).map_err(words)?;
-        let options = Options::of(vm, engine, Path::new(MACHINE), &[]).map_err(words)?;
+        let options = Options::of(vm, engine, Path::new(MACHINE_USUALLY), &[]).map_err(words)?;
         options.check_era().map_err(words)?;
-        let run = options.run(&script, self.seed.unwrap_or(SEED)).map_err(words)?;
+        let run = options.run(&script, self.seed.unwrap_or(SEED_USUALLY)).map_err(words)?;
         Ok(run_answer(path, &[(options.vm.to_string(), vec![&run])], &[]))
     }
 }

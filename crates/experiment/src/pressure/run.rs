@@ -24,6 +24,13 @@ use slablab_vm::preset::Preset as VmPreset;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Page replacement, machine and seed of a run that names none.
+pub const VM_USUALLY: &str = "vm@6.1";
+/// As [`VM_USUALLY`].
+pub const MACHINE_USUALLY: &str = "vm-guest";
+/// As [`VM_USUALLY`].
+pub const SEED_USUALLY: u64 = 1;
+
 /// A whole run in what progress counts.
 pub const RUN: u64 = 1_000;
 

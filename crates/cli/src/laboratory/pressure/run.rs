@@ -9,7 +9,9 @@ use crate::outcome::{Done, Failure, tell};
 use crate::output::write_out;
 use slablab_experiment::Pulse;
 use slablab_experiment::output::{Column, killed, run_answer};
-use slablab_experiment::pressure::run::{Failed, Options, RUN, Run, usual_engine};
+use slablab_experiment::pressure::run::{
+    Failed, MACHINE_USUALLY, Options, RUN, Run, SEED_USUALLY, VM_USUALLY, usual_engine,
+};
 use slablab_experiment::pressure::{records, script};
 use slablab_report::error::At;
 use std::path::{Path, PathBuf};
@@ -25,16 +27,16 @@ pub(super) struct Args {
     script: PathBuf,
     /// Page replacement, as vm@6.12,lru_gen or vm@6.1,swappiness=200; may be repeated for views and
     /// --format mmtests
-    #[arg(long = "vm", value_name = "VM", default_value = "vm@6.1")]
+    #[arg(long = "vm", value_name = "VM", default_value = VM_USUALLY)]
     vms: Vec<String>,
     /// Slab allocator, of the VM's era (default: the usual one of the VM's kernel, as slub@6.1)
     #[arg(long, value_name = "ENGINE")]
     engine: Option<String>,
     /// Machine: a name of `slablab list machines`, or a file
-    #[arg(long, value_name = "MACHINE", default_value = "vm-guest")]
+    #[arg(long, value_name = "MACHINE", default_value = MACHINE_USUALLY)]
     machine: PathBuf,
     /// First seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = SEED_USUALLY)]
     seed: u64,
     /// Number of runs, each with a seed of its own
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
