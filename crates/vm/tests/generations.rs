@@ -228,9 +228,14 @@ fn a_walk_clears_each_accessed_bit_once_and_leaves_sparse_tables_alone() {
     walks(&machine, region, 1536, 0);
     // The page of an accessed entry is looked at.
     assert_eq!(machine.host.done(Work::Scan), 1536);
-    // Nothing was accessed since.
+    // Nothing was accessed since: the walk enters no space, and the next one knows nothing again.
     walks(&machine, region, 0, 0);
-    // The walk before remembered no table; the bits stay until an eviction meets one of them.
+    (0..1536).for_each(|page| _ = machine.store(region, page));
+    walks(&machine, region, 1536, 0);
+    // A walk that enters the space for one entry remembers no table; the bits stay until an eviction meets one
+    // of them.
+    _ = machine.store(region, 0);
+    walks(&machine, region, 512, 0);
     (0..1536).for_each(|page| _ = machine.store(region, page));
     walks(&machine, region, 0, 1536);
     let machine = Machine::new("vm@6.1,lru_gen", 4096, 4096);

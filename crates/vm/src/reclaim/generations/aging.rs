@@ -109,7 +109,7 @@ impl Generations {
         let begins = self.with_node(number, |node| {
             let begins = node.max_seq == seq && !node.walker.is_busy;
             if begins {
-                node.walker.begin(seq);
+                node.walker.begin();
             }
             begins
         });
@@ -120,7 +120,7 @@ impl Generations {
         if vm.with(|state| self.rules.walks_now(&state.settings)) {
             for space in vm.with(|state| state.spaces.order.clone()) {
                 let enters = |state: &mut State| {
-                    self.with_node(number, |node| node.walker.enters(state, space, swaps))
+                    self.with_node(number, |node| node.walker.enters(state, seq, space, swaps))
                 };
                 let mut step = vm.with(enters).then_some(Step { space, region: 0, table: 0 });
                 while let Some(at) = step {

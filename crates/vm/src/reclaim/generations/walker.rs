@@ -1,7 +1,9 @@
 //! Which page tables a walk looks at: those of spaces that ran, and of them those that were dense.
 //!
 //! A filter remembers tables that were dense: at least one entry in eight was accessed. The walk that makes
-//! generation n + 1 looks only at tables that the walk before or an eviction since put in the filter of n.
+//! generation n + 1 looks only at tables that the walk before or an eviction since put in the filter of n. A
+//! walk that enters no space leaves the next one's filter as it was: at first there is none, and the next walk
+//! looks at all tables.
 
 use crate::ids::{RegionId, SpaceId};
 use crate::mappings::Kind;
@@ -53,6 +55,8 @@ pub(crate) struct Walker {
     pub(super) filters: [Filter; 2],
     /// A walk is under way: no other one begins.
     pub(crate) is_busy: bool,
+    /// It has entered a space.
+    has_entered: bool,
     /// Each space's mapped accesses at its last walk: it did not run since if they are the same.
     ran: Vec<Option<(u32, u32)>>,
 }
@@ -67,15 +71,14 @@ pub(crate) struct Step {
 }
 
 impl Walker {
-    /// A walk begins that makes the generation after `seq`.
-    pub(crate) fn begin(&mut self, seq: u64) {
-        self.is_busy = true;
-        self.filters[(seq + 1) as usize % 2].reset();
+    /// A walk begins.
+    pub(crate) fn begin(&mut self) {
+        (self.is_busy, self.has_entered) = (true, false);
     }
 
-    /// Whether a space is walked: it ran since the last walk, and has enough pages (`should_skip_mm`;
-    /// docs/theory/vm.md 4.7).
-    pub(crate) fn enters(&mut self, state: &State, space: SpaceId, swaps: bool) -> bool {
+    /// Whether the walk that makes the generation after `seq` enters a space: it ran since the last walk, and
+    /// has enough pages (`should_skip_mm`; docs/theory/vm.md 4.7).
+    pub(crate) fn enters(&mut self, state: &State, seq: u64, space: SpaceId, swaps: bool) -> bool {
         if !state.spaces.exists(space) {
             return false;
         }
@@ -88,7 +91,11 @@ impl Walker {
         let at = space.0 as usize;
         self.ran.resize(self.ran.len().max(at + 1), None);
         let ran = self.ran[at].replace(accesses) != Some(accesses);
-        ran && regions.iter().map(pages).sum::<u32>() >= LEAST
+        let enters = ran && regions.iter().map(pages).sum::<u32>() >= LEAST;
+        if enters && !std::mem::replace(&mut self.has_entered, true) {
+            self.filters[(seq + 1) as usize % 2].reset();
+        }
+        enters
     }
 }
 
