@@ -267,6 +267,24 @@ fn a_space_that_did_not_run_or_is_small_is_not_walked() {
     walks(&machine, large, 0, 0);
 }
 
+/// An allocation reclaims from a space of two tables, and makes two walks. Entries that these look at.
+#[track_caller]
+fn looks_at(of_the_space: bool, expected: u64) {
+    let machine = Machine::new("vm@6.1,lru_gen,skips_tables=no", 4096, 4096);
+    let region = machine.region(None, 1024);
+    (0..1024).for_each(|page| _ = machine.store(region, page));
+    let space = machine.vm.with(|state| state.spaces.region(region).space);
+    let before = machine.host.done(Work::Walk);
+    machine.reclaim_for(of_the_space.then_some(space));
+    assert_eq!(machine.host.done(Work::Walk) - before, expected, "its own: {of_the_space}");
+}
+
+#[test]
+fn a_space_whose_request_made_the_walk_ran_since() {
+    looks_at(false, 1024);
+    looks_at(true, 2048);
+}
+
 /// So many pages of a file are read and of anonymous memory stored to; an allocation reclaims. The number of
 /// the youngest generation then.
 #[track_caller]

@@ -14,6 +14,7 @@ pub(crate) fn reclaim_directly(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host
     }
     let mut round = Round {
         group: ask.group,
+        space: ask.space,
         class: ask.class,
         order: ask.order,
         io: ask.io,
@@ -62,6 +63,7 @@ pub(crate) fn shrink_near(policy: &impl Reclaimer, vm: &Vm, host: &dyn Host, ask
     let node = vm.with(|state| state.zones[pass.zone].node);
     let mut round = Round {
         node,
+        space: ask.space,
         class: ask.class,
         order: ask.order,
         priority: pass.priority,

@@ -12,6 +12,7 @@ pub(crate) use kswapd::{run_kswapd, should_wake};
 pub(crate) use writes::{Only, look_at_writes};
 
 use crate::host::{Mark, Throttle};
+use crate::ids::SpaceId;
 use crate::replacement::Sizes;
 use crate::state::State;
 use crate::vm::{Host, Vm};
@@ -36,6 +37,8 @@ pub(crate) struct Round {
     pub(crate) order: u8,
     pub(crate) priority: u32,
     pub(crate) kswapd: bool,
+    /// The requesting task's address space.
+    pub(crate) space: Option<SpaceId>,
     /// For the limit of a group: free pages and marks do not count.
     pub(crate) group: bool,
     pub(crate) io: bool,

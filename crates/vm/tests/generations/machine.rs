@@ -5,8 +5,8 @@ use slablab_vm::mappings::Kind;
 use slablab_vm::spaces::Backing;
 use slablab_vm::swap::SlotRule;
 use slablab_vm::{
-    Ask, Counter, Enter, Entry, Flags, Frame, Freed, Host, MappingId, Preset, Pte, Purpose, RegionId, State,
-    Swap, Vm, Zone,
+    Ask, Counter, Enter, Entry, Flags, Frame, Freed, Host, MappingId, Preset, Pte, Purpose, RegionId, SpaceId,
+    State, Swap, Vm, Zone,
 };
 
 /// The machine.
@@ -125,7 +125,12 @@ impl Machine {
 
     /// An allocation reclaims.
     pub(crate) fn reclaim(&self) -> Freed {
-        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space: None, group: false };
+        self.reclaim_for(None)
+    }
+
+    /// An allocation of a task of a space reclaims.
+    pub(crate) fn reclaim_for(&self, space: Option<SpaceId>) -> Freed {
+        let ask = Ask { node: 0, class: 0, order: 0, io: true, fs: true, space, group: false };
         self.vm.policy.direct(&self.vm, &self.host, &ask)
     }
 

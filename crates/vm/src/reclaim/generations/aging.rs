@@ -90,6 +90,10 @@ impl Generations {
         swappiness: u32,
     ) -> bool {
         if self.begin(vm, host, round.node, seq, swappiness) {
+            // Others ran meanwhile, and then the walker's own task again.
+            if let Some(space) = round.space {
+                self.with_node(round.node, |node| node.walker.runs(space));
+            }
             return true;
         }
         for _ in 0..WAITS {

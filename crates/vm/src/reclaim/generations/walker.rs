@@ -76,6 +76,13 @@ impl Walker {
         (self.is_busy, self.has_entered) = (true, false);
     }
 
+    /// A task of a space runs, without an access.
+    pub(crate) fn runs(&mut self, space: SpaceId) {
+        if let Some(ran) = self.ran.get_mut(space.0 as usize) {
+            *ran = None;
+        }
+    }
+
     /// Whether the walk that makes the generation after `seq` enters a space: it ran since the last walk, and
     /// has enough pages (`should_skip_mm`; docs/theory/vm.md 4.7).
     pub(crate) fn enters(&mut self, state: &State, seq: u64, space: SpaceId, swaps: bool) -> bool {
