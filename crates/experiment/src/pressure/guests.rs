@@ -1,7 +1,7 @@
 //! The machines on which real kernels ran the scripts: facts of their configuration, read before the runs.
 
 use slablab_report::error::{Error, Result};
-use slablab_sim::memory::{Guest, Unused};
+use slablab_sim::memory::{Guest, Recorded, Unused};
 
 /// What is known of a guest of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +31,18 @@ const LOCKED: [u32; 2] = [252, 279];
 /// /proc/sys/vm twice and three only by reading their folder, /proc/cmdline twice and ten more of /proc once;
 /// 21 files of sysfs twice, one that is not there, three links to disks; one file of debugfs. The recorded
 /// slabinfo agrees: 66 or 77 objects of `proc_inode_cache` at the start, in slabs of 11.
+///
+/// The recording program (its source) reads, at the begin and at the end of each phase, a sysctl and vmstat of
+/// /proc, and through the links of two disks their stat; at the end also meminfo, buddyinfo, and pagemap through
+/// the link self; and one file of debugfs. Left out: slabinfo, and files on fragmentation, which few scripts ask for.
 const fn names(sysctls: u32) -> [Unused; 3] {
+    let proc = Recorded { ends: 6, begins: 2, known: 5 };
+    let sysfs = Recorded { ends: 4, begins: 4, known: 2 };
+    let debugfs = Recorded { ends: 1, begins: 0, known: 1 };
     [
-        Unused { of: "sb-proc", once: 13, again: sysctls + 1 },
-        Unused { of: "sb-sysfs", once: 4, again: 21 },
-        Unused { of: "sb-debugfs", once: 1, again: 0 },
+        Unused { of: "sb-proc", once: 13, again: sysctls + 1, recorded: proc },
+        Unused { of: "sb-sysfs", once: 4, again: 21, recorded: sysfs },
+        Unused { of: "sb-debugfs", once: 1, again: 0, recorded: debugfs },
     ]
 }
 

@@ -70,7 +70,7 @@ pub use asks::{Asks, Cause, ORDERS, Reader};
 pub use disks::Disks;
 pub use guest::Guest;
 pub use host::Here;
-pub use names::Unused;
+pub use names::{Recorded, Unused};
 pub use prices::Prices;
 pub use processes::{Killed, Processes};
 pub use shrinkers::{Shrinkers, Shrinks};
@@ -98,6 +98,8 @@ pub struct Objects {
     nodes: TreeNodes,
     /// Caches that reclaim asks for objects.
     pub shrinkers: Shrinkers,
+    /// Those of file systems without a disk.
+    names: Vec<Rc<Names>>,
 }
 
 /// The memory of a kernel.
@@ -212,6 +214,7 @@ impl Memory {
                 buffers: Buffers::default(),
                 nodes: TreeNodes::new(guest.tree_nodes),
                 shrinkers: Shrinkers::default(),
+                names: guest.names.iter().map(|unused| Rc::new(Names::new(*unused))).collect(),
             },
             samples: Samples::new(recorder),
         });
@@ -221,11 +224,16 @@ impl Memory {
         memory.take_kernel_pages();
         memory.accounts.frames.open(kernel, &memory.zones);
         let shrinkers = &memory.objects.shrinkers;
-        guest.names.iter().for_each(|unused| shrinkers.register(Rc::new(Names::new(*unused))));
+        memory.objects.names.iter().for_each(|names| shrinkers.register(names.clone()));
         memory.set_reclaim();
         memory.start_sampling();
         memory.start_daemons();
         memory
+    }
+
+    /// A phase of a script begins or ends: the program that records it looks its names up.
+    pub(crate) fn record_names(&self, ends: bool) {
+        self.objects.names.iter().for_each(|names| names.record(ends));
     }
 
     /// The kernel's own pages: what is not free when programs start. They stay. Each node has its share of

@@ -25,18 +25,50 @@ pub struct Unused {
     pub once: u32,
     /// Names that were looked up again since: reclaim passes each of them once.
     pub again: u32,
+    /// Names that the recording program looks up.
+    pub recorded: Recorded,
 }
 
-/// The names of a file system: whether each one is referenced, in the order in which reclaim looks at them.
+/// Names of a file system that a program looks up which records its phases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// At the end of each phase.
+    pub ends: u32,
+    /// Of these, those at the begin of a phase, too.
+    pub begins: u32,
+    /// Of these, those that are among [`Unused::once`] at the start.
+    pub known: u32,
+}
+
+/// An unused name.
+struct Name {
+    /// Which one of those that the recording program looks up.
+    recorded: Option<u32>,
+    referenced: bool,
+}
+
+/// The names of a file system, in the order in which reclaim looks at them.
 pub(super) struct Names {
     of: &'static str,
-    list: RefCell<VecDeque<bool>>,
+    recorded: Recorded,
+    list: RefCell<VecDeque<Name>>,
 }
 
 impl Names {
-    pub(super) fn new(unused: Unused) -> Names {
-        let list = (0..unused.once + unused.again).map(|at| at >= unused.once).collect();
-        Names { of: unused.of, list: RefCell::new(list) }
+    pub(super) fn new(Unused { of, once, again, recorded }: Unused) -> Names {
+        let name = |at| Name { recorded: (at < recorded.known).then_some(at), referenced: at >= once };
+        Names { of, recorded, list: RefCell::new((0..once + again).map(name).collect()) }
+    }
+
+    /// A phase begins or ends: the names that are recorded then are referenced, or are unused names again.
+    pub(super) fn record(&self, ends: bool) {
+        let mut list = self.list.borrow_mut();
+        for at in 0..if ends { self.recorded.ends } else { self.recorded.begins } {
+            match list.iter_mut().find(|name| name.recorded == Some(at)) {
+                Some(name) => name.referenced = true,
+                None => list.push_back(Name { recorded: Some(at), referenced: false }),
+            }
+        }
     }
 }
 
@@ -57,8 +89,8 @@ impl Shrinks for Names {
         for _ in 0..n {
             Timed::cycles(LOOK);
             match list.pop_front() {
-                Some(true) => list.push_back(false),
-                Some(false) => freed += 1,
+                Some(name) if name.referenced => list.push_back(Name { referenced: false, ..name }),
+                Some(_) => freed += 1,
                 None => break,
             }
         }

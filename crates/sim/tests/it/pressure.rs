@@ -4,7 +4,7 @@
 use crate::machine::costs;
 use slablab_model::{Hardware, MachineSpec, Timed};
 use slablab_sim::kernel::{WaitQueue, Waiting};
-use slablab_sim::memory::{Guest, Unused, views::Snapshot, with_memory};
+use slablab_sim::memory::{Guest, Recorded, Unused, views::Snapshot, with_memory};
 use slablab_sim::programs::script::{Answer, policy_for, run};
 use slablab_sim::setup::{Boot, Setup};
 use slablab_sim::tally::Failed;
@@ -245,12 +245,17 @@ fn reclaim_looks_at_the_names_of_a_booted_machine() {
     assert_eq!(scanned(Vec::new()), [0; 4]);
     // All pages of the fill were accessed, so that reclaim passes all lists, and with them all names; each
     // at most twice, as a name that is gone is not looked at.
-    let phases = scanned(vec![Unused { of: "sb-proc", once: 10, again: 20 }]);
+    let unused = |once, again, recorded| Unused { of: "sb-proc", once, again, recorded };
+    let phases = scanned(vec![unused(10, 20, Recorded::default())]);
     assert!(phases[0] >= 30 && phases.iter().sum::<u64>() <= 60, "{phases:?}");
     // A name that was looked up again is passed once more than one that was not.
     let [once, again] = [(30, 0), (0, 30)]
-        .map(|(once, again)| scanned(vec![Unused { of: "sb-proc", once, again }]).iter().sum::<u64>());
+        .map(|(once, again)| scanned(vec![unused(once, again, Recorded::default())]).iter().sum::<u64>());
     assert!(once < again, "{once} {again}");
+    // Names that are looked up around each phase are there again after reclaim freed them.
+    let recorded = scanned(vec![unused(10, 20, Recorded { ends: 5, begins: 3, known: 4 })]);
+    assert!(recorded[0] > phases[0] && recorded[1..].iter().all(|phase| *phase <= 10), "{recorded:?}");
+    assert!(recorded[1..].iter().sum::<u64>() > 0, "{recorded:?}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use slablab_vm::mappings::Kind;
 use slablab_vm::spaces::Backing;
 use slablab_vm::swap::SlotRule;
 use slablab_vm::{
-    Ask, Counter, Enter, Entry, Flags, Frame, Freed, Host, MappingId, Preset, Pte, Purpose, RegionId, SpaceId,
-    State, Swap, Vm, Zone,
+    Ask, Counter, Enter, Entry, Flags, Frame, Freed, Host, MappingId, Preset, Pte, Purpose, RegionId,
+    SpaceId, State, Swap, Vm, Zone,
 };
 
 /// The machine.

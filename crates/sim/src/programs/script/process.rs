@@ -368,6 +368,7 @@ impl Process<'_> {
         let unused = |object: &Object| ObjectUse { name: object.name.clone(), ..ObjectUse::default() };
         self.uses = self.script.objects.iter().map(unused).collect();
         self.counts = [0; 3];
+        self.shared.memory.record_names(false);
         let (user, usage) = (self.user, self.used());
         let snapshot = self.shared.memory.snapshot();
         self.begin = Some(Begin { label, at: Timed::clock(), user, usage, snapshot });
@@ -377,6 +378,7 @@ impl Process<'_> {
     fn end_phase(&mut self) {
         let Some(begin) = self.begin.take() else { return };
         let memory = &self.shared.memory;
+        memory.record_names(true);
         let objects = self.script.objects.iter().zip(&self.objects);
         let residency = objects.filter_map(|(object, open)| {
             let open = open.as_ref()?;
