@@ -60,6 +60,21 @@ impl Names {
         Names { of, recorded, list: RefCell::new((0..once + again).map(name).collect()) }
     }
 
+    /// Looks at `n` names: how often it looked, and how many it freed. A referenced name goes to the list's end,
+    /// where the same walk can meet it again.
+    fn pass(&self, n: u64) -> [u64; 2] {
+        let mut list = self.list.borrow_mut();
+        let mut freed = 0;
+        for looks in 1..=n {
+            match list.pop_front() {
+                Some(name) if name.referenced => list.push_back(Name { referenced: false, ..name }),
+                Some(_) => freed += 1,
+                None => return [looks, freed],
+            }
+        }
+        [n, freed]
+    }
+
     /// A phase begins or ends: the names that are recorded then are referenced, or are unused names again.
     pub(super) fn record(&self, ends: bool) {
         let mut list = self.list.borrow_mut();
@@ -83,18 +98,48 @@ impl Shrinks for Names {
     }
 
     fn shrink(&self, _vm: &Vm, _kernel: &Rc<Kernel>, n: u64) -> Shrunk {
-        let mut list = self.list.borrow_mut();
-        let mut freed = 0;
-        // A referenced name goes to the list's end, where the same walk can meet it again.
-        for _ in 0..n {
-            Timed::cycles(LOOK);
-            match list.pop_front() {
-                Some(name) if name.referenced => list.push_back(Name { referenced: false, ..name }),
-                Some(_) => freed += 1,
-                None => break,
+        let [looks, freed] = self.pass(n);
+        Timed::cycles(LOOK * looks + END * freed);
+        Shrunk { scanned: n, freed, pages: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ends and begins of phases (`e`, `b`) and passes that look at ten names (`p`); then the list in order: of a
+    /// recorded name its number, of another one `-`, and `*` if it is referenced.
+    #[track_caller]
+    fn check(steps: &str, expected: &str) {
+        let recorded = Recorded { ends: 3, begins: 1, known: 2 };
+        let names = Names::new(Unused { of: "sb-proc", once: 3, again: 1, recorded });
+        for step in steps.chars() {
+            match step {
+                'e' => names.record(true),
+                'b' => names.record(false),
+                _ => _ = names.pass(10),
             }
         }
-        Timed::cycles(END * freed);
-        Shrunk { scanned: n, freed, pages: 0 }
+        let show = |name: &Name| {
+            name.recorded.map_or("-".to_string(), |at| at.to_string())
+                + if name.referenced { "*" } else { "" }
+        };
+        let list = names.list.borrow().iter().map(show).collect::<Vec<_>>().join(" ");
+        assert_eq!(list, expected, "{steps}");
+    }
+
+    #[test]
+    fn names_that_are_recorded_are_referenced_or_unused_again() {
+        check("", "0 1 - -*");
+        // Those that are there are referenced; the third comes.
+        check("e", "0* 1* - -* 2");
+        check("b", "0* 1 - -*");
+        // A pass over all frees all, the referenced ones in their second round.
+        check("p", "");
+        check("ep", "");
+        check("pe", "0 1 2");
+        check("peb", "0* 1 2");
+        check("pb", "0");
     }
 }

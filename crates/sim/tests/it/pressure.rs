@@ -254,8 +254,7 @@ fn reclaim_looks_at_the_names_of_a_booted_machine() {
     assert!(once < again, "{once} {again}");
     // Names that are looked up around each phase are there again after reclaim freed them.
     let recorded = scanned(vec![unused(10, 20, Recorded { ends: 5, begins: 3, known: 4 })]);
-    assert!(recorded[0] > phases[0] && recorded[1..].iter().all(|phase| *phase <= 10), "{recorded:?}");
-    assert!(recorded[1..].iter().sum::<u64>() > 0, "{recorded:?}");
+    assert!(recorded.iter().sum::<u64>() > phases.iter().sum(), "{recorded:?} {phases:?}");
 }
 
 #[test]
