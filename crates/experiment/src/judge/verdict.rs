@@ -28,6 +28,9 @@ use std::fmt;
 /// The probability of even one false difference in an experiment, at most.
 pub(crate) const SIGNIFICANCE: f64 = 0.05;
 
+/// How many times its lower end an interval's upper end is at most. Only ratios to counts of 0 make wider ones.
+const WIDEST: f64 = 1e6;
+
 /// How a published relation and the modelled one compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -84,9 +87,10 @@ pub struct Compared {
 
 impl Compared {
     /// The 95 % interval beside which a published ratio is judged: that of the draws; without, over the
-    /// repeats.
+    /// repeats. `None` also where counts of 0 make it [`WIDEST`] or more: it has no size.
     pub fn ends(&self) -> Option<Interval> {
-        self.drawn.as_ref().map(|drawn| drawn.interval).or(self.interval)
+        let ends = self.drawn.as_ref().map(|drawn| drawn.interval).or(self.interval);
+        ends.filter(|ends| ends.low <= 0.0 || ends.high < ends.low * WIDEST)
     }
 
     /// How far a ratio is outside of [`Compared::ends`], percent of the nearer end: above 0 if it is higher
@@ -433,6 +437,8 @@ mod tests {
         check(&repeated, 1.32, Some(10.0));
         check(&both, 1.32, Some(20.0));
         check(&plain, 1.0, None);
+        let of_zeros = Some(Interval { low: 1e-9, high: 1e9 });
+        check(&Compared { interval: of_zeros, ..plain.clone() }, 1.0, None);
         check(&Compared { ratio: Some(0.0), ..both.clone() }, 1e-6, None);
     }
 
