@@ -3,7 +3,6 @@
 use crate::classes;
 use crate::freed_blocks;
 use crate::kept_blocks;
-use crate::lend::Lent;
 use crate::mappings;
 use crate::probes;
 use crate::report;
@@ -26,7 +25,6 @@ pub struct Heap<E: Front<W>, W: Over = Native> {
     /// The first class's cache number.
     pub(crate) first: u32,
     pub(crate) classes: [E; classes::COUNT],
-    lent: Lent,
 }
 
 /// The owner number of a large block. The owner number of a slab is its cache's number.
@@ -39,7 +37,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn new(pages: &'static Pages<Native>, first: u32, policy: &E::Policy) -> Self {
         let class = |class| Self::new_class(class, first, policy);
         let classes = std::array::from_fn(class);
-        Heap { pages, common: E::Common::default(), first, classes, lent: Lent::none() }
+        Heap { pages, common: E::Common::default(), first, classes }
     }
 
     /// Makes the cache of a class of the heap whose first cache number is `first`.
@@ -98,16 +96,6 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             shared::empty_caches();
             alloc()
         })
-    }
-
-    /// The class whose object a request of a class gets, if any alignment will do ([`Lent`]).
-    pub(crate) fn lender(&self, class: usize) -> usize {
-        // With guards around the engine, an object is of the size that was asked for.
-        if E::GUARDS {
-            return class;
-        }
-        let of = |class: usize| &self.classes[class];
-        self.lent.class(class, |class| of(class).has_free(), |class| of(class).slabs_here())
     }
 
     /// The size to request for `bytes` bytes aligned to `align`, a power of two. `None` if no class has such

@@ -68,7 +68,6 @@ mod global;
 mod hardened;
 mod heap;
 mod kept_blocks;
-mod lend;
 #[expect(unsafe_code, reason = "gives mappings back")]
 mod mappings;
 mod policy;

@@ -9,7 +9,7 @@ const SHEAF_BYTES: u32 = 64 << 10;
 /// The same of large objects ([`LARGE_OVER`]), of which programs have few of each size. An exchange of
 /// sheaves, some 230 instructions, then serves fewer objects, but programs write to large ones for longer.
 /// With half of it, 64 blocks of 4 KiB in a row took 1.25 times as long; with twice as much, a program of
-/// many sizes held a tenth more.
+/// many sizes held a twentieth more.
 const LARGE_SHEAF_BYTES: u32 = 32 << 10;
 /// The order of the largest slabs, 64 KiB on pages of 4 KiB, if the choice names none.
 const MAX_ORDER: u8 = COSTLY_ORDER + 1;

@@ -4,7 +4,6 @@
 use crate::classes;
 use crate::fast::{Freed, Given, double_free, fits_well, handed_out, is_marked, mark, mark_free};
 use crate::heap::{Heap, not_here};
-use crate::lend;
 use crate::mappings;
 use crate::probes;
 use crate::sampled;
@@ -90,8 +89,6 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             self.free_deferred();
             shared::upkeep();
             let class = classes::of(bytes);
-            // Objects of another class may be aligned to less.
-            let class = if align <= classes::STEP { self.lender(class) } else { class };
             // With guards around the engine, an object has no room for a key.
             let given = |object: Object| if E::GUARDS { object.as_ptr() } else { handed_out(object) };
             self.alloc_cold_engine(class, bytes).map_or(ptr::null_mut(), given)
@@ -366,9 +363,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         let sized = if align <= classes::STEP { Some(bytes) } else { self.aligned(bytes, align) };
         sized.is_some_and(|bytes| match classes::size(number) as usize {
             size if usable < size => usable == bytes.max(size_of::<usize>()),
-            _ if bytes > classes::MAX => false,
-            _ if E::GUARDS || align > classes::STEP => classes::of(bytes) == number,
-            _ => lend::may_get(classes::of(bytes), number),
+            _ => bytes <= classes::MAX && classes::of(bytes) == number,
         })
     }
 

@@ -67,19 +67,14 @@ fn allocate_until_all_colours(
     let is_of_class = layout.size().is_multiple_of(layout.align());
     let natural = 1 << layout.size().trailing_zeros();
     let mut colours: HashMap<u32, HashSet<u32>> = HashMap::new();
-    let (mut slabs, mut blocks, mut cache) = (HashSet::new(), 0, u32::MAX);
+    let (mut slabs, mut blocks) = (HashSet::new(), 0);
     while blocks < 3 {
         // SAFETY: the layout has a size.
         let at = unsafe { heap.alloc(layout) };
         to.note("alloc", at, layout);
         held.push((at, layout));
         match Native::location(at).filter(|location| location.cache < NO_CACHE) {
-            // A large class may lend another one objects, which have its colours.
-            Some(location) if is_of_class && location.cache > cache => {}
             Some(location) if is_of_class => {
-                if location.cache < cache {
-                    (cache, colours, slabs) = (location.cache, HashMap::new(), HashSet::new());
-                }
                 colours.entry(location.offset % natural).or_default().insert(location.slab.0);
                 slabs.insert(location.slab.0);
                 if slabs.len() > 2 && colours.values().all(|slabs| slabs.len() > 1) {

@@ -40,15 +40,6 @@ pub trait Front<P: Platform>: Engine<P> {
     fn free_slow_slot(&self, _object: P::Ptr, _slab: Pfn) -> bool {
         false
     }
-    /// Whether the cache probably has a free object, so that a request needs no new slab. `true` where the
-    /// engine does not know.
-    fn has_free(&self) -> bool {
-        true
-    }
-    /// Slabs of the cache whose memory is on the current CPU's node, about; 0 where the engine does not say.
-    fn slabs_here(&self) -> u64 {
-        0
-    }
     /// Whether [`Front::free_fast`] takes objects of any slab. It is so for as long as the cache is there.
     fn takes_from_anywhere(&self) -> bool {
         false

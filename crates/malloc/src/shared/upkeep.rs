@@ -25,7 +25,7 @@ const IDLE_CALLER_NS: u64 = 5_000;
 /// How long the helper shrinks caches at a time.
 const SLEEPER_NS: u64 = 10_000_000;
 /// Turns that the helper takes at a time: after four, all caches had one.
-const TURNS_A_SLEEP: u64 = 32;
+const TURNS_A_SLEEP: u64 = crate::classes::COUNT as u64 / 4;
 
 /// When the epoch began, in nanoseconds.
 static EPOCH_BEGAN_NS: AtomicU64 = AtomicU64::new(0);

@@ -3,11 +3,11 @@
 use super::KEEP_BYTES;
 use slablab_slabs::Idle;
 
-/// What caches may keep in a slot beside an eighth of what the process needs, in bytes: as much as the main
-/// sheaves of all classes when they have grown.
+/// What caches may keep in a slot beside an eighth of what the process needs, in bytes: more than the main
+/// sheaves of all classes when they have grown, 3.1 MiB.
 const SLOT_BYTES: u64 = 4 << 20;
 /// How often the next cache is asked to shrink: all of them in two thirds of a second.
-pub(in crate::shared) const TURN_EVERY_NS: u64 = 5_000_000;
+pub(in crate::shared) const TURN_EVERY_NS: u64 = 9_000_000;
 /// Most turns that are due after a time without slow paths: all caches once.
 const TURNS_MOST: u64 = crate::classes::COUNT as u64;
 

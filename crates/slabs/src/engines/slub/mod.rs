@@ -453,14 +453,6 @@ where
         self.takes_from(slab) && (exchanged(object) || self.slots.push(object, Event::FreeFastpath))
     }
 
-    fn has_free(&self) -> bool {
-        self.policy.cpu_slab || self.sheaf_capacity == 0 || self.has_free_here()
-    }
-
-    fn slabs_here(&self) -> u64 {
-        self.nodes.peek(self.home(P::cpu())).map_or(0, |node| node.totals().0)
-    }
-
     fn takes_from_anywhere(&self) -> bool {
         // With one node every object is of the right one, and a sheaf asks for nothing else.
         self.sheaf_capacity > 0 && P::nodes() == 1

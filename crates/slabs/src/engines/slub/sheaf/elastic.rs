@@ -35,7 +35,7 @@ pub const LARGE_OVER: u32 = 2 << 10;
 pub(in crate::engines::slub) const SHEAVES_A_CALL: u32 = 4;
 /// Bytes of objects that the main sheaves of a CPU's slots may have room for beyond the first ones' capacity,
 /// in all caches, before they grow no more. A spare is as large as its main sheaf. More than what all classes
-/// of malloc take, 3.4 MiB: a program whose blocks are of all sizes would use slabs for each of them.
+/// of malloc take, 1.8 MiB: a program whose blocks are of all sizes would use slabs for each of them.
 const CPU_BYTES: u64 = 4 << 20;
 /// A cache sinks when its listed slabs waste so many bytes,
 const SINKS_BYTES: u64 = 256 << 10;

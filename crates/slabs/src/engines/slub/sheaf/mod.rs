@@ -24,7 +24,7 @@ use barn::Refused;
 use core::cell::Cell;
 use keep::Batch;
 use slablab_pages::Pages;
-use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, PerNode, Platform};
+use slablab_platform::{Event, Gfp, HotArray, Local, NodeId, PerCpu, Platform};
 
 /// Objects that leave a sheaf for slabs at a time where sheaves grow.
 const BATCH_MAX: usize = 32;
@@ -195,17 +195,6 @@ impl<P: Platform> Slub<P> {
     #[inline]
     pub(super) fn next_kept_sheaf(&self) -> bool {
         self.slots.local().is_some_and(|mut slot| slot.array().storage.is_some() && self.swap_in(&mut slot))
-    }
-
-    /// Whether a node's list, its barn, or this CPU's slot has a free object: a hint, read without a lock.
-    pub(super) fn has_free_here(&self) -> bool {
-        let cpu = P::cpu();
-        self.nr_partial(self.home(cpu)) > 0
-            || self.barn_node(cpu).is_some_and(|node| self.barns.peek(node).is_some_and(BarnLock::has_full))
-            || self.slots.local().is_none_or(|slot| {
-                let spare = slot.sheaves.spare.get().map_or(0, |spare| spare.size);
-                slot.array().size + spare > 0
-            })
     }
 
     /// Exchanges an empty main sheaf for the spare, or for a full one of the barn.
