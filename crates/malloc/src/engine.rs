@@ -6,6 +6,7 @@
 //! ([`placed`]), and is called through a table, so that the default pays nothing for it. [`OnceHeap::get`]
 //! says which is there.
 
+use crate::caches::Caches;
 use crate::classes;
 use crate::env;
 use crate::fast::{self, Freed, Given, GivenEntry, Resized};
@@ -48,10 +49,12 @@ const _: () = assert!(FIRST == 0 && classes::COUNT <= Native::FIXED_CACHES);
 /// Invariant: a room is written once, by the thread that changed `state` from `NONE` to `STARTING`, before
 /// that thread stores the room's value in `state`, by a Release, and before the heap makes its first slab.
 /// Nothing writes a room later. So a thread that loaded such a value with Acquire may refer to the room.
+#[repr(C)]
 pub(crate) struct OnceHeap {
     state: AtomicU8,
-    slub: UnsafeCell<MaybeUninit<SlubHeap>>,
     other: UnsafeCell<MaybeUninit<&'static dyn Serves>>,
+    /// The last, for most of it is never written.
+    slub: UnsafeCell<MaybeUninit<SlubHeap>>,
 }
 
 // SAFETY: the invariant of `OnceHeap`: no thread refers to a room before it is written for good, and heaps
@@ -246,10 +249,13 @@ fn make_in<'a, E: Front<W>, W: Over>(
         (&raw mut (*heap).pages).write(pages);
         (&raw mut (*heap).common).write(E::Common::default());
         (&raw mut (*heap).first).write(first);
-        for class in 0..classes::COUNT {
-            (&raw mut (*heap).classes[class]).write(Heap::<E, W>::new_class(class, first, policy));
+        (&raw mut (*heap).policy).write(policy.clone());
+        Caches::place(&raw mut (*heap).classes);
+        let heap = room.assume_init_ref();
+        if first != FIRST {
+            heap.make_all();
         }
-        room.assume_init_ref()
+        heap
     }
 }
 

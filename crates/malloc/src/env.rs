@@ -15,12 +15,17 @@
 use crate::shared::limit::Wish;
 use slablab_native::report::Line;
 use slablab_native::{Owner, Wishes, system};
-use slablab_slabs::Preset;
 use slablab_slabs::preset::Choice;
+use slablab_slabs::{Preset, Release};
 use std::sync::OnceLock;
 
 /// The engine that measures best (docs/results/bench.md).
 pub(crate) const DEFAULT_ENGINE: &str = "slub@7.1";
+
+/// [`DEFAULT_ENGINE`]. Not by its text: the grammar's code would be resident in every process.
+fn default_choice() -> Choice {
+    Preset::of_kernel(Release::new(7, 1, 0)).expect("the release has a preset").into()
+}
 
 /// What slots belong to if `SLABLAB_SLOTS` is not set.
 pub(crate) const DEFAULT_SLOTS: Owner = Owner::Thread;
@@ -92,14 +97,20 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the environment. A value that cannot be understood is reported, and the default is used.
     pub(crate) fn read() -> Settings {
-        let default = Choice::parse(DEFAULT_ENGINE).expect("the default is a preset");
         let wanted = Wishes { slots: DEFAULT_SLOTS, ..Wishes::default() };
         let (stats, stats_path) = (Stats::Off, StatsPath::NONE);
         let (background, limit) = (false, Wish::NONE);
-        let mut settings =
-            Settings { choice: default, is_default: true, wanted, background, limit, stats, stats_path };
-        system::each_variable(|name, value| {
-            if !name.starts_with("SLABLAB_") || OTHERS.contains(&name) {
+        let mut settings = Settings {
+            choice: default_choice(),
+            is_default: true,
+            wanted,
+            background,
+            limit,
+            stats,
+            stats_path,
+        };
+        system::each_variable(b"SLABLAB_", |name, value| {
+            if OTHERS.contains(&name) {
                 return;
             }
             match (name, value) {
@@ -177,4 +188,14 @@ pub(crate) fn settings() -> &'static Settings {
 /// The engine that the environment chose, and what is around it; `None` before a thread allocated.
 pub fn choice() -> Option<Choice> {
     SETTINGS.get().map(|settings| settings.choice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_what_its_text_says() {
+        assert_eq!(Ok(default_choice()), Choice::parse(DEFAULT_ENGINE));
+    }
 }

@@ -168,7 +168,7 @@ pub(crate) fn mark_free<'a, W: Over, E: Front<W>>(
     entry: &GivenEntry,
 ) -> Result<&'a E, Freed> {
     let number = entry.0.cache_index().wrapping_sub(heap.first() as usize);
-    let Some(class) = heap.classes.get(number) else { return Err(Freed::No) };
+    let Some(class) = heap.made(number) else { return Err(Freed::No) };
     let (slab, offset) = entry.0.place();
     if !class.starts_at(slab, offset) {
         return Err(Freed::No);
@@ -296,7 +296,8 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
             return ptr::null_mut();
         }
         let class = listed(bytes);
-        self.class(class).alloc_fast().map_or(ptr::null_mut(), handed_out)
+        let object = self.made(class).and_then(E::alloc_fast);
+        object.map_or(ptr::null_mut(), handed_out)
     }
 
     /// Frees an object into this thread's array, if there is room.

@@ -1,5 +1,6 @@
 //! A heap of one engine: the classes, on the process's pages.
 
+use crate::caches::Caches;
 use crate::classes;
 use crate::freed_blocks;
 use crate::kept_blocks;
@@ -11,20 +12,22 @@ use crate::shared::{self, EachCache, METADATA_BYTES, Named, Tenant};
 use crate::world::{Native, Over};
 use crate::zeroing;
 use slablab_native::report::misuse;
-use slablab_native::{Location, Object, stack};
+use slablab_native::{Location, Object, stack, system};
 use slablab_pages::Pages;
 use slablab_platform::{CpuId, Frames, Gfp, Hooks, NO_CACHE, Pfn, Topology, Work};
 use slablab_slabs::{Backing, CacheId, Front, Idle, Metadata, Misuse, Usage};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A heap: one cache of engine `E` per size class, in world `W`.
+/// A heap: one cache of engine `E` per size class, in world `W`. `C`: what each process writes comes first.
+#[repr(C)]
 pub struct Heap<E: Front<W>, W: Over = Native> {
     pub(crate) pages: &'static Pages<Native>,
     pub(crate) common: E::Common,
     /// The first class's cache number.
     pub(crate) first: u32,
-    pub(crate) classes: [E; classes::COUNT],
+    pub(crate) policy: E::Policy,
+    pub(crate) classes: Caches<E>,
 }
 
 /// The owner number of a large block. The owner number of a slab is its cache's number.
@@ -35,16 +38,25 @@ const DEFERRED: u32 = LARGE + 1;
 impl<W: Over, E: Front<W>> Heap<E, W> {
     /// Makes a heap that has no memory yet. Its caches have the numbers from `first` on.
     pub(crate) fn new(pages: &'static Pages<Native>, first: u32, policy: &E::Policy) -> Self {
-        let class = |class| Self::new_class(class, first, policy);
-        let classes = std::array::from_fn(class);
-        Heap { pages, common: E::Common::default(), first, classes }
+        let (common, policy) = (E::Common::default(), policy.clone());
+        let heap = Heap { pages, common, first, policy, classes: Caches::new() };
+        heap.make_all();
+        heap
     }
 
-    /// Makes the cache of a class of the heap whose first cache number is `first`.
-    pub(crate) fn new_class(class: usize, first: u32, policy: &E::Policy) -> E {
+    /// Makes the caches of all classes, for a heap whose slots have no fixed places: later, other caches may
+    /// have taken all of the areas.
+    pub(crate) fn make_all(&self) {
+        for class in 0..classes::COUNT {
+            self.class(class);
+        }
+    }
+
+    /// Makes the cache of a class.
+    fn new_class(&self, class: usize) -> E {
         const { assert!(E::KNOWS_OWNERS, "a free has the address alone") };
         const { assert!(classes::COUNT <= shared::NUMBERS as usize) };
-        let mut cache = E::create(CacheId(first + class as u32), &classes::spec(class), policy);
+        let mut cache = E::create(CacheId(self.first + class as u32), &classes::spec(class), &self.policy);
         cache.tell(report::print);
         cache
     }
@@ -62,10 +74,20 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
         Some((number, self.classes.get(number)?))
     }
 
-    /// The cache of a class.
+    /// The cache of a class; it is made if no request needed it yet. The caller has a pass, or an object of
+    /// the class.
     #[inline(always)]
     pub(crate) fn class(&self, class: usize) -> &E {
-        &self.classes[class]
+        match self.classes.get(class) {
+            Some(cache) => cache,
+            None => self.classes.make(class, || self.new_class(class)),
+        }
+    }
+
+    /// The cache of a class, if a request needed it before. For callers who may take no lock.
+    #[inline(always)]
+    pub(crate) fn made(&self, class: usize) -> Option<&E> {
+        self.classes.get(class)
     }
 
     /// The first class's cache number.
@@ -91,7 +113,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn alloc_cold_engine(&self, class: usize, bytes: usize) -> Option<Object> {
         // At least a word: a deferred free links the object by its first word.
         let bytes = bytes.max(size_of::<usize>()) as u32;
-        let alloc = || self.classes[class].alloc_sized(&self.backing(), bytes, Gfp::KERNEL, None);
+        let alloc = || self.class(class).alloc_sized(&self.backing(), bytes, Gfp::KERNEL, None);
         alloc().or_else(|| {
             shared::empty_caches();
             alloc()
@@ -104,8 +126,10 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     #[inline]
     pub(crate) fn aligned(&self, bytes: usize, align: usize) -> Option<usize> {
         let sized = classes::aligned(bytes, align)?;
-        let has = self.class(classes::of(sized)).object_align() as usize;
-        (has >= align).then_some(sized)
+        let class = classes::of(sized);
+        let make = || system::keeping_errno(|| Native::pass().map(|_pass| self.class(class)));
+        let cache = self.made(class).or_else(make)?;
+        (cache.object_align() as usize >= align).then_some(sized)
     }
 
     /// Cold rung of a free: the engine's `free`, or the free of a large block or a mapping. Does upkeep
@@ -278,7 +302,7 @@ where
     E::Common: Sync,
 {
     fn work(&self, cpu: CpuId, work: Work) {
-        if let Some(class) = self.classes.get(work.cache.wrapping_sub(self.first) as usize) {
+        if let Some(class) = self.made(work.cache.wrapping_sub(self.first) as usize) {
             class.work(&self.backing(), cpu, work);
         }
     }
@@ -286,13 +310,14 @@ where
         self.classes.iter().for_each(|class| class.cpu_down(&self.backing(), cpu));
     }
     fn shrink(&self, turn: u32, idle: Idle) -> bool {
-        self.classes[turn as usize % classes::COUNT].shrink_idle(&self.backing(), idle)
+        self.made(turn as usize % classes::COUNT)
+            .is_some_and(|class| class.shrink_idle(&self.backing(), idle))
     }
     fn shrink_all(&self) {
         if E::GUARDS {
             freed_blocks::release_all(self.pages);
         }
-        for class in &self.classes {
+        for class in self.classes.iter() {
             class.shrink(&self.backing());
         }
     }
@@ -303,16 +328,17 @@ where
         self.classes.iter().for_each(|class| each(&class.usage(), class.geometry().object_size));
     }
     fn each_cache(&self, each: &mut EachCache<'_>) {
-        for class in &self.classes {
+        for class in (0..classes::COUNT).map(|class| self.class(class)) {
             let geometry = class.geometry();
             each(format_args!("malloc-{}", geometry.object_size), &class.usage(), geometry);
         }
     }
     fn note(&self) -> Note {
-        Note::of::<W, E>(&self.classes, "")
+        // The first class's place is that of all. Classes that are not made are zeros, which say so.
+        Note::of::<W, E>(self.class(0), classes::COUNT, "")
     }
     fn write_name(&self, cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
-        match self.classes.get(cache.wrapping_sub(self.first) as usize) {
+        match self.made(cache.wrapping_sub(self.first) as usize) {
             Some(class) => write!(to, "malloc-{}", class.geometry().object_size),
             None => to.write_str("a destroyed cache"),
         }
@@ -343,7 +369,7 @@ impl<V: Over, W: Over, E: Front<W>> Metadata<V> for Heap<E, W> {
             return Some(object);
         }
         let class = classes::of(bytes as usize);
-        let object = self.classes[class].alloc(&Backing::new(self.pages, &self.common), gfp, None)?;
+        let object = self.class(class).alloc(&Backing::new(self.pages, &self.common), gfp, None)?;
         METADATA_BYTES.fetch_add(u64::from(classes::size(class)), Relaxed);
         Some(object)
     }

@@ -54,6 +54,8 @@
 //!
 //! Deliberately absent: C's names, which the library `slablab-c` exports.
 
+#[expect(unsafe_code, reason = "refers to room that one thread wrote")]
+mod caches;
 pub mod classes;
 #[expect(unsafe_code, reason = "refers to statics that one thread wrote")]
 mod engine;

@@ -39,7 +39,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
                 return object;
             }
             let class = classes::of(bytes);
-            if let Some(object) = self.class(class).alloc_slow_slot() {
+            if let Some(object) = self.made(class).and_then(E::alloc_slow_slot) {
                 return handed_out(object);
             }
         }
@@ -58,8 +58,9 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     #[inline(never)]
     fn alloc_heard(&self, bytes: usize) -> Option<*mut u8> {
         probes::look();
+        // The first request of a class is an ordinary one.
+        let class = self.made(classes::of(bytes))?;
         let spent = Native::take_spent();
-        let class = self.class(classes::of(bytes));
         let Some(weight) = probes::sample(bytes, spent.unwrap_or(1)) else {
             // The credit is there again. Now and then upkeep takes its turn, as it does without a profiler.
             let goes_on = spent.is_some() && !Native::random().is_multiple_of(UPKEEP_EVERY);
@@ -204,7 +205,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     /// heaps with guards: their objects have no marks.
     #[cold]
     fn owns(&self, entry: PagemapEntry) -> bool {
-        let class = self.classes.get(entry.cache().wrapping_sub(self.first()) as usize);
+        let class = self.made(entry.cache().wrapping_sub(self.first()) as usize);
         !E::GUARDS && class.is_some_and(|class| class.owns(entry.object()).is_ok())
     }
 
@@ -214,7 +215,7 @@ impl<W: Over, E: Front<W>> Heap<E, W> {
     pub(crate) fn free_slow_marked(&self, at: Given) {
         if let Some(entry) = Native::pagemap(at.as_ptr())
             && let number = entry.cache().wrapping_sub(self.first()) as usize
-            && let Some(class) = self.classes.get(number)
+            && let Some(class) = self.made(number)
             && let (object, slab) = (entry.object(), entry.place().0)
             && class.free_slow_slot(object, slab)
         {

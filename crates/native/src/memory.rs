@@ -12,7 +12,7 @@ use crate::arrays::Array;
 use crate::object::{Object, Real};
 use crate::place::Place;
 use crate::region::{self, Access, HeapAccess, Region, Table};
-use crate::{area, local, starts, system, topology};
+use crate::{area, local, space, starts, system, topology};
 use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -84,8 +84,9 @@ pub(crate) fn node_frames(node: u16) -> (Pfn, u32) {
     (Pfn(word as u32), (word >> 32) as u32)
 }
 
-/// Finds the frames of a node. The nodes with memory share the heap evenly.
-fn share_of_node(node: u16) -> (Pfn, u32) {
+/// Finds the frames of a node. The nodes with memory share the heap evenly; the first of them has the
+/// `little` block too.
+fn share_of_node(node: u16, little: u32) -> (Pfn, u32) {
     let nodes = topology::nodes();
     let before = (0..node).filter(|node| topology::has_memory(*node)).count() as u32;
     let sharers = (0..nodes).filter(|node| topology::has_memory(*node)).count() as u32;
@@ -95,8 +96,24 @@ fn share_of_node(node: u16) -> (Pfn, u32) {
         return (Pfn(first), 0);
     }
     let each = (frames() - first) / sharers / first * first;
-    (Pfn(first + before * each), each)
+    let little = if before == 0 { little } else { 0 };
+    (Pfn(first + before * each - little), each + little)
 }
+
+/// Frames of the block in front of the first node's largest blocks, at the end of the one that is never
+/// handed out: a small process needs no others. When a largest block is halved down to a slab, the head of
+/// each half has its descriptor in another page: eleven pages, and four for this block. The frontier does not
+/// commit its descriptors. 0 if the kernel refuses to, and where largest blocks are no larger.
+fn commit_little_block() -> u32 {
+    let (first, little) = (1 << largest_order(), 1 << LITTLE_ORDER);
+    if first <= little || !commit_descriptors(Pfn(first - little), little) {
+        return 0;
+    }
+    space::begin_first_block(first - little);
+    little
+}
+
+const LITTLE_ORDER: u8 = 10;
 
 /// The heap and its tables, as they were reserved.
 pub(crate) struct Heap {
@@ -123,8 +140,9 @@ pub(crate) fn start(heap: Heap) {
     PLACES.secret.store(system::secret(), Relaxed);
     PLACES.object_secret.store(system::secret(), Relaxed);
     PLACES.frames.store(heap.frames, Release);
+    let little = commit_little_block();
     for node in 0..topology::nodes() {
-        let (first, count) = share_of_node(node);
+        let (first, count) = share_of_node(node, little);
         NODE_FRAMES[node as usize].store(u64::from(count) << 32 | u64::from(first.0), Release);
     }
 }

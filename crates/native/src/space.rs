@@ -16,7 +16,7 @@
 //! | part | committed when | by steps of |
 //! |---|---|---|
 //! | heap | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
-//! | memmap, pagemap, maps, marks | the page allocator's frontier moves on | a largest block's entries |
+//! | memmap, pagemap, maps, marks | the page allocator's frontier moves on; at the start for the little block in front of it (`memory::commit_little_block`) | a largest block's entries |
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
 //! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
 
@@ -124,6 +124,12 @@ const BLOCKS: usize = 2048;
 static COMMITTED: [AtomicU32; BLOCKS] = [const { AtomicU32::new(0) }; BLOCKS];
 /// Bytes of the heap that are committed.
 static COMMITTED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Says that frames before `from` of the first largest block are never handed out, so that those behind are
+/// committed without them.
+pub(crate) fn begin_first_block(from: u32) {
+    COMMITTED[0].store(from, Relaxed);
+}
 
 /// Commits `frames` frames of the heap from `first` on; `false` if the kernel refuses.
 #[inline]

@@ -367,9 +367,10 @@ fn has_more_rights() -> bool {
     getauxval(libc::AT_SECURE) != 0
 }
 
-/// Calls `f` with the name and value of every environment variable that is UTF-8. In a process with more
-/// rights than its user there is none: the environment is the user's, who may not command the process.
-pub fn each_variable(mut f: impl FnMut(&str, &str)) {
+/// Calls `f` with the name and value of every environment variable that begins with `prefix` and is UTF-8. In
+/// a process with more rights than its user there is none: the environment is the user's, who may not command
+/// the process.
+pub fn each_variable(prefix: &[u8], mut f: impl FnMut(&str, &str)) {
     if has_more_rights() {
         return;
     }
@@ -378,8 +379,12 @@ pub fn each_variable(mut f: impl FnMut(&str, &str)) {
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {
-            if let Some((name, value)) =
-                CStr::from_ptr(*at).to_str().ok().and_then(|text| text.split_once('='))
+            // Most begin otherwise: neither their length nor their other bytes are looked at. The text's end is
+            // in no prefix, so nothing behind it is read.
+            let begins = (0..).zip(prefix).all(|(index, byte)| *(*at).add(index) as u8 == *byte);
+            if begins
+                && let Some((name, value)) =
+                    CStr::from_ptr(*at).to_str().ok().and_then(|text| text.split_once('='))
             {
                 f(name, value);
             }

@@ -61,13 +61,21 @@ fn find_memory_nodes() {
 
 /// Reads the nodes, their distances and their CPUs.
 pub(crate) fn read() {
-    let mut text = [0; 4096];
+    let mut text = [0; 128];
     let Some(online) = system::read_file(c"/sys/devices/system/node/online", &mut text) else { return };
     let mut last = 0;
     each(online, |node| last = last.max(node));
-    if last == 0 || last as usize >= NODES {
-        return;
+    if last > 0 && (last as usize) < NODES {
+        read_several(last);
     }
+}
+
+/// Reads nodes 0 to `last`. A function of its own: neither its code nor its stack is resident on machines
+/// with one node.
+#[cold]
+#[inline(never)]
+fn read_several(last: u32) {
+    let mut text = [0; 4096];
     let mut with_memory = 0u64;
     if let Some(list) = system::read_file(c"/sys/devices/system/node/has_memory", &mut text) {
         each(list, |node| with_memory |= 1u64.checked_shl(node).unwrap_or(0));

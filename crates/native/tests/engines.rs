@@ -120,6 +120,7 @@ fn pages() -> Pages<Native> {
     policy.zones = Some(ZoneRule::One);
     policy.min_free = MinFree::Kib(0);
     policy.max_order = Some(Native::largest_order());
+    (policy.begins_anywhere, policy.grouping) = (true, false);
     policy.pageblock_order = policy.max_order;
     Pages::new(policy)
 }

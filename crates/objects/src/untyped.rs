@@ -508,7 +508,7 @@ impl Tenant for Inner {
         });
     }
     fn note(&self) -> Note {
-        with!(&self.engine, cache => Note::of(std::slice::from_ref(cache), &self.spec.name))
+        with!(&self.engine, cache => Note::of(cache, 1, &self.spec.name))
     }
     fn write_name(&self, _cache: u32, to: &mut dyn fmt::Write) -> fmt::Result {
         to.write_str(&self.spec.name)

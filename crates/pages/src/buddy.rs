@@ -259,17 +259,24 @@ impl<P: Platform> Held<'_, P> {
         self.listed(Pfn(parent ^ 1 << (order + 1)), order + 1).is_some()
     }
 
-    /// First use of the zone: lists what the frontier cannot hold, the end of a zone that is no multiple of
-    /// the largest block, and sets reserved pageblocks aside.
+    /// First use of the zone: lists what the frontier cannot hold, the frames in front of its largest blocks
+    /// and those behind, and sets reserved pageblocks aside.
     #[cold]
     pub(crate) fn open(&mut self) {
-        let (frames, max) = (self.zone.span.frames, self.zone.machine.max_order);
+        let (span, max) = (self.zone.span, self.zone.machine.max_order);
+        let (head, tail) = (self.zone.machine.head(span), self.zone.machine.tail(span));
         self.opened = true;
-        self.frontier_end = frames >> max << max;
-        self.free = self.frontier_end as u64;
-        let mut at = self.frontier_end;
-        for order in (0..max).rev().filter(|order| frames >> order & 1 == 1) {
-            self.put(self.zone.span.start.plus(at), order, MigrateType::Movable, End::Head);
+        self.touched = head;
+        self.frontier_end = span.frames - tail;
+        self.free = (self.frontier_end - head) as u64;
+        let mut at = 0;
+        for order in (0..max).filter(|order| head >> order & 1 == 1) {
+            self.put(span.start.plus(at), order, MigrateType::Movable, End::Head);
+            at += 1 << order;
+        }
+        at = self.frontier_end;
+        for order in (0..max).rev().filter(|order| tail >> order & 1 == 1) {
+            self.put(span.start.plus(at), order, MigrateType::Movable, End::Head);
             at += 1 << order;
         }
         if self.zone.machine.policy.reserve == Reserve::LastResort {

@@ -125,9 +125,9 @@ impl Machine {
         }
     }
 
-    /// Where a node's zone lies; no frames if the node has none there. Zones that do not begin at a multiple
-    /// of the largest block would break merging: the ends in [`ZoneRule::ends`] are multiples for every order
-    /// in use.
+    /// Where a node's zone lies; no frames if the node has none there. The ends in [`ZoneRule::ends`] are
+    /// multiples of the largest block for every order in use; a node may begin in front of one
+    /// ([`Machine::head`]).
     pub(crate) fn span<P: Platform>(&self, node: NodeId, zone: u8) -> Span {
         let (start, count) = P::node_frames(node);
         let limit = |zone: u8| self.zones.ends()[zone as usize].1 >> self.page_shift;
@@ -139,6 +139,18 @@ impl Machine {
         } else {
             Span { start, frames: 0 }
         }
+    }
+
+    /// Frames of a zone in front of its first multiple of the largest block: smaller blocks, the smallest
+    /// first. 0 where the policy has no such frames.
+    pub(crate) fn head(&self, span: Span) -> u32 {
+        let head = span.start.0.wrapping_neg() & ((1 << self.max_order) - 1);
+        if self.policy.begins_anywhere { head.min(span.frames) } else { 0 }
+    }
+
+    /// Frames of a zone behind its last largest block.
+    pub(crate) fn tail(&self, span: Span) -> u32 {
+        (span.frames - self.head(span)) & ((1 << self.max_order) - 1)
     }
 
     /// The watermarks of a zone of this index and this many frames (docs/theory/pagealloc.md 2 and 8).
@@ -231,6 +243,22 @@ fn rounded_down(n: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zone_is_a_head_largest_blocks_and_a_tail() {
+        let check = |begins_anywhere: bool, start: u32, frames: u32, expected: (u32, u32)| {
+            let policy = PagesPolicy { begins_anywhere, ..PagesPolicy::for_release(6, 18, 0) };
+            let machine = Machine::sized(policy, 12, 0, 0);
+            let span = Span { start: Pfn(start), frames };
+            assert_eq!((machine.head(span), machine.tail(span)), expected, "{span:?}");
+        };
+        check(true, 0, 4096, (0, 0));
+        check(true, 1024, 5000, (0, 904));
+        check(true, 1024 - 256, 256 + 2048 + 3, (256, 3));
+        check(true, 1024 - 256, 256, (256, 0));
+        check(true, 1, 0, (0, 0));
+        check(false, 1024 - 256, 2049, (0, 1));
+    }
 
     /// One zone's numbers as a kernel computes them: watermarks, batch, high.
     struct Row {

@@ -61,6 +61,10 @@ pub struct PagesPolicy {
     /// Serve requests from memory that was used before, also from a larger block, instead of `merge_to_tail`.
     /// No kernel's: for a world where untouched memory costs more.
     pub resident_first: bool,
+    /// Nodes may begin in front of a multiple of the largest block, with smaller blocks, of which none is cut by
+    /// the node's start. In kernels they do not. Without `grouping` only, or a pageblock would begin in front
+    /// of its zone.
+    pub begins_anywhere: bool,
     /// Which requests wake kswapd.
     pub kswapd: Kswapd,
     /// Which requests may go below min by a further quarter (`ALLOC_HARDER`).
@@ -327,6 +331,7 @@ impl PagesPolicy {
             reserve: if v4_4 { Reserve::HighAtomic } else { Reserve::LastResort },
             merge_to_tail: version.since(2, 6, 35),
             resident_first: false,
+            begins_anywhere: false,
             kswapd: if v4_4 { Kswapd::IfAsked } else { Kswapd::Always },
             harder: if v4_4 { Harder::Atomic } else { Harder::CannotWait },
             compaction: if version.since(2, 6, 35) { Compaction::Direct } else { Compaction::None },

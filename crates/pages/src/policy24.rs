@@ -27,6 +27,7 @@ impl PagesPolicy {
             reserve: Reserve::None,
             merge_to_tail: false,
             resident_first: false,
+            begins_anywhere: false,
             kswapd: Kswapd::Always,
             harder: Harder::CannotWait,
             compaction: Compaction::None,

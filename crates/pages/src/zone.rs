@@ -32,7 +32,7 @@ pub(crate) struct Lists {
     pub(crate) reserved: u32,
     /// Frames before the frontier, counted from the zone's start.
     pub(crate) touched: u32,
-    /// Where the frontier ends: the zone's end rounded down to the largest block.
+    /// Where the frontier ends, counted from the zone's start: behind the last largest block.
     pub(crate) frontier_end: u32,
     /// Listed frames that may be resident (`report_free`).
     pub(crate) resident: u64,
@@ -173,10 +173,14 @@ impl<'a, P: Platform> Zone<'a, P> {
         }
     }
 
-    /// Blocks of an order in the untouched zone: largest blocks, then the rest by its binary digits.
+    /// Blocks of an order in the untouched zone: largest blocks, and what is in front of them and behind by
+    /// its binary digits.
     fn untouched_blocks(&self, order: u8) -> u32 {
-        let blocks = self.span.frames >> order;
-        if order == self.machine.max_order { blocks } else { blocks & 1 }
+        let (head, tail) = (self.machine.head(self.span), self.machine.tail(self.span));
+        if order == self.machine.max_order {
+            return (self.span.frames - head) >> order;
+        }
+        (head >> order & 1) + (tail >> order & 1)
     }
 
     /// The watermarks, with their boost.

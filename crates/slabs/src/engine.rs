@@ -38,7 +38,7 @@ impl core::ops::SubAssign for FunctionCosts {
 /// One cache of one engine.
 pub trait Engine<P: Platform>: Sized {
     /// The engine's policies: a preset and what was changed in it.
-    type Policy: Clone + core::fmt::Debug;
+    type Policy: Clone + Sync + core::fmt::Debug;
     /// What all caches of a set share; `()` for an engine whose caches have all for themselves.
     type Common: Common;
     /// Whether a cache tells its own objects from those of other caches.

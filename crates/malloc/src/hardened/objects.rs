@@ -84,7 +84,9 @@ impl Hardened {
     /// An object of this thread's ring, in whose place is one of its sheaf then.
     #[inline(always)]
     fn take(&self, class: usize) -> Option<Object> {
-        let Some(object) = self.heap.class(class).alloc_fast() else { return self.take_slow(class, None) };
+        let Some(object) = self.heap.made(class).and_then(|cache| cache.alloc_fast()) else {
+            return self.take_slow(class, None);
+        };
         match self.guards.rings[class].hot(|ring| ring.exchange(object, places(class), &self.guards.keys)) {
             Some(Some(other)) => Some(other),
             Some(None) => self.take_slow(class, None),
@@ -97,7 +99,7 @@ impl Hardened {
     #[inline(never)]
     fn take_slow(&self, class: usize, mut given: Option<Object>) -> Option<Object> {
         for _ in 0..2 {
-            let object = given.take().or_else(|| self.heap.class(class).alloc_slow_slot())?;
+            let object = given.take().or_else(|| self.alloc_slow_slot(class))?;
             match self.with_ring(class, |ring| ring.exchange(object, places(class), &self.guards.keys)) {
                 Some(Some(other)) => return Some(other),
                 Some(None) => {}
@@ -105,7 +107,12 @@ impl Hardened {
                 None => return Some(object),
             }
         }
-        self.heap.class(class).alloc_slow_slot()
+        self.alloc_slow_slot(class)
+    }
+
+    /// An object from the slot of this thread or CPU.
+    fn alloc_slow_slot(&self, class: usize) -> Option<Object> {
+        self.heap.made(class)?.alloc_slow_slot()
     }
 
     /// Runs `f` on this thread's ring of a class. `None` for a signal handler that interrupted such an
@@ -151,7 +158,7 @@ impl Hardened {
         self.free_deferred();
         shared::upkeep();
         match class {
-            Some(class) => match self.heap.class(class).alloc_slow_slot() {
+            Some(class) => match self.alloc_slow_slot(class) {
                 Some(object) => (self.hand_out(class, object, bytes), true),
                 None => self
                     .heap
@@ -169,10 +176,12 @@ impl Hardened {
         if let Some(entry) = at.pagemap_local() {
             let (slab, offset) = entry.get().place();
             let class = entry.get().cache().wrapping_sub(self.heap.first()) as usize;
-            if class < classes::COUNT && self.heap.class(class).starts_at(slab, offset) {
+            if let Some(cache) = self.heap.made(class)
+                && cache.starts_at(slab, offset)
+            {
                 let object = entry.get().object();
                 self.end_life(class, object, said, align);
-                if !self.heap.class(class).free_fast(object, slab) {
+                if !cache.free_fast(object, slab) {
                     self.put(class, object);
                 }
                 return;

@@ -78,7 +78,15 @@ static PURGED_NS: AtomicU64 = AtomicU64::new(0);
 static LEFT: AtomicU64 = AtomicU64::new(0);
 
 /// Sets the limit. Called once, when the heap started. `false`: the process has no cgroup with a limit file.
+#[inline]
 pub(crate) fn start(wish: &Wish) -> bool {
+    matches!(wish.kind, Kind::None) || begin(wish)
+}
+
+/// [`start`] with a limit. A function of its own: few processes have one, and need its code resident.
+#[cold]
+#[inline(never)]
+fn begin(wish: &Wish) -> bool {
     let folder = match wish.kind {
         Kind::None => return true,
         Kind::Bytes(bytes) => {

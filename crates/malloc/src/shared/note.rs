@@ -109,16 +109,16 @@ pub(super) fn address<T: ?Sized>(value: &T) -> u64 {
 }
 
 impl Note {
-    /// The note of a tenant with these caches, which stay where they are as long as the tenant is published.
-    /// Their name is `name`, or that of the size classes if it is empty.
-    pub fn of<W: Over, E: Engine<W>>(caches: &[E], name: &str) -> Note {
-        let Some(first) = caches.first() else { return Note::default() };
+    /// The note of a tenant with `count` caches, one behind the other from the first on, which stay where they
+    /// are as long as the tenant is published. Their name is `name`, or that of the size classes if it is
+    /// empty.
+    pub fn of<W: Over, E: Engine<W>>(first: &E, count: usize, name: &str) -> Note {
         let start = address(first);
         // Where the engine has no such field, the address is 0.
         let offset = |field: usize| (field as u64).saturating_sub(start);
         let exposed: Exposed = first.exposed();
         let mut note = [0; NOTE_WORDS];
-        note[COUNT] = caches.len() as u64;
+        note[COUNT] = count as u64;
         note[CACHES] = start;
         note[CACHE_BYTES] = size_of::<E>() as u64;
         note[GEOMETRY] = offset(exposed.geometry);

@@ -5,7 +5,7 @@ use crate::world::Native;
 use crate::{freed_blocks, kept_blocks};
 use slablab_native::{Sleep, Start, Wishes};
 use slablab_pages::Pages;
-use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, ZoneRule};
+use slablab_pages::policy::{MinFree, PagesPolicy, PcpRule, Reserve, ZoneRule};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -36,7 +36,11 @@ pub(crate) fn start(wanted: Wishes) -> bool {
     pages.min_free = MinFree::Kib(0);
     // Untouched memory is a page fault each.
     pages.resident_first = true;
-    // One label for all: nothing here can be moved.
+    // The world's first node begins with a small block.
+    pages.begins_anywhere = true;
+    // One kind of memory: nothing here can be moved, and no block waits for atomic requests.
+    pages.grouping = false;
+    pages.reserve = Reserve::None;
     pages.max_order = Some(Native::largest_order());
     pages.pageblock_order = pages.max_order;
     Native::on_reclaim(release_kept);

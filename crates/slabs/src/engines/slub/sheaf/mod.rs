@@ -233,6 +233,13 @@ impl<P: Platform> Slub<P> {
         if self.has_map() {
             return self.fill_downwards(backing, gfp, stock, most);
         }
+        self.fill_upwards(backing, gfp, stock, most)
+    }
+
+    /// [`Slub::fill`] from lists of links. A function of its own: a cache needs one of the two ways, and a
+    /// process need not have the other's code resident.
+    #[inline(never)]
+    fn fill_upwards(&self, backing: &Backing<'_, P>, gfp: Gfp, stock: Stock<P>, most: u32) -> u32 {
         let mut size = stock.size;
         let mut put = |object| {
             P::storage_store(stock.sheaf, word(size), Some(object));
