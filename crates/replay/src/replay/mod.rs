@@ -34,7 +34,6 @@ mod parked;
 pub mod partitioned;
 pub mod plan;
 mod planned;
-mod quantiles;
 pub mod run;
 mod start;
 mod suited;

@@ -24,10 +24,10 @@ use super::observed::{Observed, observed};
 use super::parked::{Parked, park};
 use super::planned::free_objects;
 pub use super::planned::{PlannedSlab, Start};
-use super::quantiles::Quantiles;
 use super::survey::{CacheSurvey, OldFree, SlabSurvey, Survey};
 use crate::machine::Chosen;
 use rustc_hash::{FxHashMap, FxHashSet};
+use crate::quantiles::Quantiles;
 use slablab_platform::CpuId;
 use slablab_slabs::Place;
 
