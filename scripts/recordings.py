@@ -6,8 +6,8 @@
 A RECORDING is a file of `slablab record`, or a folder with a recording (perf.data.xz, trace.dat.xz), a dump of
 before it (before.tar.xz) and /proc/slabinfo at its start and end (slabinfo_in_start.txt, slabinfo_in_end.txt).
 Rows of Markdown go to standard output, one for each recording and start: the first draw, and in brackets the
-median and the range of SEEDS draws. A start that was read has one draw. With 20 SEEDS eight recordings without
-snapshots take some five minutes of CPU time; one with 411,000 slabs takes much longer.
+median and the range of SEEDS draws. A start that was read has one draw here. With 20 SEEDS eight recordings without
+snapshots take some ten minutes of CPU time; one with 411,000 slabs takes much longer.
 """
 
 import json

@@ -85,7 +85,7 @@ pub struct Input<'a> {
 #[cfg(unix)]
 pub fn import(input: Input, output: &Path, tick: &mut dyn FnMut(u64)) -> Result<Report> {
     let beside = AtomicFile::create(output)?;
-    let (beside, metadata) = run(input, beside, tick)?;
+    let (beside, metadata) = run(input, beside, 0, tick)?;
     beside.commit()?;
     Ok(Report { input: input.path.into(), output: output.into(), metadata })
 }
@@ -98,12 +98,30 @@ pub fn open(input: Input, tick: &mut dyn FnMut(u64)) -> Result<Reader> {
     let trace = if input::is_trace(input.path)? {
         spool::named(input.path)?
     } else {
-        spool::positioned(run(input, spool::unnamed()?, tick)?.0)?
+        spool::positioned(run(input, spool::unnamed()?, 0, tick)?.0)?
     };
     Reader::new(trace).map_err(slablab_trace::Error::without_path).at(input.path)
 }
 
-fn run<W: Write + Send + 'static>(input: Input, out: W, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
+/// Opens a recording in another order of effects (module `effect`): each `draw` from 1 on is one. `None` for
+/// what has one order: a trace, and standard input, which is read once.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn redrawn(input: Input, draw: u64) -> Result<Option<Reader>> {
+    if input::is_stdin(input.path) || input::is_trace(input.path)? {
+        return Ok(None);
+    }
+    let trace = spool::positioned(run(input, spool::unnamed()?, draw, &mut |_| ())?.0)?;
+    Reader::new(trace).map_err(slablab_trace::Error::without_path).at(input.path).map(Some)
+}
+
+fn run<W: Write + Send + 'static>(
+    input: Input,
+    out: W,
+    draw: u64,
+    tick: &mut dyn FnMut(u64),
+) -> Result<(W, Metadata)> {
     let writer = Writer::new(out).map_err(slablab_trace::Error::without_path).at(input.path)?;
-    input::open(input)?.convert(writer, tick)
+    input::open(input)?.convert(writer, draw, tick)
 }

@@ -24,6 +24,7 @@ pub mod leak;
 pub mod machine;
 pub mod map;
 pub mod output;
+mod quantiles;
 pub mod recorded;
 pub mod replay;
 pub mod sites;

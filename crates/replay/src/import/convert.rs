@@ -32,17 +32,17 @@ pub(super) enum Stop<E: std::error::Error> {
     Cpu { cpu: u32, time_ns: u64 },
 }
 
-/// Converts all of `source`. `known` is what is known about the machine from elsewhere; `complete` gets the
-/// metadata last, when all of the source has been read.
+/// Converts all of `source`, in the order of effects of this draw. `known` is what is known about the machine
+/// from elsewhere; `complete` gets the metadata last, when all of the source has been read.
 pub(super) fn convert<S: Source, W: Write + Send + 'static>(
-    source: &mut S,
+    (source, draw): (&mut S, u64),
     writer: Writer<W>,
     known: Metadata,
     freed_limit: usize,
     complete: impl FnOnce(&mut Metadata),
     tick: &mut dyn FnMut(u64),
 ) -> Result<(W, Metadata), Stop<S::Error>> {
-    let mut effects = Effects::new(source);
+    let mut effects = Effects::new(source, draw);
     let mut conversion = Conversion {
         ahead: Lookahead::new(&mut effects),
         writer,

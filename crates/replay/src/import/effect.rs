@@ -7,6 +7,9 @@
 //! * A free takes effect at the next event of its CPU, or one median gap later, whichever is earlier. The
 //!   gap is the median time, in the recording's first [`SAMPLE`] events, from a free to the next event of the
 //!   same CPU.
+//!   How long frees take is not recorded: it is a share of these gaps. So other draws of the order than the
+//!   first have other delays. A draw has a share of the gaps, the shortest ones, and each free the length of
+//!   one of these.
 //! * Page allocations followed by an object's allocation on the same CPU are one deed, done when the first
 //!   page was.
 //!
@@ -14,6 +17,7 @@
 //! kernel kept counters, this order makes the model's slabs and the real ones agree object by object
 //! (docs/results/fidelity.md).
 
+use crate::quantiles::Quantiles;
 use slablab_readers::{Header, Item, Kind, Names, Source, Tally};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -36,7 +40,11 @@ pub(super) struct Effects<'a, S> {
     sample: VecDeque<Item>,
     sampled: bool,
     ended: bool,
-    gap_ns: u64,
+    /// Which of the orders that the recording leaves possible.
+    draw: u64,
+    /// Delays of frees, each as likely as another; none if there are too few gaps.
+    delays: Vec<u64>,
+    random: Quantiles,
     /// Placed events by effect, then by arrival.
     placed: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// The placed items, at the heap's last number: an item is moved twice and not at every step of the heap.
@@ -59,13 +67,16 @@ struct Cpu {
 }
 
 impl<'a, S: Source> Effects<'a, S> {
-    pub(super) fn new(source: &'a mut S) -> Self {
+    /// `draw`: 0 for the median gap.
+    pub(super) fn new(source: &'a mut S, draw: u64) -> Self {
         Effects {
             source,
             sample: VecDeque::new(),
             sampled: false,
             ended: false,
-            gap_ns: 0,
+            draw,
+            delays: Vec::new(),
+            random: Quantiles::of("delays", draw),
             placed: BinaryHeap::new(),
             held: Vec::new(),
             vacant: Vec::new(),
@@ -85,7 +96,7 @@ impl<'a, S: Source> Effects<'a, S> {
                     None => break,
                 }
             }
-            self.gap_ns = median_gap(&self.sample);
+            self.delays = delays(gaps(&self.sample), self.draw, &mut self.random);
         }
         match self.sample.pop_front() {
             Some(item) => Ok(Some(item)),
@@ -113,7 +124,7 @@ impl<'a, S: Source> Effects<'a, S> {
         let since =
             self.cpus[index].pages_since.take().filter(|since| since.saturating_add(REACH_NS / 2) > now);
         match event.kind {
-            Kind::Kfree(_) | Kind::CacheFree(_) if self.gap_ns > 0 => {
+            Kind::Kfree(_) | Kind::CacheFree(_) if !self.delays.is_empty() => {
                 self.due_ns = self.due_ns.min(now.saturating_add(REACH_NS / 2));
                 self.cpus[index].free = Some((arrival, item));
             }
@@ -129,7 +140,8 @@ impl<'a, S: Source> Effects<'a, S> {
 
     fn place_free(&mut self, arrival: u64, free: Item, next_ns: u64) {
         let Item::Event(event) = &free else { unreachable!("only events wait") };
-        let effect = event.time_ns.saturating_add(self.gap_ns).min(next_ns).max(event.time_ns);
+        let delay = self.delays[self.random.below(self.delays.len() as u64) as usize];
+        let effect = event.time_ns.saturating_add(delay).min(next_ns).max(event.time_ns);
         self.place(effect, arrival, free);
     }
 
@@ -167,7 +179,24 @@ impl<'a, S: Source> Effects<'a, S> {
     }
 }
 
-fn median_gap(sample: &VecDeque<Item>) -> u64 {
+/// The delays of a draw out of the gaps behind frees.
+fn delays(mut gaps: Vec<u64>, draw: u64, random: &mut Quantiles) -> Vec<u64> {
+    if gaps.len() < GAPS_MIN {
+        return Vec::new();
+    }
+    gaps.sort_unstable();
+    let kept = match draw {
+        0 => vec![gaps[gaps.len() / 2]],
+        _ => {
+            gaps.truncate(1 + (random.next() * gaps.len() as f64) as usize);
+            gaps
+        }
+    };
+    kept.into_iter().map(|gap| gap.min(GAP_NS_MAX)).collect()
+}
+
+/// Times from a free to the next event of its CPU.
+fn gaps(sample: &VecDeque<Item>) -> Vec<u64> {
     let mut last: Vec<Option<u64>> = Vec::new();
     let mut gaps = Vec::new();
     for item in sample {
@@ -186,11 +215,7 @@ fn median_gap(sample: &VecDeque<Item>) -> u64 {
             last[index] = Some(event.time_ns);
         }
     }
-    if gaps.len() < GAPS_MIN {
-        return 0;
-    }
-    let middle = gaps.len() / 2;
-    (*gaps.select_nth_unstable(middle).1).min(GAP_NS_MAX)
+    gaps
 }
 
 impl<S: Source> Source for Effects<'_, S> {

@@ -60,7 +60,7 @@ pub(super) fn is_trace(path: &Path) -> Result<bool> {
     Ok(head == PARQUET)
 }
 
-fn is_stdin(path: &Path) -> bool {
+pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
@@ -191,10 +191,11 @@ fn tell(head: &[u8]) -> std::result::Result<Kind, String> {
 }
 
 impl Recording {
-    /// Reads the recording and writes it.
+    /// Reads the recording and writes it, in the order of effects of this draw.
     pub(super) fn convert<W: Write + Send + 'static>(
         self,
         writer: Writer<W>,
+        draw: u64,
         tick: &mut dyn FnMut(u64),
     ) -> Result<(W, Metadata)> {
         let Recording { path, kind, known, formats, member, stdin } = self;
@@ -212,6 +213,7 @@ impl Recording {
                 path: &path,
                 writer,
                 known,
+                draw,
                 name,
                 digest: Box::new(move || digest.lock().map(|d| d.clone()).unwrap_or_default()),
             };
@@ -227,7 +229,7 @@ impl Recording {
         }
         let open = || Decompressed::new(opened(&path, member.as_ref())?);
         let digest = digest_of(path.clone());
-        let job = Job { path: &path, writer, known, name, digest };
+        let job = Job { path: &path, writer, known, draw, name, digest };
         let whole = open().at(&path)?.compression() == Compression::Plain;
         let plain = || Ok(BufReader::with_capacity(1 << 18, files::open(&path).at(&path)?));
         match kind {
@@ -294,6 +296,8 @@ struct Job<'a, W: Write + Send + 'static> {
     path: &'a Path,
     writer: Writer<W>,
     known: Metadata,
+    /// Which of the orders of effects.
+    draw: u64,
     name: &'static str,
     /// The source's hash, once the source has been read.
     digest: Box<dyn FnOnce() -> Digested>,
@@ -301,13 +305,13 @@ struct Job<'a, W: Write + Send + 'static> {
 
 impl<W: Write + Send + 'static> Job<'_, W> {
     fn run<S: Events>(self, source: &mut S, tick: &mut dyn FnMut(u64)) -> Result<(W, Metadata)> {
-        let Job { path, writer, known, name, digest } = self;
+        let Job { path, writer, known, draw, name, digest } = self;
         let finish = move |metadata: &mut Metadata| {
             let Digested { hash, size_bytes } = digest();
             let command = metadata.source.take().unwrap_or_default().command;
             metadata.source = Some(Source { kind: name.into(), sha256: hex(hash), size_bytes, command });
         };
-        convert(source, writer, known, FREED_LIMIT, finish, tick).map_err(|stop| match stop {
+        convert((source, draw), writer, known, FREED_LIMIT, finish, tick).map_err(|stop| match stop {
             Stop::Output(error) => {
                 Error::new(path, format!("the trace cannot be written: {}", error.without_path()))
             }

@@ -91,9 +91,14 @@ fn script(text: &str) -> Script {
 
 /// Converts; the trace's rows with their caches, and its metadata.
 fn rows(source: &mut Script, freed_limit: usize) -> (Vec<(Row, String)>, Metadata) {
+    drawn(source, freed_limit, 0)
+}
+
+/// The same in another order of effects.
+fn drawn(source: &mut Script, freed_limit: usize, draw: u64) -> (Vec<(Row, String)>, Metadata) {
     let writer = Writer::new(unnamed().unwrap()).unwrap().with_group_rows(1000);
     let known = Metadata::default();
-    let (file, _) = convert(source, writer, known, freed_limit, |_| {}, &mut |_| {}).unwrap();
+    let (file, _) = convert((source, draw), writer, known, freed_limit, |_| {}, &mut |_| {}).unwrap();
     let reader = Reader::new(Positioned::new(file).unwrap()).unwrap();
     let (mut batches, mut batch, mut rows) = (reader.batches(Columns::ALL), Batch::default(), Vec::new());
     while batches.next(&mut batch).unwrap() {
@@ -413,6 +418,50 @@ fn rows_of_any_recording_can_be_followed() {
     }
 }
 
+/// A recording in which CPU 0 frees, and does something else 10 to 1,000 ns later, 200 times; and then frees,
+/// CPU 1 allocates `later` ns after that, and CPU 0 is silent for 5,000 ns.
+fn gaps(later: u64) -> String {
+    let pairs = (0..200u64).map(|at| {
+        let (time, object) = (at * 10_000, 0xffff_8880_0010_0000 + at * 64);
+        format!("{time} 0 free {object:x} filp\n{} 0 alloc {object:x} filp\n", time + 10 * (1 + at % 100))
+    });
+    let end = 200 * 10_000;
+    let probe = format!(
+        "{end} 0 free ffff888000200000 dentry\n{} 1 alloc ffff888000300000 dentry\n{} 0 alloc \
+         ffff888000200000 dentry\n",
+        end + later,
+        end + 5000
+    );
+    pairs.collect::<String>() + &probe
+}
+
+/// A free takes effect within the gaps that the recording has; a draw has a share of them.
+#[test]
+fn each_draw_has_other_delays() {
+    /// In how many of 100 draws the other CPU allocates before the free takes effect, and in the first one.
+    #[track_caller]
+    fn check(later: u64, first: bool, draws: std::ops::RangeInclusive<usize>) {
+        let allocates_first = |draw: u64| {
+            let (rows, _) = drawn(&mut script(&gaps(later)), FREED_LIMIT, draw);
+            let found: Vec<(u64, u16)> = rows.iter().map(|(row, _)| (row.time_ns, row.cpu)).collect();
+            let own: Vec<u64> = found.iter().filter(|(_, cpu)| *cpu == 0).map(|(time, _)| *time).collect();
+            assert!(own.is_sorted(), "draw {draw} keeps the order of each CPU");
+            assert_eq!(found.len(), 403, "draw {draw} has all rows");
+            found[400].1 == 1
+        };
+        assert_eq!(allocates_first(0), first, "{later} ns later");
+        let others = (1..=100).filter(|draw| allocates_first(*draw)).count();
+        assert!(
+            draws.contains(&others),
+            "{others} of 100 draws allocate {later} ns later, and before the free"
+        );
+    }
+    // The median gap is 510 ns. A draw's share q of the gaps has (q - 1/4) / q above 250 ns: 40 % on average.
+    check(250, true, 30..=50);
+    check(750, false, 1..=10);
+    check(1500, false, 0..=2);
+}
+
 /// Every id is of one live object at most, a free is of the object that was allocated, and ids are dense.
 fn follow(seed: u64, rows: &[(Row, String)], metadata: &Metadata) {
     let (mut live, mut most) = (HashMap::new(), 0);
@@ -471,6 +520,6 @@ fn conversion_speed() {
     source.items = (0..count).map(event).collect::<Vec<_>>().into_iter();
     let start = std::time::Instant::now();
     let writer = Writer::new(unnamed().unwrap()).unwrap();
-    convert(&mut source, writer, Metadata::default(), FREED_LIMIT, |_| {}, &mut |_| {}).unwrap();
+    convert((&mut source, 0), writer, Metadata::default(), FREED_LIMIT, |_| {}, &mut |_| {}).unwrap();
     println!("{:.2} M events/s", count as f64 / start.elapsed().as_secs_f64() / 1e6);
 }

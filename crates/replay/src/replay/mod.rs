@@ -8,6 +8,7 @@
 //!    ├─ plan     the slabs to begin with; differences: where the dump has others
 //!    │  ├─ observed the slabs of a cache that the recorder read
 //!    │  └─ fill     what the dump counts beyond the objects seen; occupancy: how full slabs were
+//!    ├─ untraced when objects were freed and allocated that no event shows
 //!    ├─ hotplug  CPUs that go offline and online, by `--at`
 //!    └─ run      start, one pass per engine, side by side, finish ── outcome
 //!       ├─ run/world    the model, or a world around it
@@ -34,13 +35,13 @@ mod parked;
 pub mod partitioned;
 pub mod plan;
 mod planned;
-mod quantiles;
 pub mod run;
 mod start;
 mod suited;
 pub mod survey;
 pub mod timeline;
 pub mod tuned;
+mod untraced;
 
 use crate::machine::{self, Chosen};
 use before::Before;
@@ -244,7 +245,10 @@ impl<'a> Prepared<'a> {
             assumed.push(unplaced(&metadata).into());
         }
         let survey = survey::survey(path, reader, &table, options)?;
-        let plan = plan::plan(&table, &survey, &machine, options, &mut assumed);
+        let mut plan = plan::plan(&table, &survey, &machine, options, &mut assumed);
+        let names = table.entries.iter().map(|entry| entry.name.as_str());
+        let caches: Vec<(&str, u64)> = names.zip(survey.ends(reader.rows())).collect();
+        plan.untraced = untraced::moments(&survey.silences, &caches, options.seed);
         let evidence = options.evidence;
         let (seen_slabs, seen_objects) = survey.seen();
         let start = StartFacts {

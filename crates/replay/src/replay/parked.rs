@@ -9,8 +9,8 @@
 use super::before::CacheBefore;
 use super::fill::spread;
 use super::planned::{PlannedSlab, Start, free_objects};
-use super::quantiles::Quantiles;
 use crate::machine::Chosen;
+use crate::quantiles::Quantiles;
 
 /// Free objects in arrays, of one cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -24,9 +24,10 @@ use super::observed::{Observed, observed};
 use super::parked::{Parked, park};
 use super::planned::free_objects;
 pub use super::planned::{PlannedSlab, Start};
-use super::quantiles::Quantiles;
 use super::survey::{CacheSurvey, OldFree, SlabSurvey, Survey};
+use super::untraced::Untraced;
 use crate::machine::Chosen;
+use crate::quantiles::Quantiles;
 use rustc_hash::{FxHashMap, FxHashSet};
 use slablab_platform::CpuId;
 use slablab_slabs::Place;
@@ -48,6 +49,8 @@ pub struct Plan {
     pub sheaved: Vec<(u16, u32, u32)>,
     /// Objects from before that are allocated again without a free: row, cache, and which.
     pub freed_unseen: Vec<(u64, u32, u32)>,
+    /// Allocations and frees that left no event; by row.
+    pub untraced: Vec<Untraced>,
     /// What is known of caches whose slabs were read.
     pub read: Read,
     /// Rows from which and up to which each cache counts.

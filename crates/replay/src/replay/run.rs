@@ -16,6 +16,7 @@ use super::timeline::Sampler;
 use super::tuned::Tuned;
 use super::{Variant, order_under};
 use plug::Plugged;
+use rustc_hash::FxHashMap;
 pub(super) use sheaves::{MetadataTraffic, SheafMemory, sheaf_memory};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
@@ -81,6 +82,10 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
     pub(super) next_old: usize,
     /// The next entry of the plan's list of frees without an event.
     pub(super) next_unseen: usize,
+    /// The next entry of the plan's list of what left no event.
+    next_untraced: usize,
+    /// Objects that were allocated without an event, by the row that frees them.
+    promised: FxHashMap<u64, Addr>,
     pub(super) traffic: Vec<Traffic>,
     /// What the caches' own metadata took of each cache while its window was open.
     pub(super) metadata: Vec<Cell<MetadataTraffic>>,
@@ -153,6 +158,8 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             old: vec![None; job.plan.old_objects as usize],
             next_old: 0,
             next_unseen: 0,
+            next_untraced: 0,
+            promised: FxHashMap::default(),
             traffic: vec![Traffic::default(); cache_count],
             metadata: vec![Cell::default(); cache_count],
             large: LargeOutcome::default(),
@@ -242,6 +249,9 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         self.cpu = if self.plugged.off == 0 { cpu } else { self.row_elsewhere(cpu) };
         Model::run_on(CpuId(self.cpu));
         W::noted(Note::Row { row, time_ns: now, cpu: self.cpu });
+        if self.job.plan.untraced.get(self.next_untraced).is_some_and(|next| next.row <= row) {
+            self.untraced(row)?;
+        }
         if event <= EventKind::CacheAlloc as u8 {
             while self.job.plan.freed_unseen.get(self.next_unseen).is_some_and(|next| next.0 <= row) {
                 self.free_untraced(row)?;

@@ -8,11 +8,14 @@
 use super::Options;
 use super::before::{Before, Windows};
 use super::caches::{CacheTable, Home};
+use super::untraced::{Deed, Silence};
+use crate::import::FREED_LIMIT;
 use rustc_hash::FxHashMap;
 use slablab_readers::slabs::Snapshot;
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::order::MAX_ORDER;
 use slablab_trace::{Batch, Columns, EventKind, Reader, flags};
+use std::num::NonZeroU32;
 use std::path::Path;
 
 /// What the trace says about the start.
@@ -24,6 +27,8 @@ pub struct Survey {
     pub old: Vec<OldFree>,
     /// Rows from which and up to which a cache counts; the whole trace without marks.
     pub windows: Vec<(u64, u64)>,
+    /// Addresses whose state changed without an event, or perhaps did.
+    pub(super) silences: Vec<Silence>,
     /// Frees whose cache is unknown.
     pub unknown_frees: u64,
     /// Allocations of more than the largest block of the machine's page allocator.
@@ -64,6 +69,11 @@ impl std::fmt::Display for Fingerprint {
 }
 
 impl Survey {
+    /// For each cache the first row behind its window, in a trace of `rows`.
+    pub(super) fn ends(&self, rows: u64) -> Vec<u64> {
+        self.windows.iter().map(|(_, last)| *last.min(&rows)).collect()
+    }
+
     /// Slabs from before that events show, and their objects whose start they show.
     pub(super) fn seen(&self) -> (u64, u64) {
         let slabs = || self.caches.iter().flat_map(|cache| cache.slabs.values());
@@ -127,8 +137,11 @@ impl SlabSurvey {
 struct Pass<'a> {
     table: &'a CacheTable,
     survey: Survey,
-    /// Per dense object id: allocated inside its cache's window.
-    in_window: Vec<bool>,
+    /// Per dense object id: its allocation, if that is inside its cache's window.
+    in_window: Vec<Option<Born>>,
+    /// Row and cache of the last free of each address in its cache's window, unless an event allocated it
+    /// again.
+    freed: FxHashMap<u64, (u64, u32)>,
     /// Frame number to the last row that allocated it.
     page_rows: FxHashMap<u64, u64>,
     /// The cache of a slab from before, by its real address.
@@ -138,6 +151,24 @@ struct Pass<'a> {
     page_shift: u32,
     /// Addresses are hashes: no two objects are known to share a slab.
     hashed: bool,
+}
+
+/// An allocation.
+#[derive(Clone, Copy)]
+struct Born {
+    row: u64,
+    /// One more than the cache of the table, so that an absent one takes no room.
+    cache: NonZeroU32,
+    /// Bytes requested and given.
+    bytes: (u32, u32),
+}
+
+impl Born {
+    /// Its object `object` is or may be freed without an event.
+    fn silence(self, object: usize, until: Option<u64>) -> Silence {
+        let deed = Deed::Free(object as u32, self.bytes);
+        Silence { cache: self.cache.get() - 1, deed, after: self.row, until }
+    }
 }
 
 const COLUMNS: Columns = Columns::REPLAY;
@@ -168,7 +199,8 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
             linear_map: read_map.or(metadata.import.as_ref().and_then(|import| import.linear_map)),
             ..Survey::default()
         },
-        in_window: vec![false; metadata.statistics.object_ids as usize],
+        in_window: vec![None; metadata.statistics.object_ids as usize],
+        freed: FxHashMap::default(),
         page_rows: FxHashMap::default(),
         owners: FxHashMap::default(),
         homeless: Vec::new(),
@@ -208,6 +240,7 @@ pub fn survey(path: &Path, reader: &Reader, table: &CacheTable, options: &Option
         return Err(Error::new(path, expected));
     }
     pass.find_homes();
+    pass.find_open();
     pass.survey.old.sort_by_key(|old| old.row);
     Ok(pass.survey)
 }
@@ -269,7 +302,10 @@ impl Pass<'_> {
                 let home = self.table.home(batch.cache[index], batch.bytes_alloc[index], batch.gfp[index]);
                 let object = batch.object[index] as usize;
                 match home {
-                    Home::Cache(cache) => self.object(row, event, cache, object, address, batch.cpu[index]),
+                    Home::Cache(cache) => {
+                        let bytes = (batch.bytes_req[index], batch.bytes_alloc[index]);
+                        self.object(row, event, cache, (object, bytes), address, batch.cpu[index]);
+                    }
                     Home::Large(order) if order <= MAX_ORDER => {}
                     Home::Large(_) | Home::TooLarge => self.survey.too_large += u64::from(event.is_alloc()),
                     Home::Unknown if event.is_free() => self.homeless.push((row, address)),
@@ -291,17 +327,42 @@ impl Pass<'_> {
         }
     }
 
-    fn object(&mut self, row: u64, event: EventKind, cache: u32, object: usize, address: u64, cpu: u16) {
+    fn object(
+        &mut self,
+        row: u64,
+        event: EventKind,
+        cache: u32,
+        (object, bytes): (usize, (u32, u32)),
+        address: u64,
+        cpu: u16,
+    ) {
         let (first, last) = self.survey.windows[cache as usize];
         let inside = row >= first && row < last;
         let seen = self.in_window.get_mut(object);
-        let was_in_window = match seen {
-            Some(seen) => std::mem::replace(seen, event.is_alloc() && inside),
-            None => false,
-        };
+        let born = NonZeroU32::new(cache + 1).filter(|_| event.is_alloc() && inside);
+        let born = born.map(|cache| Born { row, cache, bytes });
+        let was = seen.and_then(|seen| std::mem::replace(seen, born));
+        let was_in_window = was.is_some();
         // Before its window opens a cache has only a start to learn from: what is allocated then is old.
         if !inside {
             return;
+        }
+        if event.is_alloc() {
+            self.freed.remove(&address);
+        } else {
+            let before = self.freed.insert(address, (row, cache));
+            let shown = match (was, before) {
+                (Some(was), _) if event == EventKind::ImpliedFree => Some(was.silence(object, Some(row))),
+                // The slab may have become one of another cache meanwhile.
+                (None, Some((after, of))) if of == cache => {
+                    Some(Silence { cache, deed: Deed::Alloc(None), after, until: Some(row) })
+                }
+                _ => None,
+            };
+            self.survey.silences.extend(shown);
+            if self.freed.len() > FREED_LIMIT {
+                self.freed.clear();
+            }
         }
         if self.hashed {
             if event.is_free() && !was_in_window {
@@ -341,6 +402,24 @@ impl Pass<'_> {
     fn page_row(&self, slab: u64) -> Option<u64> {
         let frame = slab.wrapping_sub(self.survey.linear_map?) >> self.page_shift;
         self.page_rows.get(&frame).copied()
+    }
+
+    /// Adds addresses without a further event, of caches of which others changed without one.
+    fn find_open(&mut self) {
+        let kind = |silence: &Silence| usize::from(matches!(silence.deed, Deed::Alloc(_)));
+        let mut untraced = vec![[false; 2]; self.table.entries.len()];
+        for silence in &self.survey.silences {
+            untraced[silence.cache as usize][kind(silence)] = true;
+        }
+        let live = self.in_window.iter().enumerate();
+        let live = live.filter_map(|(object, born)| Some((*born)?.silence(object, None)));
+        let free = self.freed.values();
+        let deed = Deed::Alloc(None);
+        let free = free.map(|(row, cache)| Silence { cache: *cache, deed, after: *row, until: None });
+        let open = live.chain(free).filter(|silence| untraced[silence.cache as usize][kind(silence)]);
+        let mut open: Vec<Silence> = open.collect();
+        open.sort_unstable_by_key(|silence| silence.after);
+        self.survey.silences.append(&mut open);
     }
 
     /// A kfree of an unseen object has no cache: its neighbours in the slab tell.

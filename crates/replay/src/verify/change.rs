@@ -75,7 +75,7 @@ pub fn verify_change(
                 Ok(Draw::of(self::skill(&changes), pages.as_ref(), &replay.outcomes[0]))
             };
             let mut draws = vec![Draw::of(skill, pages.as_ref(), &replay.outcomes[0])];
-            draws.extend(judge(reader, path, (options, seeds), progress, &draw)?);
+            draws.extend(judge(reader, (path, None), (options, seeds), progress, &draw)?);
             Draw::spreads(&draws, pages.as_ref())
         }
     };

@@ -172,7 +172,7 @@ pub fn verify_counters(
             tally.many, tally.off.0, tally.off.1
         ),
     ];
-    let spreads = spreads((reader, run), (options, seeds), &counted, tally, progress)?;
+    let spreads = spreads((reader, run, label), (options, seeds), &counted, tally, progress)?;
     if !spreads.is_empty() {
         summary.push(sentence(&spreads));
     }
@@ -262,7 +262,7 @@ fn compare(replay: &Replay, counted: &Counted) -> (Vec<Counter>, Vec<CacheCounte
 
 /// How the tally is spread over draws, of which the first is known.
 fn spreads(
-    (reader, run): (&Reader, &Path),
+    (reader, run, label): (&Reader, &Path, &str),
     (options, seeds): (&Options, u64),
     counted: &Counted,
     first: Tally,
@@ -273,7 +273,7 @@ fn spreads(
     }
     let tally = |replay: Replay| -> Result<Tally> { Ok(Tally::of(&compare(&replay, counted).0)) };
     let mut draws = vec![first];
-    draws.extend(judge(reader, run, (options, seeds), progress, &tally)?);
+    draws.extend(judge(reader, (run, Some(label)), (options, seeds), progress, &tally)?);
     let of = |name, get: fn(&Tally) -> f64| Spread::new(name, None, draws.iter().map(get).collect());
     Ok(vec![
         of("counters_exact", |tally| tally.exact as f64),

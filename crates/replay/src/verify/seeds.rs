@@ -1,8 +1,10 @@
-//! The same prediction from other starts that fit the dump.
+//! The same prediction from other starts, moments and orders that fit the recording.
 //!
-//! A dump does not say which slabs were partial and how full each was: the replay draws it
-//! (docs/replay.md). One draw flatters or hides; the range over several shows what the draw is worth.
+//! The replay draws what no file says (docs/replay.md): which slabs were partial and how full each was, when
+//! objects were freed or allocated without an event, and how long after its event a free took effect. One draw
+//! flatters or hides; the range over several shows what the draw is worth.
 
+use crate::import::{Input, redrawn};
 use crate::replay::{Options, Replay, replay};
 use rayon::prelude::*;
 use slablab_report::error::Result;
@@ -57,14 +59,14 @@ pub(super) fn sentence(spreads: &[Spread]) -> String {
     format!("median (range) over {seeds} draws of the start: {}", each.join("; "))
 }
 
-/// Replays once for each seed after `options.seed`, `seeds` - 1 times, and judges each answer; in the order
-/// of the seeds.
+/// Imports and replays once for each seed after `options.seed`, `seeds` - 1 times, and judges each answer; in
+/// the order of the seeds. `recording` names the one of a folder. What is a trace already keeps its order.
 ///
 /// # Errors
 /// Those of a replay.
 pub(super) fn judge<T: Send>(
     reader: &Reader,
-    path: &Path,
+    (path, recording): (&Path, Option<&str>),
     (options, seeds): (&Options, u64),
     progress: &(dyn Fn(u64, u64) + Sync),
     judge: &(dyn Fn(Replay) -> Result<T> + Sync),
@@ -73,7 +75,9 @@ pub(super) fn judge<T: Send>(
     let done = std::sync::atomic::AtomicU64::new(0);
     let one = |seed: u64| {
         let options = Options { seed: options.seed.wrapping_add(seed), ..options.clone() };
-        let answer = judge(replay(reader, path, &options, &|_, _| {})?);
+        let input = Input { path, recording, formats: None };
+        let redrawn = redrawn(input, options.seed)?;
+        let answer = judge(replay(redrawn.as_ref().unwrap_or(reader), path, &options, &|_, _| {})?);
         let rows = reader.rows();
         progress(done.fetch_add(rows, std::sync::atomic::Ordering::Relaxed) + rows, whole);
         answer

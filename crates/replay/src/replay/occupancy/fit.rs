@@ -11,8 +11,8 @@
 //! The draws are a Metropolis chain from the best of some hundred points, with random numbers of its own: a
 //! fit is the same for every seed.
 
-use super::super::quantiles::Quantiles;
 use super::frees::Shares;
+use crate::quantiles::Quantiles;
 
 /// How many slabs lose how many objects, and how many slabs there are by objects in use.
 pub(super) struct Evidence<'a> {

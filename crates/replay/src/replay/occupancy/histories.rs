@@ -5,9 +5,9 @@
 //! groups die: those are the "recording". In [`rounds`] trees of files are made and deleted; the last one's
 //! deletion is the "recording".
 
-use super::super::quantiles::Quantiles;
 use super::frees::Shares;
 use super::{Pool, Rest, geometric};
+use crate::quantiles::Quantiles;
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
 use slablab_platform::{Frames, Gfp};

@@ -1,7 +1,9 @@
 //! Frees of objects that no row allocated.
 
-use super::{Home, Run, World, sheaf_memory};
+use super::{Home, NOTHING, Run, World, sheaf_memory};
 use crate::replay::run::SheafMemory;
+use crate::replay::untraced::Deed;
+use slablab_model::Addr;
 use slablab_platform::Gfp;
 use slablab_report::error::Result;
 use slablab_slabs::{Backing, Engine};
@@ -58,6 +60,44 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         }
     }
 
+    /// Does what left no event, as far as its moment has come.
+    #[cold]
+    pub(super) fn untraced(&mut self, row: u64) -> Result<()> {
+        let plan = &self.job.plan.untraced;
+        while let Some(next) = plan.get(self.next_untraced).filter(|next| next.row <= row) {
+            self.next_untraced += 1;
+            match next.deed {
+                Deed::Free(object, bytes) => self.free_silently(row, object, bytes)?,
+                Deed::Alloc(freed) => self.alloc_silently(next.cache as usize, freed),
+            }
+        }
+        Ok(())
+    }
+
+    fn free_silently(&mut self, row: u64, object: u32, bytes: (u32, u32)) -> Result<()> {
+        let Some(slot) = self.live.get_mut(object as usize) else { return Ok(()) };
+        let live = std::mem::replace(slot, NOTHING);
+        let cache = usize::from(live.cache);
+        let Some(address) = live.address.filter(|_| self.windows[cache].open) else { return Ok(()) };
+        let traffic = &mut self.traffic[cache];
+        traffic.other_cpu += u64::from(live.cpu != self.cpu);
+        traffic.implied += 1;
+        traffic.requested_live -= i64::from(bytes.0);
+        traffic.given_live -= i64::from(bytes.1);
+        self.give_back(row, cache, address)
+    }
+
+    fn alloc_silently(&mut self, cache: usize, freed: Option<u64>) {
+        if !self.windows[cache].open {
+            return;
+        }
+        if let Some(address) = self.alloc_bulk(cache)
+            && let Some(row) = freed
+        {
+            self.promised.insert(row, address);
+        }
+    }
+
     /// Counts a free of what no row allocated, where frees are checked: what a kernel with checks would have
     /// stopped at, or the trace of an allocation that left no event.
     fn suspect(&mut self, row: u64, batch: &Batch, index: usize) {
@@ -73,18 +113,26 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         }
     }
 
-    /// Frees an object that was allocated without an event. The time of its allocation is unknown: the replay
-    /// allocates it just before, on this CPU.
+    /// Frees an object that was allocated without an event. If no moment was drawn for its allocation, the
+    /// replay allocates it just before, on this CPU.
     fn free_bulk(&mut self, row: u64, cache: usize) -> Result<()> {
+        let promised = self.promised.remove(&row);
+        match promised.or_else(|| self.alloc_bulk(cache)) {
+            Some(address) => self.give_back(row, cache, address),
+            None => Ok(()),
+        }
+    }
+
+    fn alloc_bulk(&mut self, cache: usize) -> Option<Addr> {
         let sheaf = sheaf_memory!(self);
-        let backing = sheaf.backing();
+        let address = self.caches[cache].alloc(&sheaf.backing(), Gfp::KERNEL, None);
         let traffic = &mut self.traffic[cache];
-        let Some(address) = self.caches[cache].alloc(&backing, Gfp::KERNEL, None) else {
+        if address.is_some() {
+            traffic.allocs += 1;
+            traffic.bulk += 1;
+        } else {
             traffic.failed += 1;
-            return Ok(());
-        };
-        traffic.allocs += 1;
-        traffic.bulk += 1;
-        self.give_back(row, cache, address)
+        }
+        address
     }
 }

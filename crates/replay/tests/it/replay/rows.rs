@@ -97,6 +97,16 @@ fn what_is_not_in_the_recording() {
         "cache filp 256; 0 alloc filp 0; 0 implied filp 0; 0 alloc filp 0",
         "filp: allocs=2 frees=1 frees_implied=1 live_objects=1; total: frees_implied=1",
     );
+    // The moment is drawn, and each object is freed once.
+    check(
+        "cache filp 256; 0 alloc filp 0-31; 1 alloc 512 0-99; 0 implied filp 0-31",
+        "filp: allocs=32 frees=32 frees_implied=32 live_objects=0; total: frees_implied=32",
+    );
+    check(
+        "cache filp 256; 0 alloc filp 0-31; 0 free filp 0-31; 1 alloc 512 0-99; 0 again filp 0-31;
+         0 alloc filp 0-31",
+        "filp: allocs=96 frees=64 allocs_assumed=32 live_objects=32; total: allocs_assumed=32",
+    );
     check("cache filp 256; 0 alloc filp 0; 0 kfree null; 0 kfree zero", "total: frees=0 frees_unknown=0");
 }
 

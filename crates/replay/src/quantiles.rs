@@ -3,7 +3,7 @@
 /// Numbers from 0 to 1 that any run of consecutive ones fills evenly (multiples of the golden ratio): a
 /// systematic sample whose start is drawn by the seed of a name.
 #[derive(Clone, Debug)]
-pub(super) struct Quantiles {
+pub(crate) struct Quantiles {
     state: u64,
     /// Which draw of the start this sample is for.
     seed: u64,
@@ -14,7 +14,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Quantiles {
     /// The sample of the cache with this name; another seed starts it elsewhere.
-    pub(super) fn of(name: &str, seed: u64) -> Quantiles {
+    pub(crate) fn of(name: &str, seed: u64) -> Quantiles {
         // FNV-1a (G. Fowler, L. Noll, K.-P. Vo).
         let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
         let start = name.bytes().fold(0xCBF2_9CE4_8422_2325, hash);
@@ -22,18 +22,18 @@ impl Quantiles {
     }
 
     /// Which draw of the start this sample is for; 0 is the answer.
-    pub(super) fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
 
     /// The next number.
-    pub(super) fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         self.state = self.state.wrapping_add(GOLDEN);
         (self.state >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// A number below `end`, scrambled.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         scrambled(self.state) % end.max(1)
     }
