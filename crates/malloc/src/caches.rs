@@ -20,8 +20,8 @@ pub(crate) struct Caches<E> {
     rooms: [UnsafeCell<MaybeUninit<E>>; COUNT],
 }
 
-// SAFETY: the invariant of `Caches`: threads share a cache, and only after it was written. It is neither moved
-// nor dropped, so the thread that made it may be another one than the heap's owner.
+// SAFETY: the invariant of `Caches`: threads share a cache, and only after it was written. It is neither
+// moved nor dropped, so the thread that made it may be another one than the heap's owner.
 unsafe impl<E: Sync> Sync for Caches<E> {}
 
 /// Held while a cache is made, for a moment: page frames and objects are not taken meanwhile. Boot memory may

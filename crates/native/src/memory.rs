@@ -12,7 +12,7 @@ use crate::arrays::Array;
 use crate::object::{Object, Real};
 use crate::place::Place;
 use crate::region::{self, Access, HeapAccess, Region, Table};
-use crate::{area, local, space, starts, system, topology};
+use crate::{area, local, starts, system, topology};
 use slablab_platform::{Descriptor, MAP_BYTES, Pfn};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering::*};
@@ -106,11 +106,7 @@ fn share_of_node(node: u16, little: u32) -> (Pfn, u32) {
 /// commit its descriptors. 0 if the kernel refuses to, and where largest blocks are no larger.
 fn commit_little_block() -> u32 {
     let (first, little) = (1 << largest_order(), 1 << LITTLE_ORDER);
-    if first <= little || !commit_descriptors(Pfn(first - little), little) {
-        return 0;
-    }
-    space::begin_first_block(first - little);
-    little
+    if first <= little || !commit_descriptors(Pfn(first - little), little) { 0 } else { little }
 }
 
 const LITTLE_ORDER: u8 = 10;
@@ -130,8 +126,9 @@ pub(crate) struct Heap {
     pub(crate) marks: Region<AtomicU64>,
 }
 
-/// Stores where the heap and its tables are. Called once, when the world starts.
-pub(crate) fn start(heap: Heap) {
+/// Stores where the heap and its tables are. Called once, when the world starts. Returns the first frame of the
+/// little block, if there is one.
+pub(crate) fn start(heap: Heap) -> Option<u32> {
     PLACES.heap.store(heap.at, Relaxed);
     MEMMAP.set(heap.memmap);
     PAGEMAP.set(heap.pagemap);
@@ -145,6 +142,7 @@ pub(crate) fn start(heap: Heap) {
         let (first, count) = share_of_node(node, little);
         NODE_FRAMES[node as usize].store(u64::from(count) << 32 | u64::from(first.0), Release);
     }
+    (little > 0).then(|| (1 << largest_order()) - little)
 }
 
 /// For the contract's checks, which need an empty world: gives all memory back.

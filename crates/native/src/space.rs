@@ -16,7 +16,7 @@
 //! | part | committed when | by steps of |
 //! |---|---|---|
 //! | heap | the page allocator hands out frames | what is committed so far, 4 MiB to 64 MiB |
-//! | memmap, pagemap, maps, marks | the page allocator's frontier moves on; at the start for the little block in front of it (`memory::commit_little_block`) | a largest block's entries |
+//! | memmap, pagemap, maps, marks | the page allocator's frontier moves on; at the start for the little block in front of it | a largest block's entries |
 //! | areas | a slot is first used | what is committed so far, 8 to 64 areas |
 //! | boot memory | less than 1 MiB of the committed part is left | 2 MiB, 8 MiB at first |
 

@@ -1,7 +1,7 @@
 //! The start of the world: reserves its address space, and tells each part where it is.
 
 use crate::per_cpu::{self, Owner};
-use crate::space::Space;
+use crate::space::{Space, begin_first_block};
 use crate::{area, boot_memory, directory, memory, region, thread, topology};
 use slablab_platform::Pfn;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -45,7 +45,9 @@ pub(crate) fn start(wanted: Wishes) -> Start {
     thread::start();
     topology::read();
     per_cpu::start(wanted.slots);
-    memory::start(space.heap);
+    if let Some(from) = memory::start(space.heap) {
+        begin_first_block(from);
+    }
     place(wanted.huge_pages);
     Start::Runs
 }

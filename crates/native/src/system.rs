@@ -379,8 +379,8 @@ pub fn each_variable(prefix: &[u8], mut f: impl FnMut(&str, &str)) {
     unsafe {
         let mut at = environ;
         while !at.is_null() && !(*at).is_null() {
-            // Most begin otherwise: neither their length nor their other bytes are looked at. The text's end is
-            // in no prefix, so nothing behind it is read.
+            // Most begin otherwise: neither their length nor their other bytes are looked at. The text's end
+            // is in no prefix, so nothing behind it is read.
             let begins = (0..).zip(prefix).all(|(index, byte)| *(*at).add(index) as u8 == *byte);
             if begins
                 && let Some((name, value)) =

@@ -17,7 +17,8 @@
 //! | `kswapd`, `harder` | 4.3 | 4.4 | docs/theory/pagealloc.md 4 and 5 |
 //! | `compaction` | 2.6.34 none | 2.6.35 direct | docs/theory/pagealloc.md 5 |
 //! | `this_node_gives_up` | 4.3 | 4.4 | docs/theory/pagealloc.md 4 |
-//! | `zone_reclaim` | 2.6.39 distance 20, 3.15 distance 30 | 3.16 off | docs/theory/pagealloc.md 6; releases from memory |
+//! | `zone_reclaim` | 2.6.39 distance 20, 3.15 distance 30 | 3.16 off | docs/theory/pagealloc.md 6; releases
+//! from memory |
 
 /// Highest order any world uses, plus one: Linux has 13 on arm64 with 64 KiB pages, mapped memory has 17.
 pub const ORDERS: usize = 18;
@@ -61,9 +62,9 @@ pub struct PagesPolicy {
     /// Serve requests from memory that was used before, also from a larger block, instead of `merge_to_tail`.
     /// No kernel's: for a world where untouched memory costs more.
     pub resident_first: bool,
-    /// Nodes may begin in front of a multiple of the largest block, with smaller blocks, of which none is cut by
-    /// the node's start. In kernels they do not. Without `grouping` only, or a pageblock would begin in front
-    /// of its zone.
+    /// Nodes may begin in front of a multiple of the largest block, with smaller blocks, of which none is cut
+    /// by the node's start. In kernels they do not. Without `grouping` only, or a pageblock would begin in
+    /// front of its zone.
     pub begins_anywhere: bool,
     /// Which requests wake kswapd.
     pub kswapd: Kswapd,

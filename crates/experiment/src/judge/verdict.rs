@@ -28,7 +28,8 @@ use std::fmt;
 /// The probability of even one false difference in an experiment, at most.
 pub(crate) const SIGNIFICANCE: f64 = 0.05;
 
-/// How many times its lower end an interval's upper end is at most. Only ratios to counts of 0 make wider ones.
+/// How many times its lower end an interval's upper end is at most. Only ratios to counts of 0 make wider
+/// ones.
 const WIDEST: f64 = 1e6;
 
 /// How a published relation and the modelled one compare.

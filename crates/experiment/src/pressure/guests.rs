@@ -32,9 +32,10 @@ const LOCKED: [u32; 2] = [252, 279];
 /// 21 files of sysfs twice, one that is not there, three links to disks; one file of debugfs. The recorded
 /// slabinfo agrees: 66 or 77 objects of `proc_inode_cache` at the start, in slabs of 11.
 ///
-/// The recording program (its source) reads, at the begin and at the end of each phase, a sysctl and vmstat of
-/// /proc, and through the links of two disks their stat; at the end also meminfo, buddyinfo, and pagemap through
-/// the link self; and one file of debugfs. Left out: slabinfo, and files on fragmentation, which few scripts ask for.
+/// The recording program (its source) reads, at the begin and at the end of each phase, a sysctl and vmstat
+/// of /proc, and through the links of two disks their stat; at the end also meminfo, buddyinfo, and pagemap
+/// through the link self; and one file of debugfs. Left out: slabinfo, and files on fragmentation, which few
+/// scripts ask for.
 const fn names(sysctls: u32) -> [Unused; 3] {
     let proc = Recorded { ends: 6, begins: 2, known: 5 };
     let sysfs = Recorded { ends: 4, begins: 4, known: 2 };

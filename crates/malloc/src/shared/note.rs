@@ -109,9 +109,9 @@ pub(super) fn address<T: ?Sized>(value: &T) -> u64 {
 }
 
 impl Note {
-    /// The note of a tenant with `count` caches, one behind the other from the first on, which stay where they
-    /// are as long as the tenant is published. Their name is `name`, or that of the size classes if it is
-    /// empty.
+    /// The note of a tenant with `count` caches, one behind the other from the first on, which stay where
+    /// they are as long as the tenant is published. Their name is `name`, or that of the size classes if it
+    /// is empty.
     pub fn of<W: Over, E: Engine<W>>(first: &E, count: usize, name: &str) -> Note {
         let start = address(first);
         // Where the engine has no such field, the address is 0.

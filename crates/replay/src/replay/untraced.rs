@@ -48,8 +48,8 @@ pub struct Untraced {
     pub deed: Deed,
 }
 
-/// What happened without an event, by row. `caches` have names, and the first rows behind their windows; `seed`
-/// says which of the moments that the recording leaves possible are drawn.
+/// What happened without an event, by row. `caches` have names, and the first rows behind their windows;
+/// `seed` says which of the moments that the recording leaves possible are drawn.
 pub(super) fn moments(silences: &[Silence], caches: &[(&str, u64)], seed: u64) -> Vec<Untraced> {
     let mut by_cache: Vec<[Vec<&Silence>; 2]> = vec![Default::default(); caches.len()];
     for silence in silences {

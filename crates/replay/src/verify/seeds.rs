@@ -1,8 +1,8 @@
 //! The same prediction from other starts, moments and orders that fit the recording.
 //!
 //! The replay draws what no file says (docs/replay.md): which slabs were partial and how full each was, when
-//! objects were freed or allocated without an event, and how long after its event a free took effect. One draw
-//! flatters or hides; the range over several shows what the draw is worth.
+//! objects were freed or allocated without an event, and how long after its event a free took effect. One
+//! draw flatters or hides; the range over several shows what the draw is worth.
 
 use crate::import::{Input, redrawn};
 use crate::replay::{Options, Replay, replay};

@@ -257,8 +257,8 @@ fn frames(memory: &impl Memory, directory: &Directory, places: &mut [Place]) -> 
         if from >= to {
             continue;
         }
-        // Descriptors are committed for 1,024 frames or more at a time, which are whole pages: none begins in one
-        // mapping and ends in another.
+        // Descriptors are committed for 1,024 frames or more at a time, which are whole pages: none begins in
+        // one mapping and ends in another.
         let mut at = start + (from - start).next_multiple_of(each);
         while at < to {
             let bytes = (PIECE * each).min((to - at) / each * each);
