@@ -150,10 +150,10 @@ def main() -> None:
                 if (start := start_of(symbol)) in hot:
                     sizes[at] = size
                     unused[start] += 0 if ran[at] else size
-                    # What the first library says of one holds.
+                    # How popular one is there is what the first library says.
                     if start not in shipped:
                         runs[start] = max(runs.get(start, 0), ran[at])
-            idle |= {start: max(idle.get(start, 0), unused[start]) for start in hot - shipped}
+            idle |= {start: max(idle.get(start, 0), unused[start]) for start in hot}
             shipped = shipped or hot
             print(f"{library}: {len(hot)} names, of functions of {sum(sizes.values())} bytes,",
                   f"of which {sum(sizes[at] for at in ran)} ran")

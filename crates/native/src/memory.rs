@@ -126,8 +126,8 @@ pub(crate) struct Heap {
     pub(crate) marks: Region<AtomicU64>,
 }
 
-/// Stores where the heap and its tables are. Called once, when the world starts. Returns the first frame of the
-/// little block, if there is one.
+/// Stores where the heap and its tables are. Called once, when the world starts. Returns the first frame of
+/// the little block, if there is one.
 pub(crate) fn start(heap: Heap) -> Option<u32> {
     PLACES.heap.store(heap.at, Relaxed);
     MEMMAP.set(heap.memmap);

@@ -232,8 +232,8 @@ fn a_walk_clears_each_accessed_bit_once_and_leaves_sparse_tables_alone() {
     walks(&machine, region, 0, 0);
     (0..1536).for_each(|page| _ = machine.store(region, page));
     walks(&machine, region, 1536, 0);
-    // A walk that enters the space for one entry remembers no table; the bits stay until an eviction meets one
-    // of them.
+    // A walk that enters the space for one entry remembers no table; the bits stay until an eviction meets
+    // one of them.
     _ = machine.store(region, 0);
     walks(&machine, region, 512, 0);
     (0..1536).for_each(|page| _ = machine.store(region, page));

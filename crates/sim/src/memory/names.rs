@@ -60,8 +60,8 @@ impl Names {
         Names { of, recorded, list: RefCell::new((0..once + again).map(name).collect()) }
     }
 
-    /// Looks at `n` names: how often it looked, and how many it freed. A referenced name goes to the list's end,
-    /// where the same walk can meet it again.
+    /// Looks at `n` names: how often it looked, and how many it freed. A referenced name goes to the list's
+    /// end, where the same walk can meet it again.
     fn pass(&self, n: u64) -> [u64; 2] {
         let mut list = self.list.borrow_mut();
         let mut freed = 0;
@@ -108,8 +108,8 @@ impl Shrinks for Names {
 mod tests {
     use super::*;
 
-    /// Ends and begins of phases (`e`, `b`) and passes that look at ten names (`p`); then the list in order: of a
-    /// recorded name its number, of another one `-`, and `*` if it is referenced.
+    /// Ends and begins of phases (`e`, `b`) and passes that look at ten names (`p`); then the list in order:
+    /// of a recorded name its number, of another one `-`, and `*` if it is referenced.
     #[track_caller]
     fn check(steps: &str, expected: &str) {
         let recorded = Recorded { ends: 3, begins: 1, known: 2 };

@@ -2,8 +2,8 @@
 //!
 //! A filter remembers tables that were dense: at least one entry in eight was accessed. The walk that makes
 //! generation n + 1 looks only at tables that the walk before or an eviction since put in the filter of n. A
-//! walk that enters no space leaves the next one's filter as it was: at first there is none, and the next walk
-//! looks at all tables.
+//! walk that enters no space leaves the next one's filter as it was: at first there is none, and the next
+//! walk looks at all tables.
 
 use crate::ids::{RegionId, SpaceId};
 use crate::mappings::Kind;
