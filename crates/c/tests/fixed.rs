@@ -46,9 +46,10 @@ fn a_process_that_allocates_once_writes_few_pages() {
     }
 }
 
-/// The kernel maps 64 KiB around each page of code that a process touches. In the dev profile 180 KiB are
-/// resident, 804 without the list. If this fails, functions are missing in the list that run now:
-/// scripts/hot_functions.py writes it again.
+/// The kernel maps 64 KiB around each page of code that a process touches. The list is in the order of the
+/// profile dist, of which 108 KiB are resident. In the dev profile 396 are, 804 without the list, 652 with one
+/// that was old. If this fails, functions are missing in the list that run now: scripts/hot_functions.py
+/// writes it again.
 #[test]
 #[cfg_attr(not(ordered_functions), ignore = "build.rs did not order the functions")]
 fn little_of_the_code_is_resident() {
@@ -57,7 +58,7 @@ fn little_of_the_code_is_resident() {
         mappings.lines().skip_while(|line| !line.contains(" r-xp ") || !line.ends_with("libslablab.so"));
     let kib = code.find_map(|line| kib(line, "Rss:")).expect("the library's code");
     println!("{kib} KiB of code");
-    assert!(kib <= 360, "{kib} KiB of the library's code are resident");
+    assert!(kib <= 460, "{kib} KiB of the library's code are resident");
 }
 
 /// The unwinder, which only a panic needs, is in the library, behind all that runs.
