@@ -47,9 +47,9 @@ fn a_process_that_allocates_once_writes_few_pages() {
 }
 
 /// The kernel maps 64 KiB around each page of code that a process touches. The list is in the order of the
-/// profile dist, of which 108 KiB are resident. In the dev profile 396 are, 804 without the list, 652 with one
-/// that was old. If this fails, functions are missing in the list that run now: scripts/hot_functions.py
-/// writes it again.
+/// profile dist, of which 108 KiB are resident. In the dev profile 396 are, 804 without the list, 652 with
+/// one that was old. If this fails, functions are missing in the list that run now:
+/// scripts/hot_functions.py writes it again.
 #[test]
 #[cfg_attr(not(ordered_functions), ignore = "build.rs did not order the functions")]
 fn little_of_the_code_is_resident() {
