@@ -88,7 +88,7 @@ pub struct Compared {
 
 impl Compared {
     /// The 95 % interval beside which a published ratio is judged: that of the draws; without, over the
-    /// repeats. `None` also where counts of 0 make it [`WIDEST`] or more: it has no size.
+    /// repeats. `None` also where counts of 0 make it a million times wider than its lower end.
     pub fn ends(&self) -> Option<Interval> {
         let ends = self.drawn.as_ref().map(|drawn| drawn.interval).or(self.interval);
         ends.filter(|ends| ends.low <= 0.0 || ends.high < ends.low * WIDEST)
