@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 const REPORT_ORDER: u8 = 2;
 /// A huge page on pages of 4 KiB.
 const HUGE_ORDER: u8 = 9;
-/// How long one call of [`upkeep`] shrinks caches,
-const CALLER_NS: u64 = 500_000;
-/// and how long for idleness alone: then the rest waits for the next slow paths.
-const IDLE_CALLER_NS: u64 = 5_000;
+/// How long one call of [`upkeep`] shrinks caches: the rest waits for the next slow paths,
+const CALLER_NS: u64 = 5_000;
+/// of which there may be none after a pause or a fall.
+const LAST_CALLER_NS: u64 = 500_000;
 /// How long the helper shrinks caches at a time.
 const SLEEPER_NS: u64 = 10_000_000;
 /// Turns that the helper takes at a time: after four, all caches had one.
@@ -78,8 +78,7 @@ pub(super) fn upkeep() -> bool {
     fall(pages);
     let due = Due::unpack(DUE.load(Relaxed));
     if due.turns > 0 {
-        let for_idleness = due.why == Why::default();
-        take_turns(pages, now + if for_idleness { IDLE_CALLER_NS } else { CALLER_NS });
+        take_turns(pages, now + if due.why.paused { LAST_CALLER_NS } else { CALLER_NS });
     }
     true
 }
@@ -125,7 +124,7 @@ pub(super) fn after_free() {
     let Some(pages) = pages() else { return };
     fall(pages);
     if DUE.load(Relaxed) == Due::FELL.pack() {
-        take_turns(pages, Native::now() + CALLER_NS);
+        take_turns(pages, Native::now() + LAST_CALLER_NS);
     }
 }
 
@@ -136,7 +135,7 @@ pub(super) fn after_thread(threads: u32) {
     }
     if let (Some(pages), Some(_pass)) = (pages(), Native::pass()) {
         DUE.store(Due::FELL.pack(), Relaxed);
-        take_turns(pages, Native::now() + CALLER_NS);
+        take_turns(pages, Native::now() + LAST_CALLER_NS);
         give_back_but(0);
     }
 }
