@@ -48,6 +48,35 @@ impl<P: Testable> Twist<P> for Refuse {
     }
 }
 
+/// The slots of CPU `CPU` refuse: its slotless paths run beside CPUs that hold theirs.
+#[derive(Debug)]
+pub enum RefuseOn<const CPU: u16> {}
+
+impl<P: Testable, const CPU: u16> Twist<P> for RefuseOn<CPU> {
+    const SERVES: bool = false;
+    fn pop_if<C: Default>(slots: &TwistedSlots<P, Self, C>, want: Want, event: Event) -> Option<P::Ptr> {
+        if P::cpu().0 == CPU { None } else { slots.inner.pop_if(want, event) }
+    }
+    fn push_if<C: Default>(
+        slots: &TwistedSlots<P, Self, C>,
+        want: Want,
+        limit: u32,
+        object: P::Ptr,
+        event: Event,
+    ) -> bool {
+        P::cpu().0 != CPU && slots.inner.push_if(want, limit, object, event)
+    }
+    fn pop<C: Default>(slots: &TwistedSlots<P, Self, C>, event: Event) -> Option<P::Ptr> {
+        if P::cpu().0 == CPU { None } else { slots.inner.pop(event) }
+    }
+    fn push<C: Default>(slots: &TwistedSlots<P, Self, C>, object: P::Ptr, event: Event) -> bool {
+        P::cpu().0 != CPU && slots.inner.push(object, event)
+    }
+    fn local_asks() -> bool {
+        P::cpu().0 != CPU
+    }
+}
+
 /// Every page allocation fails.
 #[derive(Debug)]
 pub enum Starve {}

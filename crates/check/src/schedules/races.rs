@@ -85,7 +85,7 @@ fn twice<P: Testable, E: Engine<P>>(heap: &Heap<P, E>, step: Step<P, E>) {
 }
 
 /// Races of two CPUs on one cache's slabs.
-pub fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
+pub fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 7] {
     [
         // The CPU's own objects run out while another CPU frees to it.
         Race {
@@ -113,6 +113,19 @@ pub fn races<P: Testable, E: Engine<P>>() -> [Race<P, E>; 6] {
                 free_one(heap);
             },
             first: |heap| twice(heap, alloc_one),
+            second: free_one,
+        },
+        // Of two slabs on the node's list the first one's last object is taken while another CPU frees to it.
+        Race {
+            name: "last object against free",
+            size: 1024,
+            prepare: |heap| {
+                hold(heap, 8);
+                free_one(heap);
+                let other = heap.live.borrow_mut().pop_back();
+                other.into_iter().for_each(|object| heap.free(object));
+            },
+            first: alloc_one,
             second: free_one,
         },
         // A shrink returns slabs while another CPU frees to them.

@@ -19,6 +19,7 @@ use slablab_check::kit::Kit;
 use slablab_check::schedules::{
     EXCHANGED, Load, Race, Step, exchanges, explored, hand_over, programs, races,
 };
+use slablab_check::twist::Twist;
 use slablab_check::{Checked, Limits, Loom, Shape, Shuttle, Twisted, broken, effort};
 use slablab_platform::Event;
 use slablab_platform::conformance::Testable;
@@ -185,6 +186,22 @@ fn loom_races() {
 #[test]
 fn shuttle_races() {
     every_race::<Shuttle>(Limits { executions: effort(300) as usize, ..Limits::QUICK });
+}
+
+/// One of two CPUs does without a slot, as a program's thread at first.
+#[test]
+fn loom_races_beside_a_cpu_without_a_slot() {
+    fn beside<T: Twist<Checked<Loom>>>(without: &str) {
+        for text in SLUBS {
+            for race in races::<_, Slub<Twisted<Checked<Loom>, T>>>() {
+                let explored = explored::<Loom, _, _>(&race, slub(text), Shape::ONE_NODE, Limits::QUICK)
+                    .unwrap_or_else(|wrong| panic!("{} ({text}, {without}): {wrong}", race.name));
+                assert!(explored.executions > 1, "{}: only one schedule was explored", race.name);
+            }
+        }
+    }
+    beside::<broken::RefuseOn<0>>("no slot on CPU 0");
+    beside::<broken::RefuseOn<1>>("no slot on CPU 1");
 }
 
 /// Four objects per sheaf, so that several CPUs flush, fill and exchange sheaves with the barn at once.
