@@ -127,6 +127,8 @@ pub enum Kind {
     Kfree(Free),
     /// `kmem_cache_free`.
     CacheFree(Free),
+    /// An object went into a sheaf of `kfree_rcu`, where it waits for readers to end. Seen by a probe.
+    KfreeRcu(Free),
     /// `mm_page_alloc`.
     PageAlloc(PageAlloc),
     /// `mm_page_free`.

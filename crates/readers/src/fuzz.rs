@@ -71,7 +71,10 @@ pub fn tracepoint(data: &[u8]) {
     }
     for big_endian in [false, true] {
         if let Ok(Some(decoder)) = Decoder::new(&format, big_endian) {
-            decoder.decode(payload.get(1..).unwrap_or(&[]), &mut Names::new());
+            let payload = payload.get(1..).unwrap_or(&[]);
+            for index in 0..decoder.events(payload).unwrap_or(0) {
+                decoder.decode(payload, index, &mut Names::new());
+            }
         }
     }
 }

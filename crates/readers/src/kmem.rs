@@ -1,8 +1,23 @@
-//! Payloads of the kmem tracepoints, decoded by the recording's own format texts.
+//! Payloads of the kmem tracepoints, and of the probes that `slablab record` sets beside them, decoded by the
+//! recording's own format texts.
+//!
+//! A probe's event has the names of [`FREE_BULK`], [`ALLOC_BULK`] or [`FREE_RCU`]. Those of bulk calls have a
+//! piece of the call's array: `n` objects in all, of which `ptr` and the arrays behind it have those from
+//! number `from` on.
 
 use crate::bytes::{text_lossy, uint_at};
 use crate::event::{Alloc, Context, Free, Gfp, Kind, Name, Names, PageAlloc, PageFree, Site};
 use crate::tracepoint::{Field, Format, FormatError};
+
+/// What the name of a probe begins with that sees `kmem_cache_free_bulk`.
+pub const FREE_BULK: &str = "slablab_free_bulk";
+/// What the name of a probe begins with that sees `kmem_cache_alloc_bulk`.
+pub const ALLOC_BULK: &str = "slablab_alloc_bulk";
+/// The name of a probe that sees an object go into a sheaf of `kfree_rcu`.
+pub const FREE_RCU: &str = "slablab_free_rcu";
+
+/// Bytes of a pointer in a probe's array.
+const POINTER: usize = 8;
 
 /// Whether the vocabulary has a word for the event called `name`, whatever its system is called.
 pub fn is_known(name: &str) -> bool {
@@ -17,6 +32,9 @@ enum Shape {
     CacheFree,
     PageAlloc,
     PageFree,
+    AllocBulk,
+    FreeBulk,
+    FreeRcu,
 }
 
 fn shape_of(name: &str) -> Option<Shape> {
@@ -27,6 +45,9 @@ fn shape_of(name: &str) -> Option<Shape> {
         "kmem_cache_free" => Shape::CacheFree,
         "mm_page_alloc" => Shape::PageAlloc,
         "mm_page_free" | "mm_page_free_direct" => Shape::PageFree,
+        FREE_RCU => Shape::FreeRcu,
+        name if name.starts_with(FREE_BULK) => Shape::FreeBulk,
+        name if name.starts_with(ALLOC_BULK) => Shape::AllocBulk,
         _ => return None,
     })
 }
@@ -52,8 +73,13 @@ pub struct Decoder {
     flags: Option<Int>,
     preempt: Option<Int>,
     call_site: Option<Int>,
-    /// `ptr`, or `pfn` for pages.
+    /// `ptr`, or `pfn` for pages; of a bulk call the first of the array.
     address: Int,
+    /// Of a bulk call: how many objects the payload has room for.
+    room: u64,
+    /// Of a bulk call: the objects of the whole call, and the number of the first one here.
+    count: Option<Int>,
+    from: Option<Int>,
     name: Option<Loc>,
     bytes_req: Option<Int>,
     bytes_alloc: Option<Int>,
@@ -90,10 +116,13 @@ impl Decoder {
             None if wanted => Err(FormatError::Missing { event: format.name.clone(), field }),
             None => Ok(None),
         };
-        let alloc = matches!(shape, Shape::Kmalloc | Shape::CacheAlloc);
+        let alloc = matches!(shape, Shape::Kmalloc | Shape::CacheAlloc | Shape::AllocBulk);
         let page = matches!(shape, Shape::PageAlloc | Shape::PageFree);
-        let address = if page { "pfn" } else { "ptr" };
-        let missing = || FormatError::Missing { event: format.name.clone(), field: address };
+        let bulk = matches!(shape, Shape::AllocBulk | Shape::FreeBulk);
+        let field = if page { "pfn" } else { "ptr" };
+        let missing = || FormatError::Missing { event: format.name.clone(), field };
+        let (address, room) =
+            if bulk { array(format) } else { int(field).map(|int| (int, 1)) }.ok_or_else(missing)?;
         Ok(Some(Decoder {
             shape,
             big_endian,
@@ -102,7 +131,10 @@ impl Decoder {
             flags: int("common_flags"),
             preempt: int("common_preempt_count"),
             call_site: int("call_site"),
-            address: int(address).ok_or_else(missing)?,
+            address,
+            room,
+            count: need("n", bulk)?,
+            from: need("from", bulk)?,
             name: format.field("name").and_then(Loc::of),
             bytes_req: need("bytes_req", alloc)?,
             bytes_alloc: need("bytes_alloc", alloc)?,
@@ -114,14 +146,30 @@ impl Decoder {
         }))
     }
 
-    /// Decodes one payload; `None` when it is shorter than its own format says.
+    /// How many events a payload is: one, or of a bulk call one for each object that it has, which may be
+    /// none. `None` when it is shorter than its own format says.
     #[inline]
-    pub fn decode(&self, payload: &[u8], names: &mut Names) -> Option<Decoded> {
+    pub fn events(&self, payload: &[u8]) -> Option<u64> {
+        if !matches!(self.shape, Shape::AllocBulk | Shape::FreeBulk) {
+            return Some(1);
+        }
+        let get = |field: Option<Int>| field?.get(self, payload);
+        let count = get(self.count)?.saturating_sub(get(self.from)?);
+        let all = self.address.offset + self.room as usize * POINTER;
+        (payload.len() >= all).then_some(count.min(self.room))
+    }
+
+    /// Decodes the event `index` of one payload ([`Decoder::events`]); `None` when it is shorter than its own
+    /// format says.
+    #[inline]
+    pub fn decode(&self, payload: &[u8], index: u64, names: &mut Names) -> Option<Decoded> {
         let kind = match self.shape {
-            Shape::Kmalloc => Kind::Kmalloc(self.alloc(payload, names)?),
-            Shape::CacheAlloc => Kind::CacheAlloc(self.alloc(payload, names)?),
-            Shape::Kfree => Kind::Kfree(self.free(payload, names)?),
-            Shape::CacheFree => Kind::CacheFree(self.free(payload, names)?),
+            Shape::Kmalloc => Kind::Kmalloc(self.alloc(payload, index, names)?),
+            Shape::CacheAlloc | Shape::AllocBulk => Kind::CacheAlloc(self.alloc(payload, index, names)?),
+            // A bulk free may be of objects of many caches.
+            Shape::Kfree | Shape::FreeBulk => Kind::Kfree(self.free(payload, index, names)?),
+            Shape::CacheFree => Kind::CacheFree(self.free(payload, index, names)?),
+            Shape::FreeRcu => Kind::KfreeRcu(self.free(payload, index, names)?),
             Shape::PageAlloc => Kind::PageAlloc(PageAlloc {
                 pfn: self.frame(payload)?,
                 order: self.order?.get(self, payload)? as u32,
@@ -145,7 +193,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn alloc(&self, payload: &[u8], names: &mut Names) -> Option<Alloc> {
+    fn alloc(&self, payload: &[u8], index: u64, names: &mut Names) -> Option<Alloc> {
         let get = |field: Option<Int>| field.and_then(|field| field.get(self, payload));
         let gfp = self.gfp(payload);
         let accounted = match self.accounted {
@@ -158,7 +206,7 @@ impl Decoder {
         };
         Some(Alloc {
             call_site: self.site(payload),
-            ptr: Some(self.address.get(self, payload)?).filter(|&ptr| ptr != 0),
+            ptr: Some(self.pointer(payload, index)?).filter(|&ptr| ptr != 0),
             cache: self.name(payload, names),
             dir: None,
             bytes_req: get(self.bytes_req)?,
@@ -170,13 +218,19 @@ impl Decoder {
     }
 
     #[inline]
-    fn free(&self, payload: &[u8], names: &mut Names) -> Option<Free> {
+    fn free(&self, payload: &[u8], index: u64, names: &mut Names) -> Option<Free> {
         Some(Free {
             call_site: self.site(payload),
-            ptr: Some(self.address.get(self, payload)?).filter(|&ptr| ptr != 0),
+            ptr: Some(self.pointer(payload, index)?).filter(|&ptr| ptr != 0),
             cache: self.name(payload, names),
             dir: None,
         })
+    }
+
+    #[inline]
+    fn pointer(&self, payload: &[u8], index: u64) -> Option<u64> {
+        let offset = self.address.offset + index as usize * POINTER;
+        Int { offset, ..self.address }.get(self, payload)
     }
 
     fn site(&self, payload: &[u8]) -> Site {
@@ -198,9 +252,23 @@ impl Decoder {
         let word = uint_at(payload, loc.offset, 4, self.big_endian)? as usize;
         let (offset, len) = (word & 0xffff, word >> 16);
         let start = if loc.relative { loc.offset + 4 + offset } else { offset };
-        let text = payload.get(start..start + len)?;
-        Some(names.intern(&text_lossy(text)))
+        let text = text_lossy(payload.get(start..start + len)?);
+        // A probe's word for a name that it could not read, as that of no cache.
+        (text != "(fault)").then(|| names.intern(&text))
     }
+}
+
+/// The first pointer of a bulk call's arrays, and how many there are: `ptr` and the arrays that follow it.
+fn array(format: &Format) -> Option<(Int, u64)> {
+    let mut arrays = format.fields.iter().skip_while(|field| field.name != "ptr");
+    let is_whole = |field: &&Field| field.size > 0 && field.size.is_multiple_of(POINTER);
+    let first = arrays.next().filter(is_whole)?;
+    let mut end = first.offset.checked_add(first.size)?;
+    for next in arrays.take_while(|field| field.name.starts_with("ptr")) {
+        end = Some(next).filter(is_whole).filter(|next| next.offset == end)?.size.checked_add(end)?;
+    }
+    let int = Int { offset: first.offset, size: POINTER, signed: false };
+    Some((int, ((end - first.offset) / POINTER) as u64))
 }
 
 impl Int {

@@ -11,6 +11,7 @@
 //!   objects    which object an address is
 //!   frames     names of the functions of call chains
 //! kernel     every slab of the kernel that runs, at one moment
+//! probes     what is recorded of it that has no event
 //! ```
 //!
 //! A recording is a folder with one file for each process: for each program that was executed, and for each
@@ -29,6 +30,7 @@ pub mod kernel;
 mod objects;
 mod owner;
 mod preloaded;
+pub mod probes;
 mod raw;
 
 #[cfg(clippy)]

@@ -50,6 +50,8 @@ events! {
     ImpliedFree = 7, "implied_free";
     /// Synthetic: the recorder lost events before this row; `address` is how many, 0 when it does not say.
     Lost = 8, "lost";
+    /// An object was given to `kfree_rcu`, and waits in a sheaf for readers to end.
+    KfreeRcu = 9, "kfree_rcu";
 }
 
 impl EventKind {
@@ -68,7 +70,7 @@ impl EventKind {
     /// An object dies, traced or not.
     #[inline]
     pub const fn is_free(self) -> bool {
-        matches!(self, EventKind::Kfree | EventKind::CacheFree | EventKind::ImpliedFree)
+        matches!(self, EventKind::Kfree | EventKind::CacheFree | EventKind::ImpliedFree | EventKind::KfreeRcu)
     }
 }
 

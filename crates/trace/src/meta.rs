@@ -15,7 +15,7 @@ use crate::error::Error;
 /// The major version this program writes and the newest it reads.
 pub const MAJOR: u32 = 1;
 /// The minor version this program writes.
-pub const MINOR: u32 = 1;
+pub const MINOR: u32 = 2;
 
 /// Before every key of ours.
 const PREFIX: &str = "slablab.";

@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// Do not read every slab of the kernel, with its free objects, at the start and at the end
     #[arg(long, conflicts_with = "malloc")]
     no_snapshot: bool,
+    /// Set no probes on bulk calls and kfree_rcu, which have no events of their own
+    #[arg(long, conflicts_with = "malloc")]
+    no_probes: bool,
     /// Size of the kernel's buffer for each CPU in MB: a larger one loses fewer events
     #[arg(long, value_name = "MB", conflicts_with = "malloc",
         value_parser = clap::value_parser!(u64).range(1..=4096))]
@@ -104,6 +107,7 @@ pub(crate) fn window(output: &Path, time: Duration, buffer: Option<u64>) -> Resu
         sample: 0,
         buffer,
         no_snapshot: true,
+        no_probes: true,
         process: None,
         recover: None,
         limit: 0,

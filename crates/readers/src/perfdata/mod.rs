@@ -247,16 +247,19 @@ impl<R: Read> PerfData<R> {
             self.tally.skipped += 1;
             return Ok(());
         };
-        let Some(decoded) = decoder.decode(sample.raw, &mut self.names) else {
+        let short = || {
             let (what, have) = ("the payload that the format text describes", sample.raw.len() as u64);
-            return Err(Short { offset: record.offset + 8, what, need: have + 1, have }.into());
+            Short { offset: record.offset + 8, what, need: have + 1, have }
         };
-        let pid = decoded.pid.or(sample.tid).unwrap_or(-1);
-        let (time_ns, cpu) = (sample.time_ns, sample.cpu);
         let stack = self.stacks.name(sample.chain, self.big_endian, &mut self.names);
-        let event =
-            Event { time_ns, cpu, pid, comm: None, context: decoded.context, stack, kind: decoded.kind };
-        self.order.push(Some(time_ns), Waiting::Event(event));
+        for index in 0..decoder.events(sample.raw).ok_or_else(short)? {
+            let decoded = decoder.decode(sample.raw, index, &mut self.names).ok_or_else(short)?;
+            let pid = decoded.pid.or(sample.tid).unwrap_or(-1);
+            let (time_ns, cpu) = (sample.time_ns, sample.cpu);
+            let event =
+                Event { time_ns, cpu, pid, comm: None, context: decoded.context, stack, kind: decoded.kind };
+            self.order.push(Some(time_ns), Waiting::Event(event));
+        }
         Ok(())
     }
 

@@ -58,6 +58,9 @@ pub struct TraceDat<R> {
 struct Cpu {
     reader: Reader,
     head: Option<Step>,
+    /// Events that the head is, and those of them that are not delivered yet: a bulk call is several.
+    events: u64,
+    left: u64,
 }
 
 impl<R: Read + Seek> TraceDat<R> {
@@ -112,7 +115,12 @@ impl<R: Read + Seek> TraceDat<R> {
             } else {
                 Self::SPAN.min(share).max(page_size) / page_size * page_size
             };
-            Ok(Cpu { reader: Reader::new(file, ring, page_size, compressed, span)?, head: None })
+            Ok(Cpu {
+                reader: Reader::new(file, ring, page_size, compressed, span)?,
+                head: None,
+                events: 0,
+                left: 0,
+            })
         };
         let mut cpus = rings.into_iter().map(reader).collect::<Result<Vec<_>, ReadError>>()?;
         // Which is first where times are equal.
@@ -131,12 +139,20 @@ impl<R: Read + Seek> TraceDat<R> {
         let cpu = &mut self.cpus[index];
         loop {
             cpu.head = cpu.reader.step(&mut self.file)?;
+            cpu.left = 0;
             let Some(Step::Event(range)) = &cpu.head else { return Ok(()) };
-            let id = uint_at(cpu.reader.payload(range), 0, 2, big_endian).map(|id| id as u16);
-            let known = id.is_some_and(|id| {
-                self.meta.decoders.contains_key(&id) || self.meta.mark.is_some_and(|mark| mark.id == id)
-            });
-            if known {
+            let payload = cpu.reader.payload(range);
+            let id = uint_at(payload, 0, 2, big_endian).map(|id| id as u16);
+            let decoder = id.and_then(|id| self.meta.decoders.get(&id));
+            // A payload that is too short is told when it is decoded.
+            let events = decoder.map(|decoder| decoder.events(payload).unwrap_or(1));
+            let is_mark = || id.is_some_and(|id| self.meta.mark.is_some_and(|mark| mark.id == id));
+            if events == Some(0) {
+                continue;
+            }
+            if events.is_some() || is_mark() {
+                cpu.left = events.unwrap_or(1);
+                cpu.events = cpu.left;
                 return Ok(());
             }
             self.tally.skipped += 1;
@@ -145,11 +161,11 @@ impl<R: Read + Seek> TraceDat<R> {
 
     fn event(&mut self, index: usize, range: &std::ops::Range<usize>) -> Result<Event, ReadError> {
         let big_endian = self.file.big_endian;
-        let reader = &self.cpus[index].reader;
+        let Cpu { reader, events, left, .. } = &self.cpus[index];
         let payload = reader.payload(range);
         let id = uint_at(payload, 0, 2, big_endian).map_or(0, |id| id as u16);
         let decoded = match self.meta.decoders.get(&id) {
-            Some(decoder) => decoder.decode(payload, &mut self.names),
+            Some(decoder) => decoder.decode(payload, events - left, &mut self.names),
             None => self.meta.mark.and_then(|mark| {
                 let text = mark.text(payload, big_endian)?;
                 let pid = uint_at(payload, 4, 4, big_endian)? as i32;
@@ -174,7 +190,7 @@ impl<R: Read + Seek> TraceDat<R> {
     fn name_site(&mut self, kind: &mut Kind) {
         let site = match kind {
             Kind::Kmalloc(alloc) | Kind::CacheAlloc(alloc) => &mut alloc.call_site,
-            Kind::Kfree(free) | Kind::CacheFree(free) => &mut free.call_site,
+            Kind::Kfree(free) | Kind::CacheFree(free) | Kind::KfreeRcu(free) => &mut free.call_site,
             Kind::PageAlloc(_) | Kind::PageFree(_) | Kind::Mark(_) => return,
         };
         let name = |address| -> Option<Name> { self.meta.symbols.name(address, &mut self.names) };
@@ -196,6 +212,12 @@ impl<R: Read + Seek> TraceDat<R> {
             Some(Step::Event(range)) => {
                 let event = self.event(index, &range)?;
                 self.tally.event(event.time_ns, &mut self.last_ns);
+                let cpu = &mut self.cpus[index];
+                cpu.left -= 1;
+                if cpu.left > 0 {
+                    cpu.head = Some(Step::Event(range));
+                    return Ok(Some(Item::Event(event)));
+                }
                 Some(Item::Event(event))
             }
             Some(Step::Lost(mut lost)) => {

@@ -99,13 +99,13 @@ fn payloads_follow_their_format_in_either_endianness() {
             big_endian,
             &[(0xc0001000, 4), (0xc8000040, 4), (60, 4), (64, 4), (0xd0, 4), (0xffff_ffff, 4)],
         );
-        let decoded = decoder.decode(&bytes, &mut Names::new()).unwrap();
+        let decoded = decoder.decode(&bytes, 0, &mut Names::new()).unwrap();
         assert_eq!((decoded.pid, decoded.context), (Some(-5), Some(Context { flags: 0x11, preempt: 0x21 })));
         let Kind::Kmalloc(alloc) = decoded.kind else { panic!("{decoded:?}") };
         assert_eq!((alloc.call_site.addr, alloc.ptr), (Some(0xc0001000), Some(0xc8000040)));
         assert_eq!((alloc.bytes_req, alloc.bytes_alloc, alloc.gfp.raw), (60, 64, Some(0xd0)));
         assert_eq!((alloc.node, alloc.accounted), (Some(-1), None));
-        assert!(decoder.decode(&bytes[..19], &mut Names::new()).is_none(), "a short payload is none");
+        assert!(decoder.decode(&bytes[..19], 0, &mut Names::new()).is_none(), "a short payload is none");
     }
 }
 
@@ -122,13 +122,71 @@ fn names_are_found_through_either_kind_of_location() {
         let mut bytes = payload(false, &[(0xffff888000000000, 8), (word, 4)]);
         bytes.extend(b"dentry\0");
         let mut names = Names::new();
-        let Kind::CacheFree(free) = decoder.decode(&bytes, &mut names).unwrap().kind else { panic!() };
+        let Kind::CacheFree(free) = decoder.decode(&bytes, 0, &mut names).unwrap().kind else { panic!() };
         assert_eq!(free.cache.map(|name| names.text(name)), expected);
     }
     check("__data_loc", 7 << 16 | 20, Some("dentry"));
     check("__rel_loc", 7 << 16, Some("dentry"));
     check("__data_loc", 8 << 16 | 20, None);
     check("__rel_loc", 0xffff_ffff, None);
+}
+
+/// The arrays of a probe on a bulk call, as the kernel writes its format.
+const BULK: &str = "\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n\
+                    \tfield:u64 n;\toffset:16;\tsize:8;\tsigned:0;\n\
+                    \tfield:u32 from;\toffset:24;\tsize:4;\tsigned:0;\n\
+                    \tfield:__data_loc char[] name;\toffset:28;\tsize:4;\tsigned:1;\n\
+                    \tfield:u64 ptr[];\toffset:32;\tsize:16;\tsigned:0;\n\
+                    \tfield:u64 ptr1[];\toffset:48;\tsize:8;\tsigned:0;\n\nprint fmt: \"x\"\n";
+
+#[test]
+fn a_bulk_call_is_as_many_events_as_it_has_objects() {
+    #[track_caller]
+    fn check(n: u64, from: u64, expected: &[u64]) {
+        let text = format!("name: slablab_free_bulk_{from}\n{COMMON}{BULK}");
+        let decoder = Decoder::new(&Format::parse(&text).unwrap(), false).unwrap().unwrap();
+        let fields = [(7, 8), (n, 8), (from, 4), (8 << 16 | 56, 4), (0x10, 8), (0x20, 8), (0x30, 8)];
+        let mut bytes = payload(false, &fields);
+        bytes.extend(b"(fault)\0");
+        let mut names = Names::new();
+        let events = decoder.events(&bytes).unwrap();
+        let decoded = (0..events).map(|index| {
+            let Kind::Kfree(free) = decoder.decode(&bytes, index, &mut names).unwrap().kind else { panic!() };
+            assert_eq!(free.cache, None, "a name that could not be read is none");
+            free.ptr.unwrap()
+        });
+        assert_eq!(decoded.collect::<Vec<_>>(), expected, "{n} objects, those from {from} on");
+        assert_eq!(decoder.events(&bytes[..55]), None, "an array that is cut");
+    }
+    check(2, 0, &[0x10, 0x20]);
+    check(3, 0, &[0x10, 0x20, 0x30]);
+    check(300, 0, &[0x10, 0x20, 0x30]);
+    check(18, 16, &[0x10, 0x20]);
+    check(16, 16, &[]);
+    check(5, 16, &[]);
+}
+
+#[test]
+fn what_probes_see_by_name() {
+    #[track_caller]
+    fn check(name: &str, more: &str, expected: fn(&Kind) -> bool) {
+        let text = format!("name: {name}\n{COMMON}{more}");
+        let decoder = Decoder::new(&Format::parse(&text).unwrap(), false).unwrap().unwrap();
+        let bytes =
+            payload(false, &[(1, 8), (1, 8), (0, 4), (0, 4), (0xffff_8880_0000_0040, 8), (0, 8), (0, 8)]);
+        let decoded = decoder.decode(&bytes, 0, &mut Names::new()).unwrap();
+        assert!(expected(&decoded.kind), "{name}: {decoded:?}");
+    }
+    let ptr = "\tfield:u64 ptr;\toffset:32;\tsize:8;\tsigned:0;\n";
+    check("slablab_free_rcu", ptr, |kind| matches!(kind, Kind::KfreeRcu(free) if free.ptr.is_some()));
+    let sizes = ["bytes_req", "bytes_alloc", "gfp_flags"]
+        .map(|field| format!("\tfield:u32 {field};\toffset:24;\tsize:4;\tsigned:0;\n"));
+    let bulk = format!("{}{BULK}", sizes.concat());
+    check(
+        "slablab_alloc_bulk_0",
+        &bulk,
+        |kind| matches!(kind, Kind::CacheAlloc(alloc) if alloc.ptr.is_some()),
+    );
 }
 
 #[test]
@@ -139,7 +197,9 @@ fn pages_without_a_frame_are_failures() {
     let decoder = Decoder::new(&Format::parse(&text).unwrap(), false).unwrap().unwrap();
     let frame = |pfn| {
         let bytes = payload(false, &[(pfn, 8), (3, 4), (0, 4), (0xcc0, 8)]);
-        let Kind::PageAlloc(page) = decoder.decode(&bytes, &mut Names::new()).unwrap().kind else { panic!() };
+        let Kind::PageAlloc(page) = decoder.decode(&bytes, 0, &mut Names::new()).unwrap().kind else {
+            panic!()
+        };
         (page.pfn, page.order, page.gfp.raw)
     };
     assert_eq!(frame(0x3281f), (Some(0x3281f), 3, Some(0xcc0)));

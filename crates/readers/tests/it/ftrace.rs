@@ -61,7 +61,7 @@ fn compare_script(script: &[u8], recording: &[u8], digits: u32) -> (u64, u64) {
 fn site(event: &Event) -> Option<u64> {
     match &event.kind {
         Kind::Kmalloc(alloc) | Kind::CacheAlloc(alloc) => alloc.call_site.addr,
-        Kind::Kfree(free) | Kind::CacheFree(free) => free.call_site.addr,
+        Kind::Kfree(free) | Kind::CacheFree(free) | Kind::KfreeRcu(free) => free.call_site.addr,
         Kind::PageAlloc(_) | Kind::PageFree(_) | Kind::Mark(_) => None,
     }
 }

@@ -76,7 +76,7 @@ fn line_of_event(event: &Event, names: &Names, header: &Header) -> (Line, Option
         Kind::PageFree(page) => {
             ("mm_page_free", (vec![format!("pfn={:#x}", page.pfn), format!("order={}", page.order)], None))
         }
-        Kind::Mark(_) => panic!("perf.data has no marks"),
+        Kind::Mark(_) | Kind::KfreeRcu(_) => panic!("these recordings have no marks and no probes"),
     };
     let (seconds, nanos) = (event.time_ns / 1_000_000_000, event.time_ns % 1_000_000_000);
     let (comm, pid, cpu) = (text(event.comm), event.pid, event.cpu);

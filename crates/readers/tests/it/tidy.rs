@@ -13,7 +13,7 @@ fn kinds(events: &[slablab_readers::Event]) -> [usize; 7] {
             Kind::Kmalloc(_) => 0,
             Kind::CacheAlloc(_) => 1,
             Kind::Kfree(_) => 2,
-            Kind::CacheFree(_) => 3,
+            Kind::CacheFree(_) | Kind::KfreeRcu(_) => 3,
             Kind::PageAlloc(_) => 4,
             Kind::PageFree(_) => 5,
             Kind::Mark(_) => 6,

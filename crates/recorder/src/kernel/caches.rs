@@ -41,8 +41,16 @@ pub(super) struct Cache {
     pub(super) object_size: u64,
     cpu_slab: Option<u64>,
     sheaves: Option<u64>,
-    nodes: Vec<u64>,
+    nodes: Vec<OfNode>,
     pub(super) links: LinksOf,
+}
+
+/// What it has of a node: addresses, 0 for what is not there.
+#[derive(Clone, Copy, Debug)]
+struct OfNode {
+    node: u64,
+    /// Its barn, where the cache has the address itself.
+    barn: u64,
 }
 
 /// The links of its free objects.
@@ -52,7 +60,8 @@ impl Cache {
     /// The cache at an address; `None` if none is there.
     pub(super) fn at(memory: &mut impl Memory, address: u64, layout: &Layout, nodes: usize) -> Option<Cache> {
         let fields = &layout.cache;
-        let bytes = fields.bytes.min(fields.nodes + 8 * nodes as u64) as usize;
+        let array = &fields.nodes;
+        let bytes = fields.bytes.min(array.array + array.step * nodes as u64) as usize;
         let found = memory.bytes(address, bytes)?.to_vec();
         let word = |at: u64| word_at(&found, at);
         let half = |at: u64| word(at) as u32;
@@ -60,7 +69,11 @@ impl Cache {
         let size = u64::from(half(fields.size));
         let pad = fields.pad.map_or(0, |at| u64::from(half(at)));
         let links = (pad, u64::from(half(fields.link)), fields.random.map(word));
-        let listed = (0..nodes as u64).map(|node| word(fields.nodes + 8 * node)).collect();
+        let listed = (0..nodes as u64).map(|node| {
+            let at = array.array + array.step * node;
+            OfNode { node: word(at + array.node), barn: array.barn.map_or(0, |barn| word(at + barn)) }
+        });
+        let nodes = listed.collect();
         let name = memory.text(word(fields.name))?;
         (size > 0).then_some(Cache {
             address,
@@ -69,19 +82,26 @@ impl Cache {
             object_size: u64::from(half(fields.object_size)),
             cpu_slab: percpu(fields.cpu_slab),
             sheaves: percpu(fields.sheaves),
-            nodes: listed,
+            nodes,
             links,
         })
     }
 
-    /// A slab of a CPU and an object of it: they tell descriptions of pages from addresses.
+    /// A slab and an object of it: they tell descriptions of pages from addresses. A CPU's slab, or of kernels
+    /// without such slabs the first one of a node's list.
     pub(super) fn slab_and_object(
         &self,
         memory: &mut impl Memory,
         machine: (&Layout, &[(u16, u64)]),
     ) -> Option<(u64, u64)> {
         let (layout, parts) = machine;
-        let fields = layout.cpu.as_ref()?;
+        let Some(fields) = layout.cpu.as_ref() else {
+            return self.nodes.iter().filter(|of| of.node != 0).find_map(|of| {
+                let first = *entries(memory, of.node + layout.node.partial).first()?;
+                let slab = first - layout.slab.list;
+                Some((slab, memory.word(slab + layout.slab.freelist).filter(|object| *object != 0)?))
+            });
+        };
         parts.iter().find_map(|(_, part)| {
             let cpu = memory.bytes(self.cpu_slab?.wrapping_add(*part), fields.bytes as usize)?.to_vec();
             let (slab, object) = (word_at(&cpu, fields.slab), word_at(&cpu, fields.freelist));
@@ -168,7 +188,7 @@ impl Machine {
             let mut next = fields.partial.and_then(|partial| memory.word(at + partial));
             while let Some(page) = next.filter(|page| *page != 0 && found.len() < LIST_MAX) {
                 found.push((page, SlabPlace::Chain(*cpu)));
-                next = memory.word(page + self.layout.slab.next);
+                next = self.layout.slab.next.and_then(|field| memory.word(page + field));
             }
         }
         found
@@ -177,8 +197,8 @@ impl Machine {
     /// Slabs of the nodes' lists.
     fn listed(&self, memory: &mut impl Memory, cache: &Cache) -> Vec<Found> {
         let mut found = Vec::new();
-        for node in cache.nodes.iter().filter(|node| **node != 0) {
-            let head = node + self.layout.node.partial;
+        for of in cache.nodes.iter().filter(|of| of.node != 0) {
+            let head = of.node + self.layout.node.partial;
             let listed = entries(memory, head).into_iter();
             found.extend(listed.map(|at| (at - self.layout.slab.list, SlabPlace::List)));
         }
@@ -188,7 +208,8 @@ impl Machine {
     /// Slabs of all nodes, as the kernel counts them.
     fn counted(&self, memory: &mut impl Memory, cache: &Cache) -> Option<u64> {
         let field = self.layout.node.slabs?;
-        let counts = cache.nodes.iter().filter(|node| **node != 0).map(|node| memory.word(node + field));
+        let nodes = cache.nodes.iter().filter(|of| of.node != 0);
+        let counts = nodes.map(|of| memory.word(of.node + field));
         counts.sum()
     }
 
@@ -313,12 +334,12 @@ impl Machine {
                 }
             }
         }
-        for (number, node) in (0..).zip(&cache.nodes) {
-            let barn = self.layout.node.barn.filter(|_| *node != 0);
-            let Some(barn) = barn.and_then(|field| memory.word(node + field)).filter(|barn| *barn != 0)
-            else {
-                continue;
+        for (number, of) in (0..).zip(&cache.nodes) {
+            let barn = match self.layout.node.barn.filter(|_| of.node != 0) {
+                Some(field) => memory.word(of.node + field),
+                None => Some(of.barn),
             };
+            let Some(barn) = barn.filter(|barn| *barn != 0) else { continue };
             for entry in entries(memory, barn + fields.full) {
                 add(memory, Sheaf::Barn(number), entry - fields.in_barn);
             }

@@ -26,8 +26,18 @@ pub(super) struct CacheLayout {
     pub(super) pad: Option<u64>,
     pub(super) cpu_slab: Option<u64>,
     pub(super) sheaves: Option<u64>,
-    pub(super) nodes: u64,
+    pub(super) nodes: NodesLayout,
     pub(super) bytes: u64,
+}
+
+/// What a cache has of each node: an array in it, of pointers to `struct kmem_cache_node`, or since 7.2 of
+/// `struct kmem_cache_per_node_ptrs`.
+pub(super) struct NodesLayout {
+    pub(super) array: u64,
+    /// Bytes of an element; where the pointers are in it.
+    pub(super) step: u64,
+    pub(super) node: u64,
+    pub(super) barn: Option<u64>,
 }
 
 /// `struct kmem_cache_cpu`.
@@ -50,7 +60,8 @@ pub(super) struct NodeLayout {
 pub(super) struct SlabLayout {
     pub(super) cache: u64,
     pub(super) list: u64,
-    pub(super) next: u64,
+    /// The next one of a CPU's list, of kernels with such lists.
+    pub(super) next: Option<u64>,
     pub(super) freelist: u64,
     pub(super) inuse: Field,
     pub(super) objects: Field,
@@ -131,9 +142,18 @@ impl Fields<'_> {
             pad: may("red_left_pad"),
             cpu_slab: may("cpu_slab"),
             sheaves: may("cpu_sheaves"),
-            nodes: must("node")?,
+            nodes: self.nodes()?,
             bytes: self.bytes("kmem_cache")?,
         })
+    }
+
+    fn nodes(&self) -> Result<NodesLayout, String> {
+        const EACH: &str = "kmem_cache_per_node_ptrs";
+        let Some(array) = self.may("kmem_cache", "per_node") else {
+            return Ok(NodesLayout { array: self.must("kmem_cache", "node")?, step: 8, node: 0, barn: None });
+        };
+        let (step, node) = (self.bytes(EACH)?, self.must(EACH, "node")?);
+        Ok(NodesLayout { array, step, node, barn: self.may(EACH, "barn") })
     }
 
     fn cpu(&self) -> Result<CpuLayout, String> {
@@ -161,7 +181,7 @@ impl Fields<'_> {
         Ok(SlabLayout {
             cache: must("slab_cache")?,
             list: must("slab_list")?,
-            next: must("next")?,
+            next: self.may("slab", "next"),
             freelist: must("freelist")?,
             inuse: self.field("slab", "inuse")?,
             objects: self.field("slab", "objects")?,

@@ -136,6 +136,7 @@ impl<S: Source, W: Write + Send + 'static> Conversion<'_, S, W> {
             Kind::CacheAlloc(alloc) => self.alloc(row, EventKind::CacheAlloc, alloc),
             Kind::Kfree(free) => self.free(row, EventKind::Kfree, free),
             Kind::CacheFree(free) => self.free(row, EventKind::CacheFree, free),
+            Kind::KfreeRcu(free) => self.free(row, EventKind::KfreeRcu, free),
             Kind::PageAlloc(block) => self.page_alloc(row, block),
             Kind::PageFree(block) => self.page_free(row, block),
             Kind::Mark(name) => {

@@ -30,7 +30,9 @@ pub(super) enum Deed {
 pub(super) fn deed(event: &Event) -> Option<(Deed, u64)> {
     match event.kind {
         Kind::Kmalloc(alloc) | Kind::CacheAlloc(alloc) => alloc.ptr.map(|address| (Deed::Alloc, address)),
-        Kind::Kfree(free) | Kind::CacheFree(free) => free.ptr.map(|address| (Deed::Free, address)),
+        Kind::Kfree(free) | Kind::CacheFree(free) | Kind::KfreeRcu(free) => {
+            free.ptr.map(|address| (Deed::Free, address))
+        }
         _ => None,
     }
 }

@@ -63,6 +63,7 @@ fn script(text: &str) -> Script {
                 let cache = Some(script.names.intern(second));
                 Kind::CacheFree(Free { call_site, ptr: ptr(), cache, dir: None })
             }
+            "rcu" => Kind::KfreeRcu(Free { call_site, ptr: ptr(), cache: None, dir: None }),
             "pages" => {
                 let order = second.parse().unwrap();
                 Kind::PageAlloc(PageAlloc {
@@ -201,6 +202,19 @@ fn a_free_to_another_cache_implies_a_free_of_the_first() {
          implied_free 0 filp
          kmem_cache_free 0 dentry unseen freed_before",
     );
+}
+
+#[test]
+fn an_object_that_waits_for_readers_has_an_event() {
+    let metadata = check(
+        "1 0 alloc a000 maple_node
+         2 0 rcu a000
+         90000 1 alloc a000 maple_node",
+        "kmem_cache_alloc 0 maple_node
+         kfree_rcu 0 maple_node
+         kmem_cache_alloc 0 maple_node",
+    );
+    assert_eq!(metadata.caches[0].counts.implied_frees, 0);
 }
 
 #[test]

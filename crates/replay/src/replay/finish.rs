@@ -145,7 +145,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         let traffic = &cache.traffic;
         let metadata = self.metadata[cache.index].get();
         let (allocs, frees) = (traffic.allocs + metadata.allocs, traffic.frees + metadata.frees);
-        let live = cache.start.live_objects() + allocs - frees;
+        let live = cache.start.live_objects() + allocs + self.waiting[cache.index] - frees;
         if cache.end.live_objects() != live {
             return wrong(format!("{} objects are live, {live} by the rows", cache.end.live_objects()));
         }

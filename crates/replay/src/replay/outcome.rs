@@ -184,7 +184,8 @@ impl Counts {
 
     /// Frees, fast and slow; one into quarantine counts, and not again when the object leaves it.
     pub fn frees(&self) -> u64 {
-        let freed = self.get(Event::FreeFastpath) + self.get(Event::FreeSlowpath);
+        let freed = [Event::FreeFastpath, Event::FreeSlowpath, Event::FreeRcuSheaf];
+        let freed: u64 = freed.into_iter().map(|event| self.get(event)).sum();
         freed + self.get(Event::QuarantineHold) - self.get(Event::QuarantineRelease)
     }
 

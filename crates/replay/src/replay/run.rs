@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 pub(super) use sheaves::{MetadataTraffic, SheafMemory, sheaf_memory};
 use slablab_model::{Addr, Machine, MachineSpec, Model};
 use slablab_pages::Pages;
-use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Topology};
+use slablab_platform::{CpuId, FrameKind, Frames, Gfp, NodeId, Topology, WorkKind};
 use slablab_report::error::{At, Error, Result};
 use slablab_slabs::cache::WORD;
 use slablab_slabs::{Backing, CacheId, CacheSpec, Common, Engine, Misuse};
@@ -74,6 +74,8 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
     /// Whether the engine has a layout for the cache. If not, its number has a cache of another size that no
     /// row reaches.
     pub(super) served: Vec<bool>,
+    /// Objects of each cache that wait for readers in sheaves: the engine takes them for live.
+    pub(super) waiting: Vec<u64>,
     /// Allocations of each cache that is not served.
     pub(super) unserved: Vec<u64>,
     live: Vec<Live>,
@@ -153,6 +155,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             common: E::Common::default(),
             caches,
             served,
+            waiting: vec![0; cache_count],
             unserved: vec![0; cache_count],
             live: Vec::new(),
             old: vec![None; job.plan.old_objects as usize],
@@ -230,7 +233,8 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
     #[inline]
     fn row(&mut self, row: u64, batch: &Batch, index: usize) -> Result<()> {
         let event = batch.event[index];
-        if event > EventKind::CacheFree as u8 && event != EventKind::ImpliedFree as u8 {
+        const OTHER_FREES: [u8; 2] = [EventKind::ImpliedFree as u8, EventKind::KfreeRcu as u8];
+        if event > EventKind::CacheFree as u8 && !OTHER_FREES.contains(&event) {
             return Ok(());
         }
         let now = batch.time_ns[index];
@@ -361,11 +365,11 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         traffic.implied += (batch.event[index] == EventKind::ImpliedFree as u8) as u64;
         traffic.requested_live -= batch.bytes_req[index] as i64;
         traffic.given_live -= batch.bytes_alloc[index] as i64;
-        self.give_back(row, cache, address)
+        self.give_back(row, cache, address, batch.event[index])
     }
 
     #[inline]
-    fn give_back(&mut self, row: u64, cache: usize, address: Addr) -> Result<()> {
+    fn give_back(&mut self, row: u64, cache: usize, address: Addr, event: u8) -> Result<()> {
         self.traffic[cache].frees += 1;
         W::noted(Note::Freed(address));
         if self.many_nodes
@@ -375,7 +379,20 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         }
         let sheaf = sheaf_memory!(self);
         let backing = Backing { site: row + 1, ..sheaf.backing() };
-        self.caches[cache].free(&backing, address).map_err(|misuse| self.broken(cache, misuse))
+        let engine = &self.caches[cache];
+        // An engine that collects no such objects frees them now; a kernel would some milliseconds later.
+        let is_collected = match event == EventKind::KfreeRcu as u8 {
+            true => engine.free_rcu(&backing, address),
+            false => Ok(false),
+        };
+        let freed = is_collected.and_then(|is_collected| match is_collected {
+            true => {
+                self.waiting[cache] += 1;
+                Ok(())
+            }
+            false => engine.free(&backing, address),
+        });
+        freed.map_err(|misuse| self.broken(cache, misuse))
     }
 
     fn broken(&self, cache: usize, misuse: Misuse) -> Error {
@@ -397,7 +414,15 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             Model::run_on(CpuId(self.stand_in(cpu.0)));
             let sheaf = sheaf_memory!(self);
             let backing = sheaf.backing();
-            self.caches[work.cache as usize].work(&backing, cpu, work);
+            let cache = &self.caches[work.cache as usize];
+            // The kinds that our engines' sheaves have, and those of a kernel tree.
+            if matches!(work.kind, WorkKind::FreeSheaf | WorkKind::FreeObject) {
+                let before = cache.usage().live_objects();
+                cache.work(&backing, cpu, work);
+                self.waiting[work.cache as usize] -= before - cache.usage().live_objects();
+            } else {
+                cache.work(&backing, cpu, work);
+            }
         }
     }
 }

@@ -99,6 +99,7 @@ pub(crate) fn words(event: &Event, names: &Names, header: &Header) -> Words {
         Kind::CacheAlloc(event) => alloc("kmem_cache_alloc", event, words),
         Kind::Kfree(event) => free("kfree", event, words),
         Kind::CacheFree(event) => free("kmem_cache_free", event, words),
+        Kind::KfreeRcu(event) => free("kfree_rcu", event, words),
         Kind::PageAlloc(page) => Words {
             event: "mm_page_alloc",
             address: page.pfn,

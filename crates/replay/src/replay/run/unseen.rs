@@ -9,6 +9,9 @@ use slablab_report::error::Result;
 use slablab_slabs::{Backing, Engine};
 use slablab_trace::{Batch, EventKind, flags};
 
+/// What is freed without an event.
+const SILENT: u8 = EventKind::ImpliedFree as u8;
+
 impl<W: World, E: Engine<W>> Run<'_, W, E> {
     /// A free of an object that no row allocated: one from before, or one that a path without events
     /// allocated.
@@ -23,7 +26,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
             let cache = cache as usize;
             if self.windows[cache].open {
                 self.traffic[cache].old += 1;
-                return self.give_back(row, cache, address);
+                return self.give_back(row, cache, address, batch.event[index]);
             }
             return Ok(());
         }
@@ -36,7 +39,9 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
             None => self.job.table.home(batch.cache[index], batch.bytes_alloc[index], batch.gfp[index]),
         };
         match home {
-            Home::Cache(cache) if self.windows[cache as usize].open => self.free_bulk(row, cache as usize),
+            Home::Cache(cache) if self.windows[cache as usize].open => {
+                self.free_bulk(row, cache as usize, batch.event[index])
+            }
             Home::Cache(_) | Home::Large(_) | Home::TooLarge => Ok(()),
             Home::Unknown => {
                 self.unknown_frees += 1;
@@ -54,7 +59,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         match found {
             Some((address, cache)) if at == row && self.windows[usize::from(cache)].open => {
                 self.traffic[usize::from(cache)].implied += 1;
-                self.give_back(row, usize::from(cache), address)
+                self.give_back(row, usize::from(cache), address, SILENT)
             }
             _ => Ok(()),
         }
@@ -84,7 +89,7 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
         traffic.implied += 1;
         traffic.requested_live -= i64::from(bytes.0);
         traffic.given_live -= i64::from(bytes.1);
-        self.give_back(row, cache, address)
+        self.give_back(row, cache, address, SILENT)
     }
 
     fn alloc_silently(&mut self, cache: usize, freed: Option<u64>) {
@@ -115,10 +120,10 @@ impl<W: World, E: Engine<W>> Run<'_, W, E> {
 
     /// Frees an object that was allocated without an event. If no moment was drawn for its allocation, the
     /// replay allocates it just before, on this CPU.
-    fn free_bulk(&mut self, row: u64, cache: usize) -> Result<()> {
+    fn free_bulk(&mut self, row: u64, cache: usize, event: u8) -> Result<()> {
         let promised = self.promised.remove(&row);
         match promised.or_else(|| self.alloc_bulk(cache)) {
-            Some(address) => self.give_back(row, cache, address),
+            Some(address) => self.give_back(row, cache, address, event),
             None => Ok(()),
         }
     }

@@ -139,6 +139,7 @@ impl Recorder {
                     "alloc" => (EventKind::CacheAlloc, 0),
                     "free" => (EventKind::CacheFree, 0),
                     "implied" => (EventKind::ImpliedFree, 0),
+                    "rcu" => (EventKind::KfreeRcu, 0),
                     "unseen" => (EventKind::CacheFree, flags::UNSEEN),
                     "again" => (EventKind::CacheFree, flags::UNSEEN | flags::FREED_BEFORE),
                     other => panic!("{other} is no verb"),

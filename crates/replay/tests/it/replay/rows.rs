@@ -142,6 +142,25 @@ fn kmalloc() {
     check_with(types, "", &Options { before, ..options }, expected);
 }
 
+/// Under an engine with sheaves an object that was given to `kfree_rcu` is live until a sheaf is full and its
+/// grace period over; under another one it is free at once.
+#[test]
+fn objects_that_wait_for_readers() {
+    #[track_caller]
+    fn check(engine: &str, program: &str, expected: &str) {
+        let options = Options { engines: presets(&[engine]), ..Options::default() };
+        check_with(&format!("cache filp 256; 0 alloc filp 0-99; {program}"), "7.0.0", &options, expected);
+    }
+    check("slub@6.1", "0 rcu filp 0-59", "filp: frees=60 live_objects=40 free_rcu_sheaf=0");
+    check("slub@7.0", "0 free filp 0-59", "filp: frees=60 live_objects=40 free_rcu_sheaf=0");
+    check("slub@7.0", "0 rcu filp 0-1", "filp: frees=2 live_objects=100 free_rcu_sheaf=2");
+    let (soon, later) =
+        ("0 rcu filp 0-59; wait 1000; 0 alloc filp 200", "0 rcu filp 0-59; wait 20000000; 0 alloc filp 200");
+    check("slub@7.0", soon, "filp: allocs=101 frees=60 live_objects=101 free_rcu_sheaf=60");
+    // Two sheaves of 28 came back, four objects wait.
+    check("slub@7.0", later, "filp: allocs=101 frees=60 live_objects=45 free_rcu_sheaf=60");
+}
+
 /// A kernel with SLOB records the allocated bytes: the requested bytes and a header.
 #[test]
 fn sizes_that_are_no_multiple_of_a_word() {

@@ -3,6 +3,7 @@
 //! ```text
 //! run, record
 //!   dump                 the state before
+//!   Probes::set          on what has no event, where the kernel can
 //!   Recorder::start      perf, or an instance of tracefs
 //!   slabinfo             once more: what the recorder itself allocated is not part of the change
 //!   Snapshots::take      every slab, if the kernel's memory can be read
@@ -11,12 +12,13 @@
 //!   dump                 the state after
 //!   pack                 all of it in one file
 //! ```
-//! Nothing has a name until the file is complete, and nothing stays switched on: perf and the remover of the
-//! instance end when this process does, however that comes.
+//! Nothing has a name until the file is complete, and nothing stays switched on: perf and the removers of the
+//! instance and of the probes end when this process does, however that comes.
 
 mod count;
 mod facts;
 mod perf;
+mod probes;
 mod session;
 mod slabs;
 mod spool;
@@ -27,6 +29,7 @@ use super::{Args, With};
 use crate::instances::root;
 use crate::outcome::{Done, Failure, say, tell};
 use crate::output::check;
+use probes::Probes;
 use serde_json::{Value, json};
 use session::{End, Session};
 use slablab_doctor::state::{
@@ -42,6 +45,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 struct Wanted<'a> {
     /// Names of the system kmem; none if only perf can tell.
     events: &'a [String],
+    probes: &'a Probes,
     call_chains: bool,
     /// Of each CPU.
     buffer_mb: u64,
@@ -123,16 +127,18 @@ pub(super) fn record(args: &Args) -> Result<(Done, String), Failure> {
     let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
     let room = enough_room(&folder)?;
     let events = root().map(|root| facts::events(&root)).unwrap_or_default();
-    let wanted = Wanted {
-        events: &events,
-        call_chains: args.call_chains,
-        buffer_mb: args.buffer.unwrap_or_else(buffer_mb),
-        folder: &folder,
-    };
     let mut session = Session::new()?;
     let (before, state) = dump().map_err(|error| Failure::from(error.to_string()))?;
     let kallsyms = facts::kallsyms().map(|text| zstd::bulk::compress(&text, 3)).transpose()?;
     tracefs::clear();
+    let probes = Probes::set(root(), !args.no_probes);
+    let wanted = Wanted {
+        events: &events,
+        probes: &probes,
+        call_chains: args.call_chains,
+        buffer_mb: args.buffer.unwrap_or_else(buffer_mb),
+        folder: &folder,
+    };
     let mut snapshots = Snapshots::new(!args.no_snapshot);
     let mut recorder = Recorder::start(args.with, &wanted)?;
     let start = std::fs::read("/proc/slabinfo")?;
@@ -165,7 +171,7 @@ pub(super) fn record(args: &Args) -> Result<(Done, String), Failure> {
         (&output, size),
         &recorded,
         (time, wanted.buffer_mb),
-        &snapshots.sentence(),
+        (&snapshots.sentence(), &probes.sentence()),
         problem.as_deref(),
     );
     let done = match (done, end) {
@@ -221,6 +227,7 @@ fn about(args: &Args, wanted: &Wanted, recorded: &Recorded) -> Value {
         "command": args.program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>(),
         "recorder": recorded.version,
         "events": recorded.recorded,
+        "probes": wanted.probes.about(),
         "call_chains": args.call_chains,
         "buffer_bytes_per_cpu": wanted.buffer_mb << 20,
         "release": facts::word("/proc/sys/kernel/osrelease"),
@@ -341,7 +348,7 @@ fn summary(
     (output, size): (&Path, u64),
     recorded: &Recorded,
     (time, buffer_mb): (Duration, u64),
-    snapshots: &str,
+    (snapshots, probes): (&str, &str),
     problem: Option<&str>,
 ) -> String {
     let path = slablab_report::visible::name(&output.display().to_string()).into_owned();
@@ -357,7 +364,7 @@ fn summary(
     });
     let mb = size as f64 / 1e6;
     format!(
-        "{path}: {mb:.1} MB\n  events      {} in {:.2} s, by {}\n  lost        {lost}\n  every slab  {snapshots}\n{cut_off}  next        slablab verify {path}\n              slablab replay {path} --engine slub@7.1\n              slablab sites {path}\n",
+        "{path}: {mb:.1} MB\n  events      {} in {:.2} s, by {}\n  lost        {lost}\n  every slab  {snapshots}\n  probes      {probes}\n{cut_off}  next        slablab verify {path}\n              slablab replay {path} --engine slub@7.1\n              slablab sites {path}\n",
         recorded.events,
         time.as_secs_f64(),
         recorded.version,

@@ -59,6 +59,11 @@ impl Perf {
         command.args(["record", "-a", "-o", "-", "-B", "-N", "-k", "mono", "-r", PRIORITY]);
         command.args(["-m", &format!("{}M", wanted.buffer_mb.next_power_of_two())]);
         events.iter().for_each(|event| _ = command.args(["-e", &format!("kmem:{event}")]));
+        let probes = wanted.probes;
+        for probe in &probes.set {
+            let event = format!("{}:{}", probes.group, probe.name);
+            command.args(["-e", &event, "--filter", &probe.filter]);
+        }
         if wanted.call_chains {
             command.args(["--call-graph", "fp", "--kernel-callchains"]);
         }

@@ -11,7 +11,8 @@ pub(super) struct Head<'a> {
     pub(super) header_page: &'a [u8],
     pub(super) header_event: &'a [u8],
     pub(super) ftrace: &'a [Vec<u8>],
-    pub(super) kmem: &'a [Vec<u8>],
+    /// Systems of events, with the formats of theirs. One without events is left out.
+    pub(super) systems: &'a [(&'a str, Vec<Vec<u8>>)],
     pub(super) kallsyms: &'a [u8],
     /// Lines of number and name.
     pub(super) names: &'a str,
@@ -43,11 +44,13 @@ impl Head<'_> {
         }
         out.extend((self.ftrace.len() as u32).to_ne_bytes());
         self.ftrace.iter().for_each(|format| long(&mut out, format));
-        // One system of events.
-        out.extend(1u32.to_ne_bytes());
-        out.extend(b"kmem\0");
-        out.extend((self.kmem.len() as u32).to_ne_bytes());
-        self.kmem.iter().for_each(|format| long(&mut out, format));
+        let systems = || self.systems.iter().filter(|(_, formats)| !formats.is_empty());
+        out.extend((systems().count() as u32).to_ne_bytes());
+        for (name, formats) in systems() {
+            out.extend([name.as_bytes(), &[0]].concat());
+            out.extend((formats.len() as u32).to_ne_bytes());
+            formats.iter().for_each(|format| long(&mut out, format));
+        }
         out.extend((self.kallsyms.len() as u32).to_ne_bytes());
         out.extend(self.kallsyms);
         // No texts of trace_printk.

@@ -7,7 +7,7 @@
 
 use super::spool::{CLOSED, Spool, Spooled, hurry};
 use super::tracedat::{Head, Ring};
-use super::{Recorded, Wanted};
+use super::{Recorded, Wanted, probes};
 use crate::instances::{PREFIX, dead, root, told};
 use crate::outcome::{Failure, tell};
 use rustix::fs::OFlags;
@@ -58,12 +58,15 @@ pub(super) struct Tracefs {
     stop: Arc<AtomicBool>,
     instance: Instance,
     events: Vec<String>,
+    /// Systems of which the file has the formats: kmem, and the probes'.
+    systems: [String; 2],
     call_chains: bool,
     names: BTreeMap<u32, String>,
     names_at: Instant,
 }
 
-/// Removes the instances of recorders that were killed, and names them. A kernel without tracefs has none.
+/// Removes the instances and the probes of recorders that were killed, and names them. A kernel without
+/// tracefs has none.
 pub(super) fn clear() {
     let Ok(root) = root() else { return };
     for path in dead(&root) {
@@ -77,6 +80,8 @@ pub(super) fn clear() {
             Err(error) => tell(format_args!("{}: {error}", path.display())),
         }
     }
+    // Behind the instances, which may use them.
+    probes::clear(&root);
 }
 
 impl Tracefs {
@@ -102,6 +107,12 @@ impl Tracefs {
         for event in wanted.events {
             instance.write(&format!("events/kmem/{event}/enable"), "1")?;
         }
+        let group = &wanted.probes.group;
+        for probe in &wanted.probes.set {
+            let file = |name: &str| format!("events/{group}/{}/{name}", probe.name);
+            instance.write(&file("filter"), &probe.filter)?;
+            instance.write(&file("enable"), "1")?;
+        }
         let cpus = instance.cpus()?;
         let stop = Arc::new(AtomicBool::new(false));
         let page_size = instance.page_size()?;
@@ -110,6 +121,7 @@ impl Tracefs {
             stop: stop.clone(),
             instance,
             events: wanted.events.to_vec(),
+            systems: ["kmem".into(), group.clone()],
             call_chains: wanted.call_chains,
             names: BTreeMap::new(),
             names_at: Instant::now(),
@@ -202,7 +214,7 @@ impl Tracefs {
             header_page: &text("header_page"),
             header_event: &text("header_event"),
             ftrace: &formats("ftrace"),
-            kmem: &formats("kmem"),
+            systems: &self.systems.each_ref().map(|system| (&system[..], formats(system))),
             kallsyms: &super::facts::kallsyms().unwrap_or_default(),
             names: &names,
             clock: &instance.read("trace_clock")?,
