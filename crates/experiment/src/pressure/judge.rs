@@ -51,10 +51,15 @@ impl Spread {
         !self.is_small() && (self.max - self.min) as f64 > self.mean.abs()
     }
 
+    /// Whether their ranges have a value in common.
+    pub fn meets(&self, other: &Spread) -> bool {
+        self.max >= other.min && other.max >= self.min
+    }
+
     /// Whether no value of one is in the range of the other, and the means differ by more than the thresholds
     /// under which they would agree.
     fn differs(&self, other: &Spread) -> bool {
-        let apart = self.max < other.min || other.max < self.min;
+        let apart = !self.meets(other);
         let larger = self.mean.abs().max(other.mean.abs());
         let difference = (self.mean - other.mean).abs();
         apart && difference >= SMALL && difference > larger * PERCENT / 100.0

@@ -9,6 +9,9 @@ pub const SMALL: f64 = 64.0;
 /// Level of the tests of distributions.
 pub const LEVEL: f64 = 0.05;
 
+/// The name of the measure of a phase's time, which is judged by ranges, apart from the counts.
+pub const ELAPSED: &str = "elapsed_ms";
+
 /// A count of one phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
@@ -79,7 +82,7 @@ pub const MEASURES: [Measure; 14] = [
     Measure::printed("stolen_direct", |record, at| delta(record, at, "pgsteal_direct")),
     Measure::printed("scanned_kswapd", |record, at| delta(record, at, "pgscan_kswapd")),
     Measure::printed("scanned_direct", |record, at| delta(record, at, "pgscan_direct")),
-    Measure::printed("elapsed_ms", |record, at| i64::try_from(record.phases[at].elapsed_ns / 1_000_000).ok()),
+    Measure::printed(ELAPSED, |record, at| i64::try_from(record.phases[at].elapsed_ns / 1_000_000).ok()),
 ];
 
 /// Dentries and inodes that are fewer than at the end of the phase before, summed over their caches. `None`

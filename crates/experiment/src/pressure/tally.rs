@@ -1,7 +1,9 @@
 //! How much agrees, machine by machine.
 
 use super::judge::{Judgement, NULL_MACHINE, Verdict, judge, judge_knowing};
+use super::measure::{ELAPSED, SMALL};
 use super::runs::Runs;
+use slablab_stats::Sample;
 
 /// The counts of one machine. Cells of bimodal scenarios, and maps that are nearly uniform, are in none.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +21,11 @@ pub struct Tally {
     pub bimodal: [usize; 3],
     /// Scenarios whose outcomes, killed or not, are judged: all, and those that differ.
     pub ends: [usize; 2],
+    /// Phases whose times are judged, real or modelled [`SMALL`] ms or more: all, and those whose ranges of
+    /// real repeats and modelled seeds meet.
+    pub times: [usize; 2],
+    /// The median of modelled over real mean of these times; `None` without such a phase.
+    pub time_ratio: Option<f64>,
     /// Residency maps.
     pub maps: usize,
     /// Means over the maps: the modelled runs' agreement with the real ones.
@@ -61,6 +68,11 @@ fn tally(judgement: &Judgement, machine: &str) -> Tally {
     let of_two = |wanted: Verdict| bimodal.iter().filter(|cell| cell.verdict == wanted).count();
     let maps = judgement.pages.iter().filter(|cell| cell.place.machine == machine && cell.is_counted());
     let maps: Vec<_> = maps.collect();
+    let times = judgement.cells.iter().filter(|cell| {
+        let long = cell.real.mean.max(cell.modelled.mean) >= SMALL;
+        cell.measure.name == ELAPSED && cell.place.machine == machine && cell.place.is_counted() && long
+    });
+    let times: Vec<_> = times.collect();
     let ends = || judgement.ends.iter().filter(|outcome| outcome.machine == machine);
     let mean = |of: &dyn Fn(usize) -> Option<f64>| {
         let values: Vec<f64> = (0..maps.len()).filter_map(of).collect();
@@ -74,6 +86,8 @@ fn tally(judgement: &Judgement, machine: &str) -> Tally {
         agree: of(&[Verdict::Inside, Verdict::Near]),
         bimodal: [bimodal.len(), of_two(Verdict::Differs), of_two(Verdict::Undecided)],
         ends: [ends().count(), ends().filter(|outcome| outcome.differs()).count()],
+        times: [times.len(), times.iter().filter(|cell| cell.real.meets(&cell.modelled)).count()],
+        time_ratio: median(times.iter().map(|cell| cell.modelled.mean / cell.real.mean.max(1.0))),
         maps: maps.len(),
         agreement: mean(&|at| Some(maps[at].agreement)).unwrap_or(0.0),
         repeats: mean(&|at| maps[at].repeats),
@@ -83,6 +97,10 @@ fn tally(judgement: &Judgement, machine: &str) -> Tally {
         signs: signs.len(),
         same_signs: signs.iter().filter(|sign| sign.is_same()).count(),
     }
+}
+
+fn median(ratios: impl Iterator<Item = f64>) -> Option<f64> {
+    Sample::new(ratios.collect::<Vec<_>>()).ok().map(|sample| sample.median())
 }
 
 /// The counts of the null answer "every machine does what [`NULL_MACHINE`] does", judged as a model.

@@ -116,6 +116,7 @@ fn run(pswpout: i64, pages: &[State], is_complete: bool) -> Arc<Run> {
     let counter = |name: &str, delta| Counter { name: name.into(), delta, value: 0 };
     let phase = Phase {
         name: "fill".into(),
+        elapsed_ns: 1_000_000 * pswpout as u64,
         vmstat: vec![counter("pswpout", pswpout), counter("pgsteal_kswapd", 7 * pswpout)],
         residency: vec![ObjectResidency { name: "a".into(), pages: Residency::of(pages.iter().copied()) }],
         ..Phase::default()
@@ -311,6 +312,23 @@ fn who_is_killed_is_judged() {
         );
         let is_listed = said.contains("s 61-mglru: completed: real");
         assert_eq!(is_listed, real.contains(&0) || modelled.contains(&0), "{said}");
+    }
+}
+
+/// Times are judged by their ranges, the short ones not.
+#[test]
+fn times_are_judged_by_ranges() {
+    for (real, modelled, expected) in [
+        (&[100, 200][..], &[200, 400][..], [1, 1]),
+        (&[100, 200], &[201, 400], [1, 0]),
+        (&[100, 200], &[1, 99], [1, 0]),
+        (&[10, 63], &[63, 64], [0, 0]),
+        (&[10, 20], &[64], [1, 0]),
+    ] {
+        let of = |values| made("s", &[("61-classic", values)]);
+        let tally = tallies(&judge(&of(real), &of(modelled))).remove(0);
+        assert_eq!(tally.times, expected, "{real:?} {modelled:?}");
+        assert_eq!(tally.time_ratio.is_some(), expected[0] > 0, "{tally:?}");
     }
 }
 

@@ -218,11 +218,20 @@ fn two_behaviours(answer: Answer, outcomes: &[&Outcome], rows: &[Beside]) -> Ans
         let [judged, differ] = row.tally.ends;
         format!("{}: killed or not: {differ} of {judged} scenarios differ", row.tally.machine)
     });
-    let lines: Vec<String> = outcomes.iter().map(outcome).chain(counts).chain(ends).collect();
+    let times = rows.iter().filter_map(|row| {
+        let (machine, [phases, meet], ratio) = (&row.tally.machine, row.tally.times, row.tally.time_ratio?);
+        Some(format!(
+            "{machine}: the ranges of real and modelled times meet in {meet} of {phases} phases; modelled over \
+             real {ratio:.2} (median)"
+        ))
+    });
+    let lines: Vec<String> = outcomes.iter().map(outcome).chain(counts).chain(ends).chain(times).collect();
     match lines.is_empty() {
         true => answer,
         false => {
-            let shown = answer.heading("Two behaviours, and how runs end:").list(lines.iter().cloned());
+            let shown = answer
+                .heading("Two behaviours, how runs end, how long they take:")
+                .list(lines.iter().cloned());
             lines.iter().fold(shown, |answer, line| answer.paragraph(line))
         }
     }
