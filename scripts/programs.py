@@ -53,6 +53,7 @@ ALLOCATORS = {
     "slqb": (OURS, None, {"SLABLAB_ENGINE": "slqb@2009-09"}),
     "slab": (OURS, None, {"SLABLAB_ENGINE": "slab@6.1"}),
     "slablab-hardened": (OURS, None, {"SLABLAB_ENGINE": "slub@7.1,harden=on"}),
+    "slablab-background": (OURS, None, {"SLABLAB_BACKGROUND": "1"}),
     "slots-per-cpu": (OURS, None, {"SLABLAB_SLOTS": "cpu"}),
     "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0", {}),
     "jemalloc": ("libjemalloc.so.2", "libjemalloc2", {}),

@@ -177,6 +177,24 @@ fn a_process_gives_back_before_its_limit() {
     }
 }
 
+/// Tasks of its cgroup wait for memory: a process far from its limit gives back at once what it keeps.
+#[test]
+fn a_process_gives_back_while_tasks_wait() {
+    let program = built("cc", "pressure.c", &["-std=gnu11", "-O1", "-Wall"], "waits-pressure");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("waits-cgroup");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("memory.max"), (10u64 << 30).to_string()).expect("a file");
+    std::fs::write(folder.join("memory.current"), "0").expect("a file");
+    let mut command = Command::new(&program);
+    command.arg(&folder).arg("waits").env("LD_PRELOAD", library());
+    command.env("SLABLAB_LIMIT", format!("cgroup:{}", folder.display()));
+    let done = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let numbers: Vec<u64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    assert!(numbers[0] >= 90 && numbers[2] < 30, "{said}");
+}
+
 /// A profiler by OpenTelemetry's contract sees sampled allocations and their frees, whose weights add up to
 /// the bytes; after it, nothing is sampled.
 #[test]
