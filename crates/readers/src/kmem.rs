@@ -130,7 +130,8 @@ impl Decoder {
             pid: int("common_pid"),
             flags: int("common_flags"),
             preempt: int("common_preempt_count"),
-            call_site: int("call_site"),
+            // A probe at a function's end knows where it returns to.
+            call_site: int("call_site").or_else(|| int("__probe_ret_ip")),
             address,
             room,
             count: need("n", bulk)?,

@@ -42,6 +42,21 @@ fn exit_codes_and_places() {
     check("-", &[], Stdio::null(), 2, "", "standard input: the file is empty");
 }
 
+/// Bulk frees and `kfree_rcu`, which have no events, are in a recording with probes: of maple_node, of whose
+/// frees most are of these kinds, three are inferred.
+#[test]
+fn what_probes_saw() {
+    let probed = bundled("examples/data/fork-7.2.recording.tar");
+    let probed = probed.to_str().unwrap();
+    check(probed, &["--wide"], Stdio::null(), 0, "", "kfree_rcu 1845");
+    check(probed, &["--wide"], Stdio::null(), 0, "", "allocation in it and 3 are inferred");
+    let verify = Command::new(env!("CARGO_BIN_EXE_slablab")).args(["verify", probed]).output().unwrap();
+    let said = String::from_utf8_lossy(&verify.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = "skill 1.000 over the caches whose events are traced (1: perfect, 0: what predicting no change \
+                    would get); 0.0 % of the bytes that changed are of others, and with them it is 1.000.";
+    assert!(said.contains(expected), "{said}");
+}
+
 #[test]
 fn standard_input_is_read() {
     for (name, kind) in [

@@ -81,6 +81,48 @@ fn signal(name: &str, child: &Child) {
     assert!(sent.success());
 }
 
+/// A folder stands for tracefs: which probes a kernel would get, what perf is told of them, and that they are
+/// taken back.
+#[test]
+fn what_has_no_event_gets_probes() {
+    if !may_record() {
+        return;
+    }
+    let place = Place::new("record-kernel-probes", &format!("echo \"$@\" > $MARK.words; {RECORDS}"));
+    let tracefs = place.0.join("tracefs");
+    let list = tracefs.join("dynamic_events");
+    let put = |readme: &str| {
+        std::fs::create_dir_all(&tracefs).expect("a folder");
+        std::fs::write(tracefs.join("README"), readme).expect("a file");
+        std::fs::write(&list, "").expect("a file");
+    };
+    let recorded = |more: &[&str]| {
+        let before = format!("SLABLAB_TRACEFS='{}'", tracefs.display());
+        let output = place.run(&before, &[&TO[..], more, &["--", "true"]].concat());
+        let words = std::fs::read_to_string(place.0.join("mark.words")).expect("perf ran");
+        (text(&output.stderr), std::fs::read_to_string(&list).expect("a file"), words)
+    };
+    put("           f[:[<group>/][<event>]] <func-name>[%return] [<args>]\n");
+    let (said, set, words) = recorded(&[]);
+    assert!(said.contains("probes      bulk allocation, bulk free"), "{said}");
+    for expected in [
+        "/slablab_free_bulk_16 kmem_cache_free_bulk n=$arg2:u64 from=\\16:u32 name=s->name:string ",
+        " ptr=+128($arg3):x64[48]\n",
+        "/slablab_alloc_bulk_0 kmem_cache_alloc_bulk",
+    ] {
+        assert!(set.contains(expected), "{expected} in {set}");
+    }
+    let (defined, removed) = (set.matches("f:slablab_").count(), set.matches("-:slablab_").count());
+    assert!(defined >= 8 && removed >= defined, "{set}");
+    assert!(words.contains(":slablab_free_bulk_16 --filter n > 16 "), "{words}");
+    let (said, set, words) = recorded(&["--no-probes"]);
+    assert!(said.contains("probes      none: --no-probes") && !words.contains("slablab_free"), "{said}");
+    assert!(set.matches("f:slablab_").count() == defined, "{set}");
+    put("           p[:[<group>/][<event>]] <place> [<args>]\n");
+    let (said, set, _) = recorded(&[]);
+    assert!(said.contains("none: the kernel has no events of fprobe") && set.is_empty(), "{said}");
+}
+
 /// Without snapshots: what this perf recorded is of another kernel.
 const TO: [&str; 5] = ["--with", "perf", "--no-snapshot", "-o", "one.tar"];
 

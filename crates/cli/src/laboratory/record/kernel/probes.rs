@@ -21,7 +21,7 @@ const PREFIX: &str = "slablab_";
 /// in use stay for another try.
 const REMOVE: &str = r#"read line
 i=0
-while [ $i -lt 100 ] && grep -q "^f:$2/" "$1"; do
+while [ $i -lt 30 ] && grep -q "^f:$2/" "$1"; do
   i=$((i + 1))
   grep "^f:$2/" "$1" | while read name rest; do echo "-:${name#f:}" >> "$1"; done
   grep -q "^f:$2/" "$1" && sleep 0.1
