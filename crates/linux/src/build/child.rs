@@ -142,12 +142,15 @@ mod tests {
         });
         assert!(matches!(ran, Err(Ending::Stopped)) && begun.elapsed() < Duration::from_secs(20));
         assert_eq!(pids.split(' ').count(), 2, "{pids}");
-        // A process that was killed and has no parent left is reaped by init, which takes a moment.
+        // A process that was killed ends when it runs next, on a busy machine not at once.
         let is_there = |pid: &str| {
             let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             state.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['R', 'S', 'D']))
         };
-        assert!(!pids.split(' ').any(is_there), "{pids}");
+        while pids.split(' ').any(is_there) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{pids}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     #[test]
