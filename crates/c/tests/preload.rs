@@ -185,6 +185,7 @@ fn a_process_gives_back_while_tasks_wait() {
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("memory.max"), (10u64 << 30).to_string()).expect("a file");
     std::fs::write(folder.join("memory.current"), "0").expect("a file");
+    std::fs::write(folder.join("memory.pressure"), "some avg10=0.00 total=0\n").expect("a file");
     let mut command = Command::new(&program);
     command.arg(&folder).arg("waits").env("LD_PRELOAD", library());
     command.env("SLABLAB_LIMIT", format!("cgroup:{}", folder.display()));
