@@ -76,7 +76,7 @@ const RESULTS: &[Made] = &[
     made("bench", "programs", Measured, "12 minutes on 2 CPUs; packages, which root installs",
          "scripts/programs.py --format markdown"),
     made("bench", "latency", Measured, "minutes; peers as packaged",
-         "scripts/services.py latency --repeats 3"),
+         "scripts/services.py latency"),
     made("bench", "redis", Measured, "minutes; peers as packaged, and redis",
          "scripts/services.py redis"),
     made("bench", "services", Measured, "minutes; peers as packaged",

@@ -1,8 +1,8 @@
 //! Probes on what has no event of its own: bulk calls, and the sheaves of `kfree_rcu`; as tracefs takes them
 //! (fprobe), and as [`slablab_readers::kmem`] reads what they record.
 //!
-//! A bulk call's array is recorded in pieces, each by a probe of its own with a filter, as most calls are of a
-//! few objects, and an event has at most a page.
+//! A bulk call's array is recorded in pieces, each by a probe of its own with a filter, as most calls are of
+//! a few objects, and an event has at most a page.
 
 use slablab_readers::kmem::{ALLOC_BULK, FREE_BULK, FREE_RCU};
 

@@ -87,8 +87,8 @@ impl Cache {
         })
     }
 
-    /// A slab and an object of it: they tell descriptions of pages from addresses. A CPU's slab, or of kernels
-    /// without such slabs the first one of a node's list.
+    /// A slab and an object of it: they tell descriptions of pages from addresses. A CPU's slab, or
+    /// of kernels without such slabs the first one of a node's list.
     pub(super) fn slab_and_object(
         &self,
         memory: &mut impl Memory,

@@ -1,10 +1,10 @@
 //! Allocation without a CPU slab: below the sheaves since 7.0, and in any release while the slot refuses.
 //!
-//! An allocation takes objects out of listed slabs under `list_lock`; a slab is never frozen, and stays listed
-//! until its last free object is taken, or leaves just before it where CPUs have chains of partial slabs. The
-//! free side is the ordinary one: without such chains `push_chain` takes the lock for a slab that was full
-//! (tail) or becomes empty (docs/theory/sheaves.md 3.1, 5). Since 7.0 slabs of the reserves serve only who may
-//! take those: a sheaf is filled past them.
+//! An allocation takes objects out of listed slabs under `list_lock`; a slab is never frozen, and stays
+//! listed until its last free object is taken, or leaves just before it where CPUs have chains of partial
+//! slabs. The free side is the ordinary one: without such chains `push_chain` takes the lock for a slab that
+//! was full (tail) or becomes empty (docs/theory/sheaves.md 3.1, 5). Since 7.0 slabs of the reserves serve
+//! only who may take those: a sheaf is filled past them.
 //!
 //! ```text
 //! gather ── take_from_node                 the wanted node's list: slabs for all objects under one lock

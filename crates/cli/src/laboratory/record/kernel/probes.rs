@@ -8,6 +8,7 @@
 use crate::outcome::{Failure, tell};
 use slablab_recorder::Owner;
 use slablab_recorder::probes::{Definition, KINDS, Kind};
+use slablab_report::visible;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -138,7 +139,7 @@ pub(super) fn clear(root: &Path) {
         let removed = File::options().append(true).open(&list);
         match removed.and_then(|mut file| file.write_all(format!("-:{name}\n").as_bytes())) {
             Ok(()) => tell(format_args!("{name}: removed; a slablab that was killed had left this probe")),
-            Err(error) => tell(format_args!("{}: {error}, removing {name}", list.display())),
+            Err(error) => tell(format_args!("{}: {error}, removing {name}", visible::path(&list))),
         }
     }
 }
