@@ -74,8 +74,10 @@ pub(super) struct Run<'a, W: World, E: Engine<W>> {
     /// Whether the engine has a layout for the cache. If not, its number has a cache of another size that no
     /// row reaches.
     pub(super) served: Vec<bool>,
-    /// Objects of each cache that wait for readers in sheaves: the engine takes them for live.
+    /// Objects of each cache that wait for readers in sheaves, if the engine takes them for live.
     pub(super) waiting: Vec<u64>,
+    /// Whether it does; `None` before the first one. A kernel tree's does not.
+    waits_live: Option<bool>,
     /// Allocations of each cache that is not served.
     pub(super) unserved: Vec<u64>,
     live: Vec<Live>,
@@ -156,6 +158,7 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
             caches,
             served,
             waiting: vec![0; cache_count],
+            waits_live: None,
             unserved: vec![0; cache_count],
             live: Vec::new(),
             old: vec![None; job.plan.old_objects as usize],
@@ -377,22 +380,31 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         {
             self.traffic[cache].other_node += (state.node != Model::cpu_memory_node(Model::cpu())) as u64;
         }
+        if event == EventKind::KfreeRcu as u8 && self.collect(row, cache, address)? {
+            return Ok(());
+        }
         let sheaf = sheaf_memory!(self);
         let backing = Backing { site: row + 1, ..sheaf.backing() };
-        let engine = &self.caches[cache];
-        // An engine that collects no such objects frees them now; a kernel would some milliseconds later.
-        let is_collected = match event == EventKind::KfreeRcu as u8 {
-            true => engine.free_rcu(&backing, address),
-            false => Ok(false),
+        self.caches[cache].free(&backing, address).map_err(|misuse| self.broken(cache, misuse))
+    }
+
+    /// Puts an object into a sheaf of `kfree_rcu`. `false`: the engine collects none, and is to free it now; a
+    /// kernel would some milliseconds later.
+    #[cold]
+    fn collect(&mut self, row: u64, cache: usize, address: Addr) -> Result<bool> {
+        let live = |run: &Self| run.caches[cache].usage().live_objects();
+        let before = if self.waits_live.is_none() { live(self) } else { 0 };
+        let is_collected = {
+            let sheaf = sheaf_memory!(self);
+            let backing = Backing { site: row + 1, ..sheaf.backing() };
+            self.caches[cache].free_rcu(&backing, address).map_err(|misuse| self.broken(cache, misuse))?
         };
-        let freed = is_collected.and_then(|is_collected| match is_collected {
-            true => {
-                self.waiting[cache] += 1;
-                Ok(())
-            }
-            false => engine.free(&backing, address),
-        });
-        freed.map_err(|misuse| self.broken(cache, misuse))
+        if is_collected {
+            let is_live = self.waits_live.unwrap_or_else(|| live(self) == before);
+            self.waits_live = Some(is_live);
+            self.waiting[cache] += u64::from(is_live);
+        }
+        Ok(is_collected)
     }
 
     fn broken(&self, cache: usize, misuse: Misuse) -> Error {
