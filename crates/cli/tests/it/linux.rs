@@ -179,11 +179,15 @@ fn a_series_that_cannot_be_made_is_refused() {
     let [plain, tree, patch] = [&plain, &tree, &patch].map(|path| path.to_str().expect("UTF-8").to_string());
     let recording = argument(RECORDING);
     let replay = ["--replay", recording.as_str()];
+    let has = |tool: &&str| Command::new(tool).arg("--version").output().is_ok();
+    let has_tools = ["flex", "bison", "bc"].iter().all(has);
     let check = |args: &[&str], words: &str| {
         let output = linux(&at, args);
         let said = unbroken(&text(&output.stderr));
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
+        // Results are kept by the tools that built them: on a machine without them they are asked for first.
+        let needs_tools = !has_tools && said.contains("to build it, kbuild needs ");
+        assert!(said.contains(words) || needs_tools, "{args:?}: {said}");
         assert!(output.stdout.is_empty() && !said.contains("panicked"), "{args:?}: {said}");
     };
     let commits = |range: &str, tree: &str, others: &[&str], words: &str| {
@@ -201,13 +205,12 @@ fn a_series_that_cannot_be_made_is_refused() {
     commits("HEAD~1..", &tree, &["--run", "no-such-experiment"], "no-such-experiment");
     commits("HEAD~1..", &tree, &[&replay[..], &["--quick"]].concat(), "a replay has one run");
     commits("HEAD~1..", &tree, &[&replay[..], &["--shard", "1/2"]].concat(), "--folder");
-    // What is kept has the names of the tools that built it: without them they are asked for first.
-    let has = |tool: &&str| Command::new(tool).arg("--version").output().is_ok();
-    let unkept = match ["flex", "bison", "bc"].iter().all(has) {
-        true => "--cached: nothing is kept of this base",
-        false => "to build it, kbuild needs ",
-    };
-    commits("HEAD~1..", &tree, &[&replay[..], &["--cached"]].concat(), unkept);
+    commits(
+        "HEAD~1..",
+        &tree,
+        &[&replay[..], &["--cached"]].concat(),
+        "--cached: nothing is kept of this base",
+    );
     let patched = |patch: &str, tree: &str, words: &str| {
         check(&[&["patch", patch, "-C", tree], &replay[..]].concat(), words);
     };
