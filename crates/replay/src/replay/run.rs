@@ -388,8 +388,8 @@ impl<'a, W: World, E: Engine<W>> Run<'a, W, E> {
         self.caches[cache].free(&backing, address).map_err(|misuse| self.broken(cache, misuse))
     }
 
-    /// Puts an object into a sheaf of `kfree_rcu`. `false`: the engine collects none, and is to free it now; a
-    /// kernel would some milliseconds later.
+    /// Puts an object into a sheaf of `kfree_rcu`. `false`: the engine collects none, and is to free it now;
+    /// a kernel would some milliseconds later.
     #[cold]
     fn collect(&mut self, row: u64, cache: usize, address: Addr) -> Result<bool> {
         let live = |run: &Self| run.caches[cache].usage().live_objects();
