@@ -68,9 +68,10 @@ pub(crate) fn run(args: Args) -> Result<Done, Failure> {
         }
         _ => {
             let input = slablab_report::visible::name(&args.input.display().to_string()).into_owned();
-            std::fs::metadata(&args.input).map_err(|error| format!("{input}: {error}"))?;
+            let file = std::fs::metadata(&args.input).map_err(|error| format!("{input}: {error}"))?;
+            let found = if file.is_file() && file.len() == 0 { "the file is empty: " } else { "" };
             return Err(format!(
-                "{input}: verify needs either RECORDING --before DUMP --after DUMP, a file of slablab record, or \
+                "{input}: {found}verify needs either RECORDING --before DUMP --after DUMP, a file of slablab record, or \
                  COUNTERS-RUN TRACE"
             )
             .into());

@@ -58,6 +58,21 @@ fn what_probes_saw() {
 }
 
 #[test]
+fn verify_names_an_empty_file() {
+    let verify = Command::new(env!("CARGO_BIN_EXE_slablab")).args(["verify", "/dev/null"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&verify.stderr).contains("/dev/null: verify needs either"));
+    let path = std::env::temp_dir().join(format!("slablab-cli-{}-empty.tar", std::process::id()));
+    std::fs::write(&path, "").unwrap();
+    let verify = Command::new(env!("CARGO_BIN_EXE_slablab")).arg("verify").arg(&path).output().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let said = String::from_utf8_lossy(&verify.stderr);
+    assert!(
+        verify.status.code() == Some(2) && said.contains("the file is empty: verify needs either"),
+        "{said}"
+    );
+}
+
+#[test]
 fn standard_input_is_read() {
     for (name, kind) in [
         ("hackbench.events.csv.gz", "csv"),
